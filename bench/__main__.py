@@ -32,6 +32,7 @@ TITLES: Final = {
     "memory": "Memory of a worker",
     "growth": "Growth",
     "start": "Start",
+    "repeated": "A run with nothing to do",
     "iceberg": "Iceberg",
     "messages": "Messages",
     "long-messages": "Long inputs of messages",

@@ -2,11 +2,14 @@
 
 import json
 import os
+import resource
+import statistics
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +20,8 @@ from bench.data import ROWS_A_FILE, TRACKED, sources
 from bench.measure import Timed, medians, table, timed, worker_peak
 from bench.sinks import BUCKET, null_sink, real_server
 from bench.ways import Way, aws_wrangler, lake_file, lakewriter, plain_pyarrow, spark_native
+from lakewriter.source.class_archive import VARIABLE, choose_archive
+from lakewriter.source.java import find_java
 
 SparkFactory = Callable[[], SparkSession]
 Section = Callable[[SparkFactory, Path, int, int], list[str]]
@@ -149,26 +154,65 @@ def growth(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[
 def start(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
     """From the command to the first byte of data, Python, Java and Spark started anew each time."""
     sources(folder / "flights", 1)
-    found = medians({"lakewriter run": lambda: _first_byte(folder), "a Spark session": _session}, rounds)
+    with_archive = os.environ | {VARIABLE: str(_make_archive(folder / "java"))}
+    without = os.environ | {VARIABLE: "off"}
+    ways: dict[str, Timed] = {}
+    for name, environment in (
+        ("with the archive of classes", with_archive),
+        ("without it, as the first time", without),
+    ):
+        ways[f"the first byte of data at the server, {name}"] = partial(_first_byte, folder, environment)
+        ways[f"an empty Spark session, nothing more, {name}"] = partial(_session, environment)
     lines = ["| from the command to | seconds |", "|---|---|"]
-    lines.append(f"| the first byte of data at the server | {found['lakewriter run'][0]:.1f} |")
-    lines.append(f"| an empty Spark session, nothing more | {found['a Spark session'][0]:.1f} |")
-    return lines
+    return lines + [f"| {name} | {seconds:.1f} |" for name, (seconds, _) in medians(ways, rounds).items()]
 
 
-def _first_byte(folder: Path) -> tuple[float, int]:
+def repeated(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
+    """A run that finds nothing to do, since its job id is done: it starts no Spark."""
+    sources(folder / "flights", 1)
+    used: list[float] = []
+    with null_sink() as server:
+        command = _make_command(lake_file(folder, server, {}))
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+        seconds = medians({"a run whose job id is done": partial(_run_again, command, used)}, rounds)
+    lines = ["| from the command to its end | seconds | seconds of the processor |", "|---|---|---|"]
+    wall = next(iter(seconds.values()))[0]
+    return [*lines, f"| a run whose job id is done | {wall:.2f} | {statistics.median(used[1:]):.2f} |"]
+
+
+def _run_again(command: list[str], used: list[float]) -> tuple[float, int]:
+    before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    seconds, after = time.monotonic() - clock, resource.getrusage(resource.RUSAGE_CHILDREN)
+    used.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    return seconds, 0
+
+
+def _make_archive(folder: Path) -> Path:
+    """The archive that a first run leaves behind, made before what is timed."""
+    archive = choose_archive(find_java(os.environ), os.environ | {VARIABLE: str(folder)})
+    if archive is not None:
+        command = [sys.executable, "-m", "lakewriter.source.archive_maker", str(folder), archive.key]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return folder
+
+
+def _make_command(lake: Path) -> list[str]:
+    return [sys.executable, "-m", "lakewriter", "run", str(lake), "--job-id", "a"]
+
+
+def _first_byte(folder: Path, environment: dict[str, str]) -> tuple[float, int]:
     with null_sink() as server:
         lake, clock = lake_file(folder, server, {}), time.time()
-        command = [sys.executable, "-m", "lakewriter", "run", str(lake), "--job-id", "a"]
-        subprocess.run(command, cwd=ROOT, env=os.environ, check=True, capture_output=True)
+        subprocess.run(_make_command(lake), cwd=ROOT, env=environment, check=True, capture_output=True)
         with urllib.request.urlopen(f"{server}/_first") as answer:
             return float(answer.read()) - clock, 0
 
 
-def _session() -> tuple[float, int]:
+def _session(environment: dict[str, str]) -> tuple[float, int]:
     script = "from lakewriter.source.session import open_spark_session; open_spark_session('bench')"
     clock = time.monotonic()
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, check=True, capture_output=True)
     return time.monotonic() - clock, 0
 
 
@@ -189,6 +233,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "memory": memory,
     "growth": growth,
     "start": start,
+    "repeated": repeated,
     "iceberg": iceberg,
     "messages": messages.formats,
     "long-messages": messages.lengths,

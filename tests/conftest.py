@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from xdist.scheduler import LoadScopeScheduling
 
 from infra.node import use_packaged_node
+from lakewriter.source.class_archive import VARIABLE
 from lakewriter.source.session import open_spark_session
 from tests.support import java
 from tests.support.server import StrictAws
@@ -22,6 +23,9 @@ from tests.support.server import StrictAws
 # starts a process of its own.
 use_packaged_node()
 os.environ["CDK_VALIDATION"] = "false"
+
+# Sessions that tests start make none in the user's own folder: they have that of the tests.
+os.environ[VARIABLE] = "off"
 
 # How long a case takes is no finding: other processes share the machine.
 settings.register_profile("untimed", deadline=None)

@@ -16,6 +16,7 @@ from botocore.credentials import (
     DeferredRefreshableCredentials,
 )
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.loaders import JSONFileLoader, create_loader
 
 from lakewriter.aws.answers import explain, make_credentials_remedy
 from lakewriter.aws.request_hooks import watch_answers
@@ -110,7 +111,29 @@ def make_session(access: Access, vendor: Vendor | None = None) -> botocore.sessi
 def _make_empty_session(access: Access) -> botocore.session.Session:
     session = botocore.session.Session()
     session.set_config_variable("region", access.region)
+    loader = create_loader(session.get_config_variable("data_path"))
+    loader.file_loader = _MODELS
+    session.register_component("data_loader", loader)
     return session
+
+
+class _ModelFiles(JSONFileLoader):
+    """Parses each service's model once in a process: every load has a session of its own, which would parse it again.
+
+    Clients do not change what they are given of it.
+    """
+
+    def __init__(self) -> None:
+        self._parsed: dict[str, Any] = {}
+
+    def load_file(self, file_path: str) -> Any:
+        """The content of the file; None where there is none."""
+        if file_path not in self._parsed and (content := super().load_file(file_path)) is not None:
+            self._parsed[file_path] = content
+        return self._parsed.get(file_path)
+
+
+_MODELS: Final = _ModelFiles()
 
 
 def _make_base_session(access: Access) -> botocore.session.Session:

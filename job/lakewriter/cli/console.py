@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
 from lakewriter.commit.state import LOADED_AGAIN, TableState
-from lakewriter.doctor import Finding
 from lakewriter.operate.health import Health, describe
-from lakewriter.operate.sql_text import Query
-from lakewriter.operate.verification import Verified
 from lakewriter.report import format_count
+
+if TYPE_CHECKING:
+    # Runs show what runs come to, and load nothing of what checks do.
+    from lakewriter.doctor import Finding
+    from lakewriter.operate.sql_text import Query
+    from lakewriter.operate.verification import Verified
 
 SHOWN_UNDONE: Final = 3
 """Of each table's undone loads, the last ones."""
@@ -58,7 +61,7 @@ def show_health(out: Console, health: Health, continuous: Mapping[str, Any] | No
             out.print(f"[red]{escape(f'{table_id} failed: {why}')}[/]", soft_wrap=True)
 
 
-def show_verified(out: Console, found: Verified) -> None:
+def show_verified(out: Console, found: "Verified") -> None:
     """What was compared, then each difference."""
     for difference in found.differences:
         out.print(f"[red]{difference.code}[/]: {escape(difference.message)}", soft_wrap=True)
@@ -82,7 +85,7 @@ def show_verified(out: Console, found: Verified) -> None:
     )
 
 
-def show_findings(out: Console, findings: Sequence[Finding]) -> None:
+def show_findings(out: Console, findings: "Sequence[Finding]") -> None:
     """One line per finding, its remedy under what is not as it should be."""
     marks = {"ok": "[green]✓[/]", "failed": "[red]✗[/]", "warning": "[yellow]![/]", "skipped": "[dim]-[/]"}
     for finding in findings:
@@ -94,7 +97,7 @@ def show_findings(out: Console, findings: Sequence[Finding]) -> None:
     out.print(", ".join(counts))
 
 
-def show_queries(out: Console, queries: Sequence[Query]) -> None:
+def show_queries(out: Console, queries: "Sequence[Query]") -> None:
     """SQL with its title as a comment, ready to paste."""
     for query in queries:
         title = f"-- {query.engine.label}, {query.table}: {query.title}"

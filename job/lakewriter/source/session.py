@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.source.class_archive import find_archive
 from lakewriter.source.java import find_java
 from lakewriter.source.time_zone import (
     EXECUTOR_OPTIONS,
@@ -47,6 +48,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 # place of ours or of the standard library's. https://docs.python.org/3/using/cmdline.html#envvar-PYTHONSAFEPATH
 _WORKERS: Final[Mapping[str, str]] = {"spark.executorEnv.PYTHONSAFEPATH": "1", "spark.executorEnv.TZ": "UTC"}
 
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _ABSENT_MODULE: Final = "--add-modules=jdk.incubator.vector"
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Its best compiler takes ten seconds of the cores to start Spark with, which pay where rows go through Java."""
@@ -154,32 +156,44 @@ def _open_configured(builder: SparkSession.Builder) -> SparkSession:
 def _open_local(builder: SparkSession.Builder, tasks: int, only_python: bool) -> SparkSession:
     scratch = Path(tempfile.mkdtemp(prefix="lakewriter-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-    for key, value in _make_local_settings(scratch, tasks, only_python).items():
+    java, quick = find_java(os.environ), _QUICK_JAVA if only_python else ""
+    archive, shared = find_archive(java, os.environ)
+    for key, value in _make_local_settings(scratch, tasks, f"{quick} {shared}").items():
         builder = builder.config(key, value)
     environment = {
-        "JAVA_HOME": str(_write_launcher(scratch, find_java(os.environ))),
+        "JAVA_HOME": str(_write_launcher(scratch, java)),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        # It is Java as well, which works out the command that starts Spark.
+        "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", _QUICK_JAVA),
         "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
     }
-    try:
-        with _set_environment(environment):
+    with _set_environment(environment):
+        try:
             return builder.getOrCreate()
-    except PySparkException as error:
-        raise SourceFailedError(
-            f"Spark did not start: {error}", remedy="See Java's own message above; Java 17 or 21 is expected."
-        ) from error
+        except PySparkException as error:
+            if archive is None:
+                raise _explain_start(error) from error
+        # Java may crash on an archive: what starts with one starts without.
+        archive.unlink(missing_ok=True)
+        options = _make_java_options(scratch, quick)
+        try:
+            return builder.config(_JAVA_OPTIONS, options).getOrCreate()
+        except PySparkException as error:
+            raise _explain_start(error) from error
 
 
-def _make_local_settings(scratch: Path, tasks: int, only_python: bool) -> dict[str, str]:
-    log4j = scratch / "log4j2.properties"
-    log4j.write_text((resources.files("lakewriter.source") / "log4j2.properties").read_text("utf-8"), "utf-8")
-    java = f"{_QUICK_JAVA} " if only_python else ""
-    options = f"{java}-Dlog4j2.configurationFile={log4j.as_uri()} -Dderby.system.home={scratch} {UTC_OPTION}"
+def _explain_start(error: PySparkException) -> SourceFailedError:
+    return SourceFailedError(
+        f"Spark did not start: {error}", remedy="See Java's own message above; Java 17 or 21 is expected."
+    )
+
+
+def _make_local_settings(scratch: Path, tasks: int, java: str) -> dict[str, str]:
     return {
         "spark.master": "local[*]" if tasks == 1 else f"local[{tasks * (os.cpu_count() or 1)}]",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": options,
+        _JAVA_OPTIONS: _make_java_options(scratch, java),
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
         "spark.sql.catalogImplementation": "in-memory",
@@ -188,6 +202,12 @@ def _make_local_settings(scratch: Path, tasks: int, only_python: bool) -> dict[s
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+
+
+def _make_java_options(scratch: Path, java: str) -> str:
+    log4j = scratch / "log4j2.properties"
+    log4j.write_text((resources.files("lakewriter.source") / "log4j2.properties").read_text("utf-8"), "utf-8")
+    return f"{java} -Dlog4j2.configurationFile={log4j.as_uri()} -Dderby.system.home={scratch} {UTC_OPTION}"
 
 
 def _write_launcher(scratch: Path, java: Path) -> Path:
