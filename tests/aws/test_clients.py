@@ -1,7 +1,9 @@
 """Secrets, roles and errors, against the embedded AWS."""
 
+import os
 import pickle
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +14,11 @@ from botocore.exceptions import (
     ParamValidationError,
     ResponseStreamingError,
 )
+from botocore.loaders import JSONFileLoader
 from urllib3.exceptions import ProtocolError
 
 from lakewriter.aws import ClientError, Clients, explain, get_shared_clients, read_object, resolve
+from lakewriter.aws.credentials import make_session
 from lakewriter.aws.vended import Vended
 from lakewriter.errors import RoleNotAssumableError, SecretUnresolvedError
 from lakewriter.spec.access import Access, SecretText
@@ -259,3 +263,26 @@ def test_read_object_gives_up(error):
         read_object(BreakingClient(*[error] * 5), Bucket="b", Key="k")
     explained = explain(raised.value, doing="s3:GetObject on s3://b/k", access=access())
     assert (explained.code, explained.transient) == ("TIMEOUT", True)
+
+
+def test_models_of_services_are_parsed_once(monkeypatch):
+    """Every load has a session of its own, and S3's model is a megabyte of JSON."""
+    parsed, load_file = [], JSONFileLoader.load_file
+
+    def count(self, path):
+        content = load_file(self, path)
+        parsed.extend([path] if content is not None else [])
+        return content
+
+    assert Clients(access()).s3 is not None
+    monkeypatch.setattr(JSONFileLoader, "load_file", count)
+    assert Clients(access()).s3 is not None
+    assert parsed == []
+
+
+def test_models_of_the_user_are_found(tmp_path, monkeypatch):
+    """As botocore's own loader: folders of AWS_DATA_PATH, with variables and the home folder resolved."""
+    monkeypatch.setenv("MODELS", str(tmp_path))
+    monkeypatch.setenv("AWS_DATA_PATH", os.pathsep.join(["$MODELS", "~/models"]))
+    loader = make_session(access()).get_component("data_loader")
+    assert loader.search_paths[:2] == [str(tmp_path), str(Path.home() / "models")]

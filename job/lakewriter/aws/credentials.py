@@ -5,6 +5,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import boto3
@@ -16,7 +17,7 @@ from botocore.credentials import (
     DeferredRefreshableCredentials,
 )
 from botocore.exceptions import BotoCoreError, ClientError
-from botocore.loaders import JSONFileLoader, create_loader
+from botocore.loaders import JSONFileLoader, Loader
 
 from lakewriter.aws.answers import explain, make_credentials_remedy
 from lakewriter.aws.request_hooks import watch_answers
@@ -111,9 +112,10 @@ def make_session(access: Access, vendor: Vendor | None = None) -> botocore.sessi
 def _make_empty_session(access: Access) -> botocore.session.Session:
     session = botocore.session.Session()
     session.set_config_variable("region", access.region)
-    loader = create_loader(session.get_config_variable("data_path"))
-    loader.file_loader = _MODELS
-    session.register_component("data_loader", loader)
+    # As botocore itself reads AWS_DATA_PATH.
+    folders = str(session.get_config_variable("data_path") or "").split(os.pathsep)
+    extra = [str(Path(os.path.expandvars(folder)).expanduser()) for folder in folders if folder]
+    session.register_component("data_loader", Loader(extra_search_paths=extra, file_loader=_MODELS))
     return session
 
 
