@@ -49,7 +49,7 @@ class ClassArchive:
         return self.folder / f"{self.key}.lock"
 
     def find(self) -> Path | None:
-        """The archive where it is whole. Java 17 crashes on one that was cut short, so its name has its checksum."""
+        """The archive where it is whole. Java does not look at its content, so its name has its checksum."""
         with suppress(OSError):
             for path in self.list_files() if _is_private(self.folder) else ():
                 if path.name == make_name(self.key, path):
