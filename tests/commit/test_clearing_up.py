@@ -1,6 +1,7 @@
 """Uploads that cannot be cleared up are a note in the table's report, and writes that others come before go on."""
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from lakewriter.commit.store import Unclear
 from lakewriter.errors import CommitUnknownError, S3AccessDeniedError
 from lakewriter.naming import ControlKeys
 from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.quarantine_names import QuarantineNames
 from tests.commit.memory import Memory, World
 
 OWN = Attempt("p", "a", "a1", datetime(2024, 1, 15, tzinfo=UTC), timedelta(days=30))
@@ -100,6 +102,24 @@ def test_uploads_of_a_load_that_began_at_the_same_time(is_alike):
     attempts.abort_strays(control, names, (), OWN)
     # Keys of the other time are not this load's.
     assert (list(world.staged), control.left) == ([upload] if is_alike else [], [])
+
+
+def test_an_attempt_that_another_took_over_from_aborts_its_bad_rows():
+    """No other attempt makes their keys; its other keys may be those of the one that took over."""
+    world = World()
+    control = Control(Memory(world, lambda: None, random.Random(0), 0), KEYS, "s.t", pause=lambda _: None)
+    for own in (OWN, replace(OWN, id="a2")):
+        attempts.register(control, own, lambda _: pytest.fail("nothing is pending"))
+    layout = Layout("data", Template.parse("part-{job_id}-{seq}.parquet"))
+    names = replace(
+        layout.bind(job_id="a", attempt="a1", start=OWN.started, table="s.t"), quarantine="data__quarantine"
+    )
+    quarantine = QuarantineNames.of(names)
+    assert quarantine is not None
+    world.stage(quarantine.make_key("on_bad_row", 0), OWN.load)
+    other = world.stage(names.object_key(0), OWN.load)
+    attempts.give_up(control, OWN, names, ())
+    assert list(world.staged) == [other]
 
 
 class Contended(Memory):

@@ -285,9 +285,11 @@ def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: It
     stages, so none of them is a later one's. A process that dies here stays registered, and its job's next attempt
     aborts the rest.
     """
-    strays = _find_own_uploads(control, attempt.job_id, attempt.id, _make_begun_table(names))
+    files = _make_begun_table(names)
+    strays = _find_own_uploads(control, attempt.job_id, attempt.id, files)
     if not _try_move(control, lambda state: _require_unbound(state, attempt)):
-        strays = []
+        # The attempt that took over may have the same keys by now, but for those of bad rows.
+        strays = [stray for stray in strays if files.quarantine and re.fullmatch(files.quarantine_pattern, stray.key)]
     report = control.read_report(attempt.job_id)
     if _is_bound(control.state.recall(), attempt) or (report is not None and report["attempt"] == attempt.id):
         return
