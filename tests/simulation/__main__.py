@@ -16,7 +16,7 @@ from tests.simulation.mutations import MUTATIONS, mutate
 
 _STOP: Final = multiprocessing.get_context("fork").Event()
 """Set by the process that has a finding: no other one begins a history."""
-KINDS = "files,glue,iceberg,airbyte,messages,estuary,batches,refresh"
+KINDS = "files,glue,iceberg,airbyte,messages,estuary,batches,refresh,quarantine"
 
 
 def _arguments() -> argparse.Namespace:

@@ -13,10 +13,12 @@ from typing import Any, Final
 from tests.simulation.books import (
     CONTROL,
     LOAD,
+    QUARANTINE,
     Book,
     Place,
     chain_of,
     ended_together,
+    is_replay,
     is_undo,
     keys_of,
     parsed,
@@ -27,6 +29,7 @@ from tests.simulation.books import (
 from tests.simulation.bucket import Bucket, Change, Stored
 from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import metadata_of
+from tests.simulation.quarantine_audit import QuarantineAuditor
 from tests.simulation.readers import Readers
 from tests.simulation.source import Reading, Sources
 from tests.simulation.state_rules import faults_of, faults_of_rebuilt
@@ -56,6 +59,9 @@ class Auditor:
 
     def __post_init__(self) -> None:
         self.readers = Readers(self.bucket, self.catalog, self.sources, self.places, self.strangers, self.find)
+        self.quarantines = QuarantineAuditor(
+            self.bucket, self.sources, self.places, self.books, self.readers, self.find
+        )
 
     def find(self, text: str) -> None:
         """One more finding."""
@@ -102,7 +108,8 @@ class Auditor:
         load = f"{place.pipeline}/{old['job_id']}/{old['attempt']}"
         seen = [key for key, own in self.bucket.objects.items() if own.metadata.get(LOAD) == load]
         # The files of the load's other tables are no sign of this one's.
-        own = [key for key in seen if key.startswith(f"{place.path}/")]
+        folders = (f"{place.path}/", f"{place.quarantine}/" if place.quarantine else f"{place.path}/")
+        own = [key for key in seen if key.startswith(folders)]
         is_visible = any(CONTROL not in key and "/metadata/" not in key for key in own)
         if not place.exclusive and ended_together(self.bucket.objects, place, lost, after):
             lost = lost | {"last_job": after["last_job"]}
@@ -120,6 +127,8 @@ class Auditor:
         if new:
             book.bound.add((new["job_id"], new["attempt"]))
         for job, running in after["running"].items():
+            if (job, running["attempt"]) not in book.registered:
+                self.quarantines.registered(place, job, running["attempt"], before.get("running", {}))
             book.registered.setdefault((job, running["attempt"]), self.bucket.made)
         if len(after["resets"]) > len(before.get("resets", ())):
             what = after["resets"][-1]["what"]
@@ -144,8 +153,10 @@ class Auditor:
         # The state's note has the phase in which the person met the load; the report tells how it was closed.
         if "abandoned" in str((self._report(place, after["last_job"]) or {}).get("notes")):
             book.given_up.add(after["last_job"])
+        if place.quarantine:
+            self.quarantines.committed(place, before, after)
         # At this moment, since a full refresh that comes later would hide what this one has left.
-        self._judge_rows_of(place, self.readers.list_visible()[place.state])
+        self._judge_rows_of(place, self.readers.list_all()[place.state])
 
     def _control_changed(self, change: Change) -> None:
         replaced = change.before is not None and change.after is not None and change.before.body != change.after.body
@@ -168,7 +179,7 @@ class Auditor:
         if change.after is None and change.key in self.strangers:
             self.find(f"stranger's object deleted: {change.key}")
         if change.after is None and change.before is not None:
-            self._data_deleted(change.key, change.before.metadata.get(LOAD, "//"))
+            self._data_deleted(change.key, change.before)
         load = change.after.metadata.get(LOAD, "") if change.after is not None else ""
         if load and change.after is not None and change.after.upload_id:
             pipeline, job, attempt = load.split("/")
@@ -176,9 +187,9 @@ class Auditor:
             if not any((job, attempt) in self.books[place.state].bound for place in places):
                 self.find(f"visible before its intent was bound: {change.key} of {load}")
 
-    def _data_deleted(self, key: str, load: str) -> None:
+    def _data_deleted(self, key: str, before: Stored) -> None:
         """A committed load's object goes when all of what replaces it is there."""
-        pipeline, job, attempt = load.split("/")
+        pipeline, job, attempt = before.metadata.get(LOAD, "//").split("/")
         for place in self.places:
             if place.pipeline != pipeline or (job, attempt) not in self.books[place.state].commits:
                 continue
@@ -193,6 +204,8 @@ class Auditor:
             others = is_undo(pending.get("job_id", ""))
             if not pending or others or pending["phase"] != "uploaded" or self._missing(place, pending):
                 self.find(f"{place.pipeline}/{place.table}: object of load {job} deleted too early: {key}")
+            if f"{QUARANTINE}/" in key:
+                self.quarantines.deleted(place, key, before)
 
     def _refresh_deleted(self, place: Place, key: str, job: str) -> None:
         """Files of a full refresh go when neither readers see them nor an undo can show them."""
@@ -251,11 +264,12 @@ class Auditor:
 
     # -- afterwards
 
-    def judge(self) -> None:
-        """Everything that can be seen once all has come to its end."""
-        visible = self.readers.list_visible()
+    def judge(self, *, is_answered: bool) -> None:
+        """Everything that can be seen once all has come to its end; ``is_answered`` says that no call failed."""
+        visible = self.readers.list_all()
         for place in self.places:
             self._judge_table(place, visible[place.state])
+        self.quarantines.judge_uploads(is_answered=is_answered)
         for key, body in self.strangers.items():
             if self.bucket.objects.get(key, Stored(b"", "", datetime.min, {})).body != body:
                 self.find(f"stranger's object is not as it was: {key}")
@@ -319,7 +333,7 @@ class Auditor:
         if len(set(parts)) < len(parts):
             self.find(f"{name}: a load was committed twice: {parts}")
         # What is committed of a sync that has not ended goes by a job id of its own, ``{job}.s{digest}``.
-        parts = [job for job in parts if not is_undo(job) and job not in book.undone]
+        parts = [job for job in parts if not is_undo(job) and not is_replay(job) and job not in book.undone]
         for job in parts:
             if repeated := set(chain_of(job)[:-1]).intersection(parts):
                 self.find(f"{name}: load {job} is done, and so is {sorted(repeated)}, whose rows it is to load again")
@@ -331,20 +345,26 @@ class Auditor:
             # It was closed without its catalog's agreeing: readers may see it or the one before it.
             return
         kept = [job for job in (jobs[-1:] if place.overwrites else jobs) if job not in book.given_up]
-        by_job = self._judge_readings(name, {*kept, *book.given_up}, seen)
+        if place.quarantine:
+            self.quarantines.judge_lines(place, kept, seen)
+        # Of a replay that was closed as it is, rows are in the table and in the quarantine.
+        repeats = any(is_replay(job) for job in book.given_up)
+        by_job = self._judge_readings(name, {*kept, *book.given_up}, seen, repeats=repeats)
         whole = [job for job in kept if job in parts]
         order = {job: by_job[job][0] if by_job.get(job) else None for job in whole}
         self._judge_rows(place, book, order, seen)
 
     def _judge_readings(
-        self, name: str, kept: Collection[str], seen: Counter[tuple[int, int]]
+        self, name: str, kept: Collection[str], seen: Counter[tuple[int, int]], *, repeats: bool
     ) -> Mapping[str, list[Reading]]:
         """By load what it has read and shows; only what is ``kept``, each row once and of one reading."""
         by_job: dict[str, list[Reading]] = defaultdict(list)
-        for nonce in sorted({nonce for nonce, _ in seen}):
+        # A line that nobody could read has no load's reading.
+        rows = {row: times for row, times in seen.items() if self.sources.readings[row[0]].job and times}
+        for nonce in sorted({nonce for nonce, _ in rows}):
             by_job[self.sources.readings[nonce].job].append(self.sources.readings[nonce])
-        for row, times in sorted(seen.items()):
-            if times > 1:
+        for row, times in sorted(rows.items()):
+            if times > 1 and not repeats:
                 self.find(f"{name}: row {row[1]} of reading {row[0]} is there {times} times")
         for job, readings in by_job.items():
             if job not in kept:
@@ -368,7 +388,9 @@ class Auditor:
                 self.find(f"{name}: rows {missing} of load {job} are lost")
         if place.goes_on and not book.resets and not book.given_up:
             rows = [number for reading in order.values() if reading is not None for number in reading.ids]
-            if rows != list(range(len(rows))):
+            read = (own for own in self.sources.readings.values() if self._is_of(own, place, own.job))
+            lines = {number for own in read for number in own.lines}
+            if rows != [number for number in range(max(rows, default=-1) + 1) if number in rows or number not in lines]:
                 self.find(f"{name}: rows of all loads in their order are {rows}")
 
     def _is_of(self, reading: Reading, place: Place, job: str) -> bool:
@@ -409,6 +431,7 @@ class Auditor:
 
     def attempt_ended(self, place: Place, job: str, attempt: str, status: str) -> None:
         """What an attempt says of a table, the moment it says it."""
+        self.quarantines.ended.add((place.state, job, attempt))
         book, name, pending = (
             self.books[place.state],
             f"{place.pipeline}/{place.table}",
@@ -429,5 +452,6 @@ class Auditor:
             and "/metadata/" not in key
             and key.startswith(place.path)
         ]
-        if left and place.catalog != "iceberg":
+        # Iceberg's readers see what its snapshots name, and those of a quarantine a folder.
+        if [key for key in left if place.catalog != "iceberg" or f"{QUARANTINE}/" in key]:
             self.find(f"{name}: attempt at {job} says failed and left {len(left)} objects visible")

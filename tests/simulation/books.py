@@ -14,6 +14,9 @@ import pyarrow.parquet as pq
 from tests.simulation.bucket import Stored
 
 CONTROL: Final = "_lakewriter/"
+QUARANTINE: Final = "__quarantine"
+GRADE: Final = "grade"
+"""The column that checks keep rows out by: 0 in those that fit from the beginning."""
 LOAD: Final = "lakewriter-load"
 """The metadata that names the load of an object or an upload."""
 
@@ -21,7 +24,7 @@ LOAD: Final = "lakewriter-load"
 @dataclass(frozen=True)
 class Place:
     """One table of one pipeline; one that ``overwrites`` is to hold the last load alone, one that ``goes_on`` each row
-    once. One that ``refreshes`` holds it at any moment."""
+    once. One that ``refreshes`` holds it at any moment. The folder of its ``quarantine`` is blank without one."""
 
     pipeline: str
     root: str
@@ -34,6 +37,8 @@ class Place:
     partitioned: bool = False
     exclusive: bool = False
     refreshes: bool = False
+    quarantine: str = ""
+    in_glue: bool = False
 
     @property
     def latest(self) -> str:
@@ -66,6 +71,11 @@ def is_undo(job: str) -> bool:
     return job.startswith("undo.")
 
 
+def is_replay(job: str) -> bool:
+    """Whether a job id is a replay's own."""
+    return job.startswith("replay.")
+
+
 def chain_of(job: str) -> list[str]:
     """The loads that the job stands for, itself the last: ``J.r3`` repeats ``J.r2``, which repeats ``J``."""
     base, mark, number = job.rpartition(".r")
@@ -85,19 +95,30 @@ def pending_of(objects: Mapping[str, Stored], place: Place) -> dict[str, Any]:
 
 
 def receipts_of(objects: Mapping[str, Stored], place: Place, pending: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Those of a pending load's intent, by its own text; None where the intent is gone."""
+    """Those of a pending load's intent, bad rows included, by its own text; None where the intent is gone."""
     root = f"{place.root}/loads/{pending['job_id']}/{pending['attempt']}/"
     for key, stored in objects.items():
         if not key.startswith(root) or not key.endswith(".json"):
             continue
         if (own := parsed(stored)).get("table_id") == place.table and "receipts" in own:
-            return [*own["receipts"], *_read_parts(objects, own.get("parts", ()))]
+            return [receipt for files in (own, own.get("quarantine") or {}) for receipt in _read_all(objects, files)]
     return None
+
+
+def taken_of(objects: Mapping[str, Stored], place: Place, job: str, attempt: str) -> list[str]:
+    """The keys that a replay's intent takes out of the quarantine."""
+    stored = objects.get(f"{place.root}/loads/{job}/{attempt}/tables/{place.table}.json")
+    files = (parsed(stored).get("quarantine") or {}) if stored is not None else {}
+    return [removal["key"] for removal in files.get("takes", ())]
 
 
 def keys_of(objects: Mapping[str, Stored], report: Mapping[str, Any]) -> list[str]:
     """The files that a report tells of."""
     return [*report["keys"], *(own["key"] for own in _read_parts(objects, report.get("parts", ())))]
+
+
+def _read_all(objects: Mapping[str, Stored], files: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [*files.get("receipts", ()), *_read_parts(objects, files.get("parts", ()))]
 
 
 def _read_parts(objects: Mapping[str, Stored], parts: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -119,3 +140,11 @@ def rows_of(body: bytes) -> tuple[tuple[int, int], ...]:
     """Number and reading of every row in a Parquet file."""
     table = pq.ParquetFile(io.BytesIO(body)).read(["id", "nonce"], use_threads=False)
     return tuple(zip(table.column("id").to_pylist(), table.column("nonce").to_pylist(), strict=True))
+
+
+@lru_cache(maxsize=4096)
+def kept_rows_of(body: bytes) -> tuple[tuple[int, int, dict[str, Any]], ...]:
+    """Number, reading and content of every row in a file of a quarantine, the row as the source had it."""
+    table = pq.ParquetFile(io.BytesIO(body)).read(["_lake_row", "_lake_line"], use_threads=False)
+    rows = [json.loads(row["_lake_row"] or row["_lake_line"]) for row in table.to_pylist()]
+    return tuple((row["id"], row["nonce"], row) for row in rows)

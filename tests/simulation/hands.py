@@ -38,6 +38,10 @@ class Hands:
             acts += [lambda: self._sweep(lake)] * 4
         return self._carefully(rng.choice(acts))
 
+    def draw_abandon(self, lake: Lake, job: str) -> Callable[[], None]:
+        """Give one load up."""
+        return self._carefully(lambda: self._abandon(lake, job))
+
     def draw_undo(self, rng: random.Random, lake: Lake, job: str) -> Callable[[], None]:
         """Take a load back, one that stands for it or one after it with it."""
         job = rng.choice([job, job, f"{job}.r2"])

@@ -22,8 +22,10 @@ from tests.simulation.bucket import Bucket
 from tests.simulation.given import Writer, make_writable
 from tests.simulation.glue import Catalog
 from tests.simulation.hands import Hands
+from tests.simulation.kept_rows import Marks
 from tests.simulation.lakes import KINDS, Lake, draw, places_of
 from tests.simulation.messages import Inputs
+from tests.simulation.replays import Replays
 from tests.simulation.scheduler import Killed, Process, Scheduler, Stuck
 from tests.simulation.source import Session, Sources
 from tests.simulation.stand_ins import Here, SimulatedClients, Simulation, running
@@ -79,7 +81,7 @@ class History:
         self.network.story = [] if options.story else None
         self.bucket = Bucket(lambda: scheduler.now, rng.choice([1, 2, 5, 1000]))
         self.catalog = Catalog()
-        self.sources = Sources(rng)
+        self.sources = Sources(rng, Marks(random.Random(f"marks of {seed}")))
         self.simulation = Simulation(seed, scheduler, self.network, self.bucket, self.catalog)
         self.simulation.task_tries = rng.choice([1, 4])
         self.auditor = Auditor(
@@ -110,7 +112,7 @@ class History:
         # A stream of chance of its own: the histories without writers stay what they were.
         self.writers = random.Random(f"writers of {seed}")
         self.has_writers = self.writers.random() < 0.2 and "writers" not in options.without
-        self.undos = Undos(self, seed)
+        self.undos, self.replays = Undos(self, seed), Replays(self, seed)
         self.is_calm = False
 
     def play(self) -> Told:
@@ -119,7 +121,7 @@ class History:
             try:
                 self._storm()
                 self._calm()
-                self.auditor.judge()
+                self.auditor.judge(is_answered=self.network.is_answered)
             except Stuck as error:
                 self.auditor.find(f"stuck: {error}")
         for text in self.auditor.findings:
@@ -150,6 +152,7 @@ class History:
             self.spawn(self._chosen(lake, rng.choice(names)), rng.random() * spread, lake)
         if self.undos.are_some:
             self.undos.spawn(lakes, names, spread * 2)
+        self.replays.spawn(lakes, spread * 2)
         self.simulation.scheduler.run()
 
     def _chosen(self, lake: Lake, job: str) -> Callable[[], None]:
@@ -171,7 +174,7 @@ class History:
             return lake
         return lake.narrow(self.rng.choice(tables))
 
-    def spawn(self, body: Callable[[], None], delay: float, lake: Lake) -> None:
+    def spawn(self, body: Callable[[], object], delay: float, lake: Lake) -> None:
         self.number += 1
         skewed = "skew" not in self.options.without and self.rng.random() < 0.2
         skew = timedelta(seconds=self.rng.uniform(-30, 30)) if skewed else timedelta(0)
@@ -188,6 +191,7 @@ class History:
         self.simulation.scheduler.spawn(process, carefully, delay)
 
     def attempt(self, lake: Lake, job: str) -> None:
+        lake = self.replays.correct(lake)
         writable = make_writable(lake) if self.has_writers and self.writers.random() < 0.6 else None
         if writable is not None:
             for table in writable.spec.tables:
@@ -216,9 +220,9 @@ class History:
             raise
         except LakeError as error:
             self.network.note(f"{process} ends {job}: {error}")
-            self._failed(lake, job, error.code, error.message)
+            self.failed(lake, job, error.code, error.message)
             return None
-        self._reported(lake, job, report)
+        self.reported(lake, job, report)
         return report
 
     def _write(self, lake: Lake, job: str) -> None:
@@ -230,11 +234,11 @@ class History:
             report = Writer(self.simulation, lake.spec, job, session).write()
         except LakeError as error:
             self.network.note(f"{self.simulation.process} ends {job}: {error}")
-            self._failed(lake, job, error.code, error.message)
+            self.failed(lake, job, error.code, error.message)
             return
-        self._reported(lake, job, report)
+        self.reported(lake, job, report)
 
-    def _reported(self, lake: Lake, job: str, report: RunReport) -> None:
+    def reported(self, lake: Lake, job: str, report: RunReport) -> None:
         self.network.note(f"{self.simulation.process} ends {job}: {report.status}")
         for result in report.tables:
             name = ".".join(part for part in (result.schema_, result.table) if part)
@@ -242,9 +246,9 @@ class History:
             self.auditor.attempt_ended(place, job, report.attempt, result.status)
             if result.code is not None:
                 self.network.note(f"{self.simulation.process} {name}: {result.code} {result.message}")
-                self._failed(lake, job, result.code, result.message or "")
+                self.failed(lake, job, result.code, result.message or "")
 
-    def _failed(self, lake: Lake, job: str, code: str, message: str) -> None:
+    def failed(self, lake: Lake, job: str, code: str, message: str) -> None:
         if code == "SOURCE_FAILED" and "has committed since this one did" in message:
             # The rest of an input of which a part is committed is not loaded behind another load's.
             self.refused.add((lake.pipeline, job))
@@ -253,7 +257,7 @@ class History:
             # Its rows are loaded again under the id that stands for it.
             self.refused.add((lake.pipeline, job))
             self.undos.note(lake, job)
-        if code in self.world.excuses(self.network.met):
+        if code in self.world.excuses(self.network.met) or self.replays.is_excess(code, message):
             return
         if code == "KEY_EXISTS" and self.auditor.is_forgotten(lake.pipeline, job):
             # A process that slept for longer than loads are kept: its id is a new load's, and the old one's files are
@@ -296,10 +300,12 @@ class History:
 
     def _calm(self) -> None:
         self.is_calm = True
+        self.replays.begin_calm()
         self.world.quiet()
         self.network.weather = Weather()
         self.simulation.scheduler.switching = 0
-        if self.rng.random() < 0.15 and "lost-state" not in self.options.without:
+        # What is pending in the calm is rare, and what of it has bad rows rarer.
+        if self.rng.random() < (0.4 if self.replays.are_some else 0.15) and "lost-state" not in self.options.without:
             self._lose_a_state()
         for lake in self.lakes:
             if lake.kind == "batches":
@@ -308,7 +314,9 @@ class History:
                 self.finish(lake, job)
             self.undos.finish_repeats(lake)
         if self.undos.are_some:
+            self.replays.finish(perhaps=True)
             self.undos.take_back()
+        self.replays.finish()
         self._do_again()
         for lake in self.lakes:
             self.alone(partial(self._verify, lake), lake)
@@ -355,7 +363,7 @@ class History:
         """The product's own word for it, of loads that nobody else has touched."""
         if any(self.world.met[name] for name in ("foreign-column", "foreign-commit")):
             return
-        for job in self.jobs[lake.pipeline]:
+        for job in [*self.jobs[lake.pipeline], *self.replays.jobs[lake.pipeline]]:
             if self.auditor.is_untouched(lake.pipeline, job):
                 for text in self.hands.verify(lake, job):
                     self.auditor.find(f"verify of {lake.pipeline} {job}: {text}")

@@ -13,15 +13,17 @@ import yaml
 
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.spec.specification import Mode, Spec, TableSpec
-from tests.simulation.books import Place
+from tests.simulation.books import GRADE, Place
 
 BUCKET: Final = "lake"
-KINDS: Final = ("files", "glue", "iceberg", "airbyte", "messages", "estuary", "batches", "refresh")
+KINDS: Final = ("files", "glue", "iceberg", "airbyte", "messages", "estuary", "batches", "refresh", "quarantine")
 WEIGHTS: Final = {
     "files": 5, "glue": 4, "iceberg": 1, "airbyte": 4, "messages": 3, "estuary": 3, "batches": 2, "refresh": 3,
+    "quarantine": 5,
 }  # fmt: skip
 """How often each is played: histories of Iceberg's tables take three times as long as others."""
 COLUMNS: Final = "id BIGINT, nonce BIGINT, name STRING"
+GRADED: Final = f"{COLUMNS}, {GRADE} BIGINT"
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ def _lake(kind: str, pipeline: str, destination: dict[str, Any], tables: list[di
     return Lake(kind, _spec(json.dumps(content)))
 
 
-def _read(name: str) -> dict[str, Any]:
-    return {"format": "csv", "path": f"{name}.csv", "columns": COLUMNS}
+def _read(name: str, columns: str = COLUMNS) -> dict[str, Any]:
+    return {"format": "csv", "path": f"{name}.csv", "columns": columns}
 
 
 def draw(rng: random.Random, kinds: tuple[str, ...]) -> list[Lake]:
@@ -74,7 +76,7 @@ def draw(rng: random.Random, kinds: tuple[str, ...]) -> list[Lake]:
     names = ["flights"] if rng.random() < 0.7 else ["flights", "trains"]
     make = {
         "files": _files, "glue": _glue, "iceberg": _iceberg, "airbyte": _airbyte, "estuary": _estuary,
-        "batches": _batches, "messages": _messages, "refresh": _refresh,
+        "batches": _batches, "messages": _messages, "refresh": _refresh, "quarantine": _quarantine,
     }[kind]  # fmt: skip
     state = rng.getrandbits(64)
     # Counted keys, and a table that is refreshed, are one pipeline's alone.
@@ -149,6 +151,34 @@ def _refresh(rng: random.Random, pipeline: str, place: str) -> Lake:
     users = {"table": "users", "schema": "public", "read": _read("users"), "mode": "refresh"}
     undo = {"grace_minutes": rng.choice([0, 1, 15])}
     return _lake("refresh", pipeline, destination, [users], undo=undo, refresh={"keep_days": rng.choice([0, 0, 1, 3])})
+
+
+def _quarantine(rng: random.Random, pipeline: str, place: str) -> Lake:
+    destination: dict[str, Any] = {
+        "type": "supaflow-s3-data-lake",
+        "s3_bucket_name": BUCKET,
+        "bucket_region": "us-east-1",
+        "s3_path_prefix": f"data{place}",
+    }
+    form = rng.choice([*["files"] * 3, *["glue"] * 3, "iceberg"])
+    if form == "iceberg":
+        destination |= {"table_format": "ICEBERG"}
+    else:
+        destination |= {"partition_strategy": rng.choice(["NONE", "DAY", "HOUR", "SYNC_ID"])}
+    if form == "glue":
+        destination |= {"update_aws_glue_catalog": True}
+    if form != "files":
+        destination |= {"destination_prefix": place.strip("/")}
+    rules = {
+        "on_bad_row": {"action": "quarantine", "at_most": rng.choice([0.4, 0.8, 1.0])},
+        "expect": [{"range": {"column": GRADE, "at_most": 0}, "on_violation": "set_aside"}],
+    }
+    orders = {"table": "orders", "schema": "public", "read": _read("orders", GRADED), "primary_key": ["id"]}
+    orders |= {"index": rng.choice(["contiguous", "sparse"])}
+    events = {"table": "events", "schema": "public", "read": _read("events", GRADED), "cursor": "id"}
+    undo = {"drop_partitions": rng.random() < 0.7, "grace_minutes": rng.choice([0, 1, 15])}
+    tables = [rng.choice([orders, events])] if form == "iceberg" else _two(rng, orders, events)
+    return _lake("quarantine", pipeline, destination, [own | rules for own in tables], undo=undo)
 
 
 def _airbyte(rng: random.Random, pipeline: str, place: str) -> Lake:
@@ -227,6 +257,8 @@ def places_of(lake: Lake) -> list[Place]:
                 goes_on=table.cursor is not None or lake.kind == "batches",
                 partitioned=is_partitioned and table.mode is not Mode.REFRESH,
                 exclusive=table.cursor is not None or table.mode is not Mode.APPEND,
+                quarantine=table.quarantine or "",
+                in_glue=spec.in_glue,
             )
         )
     return found

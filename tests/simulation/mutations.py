@@ -11,6 +11,7 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 from tests.simulation.mutation import Mutation, leave_out
+from tests.simulation.quarantine_mutations import QUARANTINE_MUTATIONS
 from tests.simulation.refresh_mutations import REFRESH_MUTATIONS
 from tests.simulation.undo_mutations import UNDO_MUTATIONS
 
@@ -63,15 +64,22 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "shared-uploads": leave_out(
         "an upload that another pipeline's load may have staged is not aborted",
         "commit.attempt",
-        "    return bad_rows if has_rival else [*bad_rows, *uploads]\n",
+        "    return bad_rows if _has_rival(control, job_id, files, own) else [*bad_rows, *uploads]\n",
         "    return [*bad_rows, *uploads]\n",
         "files,glue",
+    ),
+    "alike-uploads": leave_out(
+        "nor one that another load of the table may have staged, which began at the same time",
+        "commit.attempt",
+        "    return any(is_alike(other, entry.attempt) for other, entry in others.items()) or control",
+        "    return control",
+        "airbyte",
     ),
     "state-before-abort": leave_out(
         "an attempt that gives up replaces the state before it aborts what it staged",
         "commit.attempt",
-        "    if not _try_move(control, lambda state: _require_unbound(state, attempt)):\n        strays = []\n",
-        "",
+        "    if not _try_move(control, lambda state: _require_unbound(state, attempt)):\n",
+        "    if False:\n",
     ),
     "look-before-abort": leave_out(
         "an attempt that gives up aborts nothing when it turns out to be bound",
@@ -322,6 +330,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     **UNDO_MUTATIONS,
     **REFRESH_MUTATIONS,
+    **QUARANTINE_MUTATIONS,
 }
 
 

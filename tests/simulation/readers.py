@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from tests.simulation.books import CONTROL, Place, parsed, rows_of
+from tests.simulation.books import CONTROL, QUARANTINE, Place, kept_rows_of, parsed, rows_of
 from tests.simulation.bucket import Bucket
 from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import current_files
@@ -31,6 +31,8 @@ class Readers:
         for key, stored in self.bucket.objects.items():
             if CONTROL in key or "/metadata/" in key or key in self.strangers or key.endswith("/_latest/files.json"):
                 continue
+            if f"{QUARANTINE}/" in key:
+                continue
             for row_id, nonce in rows_of(stored.body):
                 reading = self.sources.readings[nonce]
                 place = by_table[reading.pipeline, reading.table]
@@ -42,6 +44,27 @@ class Readers:
                     continue
                 seen[place.state][nonce, row_id] += 1
         return seen
+
+    def list_all(self) -> dict[str, Counter[tuple[int, int]]]:
+        """The same with the rows that readers see in the tables' quarantines."""
+        seen = self.list_visible()
+        by_table = {(place.pipeline, place.table): place for place in self.places}
+        for key, stored in self.bucket.objects.items():
+            if CONTROL in key or f"{QUARANTINE}/" not in key or key in self.strangers:
+                continue
+            for row_id, nonce, _ in kept_rows_of(stored.body):
+                reading = self.sources.readings[nonce]
+                place = by_table[reading.pipeline, reading.table]
+                if key.startswith(f"{place.quarantine}/") and self._shows_quarantine(place, key):
+                    seen[place.state][nonce, row_id] += 1
+        return seen
+
+    def _shows_quarantine(self, place: Place, key: str) -> bool:
+        database, name = place.names
+        table = self.catalog.tables.get((database, f"{name}{QUARANTINE}"))
+        if not place.in_glue or table is None:
+            return not place.in_glue
+        return key.startswith(table.content["StorageDescriptor"]["Location"].split("/", 3)[3].rstrip("/") + "/")
 
     def list_latest(self, place: Place) -> list[str]:
         """The keys that the table's object names as the files to read; none where there is no such object."""

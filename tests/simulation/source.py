@@ -17,7 +17,8 @@ _BEYOND: Final = re.compile(r"`id` > (-?\d+)L")
 
 @dataclass(frozen=True)
 class Reading:
-    """One look of an attempt at a table's source; ``ids`` are the rows it was given."""
+    """One look of an attempt at a table's source; ``ids`` are the rows it was given, ``lines`` those it could not
+    read."""
 
     nonce: int
     pipeline: str
@@ -25,13 +26,16 @@ class Reading:
     job: str
     process: str
     ids: tuple[int, ...]
+    lines: tuple[int, ...] = ()
 
 
 @dataclass
 class Sources:
-    """All tables' sources: row n is there when ``rows[table] > n``."""
+    """All tables' sources: row n is there when ``rows[table] > n``. Those of tables with a quarantine are
+    opened by their ``marks``."""
 
     rng: random.Random
+    marks: Any = None
     rows: dict[str, int] = field(default_factory=dict)
     columns: dict[str, int] = field(default_factory=dict)
     readings: dict[int, Reading] = field(default_factory=dict)
@@ -46,9 +50,11 @@ class Sources:
         self.columns[table] = self.columns.get(table, 0) + (self.rng.random() < 0.15)
         return self.columns[table]
 
-    def read(self, pipeline: str, table: str, job: str, process: str, ids: tuple[int, ...]) -> Reading:
+    def read(
+        self, pipeline: str, table: str, job: str, process: str, ids: tuple[int, ...], lines: tuple[int, ...] = ()
+    ) -> Reading:
         """A new entry in the book."""
-        reading = Reading(len(self.readings) + 1, pipeline, table, job, process, ids)
+        reading = Reading(len(self.readings) + 1, pipeline, table, job, process, ids, lines)
         self.readings[reading.nonce] = reading
         return reading
 
@@ -132,7 +138,11 @@ def open_feed(
             raise AssertionError(f"the simulation cannot read {condition!r}")
         first = int(found[1]) + 1
     place = f"{session.pipeline}/{table.id}"
-    ids = tuple(range(first, session.sources.grow(place)))
+    count = session.sources.grow(place)
+    if table.quarantine is not None:
+        marked: Feed = session.sources.marks.open(session, table, first, count, single=single)
+        return marked
+    ids = tuple(range(first, count))
     reading = session.sources.read(session.pipeline, table.id, session.job, session.process, ids)
     columns = session.sources.widen(place) if table.collection is None else 0
     return Feed(reading, 1 if single else session.sources.rng.choice([1, 1, 2]), session, columns)

@@ -11,6 +11,7 @@ import os
 import pkgutil
 import random
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -27,23 +28,26 @@ import pyiceberg.table.snapshots
 import pyiceberg.table.update
 from pyiceberg.manifest import clear_manifest_cache
 from pyiceberg.utils.concurrent import ExecutorFactory
+from pyiceberg.utils.config import Config
+from pyspark import TaskContext
 
 import lakewriter
-from lakewriter.aws import Clients, required_fields
+from lakewriter.aws import Clients, get_shared_clients, required_fields
 from lakewriter.errors import LakeError
 from lakewriter.receipts import parts as receipt_parts
 from lakewriter.receipts.parts import Bounds
 from lakewriter.shape import digest
 from lakewriter.source import feed as source_feed
+from lakewriter.source import quarantined, spark_rows
 from lakewriter.source.failures import Origin
 from lakewriter.source.feed import Feed as AnyFeed
 from lakewriter.spec.access import Access
 from lakewriter.staging import stage as staging
-from lakewriter.staging.returned import Packer, Returned
-from lakewriter.staging.set_aside import make_object_writer
-from lakewriter.staging.task import TaskPlan, write_partition
+from lakewriter.staging.returned import Returned
+from lakewriter.staging.task import TaskPlan
 from tests.simulation.bucket import S3, Bucket
 from tests.simulation.glue import Catalog, Glue
+from tests.simulation.kept_rows import open_frame, read_quarantined
 from tests.simulation.scheduler import Fiber, Killed, Process, Scheduler
 from tests.simulation.source import open_feed
 from tests.simulation.weather import Network, refused
@@ -61,6 +65,26 @@ BOUNDS: Final = (
     Bounds(part=1000, results=1_000_000),
 )
 """How many receipts are held in one place; the product's own bounds are beyond any history."""
+
+
+_TRIES: Final = threading.local()
+"""Of the thread of a task: how often it was tried before, as Spark tells it."""
+
+
+class _TaskContext:
+    """Spark's, of a task of which no stage is told."""
+
+    @classmethod
+    def get(cls) -> "_TaskContext":
+        """That of the task whose thread asks."""
+        return cls()
+
+    def attemptNumber(self) -> int:  # noqa: N802 - Spark's name
+        """How often the task was tried before."""
+        return int(_TRIES.attempt)
+
+    def stageId(self) -> None:  # noqa: N802 - Spark's name
+        """No stage runs again."""
 
 
 class Simulation:
@@ -112,6 +136,13 @@ class SimulatedClients(Clients):
     def glue(self) -> Any:
         """The simulated catalog."""
         return self._glue
+
+
+def _share_clients(access: Access, _vendor: object = None) -> SimulatedClients:
+    """Those of a worker, whose turn it is."""
+    simulation = Here.mine()
+    assert simulation is not None
+    return SimulatedClients(access, simulation)
 
 
 def accept(answer: dict[str, Any], operation: str) -> dict[str, Any]:
@@ -249,10 +280,7 @@ def _in_order(count: int, results: dict[int, Any], failures: dict[int, BaseExcep
 
 
 def stage(feed: AnyFeed, plan: TaskPlan, _teller: object = None) -> Returned:
-    """Stands in for the product's: the real task body, in an executor that may die without its driver.
-
-    Its sources have no bad rows.
-    """
+    """Stands in for the product's: the real task body, in an executor that may die without its driver."""
     simulation = Here.mine()
     assert simulation is not None
     held: dict[int, list[pa.RecordBatch]] = {}
@@ -276,9 +304,8 @@ def run_tries(simulation: Simulation, plan: TaskPlan, partition: int, batches: l
         outputs: list[str] = []
 
         def task(outputs: list[str] = outputs, attempt: int = attempt) -> None:
-            clients = SimulatedClients(plan.access, simulation)
-            packer = Packer(plan.spill, make_object_writer(clients), attempt=attempt)
-            outputs += write_partition(plan, partition, iter(batches), packer.pack, clients=clients)
+            _TRIES.attempt = attempt
+            outputs += staging.run_task(plan, None, partition, iter(batches))
 
         fiber = simulation.scheduler.spawn(executor, task)
         simulation.scheduler.join((fiber,))
@@ -315,6 +342,10 @@ def installed() -> Iterator[None]:
         id(datetime): SimulatedDatetime,
         id(source_feed.open_feed): open_feed,
         id(staging.stage): stage,
+        id(TaskContext): _TaskContext,
+        id(get_shared_clients): _share_clients,
+        id(quarantined.read_quarantined): read_quarantined,
+        id(spark_rows.open_frame): open_frame,
         # The same digests; DataFusion has threads of its own and takes longer over a few rows.
         id(digest.compute_digests): digest.digest_with_hashlib,
     }
@@ -337,6 +368,8 @@ def installed() -> Iterator[None]:
         stack.enter_context(patch.object(random, "uniform", _uniform))
         stack.enter_context(patch.object(pyiceberg.table.update, "datetime", SimulatedDatetime))
         stack.enter_context(patch.object(pyiceberg.table.metadata, "datetime", _DatetimeModule()))
+        # It looks for a file of settings on the disk whenever a schema is converted.
+        stack.enter_context(patch.object(Config, "_from_configuration_files", staticmethod(lambda: None)))
         stack.enter_context(patch.object(ExecutorFactory, "get_or_create", staticmethod(Inline)))
         yield
 

@@ -117,6 +117,11 @@ class Network:
         self._digest = hashlib.sha256()
 
     @property
+    def is_answered(self) -> bool:
+        """Whether every call that was made by somebody who lived on had its answer at once or later."""
+        return not set(self.met) - {"kill", "killed", "stall"}
+
+    @property
     def digest(self) -> str:
         """Of all calls so far with what became of them."""
         return self._digest.hexdigest()[:16]

@@ -1,0 +1,148 @@
+"""The rules of quarantines and replays, each taken out."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.simulation.mutation import Mutation, leave_out
+
+_KIND: Final = "quarantine"
+
+QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
+    "quarantine-completed": leave_out(
+        "a load's bad rows are completed with it",
+        "commit.recover",
+        "            if failure is None and (quarantined := intent.of_quarantine) is not None:\n"
+        "                failure = complete_all(control.store, quarantined, control.pause)\n",
+        "",
+        _KIND,
+    ),
+    "quarantine-withdrawn": leave_out(
+        "a load that is withdrawn takes its bad rows along",
+        "commit.recover",
+        "    if (quarantined := intent.of_quarantine) is not None:\n        withdraw(control.store, quarantined)\n",
+        "",
+        _KIND,
+    ),
+    "quarantine-published": leave_out(
+        "a quarantine has a table in Glue",
+        "commit.recover",
+        "        catalog.publish(quarantined, number)\n        catalog.read_back(quarantined)\n",
+        "        pass\n",
+        _KIND,
+    ),
+    "quarantine-undone": leave_out(
+        "an undo takes a load's bad rows out",
+        "commit.recover",
+        "        delete_all(control, ((removal.key, removal.etag) for removal in intent.undoes.quarantined))\n",
+        "        pass\n",
+        _KIND,
+    ),
+    "quarantine-overtaken": leave_out(
+        "an attempt that another one overtook aborts its bad rows",
+        "commit.attempt",
+        "for receipt in intent.list_staged()))",
+        "for receipt in intent.files.without_statistics()))",
+        _KIND,
+    ),
+    "quarantine-superseded": leave_out(
+        "so does one that gives up where another has taken over",
+        "commit.attempt",
+        "        strays = [stray for stray in strays if files.quarantine and "
+        "re.fullmatch(files.quarantine_pattern, stray.key)]\n",
+        "        strays = []\n",
+        _KIND,
+    ),
+    "quarantine-pattern": leave_out(
+        "an attempt's record names its files with bad rows",
+        "commit.attempt",
+        '    return begun.model_copy(update={"quarantine": quarantine.folder, '
+        '"quarantine_pattern": quarantine.pattern})\n',
+        "    return begun\n",
+        _KIND,
+    ),
+    "quarantine-repeated": leave_out(
+        "uploads of bad rows that a repeated task has left are aborted",
+        "run.table_staging",
+        " or bad_rows.totals.is_repeated:\n",
+        ":\n",
+        _KIND,
+    ),
+    "quarantine-cursor": leave_out(
+        "the cursor passes bad rows",
+        "run.table_staging",
+        "choose_higher(staged.receipts.totals.cursor, staged.quarantined.totals.cursor))",
+        "staged.receipts.totals.cursor)",
+        _KIND,
+    ),
+    "quarantine-rebuilt": leave_out(
+        "a lost state is concluded from the files with bad rows too",
+        "operate.rebuild",
+        "[receipt.key for receipt in intent.list_staged()]",
+        "intent.files.list_keys()",
+        _KIND,
+    ),
+    "taken-at-all": leave_out(
+        "what a replay has loaded leaves the quarantine",
+        "commit.recover",
+        "    delete_all(control, ((removal.key, removal.etag) for removal in intent.taken))\n",
+        "",
+        _KIND,
+    ),
+    "taken-last": leave_out(
+        "files leave the quarantine once their rows are in the table",
+        "commit.recover",
+        "            failure = complete_all(store, intent, control.pause)\n",
+        "            delete_all(control, ((removal.key, removal.etag) for removal in intent.taken))\n"
+        "            failure = complete_all(store, intent, control.pause)\n",
+        _KIND,
+    ),
+    "taken-exclusive": leave_out(
+        "a replay binds only to the table it registered with",
+        "commit.intent",
+        '        if self.kind != "load" or self.taken:\n            return True\n',
+        '        if self.kind != "load":\n            return True\n',
+        _KIND,
+    ),
+    "taken-own": leave_out(
+        "a replay takes the files of its own pipeline",
+        "run.replay",
+        '        if each is not None and each.load.startswith(f"{control.keys.pipeline}/")\n',
+        "        if each is not None\n",
+        _KIND,
+    ),
+    "replay-not-undone": leave_out(
+        "a replay is not undone",
+        "operate.undo_plan",
+        "        if intent.taken:\n",
+        "        if False:\n",
+        _KIND,
+    ),
+    "replayed-not-undone": leave_out(
+        "a load of which a replay has loaded rows is not undone",
+        "operate.undo_plan",
+        "            if self._name_after(lambda load: load.job_id.startswith(REPLAY)):\n",
+        "            if False:\n",
+        _KIND,
+    ),
+    "replayed-without-records": leave_out(
+        "nor where the replay's records are gone",
+        "operate.undo_plan",
+        "            if not self.is_whole:\n",
+        "            if False:\n",
+        _KIND,
+    ),
+    "replayed-verified": leave_out(
+        "verify expects no files that a replay has taken",
+        "operate.verification",
+        "self._clients, lambda key: key not in taken)",
+        "self._clients, lambda key: True)",
+        _KIND,
+    ),
+    "replay-sets-no-cursor": leave_out(
+        "a replay sets no cursor where a person has taken it away",
+        "run.table_staging",
+        "    if load.kind.takes and before is None:\n",
+        "    if False:\n",
+        _KIND,
+    ),
+}
