@@ -1,6 +1,7 @@
 """Uploads that cannot be cleared up are a note in the table's report, and writes that others come before go on."""
 
 import random
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -9,12 +10,14 @@ import pytest
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
+from lakewriter.commit.intent import FilesAction, Quarantine, Removal
 from lakewriter.commit.state import StateFile, TableState
 from lakewriter.commit.store import Unclear
-from lakewriter.errors import CommitUnknownError, S3AccessDeniedError
+from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, S3AccessDeniedError
 from lakewriter.naming import ControlKeys
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.quarantine_names import QuarantineNames
+from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
 
 OWN = Attempt("p", "a", "a1", datetime(2024, 1, 15, tzinfo=UTC), timedelta(days=30))
@@ -120,6 +123,18 @@ def test_an_attempt_that_another_took_over_from_aborts_its_bad_rows():
     other = world.stage(names.object_key(0), OWN.load)
     attempts.give_up(control, OWN, names, ())
     assert list(world.staged) == [other]
+
+
+@pytest.mark.parametrize("takes", [(), (Removal(key="aside/1.parquet", etag="e"),)])
+def test_a_replay_is_bound_only_while_no_other_load_commits(takes):
+    """That one may have been another replay of the same files; a plain load is bound all the same."""
+    control = Control(Memory(World(), lambda: None, random.Random(0), 0), KEYS, "s.t", pause=lambda _: None)
+    began = attempts.register(control, OWN, lambda _: pytest.fail("nothing is pending"))
+    assert began is not None
+    control.state.move(lambda state: state.replace(committed=state.committed + 1))
+    quarantine = Quarantine(catalog=FilesAction(), takes=takes) if takes else None
+    with pytest.raises(ConcurrentLoadError) if takes else nullcontext():
+        attempts.bind(control, OWN, intent(OWN, quarantine=quarantine), began, lambda _: pytest.fail("no client"))
 
 
 class Contended(Memory):

@@ -74,13 +74,6 @@ QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "staged.receipts.totals.cursor)",
         _KIND,
     ),
-    "quarantine-rebuilt": leave_out(
-        "a lost state is concluded from the files with bad rows too",
-        "operate.rebuild",
-        "[receipt.key for receipt in intent.list_staged()]",
-        "intent.files.list_keys()",
-        _KIND,
-    ),
     "taken-at-all": leave_out(
         "what a replay has loaded leaves the quarantine",
         "commit.recover",
@@ -94,13 +87,6 @@ QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "            failure = complete_all(store, intent, control.pause)\n",
         "            delete_all(control, ((removal.key, removal.etag) for removal in intent.taken))\n"
         "            failure = complete_all(store, intent, control.pause)\n",
-        _KIND,
-    ),
-    "taken-exclusive": leave_out(
-        "a replay binds only to the table it registered with",
-        "commit.intent",
-        '        if self.kind != "load" or self.taken:\n            return True\n',
-        '        if self.kind != "load":\n            return True\n',
         _KIND,
     ),
     "taken-own": leave_out(
@@ -121,13 +107,6 @@ QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "a load of which a replay has loaded rows is not undone",
         "operate.undo_plan",
         "            if self._name_after(lambda load: load.job_id.startswith(REPLAY)):\n",
-        "            if False:\n",
-        _KIND,
-    ),
-    "replayed-without-records": leave_out(
-        "nor where the replay's records are gone",
-        "operate.undo_plan",
-        "            if not self.is_whole:\n",
         "            if False:\n",
         _KIND,
     ),
