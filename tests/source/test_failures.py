@@ -24,6 +24,19 @@ FAILURES = [
      "SOURCE_FAILED", "cannot be read from 'in'"),
     ("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file a.parquet.", "SOURCE_FAILED", "a.parquet"),
     ("x.SparkException: ... Python worker exited unexpectedly (crashed)", "WORKER_DIED", "worker died"),
+    # DAGScheduler and TaskSchedulerImpl of Spark 4.1, after executors were killed again and again.
+    ("Job aborted due to stage failure: ResultStage 34 (collect at x.py:1) has failed the maximum allowable number of "
+     "times: 4. Most recent failure reason:\norg.apache.spark.shuffle.FetchFailedException\n\tat x.y(z:1)\nCaused by: "
+     "org.apache.spark.ExecutorDeadException: [INTERNAL_ERROR_NETWORK] The relative remote executor(Id: 5), which "
+     "maintains the block data to fetch is dead. SQLSTATE: XX000", "WORKER_DIED", "executor(Id: 5)"),
+    ("ShuffleMapStage 33 (x) has failed the maximum allowable number of times: 4. Most recent failure reason:\n"
+     "org.apache.spark.shuffle.MetadataFetchFailedException: Missing an output location for shuffle 7 partition 2",
+     "WORKER_DIED", "has failed the maximum allowable number of times"),
+    ("Task 3 in stage 1.0 failed 4 times, most recent failure: Lost task 3.3 in stage 1.0 (TID 9) (h executor 2): "
+     "TaskResultLost (result lost from block manager)", "WORKER_DIED", "TaskResultLost"),
+    ("A shuffle map stage with indeterminate output was failed and retried. However, Spark cannot rollback the "
+     "ResultStage 3 to re-process the input data, and has to fail this job.", "WORKER_DIED", "indeterminate output"),
+    ("Job aborted due to stage failure: Master removed our application: FAILED", "WORKER_DIED", "removed our"),
     (QUERY.format("java.io.IOException: No space left on device\n\tat x.FileSystemBasedCheckpointFileManager.create("
                   "CheckpointFileManager.scala:1)"),
      "TIMEOUT", "the checkpoint '/ck/p/events/v0' cannot be read or written: No space left on device"),

@@ -25,7 +25,12 @@ _CONDITION: Final = re.compile(r"\[[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?\] [^\n]*")
 _CAUSE: Final = re.compile(r"^(?:: |Caused by: )[\w.$]*?([\w$]+): (\S[^\n]*)", re.MULTILINE)
 _TRACEBACK: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+[^\n]*\n)+(\S[^\n]*)")
 _VALUE: Final = re.compile(r"\[(CAST_INVALID_INPUT|CAST_OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE|[A-Z_]*CAST_WITHOUT\w*)")
-_DIED: Final = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure")
+_DIED: Final = re.compile(
+    r"Python worker exited unexpectedly|ExecutorLostFailure|ExecutorDeadException|FetchFailedException|TaskResultLost"
+    r"|Spark cannot rollback|Master removed our application|Max number of executor failures"
+)
+"""Spark's words for an executor that is gone, and for what is gone with it: shuffled rows, a task's result. Spark makes
+these again a few times, and then gives up."""
 _CHECKPOINT: Final = re.compile(r"\b(?:CheckpointFileManager|HDFSMetadataLog|OffsetSeqLog|CommitLog|StreamMetadata)\b")
 """Spark's classes that read and write checkpoints, in a trace."""
 _DENIED: Final = re.compile(r"AccessDenied|AccessControlException|Permission denied|Status Code: 40[13]")
