@@ -1,4 +1,4 @@
-"""A cluster of two executors on this machine, where tasks are tried again."""
+"""A cluster of some executors on this machine, where tasks are tried again."""
 
 import os
 import stat
@@ -9,7 +9,8 @@ from typing import Final
 from lakewriter.source.java import find_java
 from tests.faults.process import ROOT
 
-CLUSTER: Final = "--master local-cluster[2,1,1024]"
+CLUSTER: Final = "local-cluster[2,1,1024]"
+"""Each executor runs a task at a time, and has 1 GB. The cluster's master and workers are in the driver's Java."""
 LAUNCHER: Final = """#!/bin/sh
 for a; do shift; [ "$a" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$a"; done
 exec {java} "$@"
@@ -32,13 +33,13 @@ def make_java(folder: Path) -> str:
     return str(launcher.parents[1])
 
 
-def make_environment(java: str, **settings: str) -> dict[str, str]:
+def make_environment(java: str, *, master: str = CLUSTER, **settings: str) -> dict[str, str]:
     """What starts Spark on the cluster, with ``settings``."""
     options = " ".join(f"--conf {name}={value}" for name, value in settings.items())
     return {
         "JAVA_HOME": java,
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_SUBMIT_ARGS": f"{CLUSTER} --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 "
+        "PYSPARK_SUBMIT_ARGS": f"--master {master} --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 "
         f"--conf spark.executorEnv.PYTHONPATH={ROOT / 'job'}:{ROOT} {options} pyspark-shell",
     }

@@ -97,6 +97,17 @@ class Process:
         """The Java processes of a cluster's executors."""
         return [pid for pid in self.members() if b"CoarseGrainedExecutorBackend" in _command(pid)]
 
+    def executor_processes(self, executor: int) -> list[int]:
+        """An executor with what it has started: its Python daemon and workers."""
+        family, parents = [executor], {pid: int(fields[1]) for pid, fields in sessions.processes()}
+        for pid in family:
+            family += [child for child, parent in parents.items() if parent == pid]
+        return family
+
+    def java_drivers(self) -> list[int]:
+        """The Java process of Spark's driver, once it has started."""
+        return [pid for pid in self.members() if b"org.apache.spark.deploy.SparkSubmit" in _command(pid)]
+
     def kill(self) -> None:
         """SIGKILL to all of it at once, and nothing of it reaches the server any more."""
         self.gate.closed = True
