@@ -10,12 +10,16 @@ from examples.demo.demo import packaged
 
 ROWS_A_FILE = 336_776
 KEYS = ("time_hour", "carrier", "flight")
-TRACKED = """
-    SELECT *, now() AS _supa_synced, false AS _supa_deleted, row_number() OVER () AS _supa_index,
+TRACKED = f"""
+    SELECT * EXCLUDE (file_index, file_row_number), now() AS _supa_synced, false AS _supa_deleted,
+        file_index * {ROWS_A_FILE} + file_row_number + 1 AS _supa_index,
         sha256(concat_ws('|', time_hour, carrier, flight)) AS _supa_id, 'bench' AS _supa_job_id
-    FROM read_parquet('{files}')
+    FROM (SELECT *, file_index FROM read_parquet({{files}}, file_row_number = true))
 """
-"""The rows with the five tracking columns, by DuckDB: what a user without Lakewriter might write."""
+"""The rows with the five tracking columns, by DuckDB: what a user without Lakewriter might write.
+
+The index is of the file and the row in it, and not of a window over all rows, which one thread would count.
+"""
 
 
 def sources(folder: Path, copies: int) -> int:

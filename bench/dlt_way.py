@@ -1,39 +1,42 @@
-"""dlt's filesystem destination on the same rows, in an environment of its own: seconds and bytes on one line.
+"""dlt's filesystem destination on the same rows, in an environment of its own; see ``bench.turns`` for how it is run.
 
-Arguments: the glob of the source files, the server's address, the bucket, and the query that makes the rows.
+Arguments: the query that makes the rows, the server's address, the bucket, and a codec, blank for dlt's own choice.
 """
 
 import os
 import sys
 import tempfile
-import time
 import uuid
+from functools import partial
 
-import boto3
 import dlt
 import duckdb
 from dlt.destinations import filesystem
 
+from bench.turns import serve
+
 SIZE = 122_880
 
 
-def main() -> None:
+def write(query: str, server: str, bucket: str, prefix: str) -> None:
     """One run of one pipeline."""
-    files, server, bucket, query = sys.argv[1:]
-    os.environ["DATA_WRITER__COMPRESSION"] = "gzip"
-    os.environ["RUNTIME__DLTHUB_TELEMETRY"] = "false"
-    name = f"dlt-{uuid.uuid4()}"
     keys = {name: os.environ[name.upper()] for name in ("aws_access_key_id", "aws_secret_access_key")}
-    target = filesystem(f"s3://{bucket}/{name}", credentials={**keys, "endpoint_url": server})
-    clock = time.monotonic()
+    target = filesystem(f"s3://{bucket}/{prefix}", credentials={**keys, "endpoint_url": server})
     with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
-        rows = connection.sql(query.format(files=files)).to_arrow_reader(SIZE)
-        pipeline = dlt.pipeline("bench", destination=target, dataset_name="bench", pipelines_dir=folder)
+        rows = connection.sql(query).to_arrow_reader(SIZE)
+        pipeline = dlt.pipeline(f"bench-{uuid.uuid4()}", destination=target, dataset_name="bench", pipelines_dir=folder)
         pipeline.run(rows, table_name="flights", loader_file_format="parquet")
-    seconds = time.monotonic() - clock
-    pages = boto3.client("s3", endpoint_url=server).get_paginator("list_objects_v2")
-    found = [o for page in pages.paginate(Bucket=bucket, Prefix=name) for o in page.get("Contents", [])]
-    print(seconds, sum(o["Size"] for o in found if o["Key"].endswith(".parquet")))  # noqa: T201
+
+
+def main() -> None:
+    """Take turns until standard input ends."""
+    query, server, bucket, codec = sys.argv[1:]
+    os.environ["RUNTIME__DLTHUB_TELEMETRY"] = "false"
+    if codec:
+        os.environ["DATA_WRITER__COMPRESSION"] = codec
+        workers = str(len(os.sched_getaffinity(0)))
+        os.environ.update(EXTRACT__WORKERS=workers, NORMALIZE__WORKERS=workers, LOAD__WORKERS=workers)
+    serve(partial(write, query, server, bucket))
 
 
 if __name__ == "__main__":

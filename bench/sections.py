@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from bench import frames, messages, streamed, text_bytes
-from bench.data import ROWS_A_FILE, TRACKED, sources
+from bench import frames, messages, outside, streamed, text_bytes
+from bench.data import ROWS_A_FILE, sources
 from bench.measure import Timed, medians, table, timed, worker_peak
 from bench.sinks import BUCKET, null_sink, real_server
-from bench.ways import Way, aws_wrangler, lake_file, lakewriter, plain_pyarrow, spark_native
+from bench.ways import Way, lake_file, lakewriter, spark_native
 from lakewriter.source.class_archive import VARIABLE, choose_archive
 from lakewriter.source.java import find_java
 
@@ -45,18 +45,6 @@ def writers(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list
     return lines
 
 
-def others(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
-    """What there is outside Spark takes minutes, and is timed once."""
-    rows = sources(folder / "flights", copies)
-    with real_server(folder / "server") as server:
-        ways = {"Lakewriter, splits feed": timed(lambda: _bytes(spark(), folder, server, {}))}
-        ways |= {"pyarrow": timed(lambda: plain_pyarrow(folder)(server))}
-        ways |= {"awswrangler": timed(lambda: aws_wrangler(folder)(server)), "dlt": _dlt(folder, server)}
-        found = medians(ways, 1)
-    head = f"The same {rows:,} rows by libraries outside Spark, which use one core, to SeaweedFS; one round:"
-    return [head, "", *table(found)]
-
-
 def _inside(spark: SparkSession, folder: Path, server: str, native: Way, *, upload: bool) -> dict[str, Timed]:
     return {
         "Spark's own writer": timed(lambda: native(server if upload else None)),
@@ -68,27 +56,6 @@ def _inside(spark: SparkSession, folder: Path, server: str, native: Way, *, uplo
 
 def _bytes(spark: SparkSession, folder: Path, server: str, options: dict[str, str], *, delta: bool = False) -> int:
     return lakewriter(spark, folder, server, delta=delta, **options).tables[0].bytes
-
-
-def _dlt(folder: Path, server: str) -> Timed:
-    requirements = str(ROOT / "bench" / "requirements-dlt.txt")
-    uv = [
-        str(Path(sys.executable).parent / "uv"),
-        "run",
-        "--quiet",
-        "--no-project",
-        "--with-requirements",
-        requirements,
-    ]
-    arguments = [str(folder / "flights" / "*.parquet"), server, BUCKET, TRACKED]
-
-    def run() -> tuple[float, int]:
-        command = [*uv, "python", str(ROOT / "bench" / "dlt_way.py"), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        seconds, size = done.stdout.split()[-2:]
-        return float(seconds), int(size)
-
-    return run
 
 
 def requests(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
@@ -228,7 +195,7 @@ def iceberg(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list
 SECTIONS: Final[dict[str, Section]] = {
     "writers": writers,
     "dataframes": frames.writing,
-    "others": others,
+    "others": outside.compare,
     "requests": requests,
     "memory": memory,
     "growth": growth,

@@ -1,7 +1,7 @@
 """The ways to write one table, each a function from a sink's address to the bytes it wrote.
 
 What a user would pick instead of ours is Spark's gzip Parquet writer with the tracking columns in SQL, a count before
-it for the row index, and an upload of what it wrote; or a library outside Spark.
+it for the row index, and an upload of what it wrote. Libraries outside Spark are in ``bench.outside_ways``.
 """
 
 import shutil
@@ -10,16 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import awswrangler
 import boto3
-import duckdb
-import pyarrow.fs
-import pyarrow.parquet as pq
 import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from bench.data import KEYS, TRACKED
+from bench.data import KEYS
 from bench.sinks import BUCKET
 from lakewriter.aws import Clients
 from lakewriter.dialects.lake_yaml import load_spec
@@ -35,7 +31,7 @@ def spark_native(spark: SparkSession, folder: Path) -> Way:
 
     def write(server: str | None) -> int:
         out = folder / f"native-{uuid.uuid4()}"
-        _tracked(spark.read.parquet(str(folder / "flights"))).write.option("compression", "gzip").parquet(str(out))
+        add_tracking(spark.read.parquet(str(folder / "flights"))).write.option("compression", "gzip").parquet(str(out))
         files = sorted(out.glob("*.parquet"))
         if server:
             client = boto3.client("s3", endpoint_url=server)
@@ -48,7 +44,8 @@ def spark_native(spark: SparkSession, folder: Path) -> Way:
     return write
 
 
-def _tracked(frame: DataFrame) -> DataFrame:
+def add_tracking(frame: DataFrame) -> DataFrame:
+    """The five tracking columns by Spark's own functions; the rows are counted first, for the index."""
     counts = frame.groupBy(F.spark_partition_id().alias("p")).count().collect()
     offsets, before = {}, 0
     for row in sorted(counts):
@@ -97,40 +94,3 @@ def lake_file_of(folder: Path, server: str, table: dict[str, Any], **keys: Any) 
     file = folder / "lake.yaml"
     file.write_text(yaml.safe_dump(content), "utf-8")
     return file
-
-
-def plain_pyarrow(folder: Path) -> Way:
-    """DuckDB makes the rows, pyarrow's writer streams them into its own S3 file system."""
-
-    def write(server: str | None) -> int:
-        assert server is not None
-        store = pyarrow.fs.S3FileSystem(endpoint_override=server, allow_bucket_creation=False)
-        path = f"{BUCKET}/pyarrow/{uuid.uuid4()}.parquet"
-        with duckdb.connect() as connection:
-            rows = connection.sql(TRACKED.format(files=folder / "flights" / "*.parquet")).to_arrow_reader(122_880)
-            with (
-                store.open_output_stream(path) as stream,
-                pq.ParquetWriter(stream, rows.schema, compression="gzip") as file,
-            ):
-                for batch in rows:
-                    file.write_batch(batch)
-        return int(store.get_file_info(path).size)
-
-    return write
-
-
-def aws_wrangler(folder: Path) -> Way:
-    """DuckDB makes the rows, awswrangler writes the pandas frame."""
-
-    def write(server: str | None) -> int:
-        assert server is not None
-        awswrangler.config.s3_endpoint_url = server
-        name = str(uuid.uuid4())
-        with duckdb.connect() as connection:
-            frame = connection.execute(TRACKED.format(files=folder / "flights" / "*.parquet")).df()
-        path = f"s3://{BUCKET}/awswrangler/{name}.parquet"
-        awswrangler.s3.to_parquet(frame, path, compression="gzip")
-        client = boto3.client("s3", endpoint_url=server)
-        return int(client.head_object(Bucket=BUCKET, Key=f"awswrangler/{name}.parquet")["ContentLength"])
-
-    return write
