@@ -26,7 +26,7 @@ OVERHEAD: Final = 384 * MIB
 """What Spark asks for beside a heap of 1 GB (``spark.driver.memoryOverhead``), for Java's own and for Python."""
 FILES: Final = int(os.environ.get("LAKEWRITER_CLUSTER_FILES", "8000"))
 """By default as many as have more receipts than all tasks together return, so that tasks put theirs into parts."""
-SLOW_SECONDS: Final = 4
+SLOW_FILES, SLOW_SECONDS = 12, 5
 ONE_FILE_A_TASK: Final = {
     "spark.sql.files.maxPartitionBytes": "1m",
     "spark.sql.files.openCostInBytes": "1m",
@@ -68,31 +68,30 @@ class Deaths:
         self.executors += len(executors)
 
 
-class SlowTasks:
-    """The first part of each of the last tasks of a small table stalls, so that Spark runs a copy of the task."""
+class SlowEnd:
+    """Each of the wide table's last files stalls once: the last tasks take longer than those before, and when nothing
+    else is left to run, Spark runs copies of them."""
 
-    def __init__(self) -> None:
-        self._met: set[str] = set()
+    def __init__(self, files: int) -> None:
+        self._first, self._seen = files - SLOW_FILES, set[str]()
 
     def __call__(self, call: Call) -> Fault | None:
         """What befalls the call."""
-        if not uploads_part(call) or "/shuffled_" not in call.key:
+        if not uploads_part(call) or "/wide/" not in call.key or call.key in self._seen:
             return None
-        table = call.key.partition("/data/")[0]
-        if sum(key.startswith(table) for key in self._met) >= 3 or call.key in self._met:
-            return None
-        self._met.add(call.key)
-        return Fault.STALL
+        self._seen.add(call.key)
+        return Fault.STALL if len(self._seen) > self._first else None
 
 
 def plan_deaths(process: Process, size: Size) -> Deaths:
     """While tasks stage, when a task has just put its receipts into parts, after the last file, and while the driver
     completes."""
     deaths, gate, files = Deaths(process), process.gate, size.files
+    # First, since a call that is another moment's goes no further.
+    gate.at(LastFile(files), deaths.kill_all_machines, applied=True)
     for seventh, kill in enumerate([deaths.kill_executor, deaths.kill_worker, deaths.kill_machine] * 2, 1):
         gate.at(uploads_part, kill, after=files * seventh // 7, applied=True)
     gate.at(writes(".jsonl.gz"), deaths.kill_all_machines, after=size.tasks // 4, applied=True)
-    gate.at(LastFile(files), deaths.kill_all_machines, applied=True)
     gate.at(completes, deaths.kill_machine, after=files // 2)
     return deaths
 
@@ -169,7 +168,7 @@ def test_executors_that_die_under_a_small_driver(tmp_path, aws, bucket, spark, s
         | ONE_FILE_A_TASK
     )
     environment = make_environment(make_java(tmp_path), master=f"local-cluster[{executors},1,1024]", **settings)
-    slow: Weather = SlowTasks()
+    slow: Weather = SlowEnd(size.files)
     process = Process(lake.file, "a", aws.url, weather=slow, stall_seconds=SLOW_SECONDS, **environment)
     with process, DriverMemory(process) as memory:
         deaths = plan_deaths(process, size)
