@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from bench import frames, messages, outside, streamed, text_bytes
 from bench.data import ROWS_A_FILE, sources
 from bench.measure import Timed, medians, table, timed, worker_peak
-from bench.sinks import BUCKET, null_sink, real_server
+from bench.sinks import null_sink, real_server
 from bench.ways import Way, lake_file, lakewriter, spark_native
 from lakewriter.source.class_archive import VARIABLE, choose_archive
 from lakewriter.source.java import find_java

@@ -12,9 +12,16 @@ from tests.faults.process import ROOT
 CLUSTER: Final = "local-cluster[2,1,1024]"
 """Each executor runs a task at a time, and has 1 GB. The cluster's master and workers are in the driver's Java."""
 LAUNCHER: Final = """#!/bin/sh
-for a; do shift; [ "$a" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$a"; done
+for a
+do
+    shift
+    [ "$before" != --hostname ] || a=127.0.1.$(($$ % 250 + 1))
+    before=$a
+    [ "$a" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$a"
+done
 exec {java} "$@"
 """
+"""Each executor has a host of its own, by an address of this machine: Spark runs no copy of a task on the same host."""
 SPECULATION: Final = {
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",

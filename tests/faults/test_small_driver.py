@@ -73,14 +73,15 @@ class SlowEnd:
     else is left to run, Spark runs copies of them."""
 
     def __init__(self, files: int) -> None:
-        self._first, self._seen = files - SLOW_FILES, set[str]()
+        self._files, self._first, self._seen = files, files - SLOW_FILES, set[str]()
 
     def __call__(self, call: Call) -> Fault | None:
         """What befalls the call."""
         if not uploads_part(call) or "/wide/" not in call.key or call.key in self._seen:
             return None
         self._seen.add(call.key)
-        return Fault.STALL if len(self._seen) > self._first else None
+        # A stalled call is not applied: the last file's is the moment of a kill.
+        return Fault.STALL if self._first < len(self._seen) < self._files else None
 
 
 def plan_deaths(process: Process, size: Size) -> Deaths:

@@ -8,8 +8,7 @@ import pytest
 from tests.faults.books import EVENTS, SCHEMA, Books
 from tests.faults.gate import Fault, once
 from tests.faults.process import Process
-from tests.load.lakes import BUCKET, calls, completes, uploads_part
-from tests.support.call import Call
+from tests.load.lakes import BUCKET, calls, completes, creates_upload, uploads_part
 
 pytestmark = pytest.mark.spark
 
@@ -37,10 +36,6 @@ def test_a_fifth_of_all_calls_fails(lake, seed):
     met = Counter(process.gate.met)
     assert set(met) == set(Fault), met
     assert {call.service for call in process.gate.calls} == {"s3", "glue", "sts"}
-
-
-def creates_upload(call: Call) -> bool:
-    return call.method == "POST" and "uploads" in call.query
 
 
 def test_creation_sent_again_leaves_no_upload(lake):

@@ -135,6 +135,11 @@ def completes(call: Call) -> bool:
     return call.method == "POST" and "uploadId" in call.query
 
 
+def creates_upload(call: Call) -> bool:
+    """CreateMultipartUpload."""
+    return call.method == "POST" and "uploads" in call.query
+
+
 def uploads_part(call: Call) -> bool:
     """UploadPart."""
     return call.method == "PUT" and "partNumber" in call.query
