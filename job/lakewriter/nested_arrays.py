@@ -1,4 +1,4 @@
-"""Take nested Arrow arrays apart: the entries of maps, and the bounds of lists in their flattened values."""
+"""Take Arrow arrays apart: the entries of maps, the bounds of lists in their flattened values, the bytes of texts."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,3 +18,19 @@ def compute_flat_offsets(lists: pa.Array) -> pa.Array:
     """Offsets into ``lists.flatten()``, which leaves out what lies outside a slice or under a null."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).cast(pa.int32())
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+
+
+def read_text_bytes(texts: pa.StringArray) -> bytes:
+    """The bytes of all values of a string array, one behind the other, as they lie in memory."""
+    start, end = find_text_bounds(texts, pa.int32())
+    return bytes(texts.buffers()[2].slice(start, end - start)) if end > start else b""
+
+
+def find_text_bounds(texts: pa.Array, offset: pa.DataType) -> tuple[int, int]:
+    """Where the bytes of an array's first value begin and those of its last one end; ``offset`` is the type of its
+    offsets."""
+    if not len(texts):
+        return 0, 0
+    buffers = [None, texts.buffers()[1]]
+    offsets = pa.Array.from_buffers(offset, len(texts) + 1, buffers, null_count=0, offset=texts.offset)
+    return int(offsets[0].as_py()), int(offsets[-1].as_py())

@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewriter.column_types import UTC_MICROS, make_list
-from lakewriter.documents.values_to_text import COMPACT, find_non_finite, render_json, render_text
+from lakewriter.documents.values_to_text import (
+    COMPACT,
+    WHOLE,
+    find_non_finite,
+    render_json,
+    render_members,
+    render_text,
+)
 
 MOMENT = datetime(2024, 1, 15, 10, 30)
 ZONED = MOMENT.replace(tzinfo=UTC)
@@ -81,6 +88,52 @@ def test_texts_documented_forms(t: pa.DataType, value: object, expected: str) ->
 @pytest.mark.parametrize("t", [t for t, _, _ in TEXTS])
 def test_texts_of_nothing(t: pa.DataType) -> None:
     assert render_text(pa.array([], t)).equals(pa.array([], pa.string()))
+
+
+TIMES = [
+    # microseconds since 1970, their text: ISO 8601 has a sign before other years than 0000 to 9999, Arrow where it must
+    (-1, "1969-12-31T23:59:59.999999"),
+    (253_402_300_799_999_999, "9999-12-31T23:59:59.999999"),
+    (253_402_300_800_000_000, "10000-01-01T00:00:00.000000"),
+    (-62_167_219_200_000_000, "0000-01-01T00:00:00.000000"),
+    (-62_167_219_200_000_001, "-0001-12-31T23:59:59.999999"),
+    (None, None),
+]
+
+
+@pytest.mark.parametrize("times", [TIMES[:2], TIMES[2:4], TIMES[4:], TIMES, TIMES * 3], ids=str)
+def test_texts_of_times_in_any_year(times: list[tuple[int | None, str | None]]) -> None:
+    """Times that repeat are written once, and those in years of four digits by their places."""
+    array = pa.array([value for value, _ in times], pa.timestamp("us"))
+    assert render_text(array).to_pylist() == [text for _, text in times]
+    zoned = [text if text is None else f"{text}Z" for _, text in times]
+    assert render_text(array.cast(pa.timestamp("us", "Europe/Berlin"))).to_pylist() == zoned
+
+
+def test_special_characters_are_found_in_every_part_of_an_array() -> None:
+    array = pa.array(["a", 'b"', None, "c", "d\\", "\x1f", "é"])
+    expected = ['"a"', '"b\\""', None, '"c"', '"d\\\\"', '"\\u001f"', '"é"']
+    for start in range(len(array)):
+        for end in range(start, len(array) + 1):
+            assert render_json(array[start:end], COMPACT).to_pylist() == expected[start:end]
+
+
+OBJECTS = [
+    # the columns, each row as an object
+    ({"a": [1, 2], "b": ["x", "y"]}, ['{"a":1,"b":"x"}', '{"a":2,"b":"y"}']),
+    ({"b": ["x"], "a": [1]}, ['{"b":"x","a":1}']),
+    ({"a": [None, 2], "b": [None, "y"]}, ["{}", '{"a":2,"b":"y"}']),
+    ({"a": [None, 2], "b": ["x", "y"]}, ['{"b":"x"}', '{"b":"y","a":2}']),
+    ({'a"': [None, "1"], "b": ['"', "y"], "c": ["", ""]}, ['{"b":"\\"","c":""}', '{"b":"y","c":"","a\\"":"1"}']),
+    ({"a": [float("nan"), None]}, ['{"a":"NaN"}', "{}"]),
+    ({"a": [[1], None], "b": [b"\xff", b""]}, ['{"b":"/w==","a":[1]}', '{"b":""}']),
+]
+
+
+@pytest.mark.parametrize(("columns", "expected"), OBJECTS)
+def test_rows_as_objects(columns: dict[str, list[object]], expected: list[str]) -> None:
+    arrays = [(name, pa.array(values)) for name, values in columns.items()]
+    assert render_members(arrays, len(expected), WHOLE).to_pylist() == expected
 
 
 @given(st.lists(st.floats() | st.none(), max_size=5))

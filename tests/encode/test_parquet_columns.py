@@ -55,6 +55,13 @@ KNOWN: list[tuple[set[ValueEncoding], dict[str, str], list[str]]] = [
 ]
 
 
+def test_wide_columns_are_judged_by_their_first_values():
+    # Of a kilobyte each, 4 MiB are as many as the least that is looked at.
+    wide = [f"{n:01024}" for n in range(4096)]
+    table = pa.table({"wide": wide + wide[:1] * 4096, "narrow": [*range(4096), *[0] * 4096]})
+    assert list(choose_encodings(table, ()).plain) == ["wide"]
+
+
 @pytest.mark.parametrize(("known", "encodings", "plain"), KNOWN)
 def test_columns_as_some_readers_know_them(known, encodings, plain):
     found = choose_encodings(TABLE, known)

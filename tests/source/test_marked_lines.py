@@ -27,14 +27,14 @@ def writer(partition, written):
 
 def good(partition, batches):
     keeps = writer(partition, [])
-    yield from show(partition, (keeps.take_marked(Rows.of(batch, range(batch.num_rows))).batch for batch in batches))
+    yield from show(partition, (keeps.take_marked(Rows.of(batch, 0)).batch for batch in batches))
 
 
 def bad(partition, batches):
     written: list[bytes] = []
     keeps = writer(partition, written)
     for batch in batches:
-        keeps.take_marked(Rows.of(batch, range(batch.num_rows)))
+        keeps.take_marked(Rows.of(batch, 0))
     keeps.close()
     yield from (content.decode() for content in written)
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lakewriter.column_types import is_list_like, is_wrapped
-from lakewriter.nested_arrays import compute_flat_offsets, list_map_entries
+from lakewriter.nested_arrays import compute_flat_offsets, list_map_entries, read_text_bytes
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,11 @@ _PLAIN_FLOATS: Final = (1e-4, 1e10)
 # No scalar of Arrow is a constant here: it would make pyarrow load pandas, half a second of every command.
 _SPECIAL: Final = r'["\\\x00-\x1f]'
 """Characters that a JSON string holds escaped."""
+_SPECIAL_BYTES: Final = tuple(bytes([code]) for code in (*b'"\\', *range(0x20)))
+_TIME_WIDTH: Final = 26
+"""Characters of a time to the microsecond, in years of four digits."""
+_REPEATING: Final = 1024
+"""Times by which a column is judged: where few of them differ, each is written once."""
 
 
 def render_text(array: pa.Array) -> pa.Array:
@@ -81,23 +86,33 @@ def render_text(array: pa.Array) -> pa.Array:
 
 def render_json(array: pa.Array, profile: Profile) -> pa.Array:
     """The JSON text of each value; null for null, and for a float that the profile has no JSON for."""
+    texts, quote = _render_unquoted(array, profile)
+    return join([quote, texts, quote]) if quote else texts
+
+
+def _render_unquoted(array: pa.Array, profile: Profile) -> tuple[pa.Array, str]:
+    """The JSON text of each value, and the quote that belongs on both sides of it: empty where the text has it.
+
+    Whoever joins the texts with others puts the quotes there too, so that no text is copied for them alone.
+    """
     t = array.type
     if is_wrapped(t):
-        return render_json(_unwrap(array), profile)
+        return _render_unquoted(_unwrap(array), profile)
     if pt.is_struct(t):
-        return _render_structs(array, profile)
+        return _render_structs(array, profile), ""
     if pt.is_map(t):
-        return _render_maps(array, profile)
+        return _render_maps(array, profile), ""
     if is_list_like(t):
-        return _join_members(array, render_json(array.flatten(), profile), "[]")
+        return _join_members(array, render_json(array.flatten(), profile), "[]"), ""
     if _is_binary(t) and not profile.hashed:
-        return quote_json(_encode_base64(array))
+        return _encode_base64(array), '"'
+    plain = render_text(array)
     if pt.is_integer(t) or pt.is_boolean(t) or pt.is_null(t) or (pt.is_decimal(t) and not profile.hashed):
-        return render_text(array)
+        return plain, ""
     if not pt.is_floating(t):
-        return quote_json(render_text(array))
-    plain, finite = render_text(array), pc.fill_null(pc.is_finite(array), True)
-    return pc.if_else(finite, plain, _render_non_finite(plain, profile))
+        return (quote_json(plain), "") if _has_special(plain) else (plain, '"')
+    finite = pc.fill_null(pc.is_finite(array), True)
+    return pc.if_else(finite, plain, _render_non_finite(plain, profile)), ""
 
 
 def _render_non_finite(texts: pa.Array, profile: Profile) -> pa.Array | pa.Scalar:
@@ -129,10 +144,17 @@ def find_non_finite(array: pa.Array) -> Sequence[int]:
 
 def quote_json(texts: pa.Array) -> pa.Array:
     """Strings as JSON strings; null stays null."""
+    quoted = join([pa.scalar('"'), texts, pa.scalar('"')])
+    if not _has_special(texts):
+        return quoted
     special = pc.fill_null(pc.match_substring_regex(texts, _SPECIAL), False)
-    return replace_masked(
-        join([pa.scalar('"'), texts, pa.scalar('"')]), special, _map_each(_quote_one, texts.filter(special))
-    )
+    return replace_masked(quoted, special, _map_each(_quote_one, texts.filter(special)))
+
+
+def _has_special(texts: pa.Array) -> bool:
+    """Whether a string may hold what JSON escapes. Their bytes are searched together, many times as fast as apart."""
+    data = read_text_bytes(texts)
+    return any(special in data for special in _SPECIAL_BYTES)
 
 
 def replace_masked(texts: pa.Array, mask: pa.Array, by: Iterable[Any]) -> pa.Array:
@@ -156,17 +178,21 @@ def render_objects(fields: Iterable[tuple[str, pa.Array]], rows: int) -> pa.Arra
     return join([*pieces, "}"])
 
 
-def render_members(fields: Sequence[tuple[str, pa.Array]], rows: int) -> pa.Array:
-    """JSON objects of columns of JSON text, without the members that are null, which come last."""
-    pieces: list[Any] = [pa.repeat(pa.scalar("{"), rows)]
-    whole = [(name, texts) for name, texts in fields if not texts.null_count]
-    for position, (name, texts) in enumerate(whole):
-        pieces += [("," if position else "") + _quote_one(name) + ":", texts]
-    members = [pc.fill_null(join([f",{_quote_one(name)}:", texts]), "") for name, texts in fields if texts.null_count]
-    if whole:
-        return join([*pieces, *members, "}"])
+def render_members(columns: Iterable[tuple[str, pa.Array]], rows: int, profile: Profile) -> pa.Array:
+    """Rows as JSON objects of columns, without the members that are null; columns that have such ones come last."""
+    fields = [(_quote_one(name), *_render_unquoted(column, profile)) for name, column in columns]
+    pieces: list[Any] = []
+    before = "{"
+    for name, texts, quote in fields:
+        if not texts.null_count:
+            pieces += [f"{before}{name}:{quote}", texts]
+            before = f"{quote},"
+    others = [join([f",{name}:{quote}", texts, quote]) for name, texts, quote in fields if texts.null_count]
+    if pieces:
+        return join([*pieces, before.removesuffix(","), *others, "}"], null_as_empty=True)
     # Nobody knows which member is a row's first.
-    return join(["{", pc.utf8_slice_codeunits(join([pa.repeat(pa.scalar(""), rows), *members]), 1), "}"])
+    whole = join([pa.repeat(pa.scalar(""), rows), *others], null_as_empty=True)
+    return join(["{", pc.utf8_slice_codeunits(whole, 1), "}"])
 
 
 def _render_structs(array: pa.StructArray, profile: Profile) -> pa.Array:
@@ -223,9 +249,22 @@ def _render_floats(array: pa.Array) -> pa.Array:
 
 def _render_timestamps(array: pa.Array) -> pa.Array:
     # Arrow is twenty times slower with zoned timestamps, and UTC has the same text but for its Z.
-    local = array.cast(pa.timestamp("us")).cast(pa.string())
-    plain = pc.replace_substring(local, " ", "T")
-    return pc.binary_join_element_wise(plain, "Z", "") if array.type.tz else plain
+    local, zone = array.cast(pa.timestamp("us")), "Z" if array.type.tz else ""
+    first = local.slice(0, _REPEATING)
+    if pc.count_distinct(first).as_py() * 2 > len(first):
+        return _write_times(local, zone)
+    encoded = local.dictionary_encode()
+    return _write_times(encoded.dictionary, zone).take(encoded.indices)
+
+
+def _write_times(local: pa.Array, zone: str) -> pa.Array:
+    plain = local.cast(pa.string())
+    widths = pc.min_max(pc.binary_length(plain))
+    if widths["min"].as_py() == widths["max"].as_py() == _TIME_WIDTH:
+        # Putting something at a place takes a quarter of the time that finding it does.
+        spelled = pc.binary_replace_slice(plain, 10, 11, "T")
+        return pc.binary_replace_slice(spelled, _TIME_WIDTH, _TIME_WIDTH, zone) if zone else spelled
+    return join([pc.replace_substring(plain, " ", "T"), zone])
 
 
 def _replace_odd(plain: pa.Array, odd: pa.Array, function: Callable[[str], str]) -> pa.Array:

@@ -13,6 +13,8 @@ SAMPLE_ROWS: Final = 65_536
 UNIQUE: Final = 0.9
 """Of that many values, this share of distinct ones means more of them in all than a dictionary of a megabyte holds."""
 
+_SAMPLE_BYTES: Final = 4_194_304
+"""Of wider values fewer tell as much: as many as fill the dictionary several times over."""
 _FIRST_ROWS: Final = 4096
 
 
@@ -35,9 +37,12 @@ def choose_encodings(sample: pa.Table, known: Collection[ValueEncoding]) -> Choi
     Columns of which more than half of the values differ get the first of the ``known`` encodings for their type.
     """
     encodings, plain = {}, []
-    for field, column in zip(sample.schema, sample.columns, strict=True):
+    for field, whole in zip(sample.schema, sample.columns, strict=True):
+        if not _is_counted(field.type):
+            continue
+        column = _limit_bytes(whole)
         values = len(column) - column.null_count
-        if not _is_counted(field.type) or values * 2 <= len(column) or _repeats_at_once(column):
+        if values * 2 <= len(column) or _repeats_at_once(column):
             continue
         distinct = pc.count_distinct(column).as_py()
         encoding = next((name for name in _list_encodings(field.type) if name in known), None)
@@ -85,6 +90,12 @@ def _is_counted(kind: pa.DataType) -> bool:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _limit_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """As many of its first values as have so many bytes on average."""
+    width = column.nbytes / max(len(column), 1)
+    return column.slice(0, max(_FIRST_ROWS, int(_SAMPLE_BYTES / max(width, 1))))
 
 
 def _repeats_at_once(column: pa.ChunkedArray) -> bool:

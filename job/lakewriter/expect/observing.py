@@ -48,7 +48,7 @@ class Observer:
         for place, name in enumerate(self._watched.conditions):
             assert checks is not None
             is_false = pc.invert(checks.field(place))
-            self._violations[name] += describe_rows(typed, is_false, self._watched.keys)
+            self._violations[name] = add_rows(self._violations[name], typed, is_false, self._watched.keys)
 
     def take(self, rows: int, footer: pq.FileMetaData | None) -> tuple[dict[str, Observed], dict[str, Violations]]:
         """What was counted since the last call, and what the footer of a file of ``rows`` rows says."""
@@ -68,14 +68,14 @@ def _find_unaccepted(array: pa.Array, values: pa.Array) -> Violations:
     return Violations(rows=rows, samples=tuple(cut_sample(repr(text)) for text in render_text(first).to_pylist()))
 
 
-def describe_rows(
-    typed: pa.RecordBatch, is_false: pa.Array, keys: Sequence[str], first: str | None = None
+def add_rows(
+    before: Violations, typed: pa.RecordBatch, is_false: pa.Array, keys: Sequence[str], first: str | None = None
 ) -> Violations:
-    """How many rows of the batch are marked, and some of them by their ``keys``, or whole, the ``first`` column in
-    front: what is shown of a long row is its beginning."""
+    """``before`` with the rows of the batch that are marked: their number, and while more are shown some of them by their
+    ``keys``, or whole, the ``first`` column in front: what is shown of a long row is its beginning."""
     rows = pc.sum(is_false).as_py() or 0
-    if not rows:
-        return Violations(rows=0)
+    if not rows or len(before.samples) >= MOST_BAD_ROWS_SHOWN:
+        return before + Violations(rows=rows)
     columns = list(keys) or sorted(typed.schema.names, key=lambda name: name != first)
     shown = typed.select(columns)
     bad = shown.take(pc.indices_nonzero(is_false).slice(0, MOST_BAD_ROWS_SHOWN))
@@ -84,7 +84,7 @@ def describe_rows(
         ", ".join(f"{name}={'null' if value is None else value}" for name, value in zip(columns, row, strict=True))
         for row in zip(*texts, strict=True)
     )
-    return Violations(rows=rows, samples=tuple(f"({cut_sample(sample)})" for sample in samples))
+    return before + Violations(rows=rows, samples=tuple(f"({cut_sample(sample)})" for sample in samples))
 
 
 def cut_sample(text: str) -> str:

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from lakewriter.aws import Clients
 from lakewriter.documents.types import CHANGES, DATA, DOCUMENTS, EMITTED
-from lakewriter.documents.values_to_text import WHOLE, render_json, render_members
+from lakewriter.documents.values_to_text import WHOLE, render_members
 from lakewriter.encode.formats import make_encoder
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.expect.failing_rows import Failing
+from lakewriter.expect.observing import add_rows
 from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, Cursor, Receipt, SetAside, Violations
 from lakewriter.shape.cursor import choose_higher
@@ -57,6 +58,8 @@ CODEC: Final = "zstd"
 """JSON takes gzip more than twice the time, for larger files."""
 _FILE_BYTES: Final = 32 * MIB
 """Bytes of rows that are held for one file, before they are encoded."""
+_RENDERED_BYTES: Final = 2 * MIB
+"""Bytes of rows that are rendered at once: as text they have twice as many or more."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,34 @@ class QuarantinePlan:
 
 @dataclass
 class _Held:
-    """The rows of one check that are not written yet."""
+    """The rows of one check that are not written yet; those ``unrendered`` are as the source has them, each batch with
+    the columns of the quarantine that it has by now."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     size: int = 0
+    unrendered: list[tuple[pa.RecordBatch, pa.RecordBatch]] = field(default_factory=list)
+    unrendered_size: int = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows as the quarantine has them."""
+        self.batches.append(batch)
+        self.size += measure_batch(batch)
+
+    def add_unrendered(self, source: pa.RecordBatch, columns: pa.RecordBatch) -> None:
+        """Add rows, and render them when they are many: each batch costs some time for itself."""
+        if self.unrendered and not source.schema.equals(self.unrendered[0][0].schema):
+            self.render()
+        self.unrendered.append((source, columns))
+        self.unrendered_size += measure_batch(source)
+        if self.unrendered_size >= _RENDERED_BYTES:
+            self.render()
+
+    def render(self) -> None:
+        """Render the rows that are not yet."""
+        if self.unrendered:
+            sources, columns = zip(*self.unrendered, strict=True)
+            self.unrendered, self.unrendered_size = [], 0
+            self.add(_set_rows(pa.concat_batches(columns), render_rows(pa.concat_batches(sources))))
 
 
 class QuarantineWriter(BadRowKeeper):
@@ -104,7 +131,7 @@ class QuarantineWriter(BadRowKeeper):
         where = pc.binary_join_element_wise(marks["column"], marks["reason"], ": ")
         reasons = pc.coalesce(where, marks["reason"])
         self._add(ON_BAD_ROW, Violations(rows=rows.batch.num_rows))
-        self._keep(ON_BAD_ROW, rows, _list_reasons([reasons]), texts, lines)
+        self._keep(ON_BAD_ROW, rows, self._make_columns(ON_BAD_ROW, rows, _make_lists(reasons), texts, lines))
 
     def _render_misfits(self, rows: Rows, marks: Mapping[str, pa.Array]) -> pa.Array:
         """The rows as JSON, with the source's own text of the one value that does not convert to its column's type."""
@@ -115,53 +142,61 @@ class QuarantineWriter(BadRowKeeper):
     def refuse(self, row: Rows, error: ValueUnrepresentableError) -> None:
         """See ``BadRowKeeper``."""
         self._add(ON_BAD_ROW, Violations(rows=1))
-        reasons = _list_reasons([pa.array([error.message])])
-        self._keep(ON_BAD_ROW, row, reasons, render_rows(row.batch), pa.nulls(1, pa.string()))
+        reasons = _make_lists(pa.array([error.message]))
+        self._keep(ON_BAD_ROW, row, self._make_columns(ON_BAD_ROW, row, reasons, render_rows(row.batch)))
 
-    def keep_failing(self, rows: Rows, failing: Sequence[tuple[Failing, Violations]]) -> None:
-        """Keep the rows that fail a check, each with the first that it fails; ``Violations`` describe all that do."""
+    def keep_failing(self, rows: Rows, failing: Sequence[Failing], typed: pa.RecordBatch, keys: Sequence[str]) -> None:
+        """Keep the rows that fail a check, each with the first that it fails; ``typed`` are the same rows as they would
+        be written, whose ``keys`` describe those that fail."""
         taken = pa.repeat(False, rows.batch.num_rows)
-        reasons = [pc.if_else(each.mask, each.rule.reason, pa.scalar(None, pa.string())) for each, _ in failing]
-        for each, violations in failing:
-            self._add(each.rule.name, violations)
+        for each in failing:
+            check = each.rule.name
+            before = self._violations.get(check, Violations(rows=0))
+            self._violations[check] = add_rows(before, typed, each.mask, keys, each.rule.column)
             own = pc.indices_nonzero(pc.and_(each.mask, pc.invert(taken)))
             taken = pc.or_(taken, each.mask)
-            if not len(own):
-                continue
-            bad = rows.take(own)
-            why = _list_reasons([texts.take(own) for texts in reasons])
-            self._keep(each.rule.name, bad, why, render_rows(bad.batch), pa.nulls(len(own), pa.string()))
+            if len(own):
+                bad = rows.take(own)
+                self._keep(check, bad, self._make_columns(check, bad, _list_reasons(failing, own)), is_rendered=False)
 
     def _add(self, check: str, violations: Violations) -> None:
         self._violations[check] = self._violations.get(check, Violations(rows=0)) + violations
 
-    def _keep(self, check: str, rows: Rows, reasons: pa.Array, texts: pa.Array, lines: pa.Array) -> None:
-        count = rows.batch.num_rows
+    def _keep(self, check: str, rows: Rows, columns: pa.RecordBatch, *, is_rendered: bool = True) -> None:
         self._cursor = choose_higher(self._cursor, self.read_cursor(rows.batch))
+        self._count(rows.batch.num_rows, () if self.is_sampled else _describe_rows(columns, rows.batch, is_rendered))
+        held = self._held.setdefault(check, _Held())
+        if is_rendered:
+            held.add(columns)
+        else:
+            held.add_unrendered(rows.batch, columns)
+        if held.size >= _FILE_BYTES:
+            self._write(check)
+
+    def _make_columns(
+        self, check: str, rows: Rows, reasons: pa.Array, texts: pa.Array | None = None, lines: pa.Array | None = None
+    ) -> pa.RecordBatch:
+        """What the quarantine has of rows; those without ``texts`` are not rendered yet."""
+        count = rows.batch.num_rows
         files, offsets = self._find_places(rows)
         start = self._plan.start.astimezone(UTC)
+        nothing = pa.nulls(count, pa.string())
         columns = {
             "_lake_check": pa.repeat(check, count),
             "_lake_reasons": reasons,
             "_lake_source": files,
             "_lake_offset": offsets,
-            "_lake_row": texts,
-            "_lake_line": lines,
+            "_lake_row": nothing if texts is None else texts,
+            "_lake_line": nothing if lines is None else lines,
             "_lake_message": _render_messages(rows.batch),
             "_lake_job_id": pa.repeat(self._plan.job_id, count),
             "_lake_at": pa.repeat(pa.scalar(start, QUARANTINE_SCHEMA.field("_lake_at").type), count),
         }
-        batch = pa.RecordBatch.from_pydict(columns, QUARANTINE_SCHEMA)
-        self._count(count, [] if self.is_sampled else _describe_rows(batch))
-        held = self._held.setdefault(check, _Held())
-        held.batches.append(batch)
-        held.size += measure_batch(batch)
-        if held.size >= _FILE_BYTES:
-            self._write(check)
+        return pa.RecordBatch.from_pydict(columns, QUARANTINE_SCHEMA)
 
     def _find_places(self, rows: Rows) -> tuple[pa.Array, pa.Array]:
         """Where rows begin: in the source's files where that is known, and else in the partition."""
-        numbers, partition = pa.array(rows.places, pa.int64()), f"partition {self._partition}"
+        numbers, partition = rows.places, f"partition {self._partition}"
         if rows.marks is None:
             return pa.repeat(partition, len(numbers)), numbers
         files, offsets = rows.marks.field("file"), rows.marks.field("offset")
@@ -169,6 +204,7 @@ class QuarantineWriter(BadRowKeeper):
 
     def _write(self, check: str) -> None:
         held, plan = self._held.pop(check), self._plan
+        held.render()
         rows = sum(batch.num_rows for batch in held.batches)
         # As of the table's own files, the numbers of a task that runs again are the same.
         seq = self._partition + len(self._uploads) * plan.partitions
@@ -217,25 +253,43 @@ def render_rows(batch: pa.RecordBatch) -> pa.Array:
     """Each row as a JSON object of the source's columns, those that are null left out; a message as it came."""
     if batch.schema.names == DOCUMENTS.names:
         return batch.column(DATA).cast(pa.string())
-    columns = zip(batch.schema.names, batch.columns, strict=True)
-    return render_members([(name, render_json(column, WHOLE)) for name, column in columns], batch.num_rows)
+    return render_members(zip(batch.schema.names, batch.columns, strict=True), batch.num_rows, WHOLE)
 
 
 def _render_messages(batch: pa.RecordBatch) -> pa.Array:
     """What the messages of records say besides the data: JSON with ``emitted_at`` and ``changes``."""
     if batch.schema.names != DOCUMENTS.names:
         return pa.nulls(batch.num_rows, pa.string())
+    members = [
+        pc.binary_join_element_wise(f'"{name}":', batch.column(name).cast(pa.string()), "")
+        for name in (EMITTED, CHANGES)
+    ]
+    inner = pc.binary_join_element_wise(*members, ",", null_handling="skip")
     is_record = batch.column(DATA).is_valid()
-    members = [(name, batch.column(name).cast(pa.string())) for name in (EMITTED, CHANGES)]
-    return pc.if_else(is_record, render_members(members, batch.num_rows), pa.scalar(None, pa.string()))
+    return pc.if_else(is_record, pc.binary_join_element_wise("{", inner, "}", ""), pa.scalar(None, pa.string()))
 
 
-def _list_reasons(reasons: Sequence[pa.Array]) -> pa.Array:
-    """Of each row the reasons that are not null, from an array for each check."""
-    if len(reasons) == 1:
-        return pa.ListArray.from_arrays(pa.arange(0, len(reasons[0]) + 1).cast(pa.int32()), reasons[0])
-    rows = zip(*(texts.to_pylist() for texts in reasons), strict=True)
-    return pa.array([[text for text in row if text is not None] for row in rows], pa.list_(pa.string()))
+def _set_rows(columns: pa.RecordBatch, texts: pa.Array) -> pa.RecordBatch:
+    place = QUARANTINE_SCHEMA.get_field_index("_lake_row")
+    return columns.set_column(place, QUARANTINE_SCHEMA.field(place), texts)
+
+
+def _make_lists(texts: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.arange(0, len(texts) + 1).cast(pa.int32()), texts)
+
+
+def _list_reasons(failing: Sequence[Failing], rows: pa.Array) -> pa.Array:
+    """Why each of the ``rows`` with these numbers fails: the reasons of all checks that it does."""
+    if len(failing) == 1:
+        return _make_lists(pa.repeat(failing[0].rule.reason, len(rows)))
+    # Of many rows few fail other checks together than the rest: each such set is listed once.
+    digits = [pc.if_else(each.mask.take(rows), "1", "0") for each in failing]
+    sets = pc.binary_join_element_wise(*digits, "").dictionary_encode()
+    lists = [
+        [each.rule.reason for each, digit in zip(failing, known, strict=True) if digit == "1"]
+        for known in sets.dictionary.to_pylist()
+    ]
+    return pa.array(lists, pa.list_(pa.string())).take(sets.indices)
 
 
 def _set_member(text: str, name: str, value: str | None) -> str:
@@ -244,8 +298,12 @@ def _set_member(text: str, name: str, value: str | None) -> str:
     return f"{text[:-1]}{comma}{json.dumps(name)}:{json.dumps(value, ensure_ascii=False)}}}"
 
 
-def _describe_rows(batch: pa.RecordBatch) -> list[str]:
-    return [describe_bad_row(_to_content(row)) for row in batch.slice(0, MOST_BAD_ROWS_SHOWN).to_pylist()]
+def _describe_rows(columns: pa.RecordBatch, source: pa.RecordBatch, is_rendered: bool) -> list[str]:
+    """The first rows in words."""
+    first = columns.slice(0, MOST_BAD_ROWS_SHOWN)
+    if not is_rendered:
+        first = _set_rows(first, render_rows(source.slice(0, MOST_BAD_ROWS_SHOWN)))
+    return [describe_bad_row(_to_content(row)) for row in first.to_pylist()]
 
 
 def _to_content(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from lakewriter.nested_arrays import find_text_bounds
 from lakewriter.spec.specification import MIB, Limits
 
 BATCH_ROWS: Final = 8192
@@ -169,7 +170,6 @@ def _measure_list(array: pa.Array) -> int:
     return 4 * len(array) + sum(_measure_array(child.slice(start, end - start)) for child in children)
 
 
-def _measure_text(array: pa.Array, kind: pa.DataType) -> int:
-    buffers = [None, array.buffers()[1]]
-    offsets = pa.Array.from_buffers(kind, len(array) + 1, buffers, null_count=0, offset=array.offset)
-    return 4 * len(array) + int(offsets[-1].as_py()) - int(offsets[0].as_py())
+def _measure_text(array: pa.Array, offset: pa.DataType) -> int:
+    start, end = find_text_bounds(array, offset)
+    return 4 * len(array) + end - start

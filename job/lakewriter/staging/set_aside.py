@@ -32,19 +32,21 @@ class Rows:
     ``checks`` what the table's conditions are of each."""
 
     batch: pa.RecordBatch
-    places: Sequence[int]
+    places: pa.Int64Array
     marks: pa.Array | None = None
     checks: pa.Array | None = None
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, places: Sequence[int]) -> "Rows":
-        """Make rows of a feed's batch, whose last columns may be the rows' checks and marks."""
+    def of(cls, batch: pa.RecordBatch, first: int) -> "Rows":
+        """Make rows of a feed's batch, whose last columns may be the rows' checks and marks; ``first`` is the place of
+        the first one."""
         hidden: dict[str, pa.Array] = {}
         for name in (BAD, CHECKS):
             if batch.num_columns and batch.schema.names[-1] == name:
                 last = batch.num_columns - 1
                 hidden[name] = batch.column(last)
                 batch = batch.select(range(last))
+        places = pa.arange(first, first + batch.num_rows)
         return cls(batch, places, hidden.get(BAD), hidden.get(CHECKS))
 
     def split(self) -> tuple["Rows", "Rows"]:
@@ -58,9 +60,8 @@ class Rows:
 
     def take(self, numbers: pa.Array) -> "Rows":
         """Return the rows with these numbers."""
-        places = [self.places[number] for number in numbers.to_pylist()]
         marks, checks = (None if each is None else each.take(numbers) for each in (self.marks, self.checks))
-        return Rows(self.batch.take(numbers), places, marks, checks)
+        return Rows(self.batch.take(numbers), self.places.take(numbers), marks, checks)
 
     def _slice(self, part: slice) -> "Rows":
         marks = None if self.marks is None else self.marks[part]
@@ -156,7 +157,7 @@ class BadRowWriter(BadRowKeeper):
         key = {name: to_json_value(row.batch.column(names.index(name))) for name in known}
         content = row.mark | found | {"key": {name: value for name, value in key.items() if value is not None} or None}
         if content.get("file") is None:
-            content |= {"partition": self._partition, "offset": row.places[0]}
+            content |= {"partition": self._partition, "offset": row.places[0].as_py()}
         content = {name: value for name, value in content.items() if value is not None}
         line = json.dumps(content, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
         self._count(1, () if self.is_sampled else (describe_bad_row(content),))

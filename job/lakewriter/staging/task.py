@@ -19,7 +19,7 @@ from lakewriter.encode.formats import make_encoder
 from lakewriter.encode.parquet_footer import Tail, read_column_statistics
 from lakewriter.errors import SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.expect.failing_rows import find_failing
-from lakewriter.expect.observing import Observer, describe_rows
+from lakewriter.expect.observing import Observer
 from lakewriter.expect.watching import NOTHING, Watched
 from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import ChangedValues, Receipt
@@ -136,7 +136,7 @@ class _PartitionWriter:
             seen += batch.num_rows
             if counted is not None and seen > counted:
                 raise self._make_changed_error(counted, f"at least {seen}")
-            rows = Rows.of(batch, range(seen - batch.num_rows, seen))
+            rows = Rows.of(batch, seen - batch.num_rows)
             if self._bad is not None:
                 rows = self._bad.take_marked(rows)
             if rows.batch.num_rows:
@@ -169,9 +169,7 @@ class _PartitionWriter:
         failing = find_failing(watched.rules, typed, checks) if watched.rules and typed is not None else []
         if failing and typed is not None:
             assert isinstance(self._bad, QuarantineWriter)
-            self._bad.keep_failing(
-                rows, [(each, describe_rows(typed, each.mask, watched.keys, each.rule.column)) for each in failing]
-            )
+            self._bad.keep_failing(rows, failing, typed, watched.keys)
             good = pc.invert(reduce(pc.or_, (each.mask for each in failing)))
             kept = shaped.filter(good)
             # Of most shapers they are the same rows.
