@@ -16,7 +16,7 @@ from lakewriter.spec.quarantine_names import QuarantineNames
 from lakewriter.spec.specification import Limits
 from lakewriter.staging import quarantine
 from lakewriter.staging.quarantine import QuarantinePlan, QuarantineWriter
-from lakewriter.staging.set_aside import Rows
+from lakewriter.staging.set_aside import Rows, keep_rows
 from tests.staging.plans import ACCESS, START
 
 WIDE = pa.schema([("id", pa.int64()), ("name", pa.string()), ("kind", pa.dictionary(pa.int8(), pa.string()))])
@@ -95,6 +95,30 @@ def test_rows_are_the_same_however_many_are_rendered_at_once(size: int, monkeypa
     assert (aside.rows, [sample.split(":")[0] for sample in aside.samples]) == (
         6, [f"partition 3, offset {place}" for place in (1, 0, 2, 4, 6)],
     )  # fmt: skip
+
+
+STAYING = [
+    pa.array([1, 2, 3, 4]),
+    pa.array([1, None, 3, None]),
+    pa.array([True, False, False, True]),
+    pa.array([1.5, 2.5, 3, 4], pa.float32()),
+    pa.array([START, START, None, START], pa.timestamp("us", "UTC")),
+    pa.array(["a", "b", None, "d"]),
+    pa.array(["a", "b", "c", "d"]).dictionary_encode(),
+    pa.array([[1], None, [], [4, 5]]),
+    pa.array([{"a": 1}, None, {"a": None}, {"a": 4}]),
+    pa.nulls(4),
+]
+
+
+@pytest.mark.parametrize("staying", [[True, False, False, True], [False] * 4, [True] * 4])
+def test_rows_that_stay_are_those_of_a_filter(staying: list[bool]) -> None:
+    batch = pa.RecordBatch.from_arrays(STAYING, names=[str(array.type) + str(n) for n, array in enumerate(STAYING)])
+    kept = keep_rows(batch, pa.array(staying))
+    assert kept.equals(batch.filter(pa.array(staying)), check_metadata=True)
+    assert [column.to_pylist() for column in kept.columns[:2]] == [
+        [value for value, stays in zip(array.to_pylist(), staying, strict=True) if stays] for array in STAYING[:2]
+    ]
 
 
 def test_receipts_count_all_rows_that_fail_a_check():

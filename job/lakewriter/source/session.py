@@ -36,7 +36,8 @@ from lakewriter.source.time_zone import (
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    # Hashing has a cost for each batch. A multiple of what files are cut at, so that no batch is put together anew.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     # lz4 there is a Java implementation that does not come to an end on ordinary data.

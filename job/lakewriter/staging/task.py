@@ -30,7 +30,7 @@ from lakewriter.spec.specification import FileEncoding, Limits
 from lakewriter.staging.quarantine import QuarantineWriter
 from lakewriter.staging.returned import Spill
 from lakewriter.staging.rolling import BATCH_BYTES, CanonicalRows, FileRows
-from lakewriter.staging.set_aside import Aside, BadRowKeeper, Rows
+from lakewriter.staging.set_aside import Aside, BadRowKeeper, Rows, keep_rows
 from lakewriter.staging.upload import StagedUpload
 
 if TYPE_CHECKING:
@@ -171,9 +171,9 @@ class _PartitionWriter:
             assert isinstance(self._bad, QuarantineWriter)
             self._bad.keep_failing(rows, failing, typed, watched.keys)
             good = pc.invert(reduce(pc.or_, (each.mask for each in failing)))
-            kept = shaped.filter(good)
+            kept = keep_rows(shaped, good)
             # Of most shapers they are the same rows.
-            shaped, typed = kept, kept if typed is shaped else typed.filter(good)
+            shaped, typed = kept, kept if typed is shaped else keep_rows(typed, good)
             checks = None if checks is None else checks.filter(good)
         self._observer.observe(typed, checks)
         if shaped.num_rows:
