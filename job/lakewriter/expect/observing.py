@@ -71,8 +71,8 @@ def _find_unaccepted(array: pa.Array, values: pa.Array) -> Violations:
 def add_rows(
     before: Violations, typed: pa.RecordBatch, is_false: pa.Array, keys: Sequence[str], first: str | None = None
 ) -> Violations:
-    """``before`` with the rows of the batch that are marked: their number, and while more are shown some of them by their
-    ``keys``, or whole, the ``first`` column in front: what is shown of a long row is its beginning."""
+    """``before`` with the rows of the batch that are marked: their number, and while more are shown some of them by
+    their ``keys``, or whole, the ``first`` column in front: what is shown of a long row is its beginning."""
     rows = pc.sum(is_false).as_py() or 0
     if not rows or len(before.samples) >= MOST_BAD_ROWS_SHOWN:
         return before + Violations(rows=rows)
