@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from lakewriter.commit.control import Control
+from lakewriter.commit.control import Control, Shared
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry, StoredObject
 from lakewriter.errors import CODES, PendingUnrecoverableError, StateLostError
@@ -176,3 +176,21 @@ def test_batches_are_traces():
     world.objects[f"_lakewriter/p/loads/{Batch('q', 7).job_id}/s.t.report.json"] = (b"{}", "etag")
     with pytest.raises(StateLostError):
         control_of(world).state.read()
+
+
+def test_tables_without_a_state_share_one_look(monkeypatch):
+    """At the first load of thousands of tables each would list what the others have written since."""
+    world, seconds = World(), [0.0]
+    monkeypatch.setattr("lakewriter.commit.traces.time.monotonic", lambda: seconds[0])
+    store, keys = Objects(world), ControlKeys("", "p")
+    prefixes: list[str] = []
+    store.before_listing = lambda: prefixes.append("")
+    shared = Shared.open(store, keys)
+    for name in ("s.t", "s.u", "s.v"):
+        assert Control(store, keys, name, shared=shared).state.read() == TableState()
+    assert len(prefixes) == 1
+    world.objects[f"{LOAD}/s.w.report.json"] = (b"{}", "etag")
+    seconds[0] = 61.0
+    with pytest.raises(StateLostError, match=r"s\.w\.report\.json is of a table that was loaded"):
+        Control(store, keys, "s.w", shared=shared).state.read()
+    assert len(prefixes) == 2

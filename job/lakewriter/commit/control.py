@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from lakewriter.commit.begin_records import BeginRecords
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import StateFile
 from lakewriter.commit.store import Store, Unclear
-from lakewriter.commit.traces import find_trace
+from lakewriter.commit.traces import Traces
 from lakewriter.control_object import decode, parse
 from lakewriter.errors import (
     KeyExistsError,
@@ -32,12 +33,25 @@ from lakewriter.spec.specification import Spec, TableSpec
 _NO_KEY_NAMES: Final = KeyNames()
 
 
-def open_control(spec: Spec, table: TableSpec, store: Store, begun: BeginRecords | None = None) -> "Control":
+@dataclass(frozen=True)
+class Shared:
+    """What is listed once for all tables of a pipeline: begin records, and which tables have records at all."""
+
+    begun: BeginRecords
+    traces: Traces
+
+    @classmethod
+    def open(cls, store: Store, keys: ControlKeys) -> "Shared":
+        """Nothing is asked of the store yet."""
+        return cls(BeginRecords(store, keys), Traces(store, keys))
+
+
+def open_control(spec: Spec, table: TableSpec, store: Store, shared: Shared | None = None) -> "Control":
     """Open the control objects of one table of a pipeline; nothing is asked of the store yet."""
     is_elsewhere = isinstance(spec.catalog, IcebergCatalog) and spec.catalog.service.chooses_location
     keys = ControlKeys(spec.access.prefix, spec.pipeline)
     layout = None if is_elsewhere else table.layout
-    return Control(store, keys, table.id, layout=layout, key_names=spec.access.key_names, begun=begun)
+    return Control(store, keys, table.id, layout=layout, key_names=spec.access.key_names, shared=shared)
 
 
 class Control:
@@ -45,7 +59,7 @@ class Control:
 
     ``layout`` is the layout of the table's data objects, None where the catalog chooses their location. ``key_names``
     are today's, for messages: no intent has those that it was bound with. ``pause`` is ``time.sleep``, or what a test
-    puts in its place. ``begun`` are the begin records that the tables of a pipeline share.
+    puts in its place. ``shared`` is what the tables of a pipeline share.
     """
 
     def __init__(
@@ -57,7 +71,7 @@ class Control:
         layout: Layout | None = None,
         key_names: KeyNames = _NO_KEY_NAMES,
         pause: Callable[[float], None] = time.sleep,
-        begun: BeginRecords | None = None,
+        shared: Shared | None = None,
     ) -> None:
         self.store = store
         self.keys = keys
@@ -65,14 +79,16 @@ class Control:
         self.layout = layout
         self.key_names = key_names
         self.pause = pause
-        self.begun = begun or BeginRecords(store, keys)
+        shared = shared or Shared.open(store, keys)
+        self.begun = shared.begun
         self._written: dict[str, bytes] = {}
         self.left: list[str] = []
         """A sentence for each thing that could not be deleted or aborted, for the table's report."""
         self.versions: dict[str, str] = {}
         """The version of the table that each load made which this process published, by the load's metadata."""
-        find = partial(find_trace, store, keys, table_id, layout)
-        self.state = StateFile(store, keys.state(table_id), pause=pause, find_trace=find)
+        self.state = StateFile(
+            store, keys.state(table_id), pause=pause, find_trace=partial(shared.traces.find, table_id, layout)
+        )
 
     @contextmanager
     def note_failed_cleanup(self, what: str) -> Iterator[None]:

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakewriter.aws import Clients
-from lakewriter.commit.begin_records import BeginRecords
 from lakewriter.commit.conditional_writes import S3Store
-from lakewriter.commit.control import Control, open_control
+from lakewriter.commit.control import Control, Shared, open_control
 from lakewriter.commit.data_store import OpenClients, reuse_clients
 from lakewriter.commit.last_loads import LastLoads
 from lakewriter.naming import ControlKeys
@@ -30,8 +29,8 @@ class Pipeline:
     def open(cls, spec: Spec, clients: Clients) -> "Pipeline":
         """Open the pipeline of ``spec``; nothing is asked of AWS yet."""
         store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
-        begun = BeginRecords(store, keys)
-        controls = {table.id: open_control(spec, table, store, begun) for table in spec.tables}
+        shared = Shared.open(store, keys)
+        controls = {table.id: open_control(spec, table, store, shared) for table in spec.tables}
         return cls(spec, clients, store, keys, controls, reuse_clients(clients), LastLoads(store, keys))
 
     @property

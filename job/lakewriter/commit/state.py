@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from pydantic import Field
 
@@ -188,10 +188,17 @@ def is_blank(body: bytes) -> bool:
     return not isinstance(content, dict) or not {"version", "write", "committed"} <= content.keys()
 
 
+class FindTrace(Protocol):
+    """Finds a key that exists only if the table had a state."""
+
+    def __call__(self, *, anew: bool) -> str | None: ...
+
+
 class StateFile:
     """The state of one table in a store. ``pause`` is ``time.sleep``, or what a test puts in its place.
 
-    ``find_trace`` is called where there is no state: it returns a key that exists only if the table had a state.
+    ``find_trace`` is called where there is no state: it returns a key that exists only if the table had a state. It
+    has to look ``anew`` for a state that was there.
     """
 
     def __init__(
@@ -200,13 +207,13 @@ class StateFile:
         key: str,
         *,
         pause: Callable[[float], None] = time.sleep,
-        find_trace: Callable[[], str | None] = lambda: None,
+        find_trace: FindTrace = lambda *, anew: None,
     ) -> None:
         self._store = store
         self._key = key
         self._pause = pause
         self._find_trace = find_trace
-        self._is_new = False
+        self._is_new = self._was_there = False
         self._seen: tuple[TableState, str | None] | None = None
 
     def read(self) -> TableState:
@@ -250,13 +257,13 @@ class StateFile:
 
     def _look(self) -> tuple[TableState, str | None]:
         content = self._store.get(self._key) or self._confirm_absence()
-        self._is_new = content is None
+        self._is_new, self._was_there = content is None, self._was_there or content is not None
         self._seen = (self._parse(content[0]), content[1]) if content else (TableState(), None)
         return self._seen
 
     def _confirm_absence(self) -> tuple[bytes, str] | None:
         """Raise ``STATE_LOST`` where there is no state and there must have been one; return a state created since."""
-        trace = None if self._is_new else self._find_trace()
+        trace = None if self._is_new else self._find_trace(anew=self._was_there)
         if trace is None:
             return None
         # Another load may have created the state, and left that trace, since the state was read.
@@ -274,7 +281,7 @@ class StateFile:
         except Unclear:
             return False
         if written:
-            self._seen, self._is_new = (new, written), False
+            self._seen, self._is_new, self._was_there = (new, written), False, True
         return written is not None
 
     def _write(self, state: TableState, etag: str | None) -> str | None:

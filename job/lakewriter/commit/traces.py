@@ -4,7 +4,8 @@ They distinguish a table whose state is lost from one that was never loaded.
 """
 
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal
@@ -18,6 +19,10 @@ MOST_LISTED: Final = 50_000
 """How many objects of a table are listed at most: a table that others have filled is not listed for minutes."""
 MOST_ASKED: Final = 64
 """Of how many of those, the newest first, HEAD reads which load wrote them."""
+
+FRESH_SECONDS: Final = 60.0
+"""How long one listing says of every table of a pipeline which have traces: a state that is created and lost within
+that time, by other processes, is taken for one that never was."""
 
 Kind = Literal["report", "intent", "failure"]
 _REPORT: Final = re.compile(r"(?P<table>[^/]+)\.report\.json")
@@ -73,13 +78,34 @@ def list_reports(store: Store, keys: ControlKeys) -> dict[str, dict[str, Entry]]
     return reports
 
 
-def find_trace(store: Store, keys: ControlKeys, table_id: str, layout: Layout | None) -> str | None:
-    """Return a key that exists only if the table had a state: a record's or an object's; None where there is none."""
-    for trace in find_traces(store, keys, table_id):
-        return trace.entry.key
-    if layout is None:
-        return None
-    return next((key for key, _ in find_own_objects(store, keys, table_id, layout)), None)
+class Traces:
+    """The tables of a pipeline that have records of loads, listed for all of them at once: at the first load of
+    thousands of tables each would list the records of all others."""
+
+    def __init__(self, store: Store, keys: ControlKeys) -> None:
+        self._store, self._keys = store, keys
+        self._listed: tuple[float, Mapping[str, str]] | None = None
+
+    def find(self, table_id: str, layout: Layout | None, *, anew: bool) -> str | None:
+        """Return a key that exists only if the table had a state: a record's or an object's; None where there is none.
+
+        ``anew`` asks for a listing of now.
+        """
+        if (key := self._list(anew).get(table_id)) is not None:
+            return key
+        if layout is None:
+            return None
+        return next((key for key, _ in find_own_objects(self._store, self._keys, table_id, layout)), None)
+
+    def _list(self, anew: bool) -> Mapping[str, str]:
+        # Tables that are loaded side by side may each list here, which costs less than waiting for one another.
+        if anew or self._listed is None or time.monotonic() - self._listed[0] > FRESH_SECONDS:
+            began, keys = time.monotonic(), dict[str, str]()
+            for entry in self._store.list_entries(f"{self._keys.root}/loads/"):
+                if (trace := parse_trace(self._keys, entry)) is not None:
+                    keys.setdefault(trace.table_id, entry.key)
+            self._listed = began, keys
+        return self._listed[1]
 
 
 def find_own_objects(
