@@ -4,6 +4,7 @@ PYTHONPATH=job:. python -m bench.many_tables --tables 10000
 """
 
 import argparse
+import hashlib
 import io
 import json
 import sys
@@ -36,6 +37,9 @@ from lakewriter.spec.specification import Spec
 PAGE: Final = 1000
 """Keys in a page of a listing, as S3 has them."""
 _LOAD: Final = "p/j/a"
+_PART: Final = "0" * 32
+_ETAG: Final = f'"{hashlib.md5(bytes.fromhex(_PART), usedforsecurity=False).hexdigest()}-1"'
+"""The etag of an upload of one part with the etag ``_PART``, as S3 makes it."""
 
 
 class StoredS3:
@@ -87,7 +91,7 @@ class StoredS3:
         return f"<ListBucketResult>{end}{contents}</ListBucketResult>".encode()
 
     def _reply(self, request: Any, status: int, body: bytes, more: dict[str, str] | None = None) -> AWSResponse:
-        headers: Any = {"ETag": '"e"', "Content-Length": str(len(body)), "x-amz-meta-lakewriter-load": _LOAD}
+        headers: Any = {"ETag": _ETAG, "Content-Length": str(len(body)), "x-amz-meta-lakewriter-load": _LOAD}
         sent = b"" if request.method == "HEAD" else body
         return AWSResponse(request.url, status, headers | (more or {}), Body(sent))
 
@@ -117,7 +121,7 @@ def make_objects(spec: Spec) -> dict[str, bytes]:
     for table in spec.tables:
         keys, key = pipeline.keys, f"{table.path}/part-j-00000.parquet"
         receipt = Receipt(
-            bucket="lake", key=key, upload_id="u", parts=(Part(1, "e"),), checksum_algorithm=None,
+            bucket="lake", key=key, upload_id="u", parts=(Part(1, _PART),), checksum_algorithm=None,
             size=file.tell(), rows=3, row_groups=1, partition=0, seq=0, first_index=0, engine="pyarrow", requests={},
         )  # fmt: skip
         intent = Intent(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lakewriter.commit.begin_records import BeginRecord
-from lakewriter.commit.conditional_writes import _parse_head
+from lakewriter.commit.conditional_writes import parse_object
 from lakewriter.commit.control import Control
 from lakewriter.commit.glue_table import check_layout, describe_differences, read_columns
 from lakewriter.commit.intent import GlueAction, Intent
@@ -170,7 +170,7 @@ def try_answers(seeds: range) -> None:
         table = without(TABLE, random_)
         tried(lambda: look_at_table(table), (seed, "table"))  # noqa: B023 - called at once
         metadata = {"AB-Generation-Id": random_.choice([str(value) for value in VALUES])}
-        tried(lambda: _parse_head(HEAD | {"Metadata": metadata}), (seed, "head"))  # noqa: B023 - called at once
+        tried(lambda: parse_object(HEAD | {"Metadata": metadata}), (seed, "head"))  # noqa: B023 - called at once
 
 
 def test_mutated_objects():
@@ -194,7 +194,7 @@ def test_all_mutated_answers():
 def test_metadata_have_no_case():
     """rclone and some stores give the names back in capitals."""
     named = {"Lakewriter-Load": "p/a/1", "LAKEWRITER-TABLE": "s.t", "Ab-Generation-Id": "7"}
-    found = _parse_head(HEAD | {"Metadata": named})
+    found = parse_object(HEAD | {"Metadata": named})
     assert (found.load, found.table, found.generation_id) == ("p/a/1", "s.t", 7)
 
 

@@ -59,7 +59,7 @@ class Broken:
     def store(self) -> "Broken":
         return self
 
-    continuous, root = "continuous.json", "lake/_lakewriter/p"
+    continuous, root, layout = "continuous.json", "lake/_lakewriter/p", None
 
 
 def controls(**faults: Exception | None) -> dict[str, Control]:

@@ -113,8 +113,11 @@ class S3:
             stored = self._bucket.objects.get(Key)
             if stored is None:
                 raise refused("GetObject", 403, "AccessDenied")
+            # From a place on, or so many of the last ones.
             start = int(Range.removeprefix("bytes=").rstrip("-")) if Range else 0
-            return {"Body": io.BytesIO(stored.body[start:]), "ETag": stored.etag, "LastModified": stored.modified}
+            body = stored.body[start:]
+            answer = _describe(stored) | {"Body": io.BytesIO(body), "ContentLength": len(body)}
+            return answer | ({"ContentRange": f"bytes */{len(stored.body)}"} if Range else {})
 
         return self._call("GetObject", Key, apply)
 
@@ -125,12 +128,7 @@ class S3:
             stored = self._bucket.objects.get(Key)
             if stored is None:
                 raise refused("HeadObject", 403, "403")
-            return {
-                "ContentLength": len(stored.body),
-                "ETag": stored.etag,
-                "Metadata": dict(stored.metadata),
-                "LastModified": stored.modified,
-            }
+            return _describe(stored)
 
         return self._call("HeadObject", Key, apply)
 
@@ -326,6 +324,15 @@ class Paginator:
             if not page["IsTruncated"]:
                 return
             after = page["last"]
+
+
+def _describe(stored: Stored) -> dict[str, Any]:
+    return {
+        "ContentLength": len(stored.body),
+        "ETag": stored.etag,
+        "Metadata": dict(stored.metadata),
+        "LastModified": stored.modified,
+    }
 
 
 def _checksum(body: bytes) -> str:

@@ -76,8 +76,8 @@ class S3Store:
             yield from (entry["Prefix"] for entry in page.get("CommonPrefixes", ()))
 
     def find(self, key: str, *, checksum: bool = False) -> StoredObject | None:
-        """See ``Store``: a listing of the exact key, then HEAD."""
-        return self._head(key, checksum=checksum) if self._is_listed(key) else None
+        """See ``Store``: HEAD, and where that is refused a listing of the exact key."""
+        return self._head(key, checksum=checksum)
 
     def head(self, key: str) -> StoredObject | None:
         """See ``Store``: HEAD alone."""
@@ -88,7 +88,7 @@ class S3Store:
         the object after it was listed. A refusal counts only when it is repeated, as in ``get``."""
         asked = {"ChecksumMode": "ENABLED"} if checksum else {}
         try:
-            return _parse_head(self._clients.s3.head_object(Bucket=self._bucket, Key=key, **asked))
+            return parse_object(self._clients.s3.head_object(Bucket=self._bucket, Key=key, **asked))
         except aws.ClientError as error:
             if aws.read_status(error) in (403, 404):
                 if not self._is_listed(key):
@@ -233,12 +233,13 @@ def _read_composite_checksum(answer: Any) -> str:
     return value if parts or answer.get("ChecksumType") == "COMPOSITE" else ""
 
 
-def _parse_head(answer: Any) -> StoredObject:
+def parse_object(answer: Any) -> StoredObject:
+    """What the answer of HEAD, or of GET for a range, says of an object."""
     # Header names have no case: some stores and copying tools give them back in capitals.
     metadata = {name.lower(): str(value) for name, value in answer["Metadata"].items()}
     generation = metadata.get(GENERATION_METADATA, "")
     return StoredObject(
-        answer["ContentLength"],
+        int(answer["ContentRange"].rpartition("/")[2]) if "ContentRange" in answer else answer["ContentLength"],
         metadata.get(LOAD_METADATA, ""),
         answer["ETag"],
         metadata.get(TABLE_METADATA, ""),

@@ -14,7 +14,7 @@ from lakewriter.receipt import ColumnStatistics
 from lakewriter.spec.specification import MIB
 
 TAIL_BYTES: Final = 16 * MIB
-_FIRST_BYTES: Final = 64 * 1024
+FIRST_BYTES: Final = 64 * 1024
 """As much of an object as holds most footers."""
 _SURE_BYTES: Final = 60
 """Writers cut long bounds near 64 bytes, at the edge of a character, and do not all say so."""
@@ -43,20 +43,28 @@ class Tail:
         return pq.read_metadata(pa.BufferReader(tail))
 
 
-def read_footer(clients: aws.Clients, bucket: str, key: str) -> pq.FileMetaData | None:
-    """The footer of a Parquet object, read from its last bytes; None where it would be larger than ``TAIL_BYTES``."""
-    size = _FIRST_BYTES
+def read_footer(clients: aws.Clients, bucket: str, key: str, end: bytes | None = None) -> pq.FileMetaData | None:
+    """The footer of a Parquet object, read from its last bytes; None where it would be larger than ``TAIL_BYTES``.
+
+    ``end`` are its last ``FIRST_BYTES``, where these are at hand.
+    """
+    size, body = FIRST_BYTES, end
     while True:
-        try:
-            body, _ = aws.read_object(clients.s3, Bucket=bucket, Key=key, Range=f"bytes=-{size}")
-        except (aws.ClientError, aws.BotoCoreError) as error:
-            raise aws.explain(error, doing=f"s3:GetObject on s3://{bucket}/{key}", access=clients.access) from error
+        if body is None:
+            body = _read_end(clients, bucket, key, size)
         needed = _read_footer_size(body)
         if needed <= len(body):
             return pq.read_metadata(pa.BufferReader(body))
         if needed > TAIL_BYTES or len(body) < size:
             return None
-        size = needed
+        size, body = needed, None
+
+
+def _read_end(clients: aws.Clients, bucket: str, key: str, size: int) -> bytes:
+    try:
+        return aws.read_object(clients.s3, Bucket=bucket, Key=key, Range=f"bytes=-{size}")[0]
+    except (aws.ClientError, aws.BotoCoreError) as error:
+        raise aws.explain(error, doing=f"s3:GetObject on s3://{bucket}/{key}", access=clients.access) from error
 
 
 def _read_footer_size(tail: bytes) -> int:

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from lakewriter import aws
 from lakewriter.commit.at_once import call_all
+from lakewriter.commit.conditional_writes import parse_object
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.store import Store, StoredObject
-from lakewriter.encode.parquet_footer import read_footer
+from lakewriter.encode.parquet_footer import FIRST_BYTES, read_footer
 from lakewriter.errors import LakeError
 from lakewriter.receipt import Receipt
 
@@ -33,8 +34,8 @@ def compare_objects(
 
     def compare(receipt: Receipt) -> Mismatch | None:
         try:
-            wrong = _compare(receipt, store.find(receipt.key, checksum=True), intent)
-            wrong = wrong or _compare_rows(receipt, clients)
+            stored, end = _look(receipt, store, clients, intent)
+            wrong = _compare(receipt, stored, intent) or _compare_rows(receipt, clients, end)
         except LakeError as error:
             return Mismatch(Kind.NOT_COMPARED, error.message, receipt.key, error.code)
         if wrong is None:
@@ -44,6 +45,32 @@ def compare_objects(
 
     needed = (receipt for receipt in intent.files.without_statistics() if is_needed(receipt.key))
     return [mismatch for mismatch in call_all(compare, needed) if mismatch is not None]
+
+
+def _look(
+    receipt: Receipt, store: Store, clients: aws.Clients, intent: Intent
+) -> tuple[StoredObject | None, bytes | None]:
+    """Return what S3 says of the file, and its last bytes if its footer is to be read: in one request where it can be.
+
+    S3 has no checksum for a range: it is asked for where the etag does not say that the content is the receipt's.
+    """
+    if receipt.engine in PARQUET_ENGINES:
+        where = {"Bucket": receipt.bucket, "Key": receipt.key, "Range": f"bytes=-{FIRST_BYTES}"}
+        try:
+            body, answer = aws.read_answer(clients.s3, **where)
+        except (aws.ClientError, aws.BotoCoreError):
+            # Whether it is gone, or what else is wrong, says ``find``.
+            pass
+        else:
+            stored = parse_object(answer)
+            return stored if _is_told_by_etag(receipt, stored, intent) else store.find(receipt.key, checksum=True), body
+    return store.find(receipt.key, checksum=True), None
+
+
+def _is_told_by_etag(receipt: Receipt, stored: StoredObject, intent: Intent) -> bool:
+    """Whether the etag says that the content is what the receipt has: it is made of the MD5s of the parts."""
+    etag = stored.etag.strip('"')
+    return not stored.is_kms and not _has_foreign_etag(etag, intent) and etag in _compute_etags(receipt)
 
 
 def _compare(receipt: Receipt, stored: StoredObject | None, intent: Intent) -> tuple[Kind, str] | None:
@@ -90,11 +117,11 @@ def _has_foreign_etag(etag: str, intent: Intent) -> bool:
     return intent.access.endpoint is not None and "-" not in etag
 
 
-def _compare_rows(receipt: Receipt, clients: aws.Clients) -> tuple[Kind, str] | None:
+def _compare_rows(receipt: Receipt, clients: aws.Clients, end: bytes | None) -> tuple[Kind, str] | None:
     if receipt.engine not in PARQUET_ENGINES:
         return None
     try:
-        footer = read_footer(clients, receipt.bucket, receipt.key)
+        footer = read_footer(clients, receipt.bucket, receipt.key, end)
     except (pa.ArrowException, OSError, ValueError) as error:
         return Kind.OBJECT_CHANGED, f"it cannot be read as Parquet ({str(error).splitlines()[0]})"
     if footer is None:

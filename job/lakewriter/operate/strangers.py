@@ -1,9 +1,10 @@
 """Find objects under a table's path that none of its loads wrote there: copies of its files, and files of others."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final
 
 from lakewriter.commit.at_once import call_all
@@ -31,20 +32,40 @@ class Stranger:
     stored: StoredObject
 
 
-class TablePath:
-    """The objects that a table's readers see; ``controls`` are those of all tables of the pipeline."""
+class Neighbours:
+    """The layouts of a pipeline's tables, by what their keys begin with: each of ten thousand tables has few that its
+    own keys may lie beside."""
 
-    def __init__(self, records: TableRecords, controls: Mapping[str, Control], intent: Intent) -> None:
+    def __init__(self, controls: Mapping[str, Control]) -> None:
+        layouts = [(each.layout.prefix, name, each.layout) for name, each in controls.items() if each.layout]
+        self._sorted = sorted(layouts, key=lambda each: each[:2])
+        self._prefixes = [prefix for prefix, _, _ in self._sorted]
+
+    def list_under(self, prefix: str, without: str) -> list[Layout]:
+        """The layouts of other tables that a key which begins with ``prefix`` can be told to be of by its name."""
+        found = [each for each in self._list_starting(prefix) if each[1] != without]
+        for end in range(len(prefix)):
+            found += [each for each in self._list_equal(prefix[:end]) if not each[2].directory and each[1] != without]
+        return [layout for _, _, layout in found]
+
+    def _list_starting(self, prefix: str) -> Iterable[tuple[str, str, Layout]]:
+        following = map(self._sorted.__getitem__, range(bisect_left(self._prefixes, prefix), len(self._sorted)))
+        return takewhile(lambda each: each[0].startswith(prefix), following)
+
+    def _list_equal(self, prefix: str) -> Iterable[tuple[str, str, Layout]]:
+        return takewhile(lambda each: each[0] == prefix, self._list_starting(prefix))
+
+
+class TablePath:
+    """The objects that a table's readers see; ``neighbours`` are the layouts of all tables of the pipeline."""
+
+    def __init__(self, records: TableRecords, neighbours: Neighbours, intent: Intent) -> None:
         self._records, self._control, self._intent = records, records.control, intent
         prefix, layout = self._prefix, records.control.layout
-        others = (control.layout for control in controls.values() if control is not records.control)
         self._pattern = layout.matcher() if layout is not None and not layout.directory else None
         """Matches the table's keys; None where every object in its directory is its own."""
-        self._other_patterns = [
-            other.matcher()
-            for other in others
-            if prefix is not None and other is not None and _may_lie_under(prefix, other)
-        ]
+        others = [] if prefix is None else neighbours.list_under(prefix, records.control.table_id)
+        self._other_patterns = [other.matcher() for other in others]
         """Match the keys of other tables, which may lie under this one's path."""
         self._strangers: tuple[Stranger, ...] | None = None
         self.is_cut_off = False
@@ -143,11 +164,6 @@ class TablePath:
         if self._pattern is not None and self._pattern.fullmatch(key) is None:
             return False
         return not any(pattern.fullmatch(key) for pattern in self._other_patterns)
-
-
-def _may_lie_under(prefix: str, other: Layout) -> bool:
-    """Whether a key of ``other`` can begin with ``prefix`` and be told by its name: of ten thousand tables few can."""
-    return other.prefix.startswith(prefix) or (not other.directory and prefix.startswith(other.prefix))
 
 
 def _order_by_time(entry: Entry) -> tuple[object, str]:

@@ -21,7 +21,7 @@ from lakewriter.operate.load_objects import compare_objects
 from lakewriter.operate.load_records import LoadRecords, TableRecords
 from lakewriter.operate.partition_places import TablePartitions
 from lakewriter.operate.row_counts import CountedFile, Counting, RowCount, count_rows
-from lakewriter.operate.strangers import TablePath
+from lakewriter.operate.strangers import Neighbours, TablePath
 from lakewriter.report import format_count
 from lakewriter.spec.model import Model
 
@@ -74,6 +74,7 @@ class Verifier:
         reports = list_reports(first.store, first.keys)
         self._records = {table_id: TableRecords(each, reports.get(table_id, {})) for table_id, each in controls.items()}
         self._paths: dict[str, TablePath] = {}
+        self._neighbours = Neighbours(controls)
         self._partitions = TablePartitions(clients)
 
     def list_kept_loads(self) -> list[str]:
@@ -199,7 +200,7 @@ class Verifier:
     def _find_path(self, table_id: str, intent: Intent) -> TablePath:
         """The first load asked about decides where the table lies."""
         if table_id not in self._paths:
-            self._paths[table_id] = TablePath(self._records[table_id], self._controls, intent)
+            self._paths[table_id] = TablePath(self._records[table_id], self._neighbours, intent)
         return self._paths[table_id]
 
 
