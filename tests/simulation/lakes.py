@@ -86,6 +86,17 @@ def draw(rng: random.Random, kinds: tuple[str, ...]) -> list[Lake]:
     return [replace(lake, is_shared=len(lakes) > 1 and not apart) for lake in lakes]
 
 
+def make_crowd(tables: int, *, glue: bool) -> Lake:
+    """A pipeline of many small tables."""
+    destination = {
+        "type": "lakewriter-s3", "location": f"s3://{BUCKET}/data", "region": "us-east-1",
+        "catalog": "glue" if glue else "none",
+    }  # fmt: skip
+    names = [f"t{number:05d}" for number in range(tables)]
+    content = [{"table": name, "schema": "public", "read": _read(name)} for name in names]
+    return _lake("crowd", "crowd", destination, content, limits={"parallel_tables": 8})
+
+
 def _two(rng: random.Random, *tables: dict[str, Any]) -> list[dict[str, Any]]:
     return list(tables) if rng.random() < 0.3 else [rng.choice(tables)]
 

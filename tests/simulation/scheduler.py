@@ -69,8 +69,8 @@ class Fiber:
 class Scheduler:
     """``switching`` is the chance that a call hands the baton on."""
 
-    def __init__(self, rng: random.Random, switching: float) -> None:
-        self.rng, self.switching = rng, switching
+    def __init__(self, rng: random.Random, switching: float, most_steps: int = MOST_STEPS) -> None:
+        self.rng, self.switching, self._most_steps = rng, switching, most_steps
         self.now_us = 0
         self.steps = 0
         self.current: Fiber | None = None
@@ -114,8 +114,8 @@ class Scheduler:
         mine = self.current
         assert mine is not None
         self.steps += 1
-        if self.steps > MOST_STEPS:
-            raise Stuck(f"more than {MOST_STEPS} steps")
+        if self.steps > self._most_steps:
+            raise Stuck(f"more than {self._most_steps} steps")
         self.on_step()
         following = self._next()
         if following is not mine:

@@ -1,0 +1,28 @@
+"""What is done to all tables of a pipeline takes requests in proportion to the tables: twice as many, twice as many."""
+
+import pytest
+
+from tests.simulation.crowd import Crowd
+from tests.simulation.stand_ins import installed
+
+
+def measure(tables: int, *, glue: bool) -> dict[str, int]:
+    crowd = Crowd(tables, glue=glue)
+    made = {"first load": crowd.load("a")}
+    crowd.load_in_vain("b")
+    made["retry"] = crowd.load("b")
+    made["status"] = crowd.read_states()
+    made["verify"] = crowd.verify("b")
+    made["undo"] = crowd.undo("b")
+    made["sweep"] = crowd.sweep()
+    return {name: requests.total() for name, requests in made.items()}
+
+
+@pytest.mark.parametrize("glue", [False, True])
+def test_requests_grow_as_the_tables_do(glue: bool):
+    with installed():
+        fifty, hundred = measure(50, glue=glue), measure(100, glue=glue)
+    # Some tables have two files, by chance.
+    assert {name: hundred[name] / fifty[name] for name in fifty} == {
+        name: pytest.approx(2, rel=0.08) for name in fifty
+    }, (fifty, hundred)
