@@ -23,6 +23,7 @@ from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.repair import adopt_objects
 from lakewriter.operate.s3_file import READ_BYTES, S3File, open_text
 from lakewriter.policy.prefixes import list_table_prefixes
+from lakewriter.spec.beside import list_layouts_beside
 from lakewriter.spec.layout import UUID, Layout
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import Spec, TableSpec
@@ -73,7 +74,7 @@ def find_adoptable(
     left = set(listed)
     streams = []
     for table in spec.tables:
-        control, others = pipeline.controls[table.id], [each.layout for each in spec.tables if each is not table]
+        control, others = pipeline.controls[table.id], list_layouts_beside(spec, table)
         objects = find_stream_objects(control, table.layout, control.state.read().sync, others)
         rule = table.layout.make_replacement_rule(others)
         own = sorted(each.key for each in objects)

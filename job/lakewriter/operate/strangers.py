@@ -1,10 +1,9 @@
 """Find objects under a table's path that none of its loads wrote there: copies of its files, and files of others."""
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice, takewhile
+from itertools import chain, islice
 from typing import Final
 
 from lakewriter.commit.at_once import call_all
@@ -16,6 +15,7 @@ from lakewriter.commit.traces import MOST_LISTED
 from lakewriter.errors import LakeError, S3AccessDeniedError
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.load_records import TableRecords
+from lakewriter.spec.beside import Starts
 from lakewriter.spec.layout import Layout
 
 MOST_ASKED: Final = 1000
@@ -37,23 +37,13 @@ class Neighbours:
     own keys may lie beside."""
 
     def __init__(self, controls: Mapping[str, Control]) -> None:
-        layouts = [(each.layout.prefix, name, each.layout) for name, each in controls.items() if each.layout]
-        self._sorted = sorted(layouts, key=lambda each: each[:2])
-        self._prefixes = [prefix for prefix, _, _ in self._sorted]
+        layouts = ((name, each.layout) for name, each in controls.items() if each.layout is not None)
+        self._starts = Starts((layout.prefix, (name, layout)) for name, layout in layouts)
 
     def list_under(self, prefix: str, without: str) -> list[Layout]:
         """The layouts of other tables that a key which begins with ``prefix`` can be told to be of by its name."""
-        found = [each for each in self._list_starting(prefix) if each[1] != without]
-        for end in range(len(prefix)):
-            found += [each for each in self._list_equal(prefix[:end]) if not each[2].directory and each[1] != without]
-        return [layout for _, _, layout in found]
-
-    def _list_starting(self, prefix: str) -> Iterable[tuple[str, str, Layout]]:
-        following = map(self._sorted.__getitem__, range(bisect_left(self._prefixes, prefix), len(self._sorted)))
-        return takewhile(lambda each: each[0].startswith(prefix), following)
-
-    def _list_equal(self, prefix: str) -> Iterable[tuple[str, str, Layout]]:
-        return takewhile(lambda each: each[0] == prefix, self._list_starting(prefix))
+        above = (each for each in self._starts.list_above(prefix) if not each[1].directory)
+        return [layout for name, layout in chain(self._starts.list_from(prefix), above) if name != without]
 
 
 class TablePath:

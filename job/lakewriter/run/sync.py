@@ -13,6 +13,7 @@ from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.control_object import ControlObject, parse
 from lakewriter.run.kinds import Ending, StreamFeed, TablePart
+from lakewriter.spec.beside import list_layouts_beside
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 
 
@@ -118,5 +119,4 @@ def make_ownership(spec: Spec, table: TableSpec, control: Control) -> Ownership:
 
 
 def _survey(spec: Spec, table: TableSpec, control: Control, state: TableState) -> tuple[StreamObject, ...]:
-    others = [each.layout for each in spec.tables if each is not table]
-    return find_stream_objects(control, table.layout, state.sync, others)
+    return find_stream_objects(control, table.layout, state.sync, list_layouts_beside(spec, table))

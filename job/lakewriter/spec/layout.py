@@ -233,8 +233,12 @@ class Layout:
 
     def _may_share(self, prefix: str) -> bool:
         """Whether a key of this table may begin with ``prefix``: of ten thousand tables few do."""
-        mine = (self.replaced_prefix, f"{self.purged}/" if self.purged else self.prefix)
-        return any(start.startswith(prefix) or prefix.startswith(start) for start in mine)
+        return any(start.startswith(prefix) or prefix.startswith(start) for start in self.starts)
+
+    @property
+    def starts(self) -> tuple[str, str]:
+        """What keys of the table may begin with, those of its earlier file formats among them."""
+        return self.replaced_prefix, f"{self.purged}/" if self.purged else self.prefix
 
     @property
     def replaced_prefix(self) -> str:

@@ -1,0 +1,47 @@
+"""Find the few tables of a pipeline whose keys may begin as another one's do: each of ten thousand asks for its own."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from typing import Generic, TypeVar
+
+from lakewriter.spec.layout import Layout
+from lakewriter.spec.specification import Spec, TableSpec
+
+Item = TypeVar("Item")
+
+
+class Starts(Generic[Item]):
+    """Items by what something of theirs begins with."""
+
+    def __init__(self, items: Iterable[tuple[str, Item]]) -> None:
+        self._items = sorted(items, key=lambda each: each[0])
+        self._starts = [start for start, _ in self._items]
+
+    def list_from(self, prefix: str) -> Iterator[Item]:
+        """Yield the items that begin with ``prefix``."""
+        following = map(self._items.__getitem__, range(bisect_left(self._starts, prefix), len(self._items)))
+        return (item for _, item in takewhile(lambda each: each[0].startswith(prefix), following))
+
+    def list_above(self, prefix: str) -> Iterator[Item]:
+        """Yield the items whose own beginning is a shorter one of ``prefix``."""
+        for end in range(len(prefix)):
+            place = bisect_left(self._starts, prefix[:end])
+            while place < len(self._starts) and self._starts[place] == prefix[:end]:
+                yield self._items[place][1]
+                place += 1
+
+
+_last: tuple[tuple[TableSpec, ...], Starts[TableSpec]] | None = None
+"""The tables that were asked about last, which are those of the pipeline that this process works on."""
+
+
+def list_layouts_beside(spec: Spec, table: TableSpec) -> list[Layout]:
+    """The layouts of the pipeline's other tables that a full refresh of this one has to leave alone."""
+    global _last
+    last = _last
+    if last is None or last[0] is not spec.tables:
+        last = _last = spec.tables, Starts((start, each) for each in spec.tables for start in each.layout.starts)
+    prefix = table.layout.replaced_prefix
+    found = {id(each): each for starts in (last[1].list_from, last[1].list_above) for each in starts(prefix)}
+    return [each.layout for each in found.values() if each is not table]
