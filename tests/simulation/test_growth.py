@@ -26,3 +26,9 @@ def test_requests_grow_as_the_tables_do(glue: bool):
     assert {name: hundred[name] / fifty[name] for name in fifty} == {
         name: pytest.approx(2, rel=0.08) for name in fifty
     }, (fifty, hundred)
+
+
+def test_a_table_in_glue_shows_that_its_database_is_there():
+    with installed():
+        crowd = Crowd(3, glue=True)
+        assert [crowd.load(job)["GetDatabase"] for job in ("a", "b")] == [3, 0]

@@ -70,7 +70,6 @@ class GlueTables:
             if intent.undoes.drops_partition:
                 self._drop_partition(action)
             return
-        self._ensure_database(action)
         columns = self._ensure_table(action)
         if action.partition is not None:
             self._ensure_partition(action, columns)
@@ -180,6 +179,7 @@ class GlueTables:
         def make_table() -> Columns | None:
             existing = self._find_table(action)
             if existing is None:
+                self._ensure_database(action)
                 made = {"DatabaseName": action.database, "TableInput": make_table_input(action)}
                 return action.columns if self._ask("CreateTable", action, absent=_LATE, **made) else None
             check_layout(existing, action)
@@ -195,12 +195,12 @@ class GlueTables:
 
         ``number`` goes with it, by which a process that comes late finds that it, or a later change, is done.
         """
-        self._ensure_database(action)
         counted = {name_count_property(intent.pipeline): str(number), LOAD_METADATA: intent.load}
 
         def move() -> bool | None:
             table = self._find_table(action)
             if table is None:
+                self._ensure_database(action)
                 made = make_table_input(action)
                 made = made | {"Parameters": made["Parameters"] | counted}
                 made_in = {"DatabaseName": action.database, "TableInput": made}
