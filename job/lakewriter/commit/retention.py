@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Final
 
 from lakewriter.commit.control import Control
@@ -27,10 +28,7 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
     # Read before the listing too: a load that was bound for as long as loads are kept may be closed by now, and its
     # report is not listed.
     named = find_named_loads(read_states(control))
-    by_job: dict[str, list[Entry]] = {}
-    root = f"{control.keys.root}/loads/"
-    for entry in control.store.list_entries(root):
-        by_job.setdefault(entry.key.removeprefix(root).split("/")[0], []).append(entry)
+    old = _list_old_loads(control, now - keep)
     # Read after the listing: a load that began since then is in a state, or nothing of it was listed.
     states = read_states(control)
     named |= find_named_loads(states)
@@ -39,14 +37,28 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
     highest = max((state.sync.sync_id for state in states.values()), default=0)
     deleted += _sweep_old(control, control.keys.sync_numbers, now - keep, below=control.keys.sync_number(highest + 1))
     gone: list[str] = []
-    for job, entries in by_job.items():
-        if job in named or _is_of_lost_state(control, entries, states):
-            continue
-        if max(entry.modified for entry in entries) < now - keep:
+    for job, entries in old.items():
+        if job not in named and not _is_of_lost_state(control, entries, states):
             gone += [entry.key for entry in entries]
     control.store.delete_all(gone)
     _mark(control, now)
     return deleted + len(gone)
+
+
+def _list_old_loads(control: Control, before: datetime) -> dict[str, list[Entry]]:
+    """List the objects of the loads that wrote their last one ``before`` a time: all loads that are kept of thousands
+    of tables have millions, those of a day a small part of these."""
+    root, old = f"{control.keys.root}/loads/", dict[str, list[Entry]]()
+    # A listing has the objects of one load one after the other.
+    for job, listed in groupby(control.store.list_entries(root), lambda entry: entry.key[len(root) :].split("/")[0]):
+        entries: list[Entry] = []
+        for entry in listed:
+            if entry.modified >= before:
+                break
+            entries.append(entry)
+        else:
+            old[job] = entries
+    return old
 
 
 def _sweep_old(control: Control, prefix: str, before: datetime, below: str | None = None) -> int:
