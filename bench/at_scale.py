@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-from bench.simulated_lake import FiledClients, SimulatedLake, price
+from bench.simulated_lake import SimulatedLake, price
 from lakewriter.cli.status_view import read_states
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.dialects.lake_yaml import load_spec
@@ -32,7 +32,7 @@ from lakewriter.staging.returned import Packer, Returned
 from lakewriter.staging.task import TaskPlan
 from tests.simulation.bucket import Upload
 from tests.simulation.source import Session, Sources
-from tests.simulation.stand_ins import installed, running
+from tests.simulation.stand_ins import SimulatedClients, installed, running
 
 HOUR: Final = 3600.0
 FILE_BYTES: Final = 200 * MIB
@@ -70,7 +70,7 @@ class Meter:
         self.lake, self.spec = lake, spec
         self.total = Counter[str]()
 
-    def measure(self, name: str, act: Callable[[FiledClients], Any]) -> Any:
+    def measure(self, name: str, act: Callable[[SimulatedClients], Any]) -> Any:
         """Do it in a process of its own; the lake's own memory is taken off the driver's."""
         self.lake.network.forget()
         _reset_peak()

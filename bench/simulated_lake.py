@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Final
 from lakewriter.aws.throttling import TRIES, Pace
 from lakewriter.pages import prices
 from lakewriter.spec.access import Access
-from tests.simulation.bucket import METHODS, S3, Bucket, Change, Stored
+from tests.simulation.bucket import METHODS, Bucket, Change, Stored
 from tests.simulation.glue import Catalog
 from tests.simulation.scheduler import Process, Scheduler
 from tests.simulation.stand_ins import SimulatedClients, Simulation
@@ -187,49 +187,6 @@ def _split(key: str) -> Iterator[tuple[str, str]]:
         end = start
 
 
-class FiledS3(S3):
-    """Lists by folder."""
-
-    def list_objects_v2(
-        self,
-        *,
-        Bucket: str,  # noqa: N803
-        Prefix: str = "",  # noqa: N803
-        MaxKeys: int = 1000,  # noqa: N803
-        StartAfter: str = "",  # noqa: N803
-        Delimiter: str = "",  # noqa: N803
-        **_: Any,
-    ) -> Any:
-        """See ``S3``."""
-        if Delimiter:
-            # Of the folders of pipelines there are few.
-            return self._call("ListObjectsV2", Prefix, lambda: {"CommonPrefixes": [], "IsTruncated": False})
-        bucket: Any = self._bucket
-
-        def apply() -> Any:
-            keys, page = bucket.list_keys(Prefix, StartAfter), []
-            for key in keys:
-                page.append(key)
-                if len(page) == min(MaxKeys, bucket.page):
-                    break
-            stored = [(key, bucket.objects[key]) for key in page]
-            contents = [
-                {"Key": key, "ETag": own.etag, "LastModified": own.modified, "Size": own.size} for key, own in stored
-            ]
-            is_truncated = next(keys, None) is not None
-            return {"Contents": contents, "IsTruncated": is_truncated} if contents else {"IsTruncated": False}
-
-        return self._call("ListObjectsV2", Prefix, apply)
-
-
-class FiledClients(SimulatedClients):
-    """A driver's clients."""
-
-    def __init__(self, access: Access, simulation: Simulation) -> None:
-        super().__init__(access, simulation)
-        self._s3 = FiledS3(simulation.bucket, simulation.network, self.requests)
-
-
 class SimulatedLake:
     """A bucket and a catalog, and processes that work on them one after the other."""
 
@@ -241,12 +198,12 @@ class SimulatedLake:
         self.simulation.bounds = type(self.simulation.bounds)()
         self._processes = 0
 
-    def run(self, access: Access, act: Callable[[FiledClients], Any]) -> tuple[Any, float]:
+    def run(self, access: Access, act: Callable[[SimulatedClients], Any]) -> tuple[Any, float]:
         """What a process of its own comes to, and the seconds that it takes on the lake's clock."""
         self._processes += 1
         began, answers = self.scheduler.now_us, list[Any]()
         fiber = self.scheduler.spawn(
-            Process(f"p#{self._processes}"), lambda: answers.append(act(FiledClients(access, self.simulation)))
+            Process(f"p#{self._processes}"), lambda: answers.append(act(SimulatedClients(access, self.simulation)))
         )
         self.scheduler.run()
         if fiber.error is not None:

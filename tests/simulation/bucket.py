@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 
 from tests.simulation.weather import Network, refused
@@ -27,6 +28,11 @@ class Stored:
     modified: datetime
     metadata: Mapping[str, str]
     upload_id: str = ""
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return len(self.body)
 
 
 @dataclass
@@ -85,6 +91,10 @@ class Bucket:
     def _tell(self, change: Change) -> None:
         for told in self.watch:
             told(change)
+
+    def list_keys(self, prefix: str, after: str) -> Iterator[str]:
+        """The keys that begin with ``prefix`` and come after another one, in their order."""
+        return iter(sorted(key for key in self.objects if key.startswith(prefix) and key > after))
 
     def begin(self, key: str, metadata: Mapping[str, str]) -> str:
         """A new upload's id."""
@@ -193,18 +203,21 @@ class S3:
 
         def apply() -> Any:
             most = min(MaxKeys, self._bucket.page)
-            keys = sorted(key for key in self._bucket.objects if key.startswith(Prefix) and key > StartAfter)
+            keys = self._bucket.list_keys(Prefix, StartAfter)
             if Delimiter:
                 within = {key.removeprefix(Prefix).partition(Delimiter) for key in keys}
                 folders = sorted({f"{Prefix}{name}{Delimiter}" for name, found, _ in within if found})
                 # More of them than there is room for on a page are more pipelines than there are.
                 return {"CommonPrefixes": [{"Prefix": name} for name in folders], "IsTruncated": False}
-            shown = [(key, self._bucket.objects[key]) for key in keys[:most]]
+            shown = [(key, self._bucket.objects[key]) for key in islice(keys, most)]
             contents = [
-                {"Key": key, "ETag": own.etag, "LastModified": own.modified, "Size": len(own.body)}
-                for key, own in shown
+                {"Key": key, "ETag": own.etag, "LastModified": own.modified, "Size": own.size} for key, own in shown
             ]
-            return {"Contents": contents, "IsTruncated": len(keys) > most} if contents else {"IsTruncated": False}
+            return (
+                {"Contents": contents, "IsTruncated": next(keys, None) is not None}
+                if contents
+                else {"IsTruncated": False}
+            )
 
         return self._call("ListObjectsV2", Prefix, apply)
 
