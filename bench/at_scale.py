@@ -31,8 +31,9 @@ from lakewriter.spec.specification import MIB, Spec
 from lakewriter.staging.returned import Packer, Returned
 from lakewriter.staging.task import TaskPlan
 from tests.simulation.bucket import Upload
+from tests.simulation.simulated import SimulatedClients
 from tests.simulation.source import Session, Sources
-from tests.simulation.stand_ins import SimulatedClients, installed, running
+from tests.simulation.stand_ins import installed, running
 
 HOUR: Final = 3600.0
 FILE_BYTES: Final = 200 * MIB

@@ -20,7 +20,7 @@ from lakewriter.spec.access import Access
 from tests.simulation.bucket import METHODS, Bucket, Change, Stored
 from tests.simulation.glue import Catalog
 from tests.simulation.scheduler import Process, Scheduler
-from tests.simulation.stand_ins import SimulatedClients, Simulation
+from tests.simulation.simulated import SimulatedClients, Simulation
 from tests.simulation.weather import Network, Weather, refused
 
 SECONDS: Final = 0.02

@@ -26,6 +26,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0, help="as many as there is time for")
     parser.add_argument("--processes", type=int, default=1, help="that play at the same time")
     parser.add_argument("--kinds", default="", help=f"of tables, by default {KINDS}")
+    parser.add_argument("--several", action="store_true", help="only those that have a pipeline of several tables")
     parser.add_argument("--without", default="", help="faults and acts that are left out")
     parser.add_argument("--story", action="store_true", help="tell what happened")
     parser.add_argument("--go-on", action="store_true", help="do not stop at the first finding")
@@ -64,6 +65,7 @@ def _play_part(given: argparse.Namespace, part: int) -> Sums:
     kinds = mutate(given.mutation).kinds if given.mutation else KINDS
     # After the rule is taken out, which has to be done before the product is imported.
     from tests.simulation.history import Options, play
+    from tests.simulation.lakes import has_several_tables
     from tests.simulation.stand_ins import installed
 
     without = frozenset(given.without.split(","))
@@ -71,6 +73,8 @@ def _play_part(given: argparse.Namespace, part: int) -> Sums:
     sums = Sums()
     with installed():
         for seed in _seeds(given, part):
+            if given.several and not has_several_tables(seed, options.kinds):
+                continue
             told = play(seed, options)
             sums.digests[seed] = told.digest
             for name, counts in (

@@ -21,8 +21,9 @@ from tests.simulation.bucket import Bucket
 from tests.simulation.glue import Catalog
 from tests.simulation.lakes import make_crowd
 from tests.simulation.scheduler import Process, Scheduler
+from tests.simulation.simulated import SimulatedClients, Simulation
 from tests.simulation.source import Session, Sources
-from tests.simulation.stand_ins import SimulatedClients, Simulation, running
+from tests.simulation.stand_ins import running
 from tests.simulation.weather import Network, Weather
 
 PAGE: Final = 10

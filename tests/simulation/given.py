@@ -15,8 +15,9 @@ from lakewriter.run.given_load import OpenWrite, abandon_write, begin_write, end
 from lakewriter.spec.specification import IndexKind, Spec, TableSpec
 from tests.simulation.lakes import Lake
 from tests.simulation.scheduler import Killed, Process
+from tests.simulation.simulated import SimulatedClients, Simulation
 from tests.simulation.source import Feed, Session, open_feed
-from tests.simulation.stand_ins import Fibers, SimulatedClients, Simulation, run_tries
+from tests.simulation.stand_ins import Fibers, run_tries
 
 Answer = TypeVar("Answer")
 

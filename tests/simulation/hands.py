@@ -17,7 +17,7 @@ from lakewriter.operate.undo_plan import Choices
 from lakewriter.operate.verification import verify
 from lakewriter.spec.specification import TableSpec
 from tests.simulation.lakes import Lake
-from tests.simulation.stand_ins import SimulatedClients, Simulation
+from tests.simulation.simulated import SimulatedClients, Simulation
 from tests.simulation.world import World
 
 

@@ -27,8 +27,9 @@ from tests.simulation.lakes import KINDS, Lake, draw, places_of
 from tests.simulation.messages import Inputs
 from tests.simulation.replays import Replays
 from tests.simulation.scheduler import Killed, Process, Scheduler, Stuck
+from tests.simulation.simulated import Here, SimulatedClients, Simulation
 from tests.simulation.source import Session, Sources
-from tests.simulation.stand_ins import Here, SimulatedClients, Simulation, running
+from tests.simulation.stand_ins import running
 from tests.simulation.streams import Stream
 from tests.simulation.undos import Undos
 from tests.simulation.upload_audit import UploadAuditor, list_uploads_left

@@ -97,6 +97,11 @@ def make_crowd(tables: int, *, glue: bool) -> Lake:
     return _lake("crowd", "crowd", destination, content, limits={"parallel_tables": 8})
 
 
+def has_several_tables(seed: int, kinds: tuple[str, ...]) -> bool:
+    """Whether the history that the seed gives has a pipeline of several tables."""
+    return any(len(lake.spec.tables) > 1 for lake in draw(random.Random(seed), kinds))
+
+
 def _two(rng: random.Random, *tables: dict[str, Any]) -> list[dict[str, Any]]:
     return list(tables) if rng.random() < 0.3 else [rng.choice(tables)]
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from tests.simulation.mutation import Mutation, leave_out
 from tests.simulation.quarantine_mutations import QUARANTINE_MUTATIONS
 from tests.simulation.refresh_mutations import REFRESH_MUTATIONS
+from tests.simulation.shared_mutations import SHARED_MUTATIONS
 from tests.simulation.undo_mutations import UNDO_MUTATIONS
 
 MUTATIONS: Final[Mapping[str, Mutation]] = {
@@ -331,6 +332,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     **UNDO_MUTATIONS,
     **REFRESH_MUTATIONS,
     **QUARANTINE_MUTATIONS,
+    **SHARED_MUTATIONS,
 }
 
 

@@ -14,8 +14,8 @@ from lakewriter.spec.specification import Spec, TableSpec
 from tests.simulation.books import is_undo
 from tests.simulation.kept_rows import level_of
 from tests.simulation.lakes import Lake
+from tests.simulation.simulated import SimulatedClients
 from tests.simulation.source import Session
-from tests.simulation.stand_ins import SimulatedClients
 
 if TYPE_CHECKING:
     from tests.simulation.history import History

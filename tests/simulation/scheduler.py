@@ -56,6 +56,7 @@ class Fiber:
     body: Callable[[], Any]
     wake: int = 0
     joins: tuple["Fiber", ...] = ()
+    until: Callable[[], bool] | None = None
     finished: bool = False
     error: BaseException | None = None
     baton: threading.Lock = field(default_factory=_held)
@@ -63,7 +64,12 @@ class Fiber:
 
     def may_run(self, now: int) -> bool:
         """Whether it waits for nothing."""
-        return self.wake <= now and all(other.finished for other in self.joins)
+        return self.wake <= now and self.is_met
+
+    @property
+    def is_met(self) -> bool:
+        """Whether it waits for the time alone."""
+        return all(other.finished for other in self.joins) and (self.until is None or self.until())
 
 
 class Scheduler:
@@ -147,10 +153,19 @@ class Scheduler:
             self.switch()
         mine.joins = ()
 
+    def wait(self, until: Callable[[], bool]) -> None:
+        """Wait for what another fiber brings about."""
+        mine = self.current
+        assert mine is not None
+        mine.until = until
+        if not mine.may_run(self.now_us):
+            self.switch()
+        mine.until = None
+
     def _next(self) -> Fiber:
         ready = [fiber for fiber in self._open if fiber.may_run(self.now_us) or self._is_doomed(fiber)]
         if not ready:
-            waiting = [fiber for fiber in self._open if all(other.finished for other in fiber.joins)]
+            waiting = [fiber for fiber in self._open if fiber.is_met]
             if not waiting:
                 raise Stuck("every thread waits for another")
             self.now_us = min(fiber.wake for fiber in waiting)

@@ -4,11 +4,14 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 
+from lakewriter.run.shared_jobs import SMALL_BYTES
 from lakewriter.spec.specification import TableSpec
+from tests.simulation.simulated import Here
 from tests.support.local_tasks import SETTINGS, Context
 
 SCHEMA: Final = pa.schema([("id", pa.int64()), ("nonce", pa.int64()), ("name", pa.string())])
@@ -78,7 +81,10 @@ class Session:
         return self
 
     def get(self, name: str, default: str | None = None) -> str | None:
-        """Spark's own defaults."""
+        """Spark's own defaults, but for tasks of which a copy may run at once."""
+        if name == "spark.speculation":
+            simulation = Here.mine()
+            return str(simulation is not None and simulation.is_speculative).lower()
         return SETTINGS.get(name, default)
 
     @property
@@ -112,6 +118,15 @@ class Feed:
             arrays = [pa.array(column, own.type) for column, own in zip(columns, self.schema, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
+    @property
+    def input_bytes(self) -> int:
+        """Few, or so many that the table needs a job of its own."""
+        return SMALL_BYTES + (1 if self.reading.nonce % 4 == 0 else -1)
+
+    def list_readers(self) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
+        """What reads each partition."""
+        return [partial(self.batches, number) for number in range(self.partitions)]
+
     def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
         """For what the product asks of the rows before it stages them."""
         return [text for number in range(self.partitions) for text in body(number, self.batches(number))]
@@ -121,7 +136,7 @@ class Feed:
 
 
 def open_feed(
-    session: Session,
+    spark: Callable[[], Session],
     table: TableSpec,
     *,
     deleted_column: str,
@@ -131,7 +146,7 @@ def open_feed(
     **_: Any,
 ) -> Feed:
     """Stands in for the product's: all rows that are there now, beyond the cursor where there is one."""
-    first = 0
+    session, first = spark(), 0
     if condition is not None:
         found = _BEYOND.fullmatch(condition)
         if found is None:

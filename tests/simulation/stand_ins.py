@@ -11,13 +11,12 @@ import os
 import pkgutil
 import random
 import sys
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, tzinfo
 from functools import lru_cache
+from threading import BoundedSemaphore
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -32,126 +31,28 @@ from pyiceberg.utils.config import Config
 from pyspark import TaskContext
 
 import lakewriter
-from lakewriter.aws import Clients, get_shared_clients, required_fields
+from lakewriter.aws import get_shared_clients
 from lakewriter.errors import LakeError
 from lakewriter.receipts import parts as receipt_parts
-from lakewriter.receipts.parts import Bounds
+from lakewriter.run import shared_jobs
 from lakewriter.shape import digest
 from lakewriter.source import feed as source_feed
 from lakewriter.source import quarantined, spark_rows
 from lakewriter.source.failures import Origin
 from lakewriter.source.feed import Feed as AnyFeed
-from lakewriter.spec.access import Access
+from lakewriter.staging import shared_job
 from lakewriter.staging import stage as staging
 from lakewriter.staging.returned import Returned
 from lakewriter.staging.task import TaskPlan
-from tests.simulation.bucket import S3, Bucket
-from tests.simulation.glue import Catalog, Glue
+from tests.simulation import shared_tasks
 from tests.simulation.kept_rows import open_frame, read_quarantined
-from tests.simulation.scheduler import Fiber, Killed, Process, Scheduler
+from tests.simulation.scheduler import Fiber, Killed, Process
+from tests.simulation.simulated import TRIES, Here, SimulatedTaskContext, Simulation, share_clients
 from tests.simulation.source import open_feed
-from tests.simulation.weather import Network, refused
 
 _SLEEP: Final = time.sleep
-_SIDE_BY_SIDE: Final = ("at_once", "load", "loader")
+_SIDE_BY_SIDE: Final = ("at_once", "load", "loader", "table_lanes")
 """Modules whose threads are fibers; those of the others run one after the other, at once."""
-
-
-BOUNDS: Final = (
-    Bounds(),
-    # Tasks return a file or two, and write parts of more; tasks write all, and the driver joins it; the driver alone.
-    Bounds(part=1000, results=6000),
-    Bounds(part=32_000, results=0, parts=0),
-    Bounds(part=1000, results=1_000_000),
-)
-"""How many receipts are held in one place; the product's own bounds are beyond any history."""
-
-
-_TRIES: Final = threading.local()
-"""Of the thread of a task: how often it was tried before, as Spark tells it."""
-
-
-class _TaskContext:
-    """Spark's, of a task of which no stage is told."""
-
-    @classmethod
-    def get(cls) -> "_TaskContext":
-        """That of the task whose thread asks."""
-        return cls()
-
-    def attemptNumber(self) -> int:  # noqa: N802 - Spark's name
-        """How often the task was tried before."""
-        return int(_TRIES.attempt)
-
-    def stageId(self) -> None:  # noqa: N802 - Spark's name
-        """No stage runs again."""
-
-
-class Simulation:
-    """What one history's processes share."""
-
-    def __init__(self, seed: int, scheduler: Scheduler, network: Network, bucket: Bucket, catalog: Catalog) -> None:
-        self.scheduler, self.network, self.bucket, self.catalog = scheduler, network, bucket, catalog
-        network.accept = accept
-        self.ids = random.Random(f"ids of {seed}")
-        self.task_tries = 1
-        self.bounds = random.Random(f"bounds of {seed}").choice(BOUNDS)
-        self.serial = 0
-
-    @property
-    def process(self) -> Process:
-        """Whose turn it is."""
-        fiber = self.scheduler.current
-        assert fiber is not None
-        return fiber.process
-
-
-class Here:
-    """The simulation that runs in this Python process, if one does."""
-
-    now: Simulation | None = None
-
-    @classmethod
-    def mine(cls) -> Simulation | None:
-        """The simulation, where the caller is one of its fibers."""
-        return cls.now if cls.now is not None and cls.now.scheduler.is_mine() else None
-
-
-class SimulatedClients(Clients):
-    """A process's clients; nothing of boto3's is made."""
-
-    def __init__(self, access: Access, simulation: Simulation) -> None:
-        self.access = access
-        self.reached = {"s3", "sts", "glue"}
-        self.requests: Counter[str] = Counter()
-        self._s3 = S3(simulation.bucket, simulation.network, self.requests)
-        self._glue = Glue(simulation.catalog, simulation.network, self.requests)
-
-    @property
-    def s3(self) -> Any:
-        """The simulated bucket."""
-        return self._s3
-
-    @property
-    def glue(self) -> Any:
-        """The simulated catalog."""
-        return self._glue
-
-
-def _share_clients(access: Access, _vendor: object = None) -> SimulatedClients:
-    """Those of a worker, whose turn it is."""
-    simulation = Here.mine()
-    assert simulation is not None
-    return SimulatedClients(access, simulation)
-
-
-def accept(answer: dict[str, Any], operation: str) -> dict[str, Any]:
-    """An answer of 200 as the SDK hands it on: by the product's own table of what each must carry."""
-    for service in ("s3", "glue"):
-        for path in required_fields.REQUIRED.get(f"{service}.{operation}", ()):
-            if answer.get(path.partition(".")[0].partition("[")[0]) is None:
-                raise refused(operation, 500, required_fields.FOREIGN)
-    return answer
 
 
 class _Moment(type):
@@ -304,7 +205,7 @@ def run_tries(simulation: Simulation, plan: TaskPlan, partition: int, batches: l
         outputs: list[str] = []
 
         def task(outputs: list[str] = outputs, attempt: int = attempt) -> None:
-            _TRIES.attempt = attempt
+            TRIES.attempt = attempt
             outputs += staging.run_task(plan, None, partition, iter(batches))
 
         fiber = simulation.scheduler.spawn(executor, task)
@@ -342,13 +243,16 @@ def installed() -> Iterator[None]:
         id(datetime): SimulatedDatetime,
         id(source_feed.open_feed): open_feed,
         id(staging.stage): stage,
-        id(TaskContext): _TaskContext,
-        id(get_shared_clients): _share_clients,
+        id(shared_job.stage_together): shared_tasks.stage_together,
+        id(TaskContext): SimulatedTaskContext,
+        id(get_shared_clients): share_clients,
         id(quarantined.read_quarantined): read_quarantined,
         id(spark_rows.open_frame): open_frame,
         # The same digests; DataFusion has threads of its own and takes longer over a few rows.
         id(digest.compute_digests): digest.digest_with_hashlib,
     }
+    # Of this module alone: those of others wait within a task.
+    waits: dict[int, Any] = {id(BoundedSemaphore): shared_tasks.Places, id(Future): shared_tasks.Awaited}
     modules = _modules()
     with contextlib.ExitStack() as stack:
         stack.enter_context(_few_collections())
@@ -357,6 +261,8 @@ def installed() -> Iterator[None]:
             for name, held in list(vars(module).items()):
                 if id(held) in swaps and not _is_origin(module, held):
                     stack.enter_context(patch.object(module, name, swaps[id(held)]))
+                elif module is shared_jobs and id(held) in waits:
+                    stack.enter_context(patch.object(module, name, waits[id(held)]))
                 elif held is ThreadPoolExecutor:
                     stack.enter_context(patch.object(module, name, threads))
                 elif isinstance(held, type) and held.__module__ == module.__name__:

@@ -13,8 +13,8 @@ from lakewriter.report import RunReport
 from lakewriter.run.kinds import MicroBatch
 from lakewriter.spec.specification import TableSpec
 from tests.simulation.lakes import Lake
+from tests.simulation.simulated import SimulatedClients
 from tests.simulation.source import Feed, Session, Sources
-from tests.simulation.stand_ins import SimulatedClients
 
 Load = Callable[[str, MicroBatch], RunReport | None]
 

@@ -33,6 +33,10 @@ class Rdd:
         with _ONE_AT_A_TIME:
             return Rdd([found for number, item in enumerate(self._items) for found in work(number, iter([item]))])
 
+    def mapPartitions(self, work: Callable[[Iterator[Any]], Iterator[Any]]) -> "Rdd":  # noqa: N802
+        """The same, without the numbers."""
+        return self.mapPartitionsWithIndex(lambda _, items: work(items))
+
     def collect(self) -> list[Any]:
         """The items."""
         return self._items
@@ -42,6 +46,14 @@ class Context:
     """What distributes pieces of files."""
 
     master = "local[1]"
+    defaultParallelism = 2  # noqa: N815
+
+    def getLocalProperty(self, _: str) -> str | None:  # noqa: N802
+        """Of a thread, which has none."""
+        return None
+
+    def setLocalProperty(self, name: str, value: str | None) -> None:  # noqa: N802
+        """Nothing goes by it."""
 
     def parallelize(self, items: Iterable[Any], _: int) -> Rdd:
         """The items, as they are."""

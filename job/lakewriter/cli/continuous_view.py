@@ -15,7 +15,7 @@ from lakewriter.report import format_count, format_size
 from lakewriter.run.continuous_metrics import MinuteMetrics, write_embedded, write_plain
 from lakewriter.run.continuous_status import BatchMetrics, RunStatus
 from lakewriter.run.continuous_table import Watch, describe_batch
-from lakewriter.run.table_staging import Progress
+from lakewriter.run.staged_table import Progress
 from lakewriter.spec.specification import Spec, TableSpec
 
 _TOLD: Final = ("restarting", "failed", "note")

@@ -90,8 +90,8 @@ class LimitsEntry(FileModel):
     """A new file begins near this compressed size, in megabytes."""
     row_group_mb: int = Field(80, ge=1, le=2_000)
     """Megabytes of uncompressed rows gathered for one row group. It decides the memory of a task."""
-    parallel_tables: int = Field(2, ge=1, le=32)
-    """Tables that are loaded at the same time."""
+    parallel_tables: int | None = Field(None, ge=1, le=32)
+    """Tables that are loaded at the same time. By default 2; of tables whose files have 16 MiB or less, 32 more."""
 
 
 class AdaptiveInterval(FileModel):

@@ -17,8 +17,8 @@ from lakewriter.pages.load_page import CHARTED, render_load
 from lakewriter.pages.load_record import MOST_COLUMNS, MOST_SAMPLES, FileSizes, LoadedTable, LoadRecord
 from lakewriter.report import ErrorReport, RunReport, TableResult
 from lakewriter.run.outcome_file import find_failure
+from lakewriter.run.staged_table import Progress
 from lakewriter.run.staging_progress import Measured
-from lakewriter.run.table_staging import Progress
 from lakewriter.spec.specification import TableSpec
 
 LOG: Final = logging.getLogger(__name__)

@@ -31,8 +31,10 @@ from lakewriter.run.load import (
 )
 from lakewriter.run.loader import plan_kind
 from lakewriter.run.results import make_not_run
+from lakewriter.run.staged_table import Load, Planned, Progress
 from lakewriter.run.stop import Stop
-from lakewriter.run.table_staging import Load, Planned, Progress, build_intent, check_table, conclude_staging, plan_task
+from lakewriter.run.table_intent import build_intent
+from lakewriter.run.table_staging import check_table, conclude_staging, plan_task
 from lakewriter.source.feed import FeedOpener
 from lakewriter.source.given_rows import MOST_PARTITIONS
 from lakewriter.spec.layout import ObjectNames

@@ -4,7 +4,6 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -31,9 +30,12 @@ from lakewriter.run.kinds import Kind, MicroBatch, Plain
 from lakewriter.run.outcome_file import choose_error, describe_crash, describe_end, describe_stop
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.results import make_failed, make_not_run, make_repeated, read_result
+from lakewriter.run.staged_table import Load, Progress
 from lakewriter.run.stop import Stop, Stopped
 from lakewriter.run.sync import TableSync, make_ownership, plan_sync
-from lakewriter.run.table_staging import Load, Progress, build_intent, check_table, stage_files
+from lakewriter.run.table_intent import build_intent
+from lakewriter.run.table_lanes import run_tables
+from lakewriter.run.table_staging import check_table, stage_files
 from lakewriter.source.jobs import wait_for_tasks
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, TableSpec
@@ -232,10 +234,7 @@ def _name_objects(table: TableSpec, attempt: Attempt, kind: Kind) -> ObjectNames
 def _load_tables(load: Load) -> tuple[Outcome, ...]:
     sync, spec = load.kind.sync, load.pipeline.spec
     tables = [table for table in spec.tables if sync is None or table.id in sync.tables]
-    if len(tables) == 1:
-        return (_load_guarded(load, tables[0]),)
-    with ThreadPoolExecutor(spec.limits.parallel_tables, thread_name_prefix="table") as pool:
-        return tuple(pool.map(lambda table: _load_guarded(load, table), tables))
+    return run_tables(load, tables, _load_guarded)
 
 
 def _load_guarded(load: Load, table: TableSpec) -> Outcome:

@@ -27,10 +27,10 @@ from lakewriter.run.load import run
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.results import make_failed
 from lakewriter.run.resumption import keeps_rows, plan_resumption
+from lakewriter.run.staged_table import Progress
 from lakewriter.run.stop import Stop
 from lakewriter.run.stream_completion import Input, Verdict
 from lakewriter.run.sync import claim_number, find_known_number, find_next_number
-from lakewriter.run.table_staging import Progress
 from lakewriter.source.messages.message_input import Messages, look_through
 from lakewriter.source.messages.splits import FILE_BITS, Stretch, list_message_files
 from lakewriter.source.messages.spool import run_connector, spool

@@ -1,53 +1,38 @@
 """Steps 2 and 3 of a load, and its intent: one table checked, its files staged, and what is to be committed."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
-from threading import Event
 from typing import Final
 
 from lakewriter.commit import attempt as attempts
-from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store
 from lakewriter.commit.iceberg.catalog_vendor import find_task_vendor
-from lakewriter.commit.intent import CatalogAction, IcebergAction, Intent, Quarantine, Switch
+from lakewriter.commit.intent import CatalogAction, IcebergAction
 from lakewriter.commit.kept_receipts import keep_receipts
 from lakewriter.commit.old_generations import delete_all
-from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import TableState
-from lakewriter.commit.sync_records import SyncIntent
-from lakewriter.control_object import CHANGES, INFERRED, QUARANTINED, RECEIPT_PARTS
+from lakewriter.commit.uploads import abort_all
 from lakewriter.encode.parquet_footer import list_leaf_columns
-from lakewriter.expect.watching import Watched
-from lakewriter.lineage.follower import Follower, Silence
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
-from lakewriter.receipt import Cursor, SetAside, Verdict, Violations
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
 from lakewriter.run.earlier_columns import with_earlier_columns
 from lakewriter.run.judging import (
-    MOST_OF_A_BATCH,
-    Judged,
-    judge_staged,
     look_for_repeated,
     plan_watched,
     require_few_bad_rows,
 )
-from lakewriter.run.kinds import Kind
 from lakewriter.run.placement import (
     find_in_catalog,
-    find_next_counter,
     make_ready,
     number_objects,
-    plan_quarantine_action,
     remove_partition,
 )
 from lakewriter.run.prepare import (
     Prepared,
-    SparkFactory,
     check_empty,
     check_mode,
     check_unwritten,
@@ -55,89 +40,26 @@ from lakewriter.run.prepare import (
     has_inferred_columns,
     prepare,
 )
+from lakewriter.run.staged_table import Checked, Load, Planned, Staged
 from lakewriter.run.staging_progress import measure_staging
-from lakewriter.run.stop import Stop
 from lakewriter.run.sync import TableSync, make_ownership
-from lakewriter.shape.cursor import choose_higher
-from lakewriter.shape.flatten_plan import FlattenPlan
+from lakewriter.run.table_intent import count_allowed
 from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
-from lakewriter.source.feed import Feed
 from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.source.packing import read_sizes
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import MIB, Encoding, Mode, Spec, TableSpec
+from lakewriter.spec.specification import MIB, Encoding, TableSpec
 from lakewriter.staging.returned import Returned, plan_spill
 from lakewriter.staging.sample import learn_size
 from lakewriter.staging.set_aside import Aside
+from lakewriter.staging.shared_job import Attempted
 from lakewriter.staging.stage import choose_first_indexes, is_any_stage_repeated, stage
 from lakewriter.staging.task import TaskPlan
 
 SAMPLED_BYTES: Final = 16 * MIB
 """Of messages: fewer of them are one task's, whatever they become."""
-
-Progress = Callable[[TableSpec, str, str], None]
-"""Called with a table, the step it is in, and a detail for people. One that is ``Measured`` is told numbers too."""
-
-
-@dataclass(frozen=True)
-class Load:
-    """What the tables of one load share. By table id: ``names`` of objects, ``columns`` of Parquet files. ``stopped``
-    says that a failed table ends the others."""
-
-    pipeline: Pipeline
-    attempt: Attempt
-    spark: SparkFactory
-    progress: Progress
-    names: dict[str, ObjectNames]
-    kind: Kind
-    stop: Stop
-    stopped: Event = field(default_factory=Event)
-    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    follower: Follower = field(default_factory=Silence)
-
-    def control(self, table: TableSpec) -> Control:
-        """The table's control objects."""
-        return self.pipeline.controls[table.id]
-
-
-@dataclass(frozen=True)
-class Planned:
-    """By what a checked table's files are staged, and what its intent says of that; other processes may take it over.
-
-    ``feed`` is its kind, ``since`` when it was open, ``watched`` what expectations ask about.
-    """
-
-    shape: AnyPlan
-    action: CatalogAction
-    names: ObjectNames
-    sync: SyncIntent | None
-    feed: str
-    since: float
-    watched: Watched
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A table that can be staged: its feed is open, its catalog's table ready for files, their keys fixed."""
-
-    feed: Feed
-    planned: Planned
-
-
-@dataclass(frozen=True)
-class Staged:
-    """What staging came to. ``seconds`` begin when the feed is open; ``repeated`` are rows that are not unique,
-    ``quarantined`` the receipts of files with bad rows."""
-
-    planned: Planned
-    action: CatalogAction
-    receipts: Receipts
-    seconds: float
-    set_aside: SetAside | None
-    quarantined: Receipts
-    repeated: Mapping[str, Violations] = field(default_factory=dict)
 
 
 @contextmanager
@@ -183,15 +105,33 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, kept: list[Recei
     feed = checked.feed
     _divide_messages(load, table, checked)
     load.progress(table, "writing", f"{feed.kind} feed, {format_count(feed.partitions, 'task')}")
-    # A batch ends within its interval, and there may be thousands of them.
-    progress = None if load.kind.batch else load.progress
     plan = plan_task(load, table, checked.planned, feed.partitions, choose_first_indexes(feed), feed.counts)
+    attempted = load.shared.stage(load.spark, feed, plan) if load.is_of_many else None
+    is_whole = attempted is not None and attempted.whole
+    if attempted is not None and not is_whole:
+        _clear_attempted(load, table, attempted)
+    # A batch ends within its interval, and there may be thousands of them.
+    progress = None if load.kind.batch or is_whole else load.progress
     with measure_staging(progress, table, feed, load.spark) as teller:
-        returned = stage(feed, plan, teller)
+        returned = Returned.parse(attempted.texts) if attempted and is_whole else stage(feed, plan, teller)
         repeated = look_for_repeated(checked.planned.watched, feed)
-    repeats = load.spark().conf.get("spark.speculation", "false") == "true" or is_any_stage_repeated(returned)
+    is_speculative = load.spark().conf.get("spark.speculation", "false") == "true"
+    repeats = is_speculative or is_any_stage_repeated(returned) or (attempted is not None and not is_whole)
     staged = conclude_staging(load, table, checked.planned, returned, kept, repeats=repeats)
     return replace(staged, repeated=repeated)
+
+
+def _clear_attempted(load: Load, table: TableSpec, attempted: Attempted) -> None:
+    """Abort what a shared job has staged of a table that did not come back whole, as far as it is known.
+
+    What is not is found by its keys, once the table's own job has ended.
+    """
+    # Whatever the shared job failed with: Spark's jobs are cancelled.
+    load.stop.check()
+    control, left = load.control(table), Returned.parse(attempted.texts)
+    with control.note_failed_cleanup("uploads of a job that tables shared"):
+        staged = chain(left.open(control.read_body).without_statistics(), Receipts(tuple(left.quarantined)))
+        abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in staged))
 
 
 def conclude_staging(
@@ -205,7 +145,7 @@ def conclude_staging(
 ) -> Staged:
     """Judge what the tasks have staged, whose receipts ``kept`` gets first; ``repeats`` says that tasks may have run
     twice and no receipt tells of it."""
-    control, allowed = load.control(table), _count_allowed(load)
+    control, allowed = load.control(table), count_allowed(load)
     bad_rows = Receipts(tuple(returned.quarantined))
     kept[:] = [bad_rows, returned.open(control.read_body)]
     receipts = keep_receipts(control, _name_parts(load, table), returned.texts, returned.parts)
@@ -316,84 +256,3 @@ def _plan_set_aside(load: Load, table: TableSpec) -> Aside | None:
         return None
     prefix = load.control(table).keys.bad_rows(load.attempt.job_id, load.attempt.id, table.id)
     return Aside(prefix, table.primary_key or table.unique_key)
-
-
-def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged) -> Intent:
-    """All that whoever commits the load has to know; ``EXPECTATION_FAILED`` for one that must not be committed."""
-    planned, spec = staged.planned, load.pipeline.spec
-    inferred = planned.shape.inferred if isinstance(planned.shape, FlattenPlan) else None
-    before, receipts = began.cursor if table.cursor else None, staged.receipts
-    repeats, refreshes = load.attempt.repeats.of, table.mode.replaces_at_once
-    features = {
-        INFERRED: inferred is not None,
-        RECEIPT_PARTS: bool(receipts.parts),
-        CHANGES: bool(repeats) or refreshes,
-        QUARANTINED: bool(staged.quarantined or load.kind.takes),
-    }
-    return Intent(
-        kind="refresh" if refreshes else "load",
-        pipeline=spec.pipeline,
-        job_id=load.attempt.job_id,
-        attempt=load.attempt.id,
-        table_id=table.id,
-        schema_name=table.schema_name,
-        table=table.name,
-        started=load.attempt.started,
-        access=spec.access,
-        catalog=staged.action,
-        receipts=tuple(receipt.for_intent() for receipt in receipts.at_hand),
-        parts=tuple(receipts.parts),
-        cursor_before=before,
-        cursor_after=_find_cursor_after(load, before, staged),
-        feed=planned.feed,
-        staged_seconds=round(staged.seconds, 3),
-        counter_after=find_next_counter(planned.names, receipts),
-        batch=load.kind.batch,
-        notes=planned.shape.notes,
-        sync=planned.sync,
-        inferred=inferred,
-        set_aside=staged.set_aside,
-        quarantine=_make_quarantine(load, table, staged.quarantined),
-        repeats=repeats,
-        expectations=_judge(load, table, began, staged),
-        switch=_plan_switch(spec, table, began, planned.names) if refreshes else None,
-        keeps_partitions=table.mode is Mode.REPLACE_PARTITIONS,
-        needs=tuple(need for need, is_used in features.items() if is_used),
-    ).reading_by(load.control(table).read_body)
-
-
-def _find_cursor_after(load: Load, before: Cursor | None, staged: Staged) -> Cursor | None:
-    """The highest of all rows. Those of a replay set none where there is none: whoever took it away reads all again."""
-    if load.kind.takes and before is None:
-        return None
-    return choose_higher(before, choose_higher(staged.receipts.totals.cursor, staged.quarantined.totals.cursor))
-
-
-def _judge(load: Load, table: TableSpec, began: TableState, staged: Staged) -> tuple[Verdict, ...]:
-    files, bad_rows = staged.receipts.totals, staged.quarantined.totals
-    watched, allowed, is_batch = staged.planned.watched, _count_allowed(load), load.kind.batch is not None
-    judged = Judged(table, load.attempt, began, watched, files, staged.repeated, bad_rows, allowed, is_batch)
-    return judge_staged(judged, load.pipeline.spec, load.pipeline.last_loads)
-
-
-def _count_allowed(load: Load) -> int:
-    """How many bad rows are few, whatever their share."""
-    return MOST_OF_A_BATCH if load.kind.batch else 0
-
-
-def _make_quarantine(load: Load, table: TableSpec, files: Receipts) -> Quarantine | None:
-    if not files and not load.kind.takes:
-        return None
-    action = plan_quarantine_action(load.pipeline.spec, table)
-    receipts = tuple(receipt.for_intent() for receipt in files.at_hand)
-    return Quarantine(catalog=action, receipts=receipts, parts=tuple(files.parts), takes=load.kind.takes)
-
-
-def _plan_switch(spec: Spec, table: TableSpec, began: TableState, names: ObjectNames) -> Switch:
-    """From which generation readers go to which: the one that the keys of the load's files name, but for Iceberg."""
-    return Switch(
-        before=began.shown.number if began.shown is not None else 0,
-        after=names.generation or began.generation + 1,
-        latest=table.latest,
-        keep_seconds=spec.refresh.keep_days * 86_400.0,
-    )

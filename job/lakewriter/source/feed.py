@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterator
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -54,6 +54,22 @@ class Feed(Protocol):
 
     def close(self) -> None:
         """Let go of what the feed holds in the cluster."""
+
+
+Reader = Callable[[], Iterator[pa.RecordBatch]]
+"""Reads a partition, in whatever task it is called; picklable."""
+
+
+@runtime_checkable
+class Shareable(Protocol):
+    """A feed that tasks read themselves, so that one task may read those of several tables."""
+
+    @property
+    def input_bytes(self) -> int:
+        """The bytes of all that its partitions read."""
+
+    def list_readers(self) -> list[Reader]:
+        """What reads each partition."""
 
 
 class FeedOpener(Protocol):

@@ -1,14 +1,20 @@
 """End Spark's jobs, and wait for the tasks that ran in them."""
 
 import time
+import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from lakewriter.source.failures import SPARK_ERRORS
 
 _POLL_SECONDS: Final = 0.1
+_GROUP: Final = "spark.jobGroup.id"
+_LEFT_SECONDS: Final = 15.0
+"""How long the tasks of a failed job may take to end."""
 
 
 def cancel_jobs() -> None:
@@ -24,6 +30,33 @@ def wait_for_tasks(seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until and _count_running_tasks():
         time.sleep(_POLL_SECONDS)
+
+
+def run_in_group(spark: SparkSession, run: Callable[[], list[str]]) -> list[str]:
+    """Run a Spark job; where it fails, wait for its other tasks: they go on for a while, and go on uploading."""
+    context = spark.sparkContext
+    before, group = context.getLocalProperty(_GROUP), f"lakewriter-{uuid.uuid4().hex}"
+    context.setLocalProperty(_GROUP, group)
+    try:
+        return run()
+    except SPARK_ERRORS:
+        _wait_for_group(context, group)
+        raise
+    finally:
+        # None takes it away, whatever PySpark's annotation says.
+        context.setLocalProperty(_GROUP, before)  # type: ignore[arg-type]
+
+
+def _wait_for_group(context: SparkContext, group: str) -> None:
+    until, tracker = time.monotonic() + _LEFT_SECONDS, context.statusTracker()
+    with suppress(*SPARK_ERRORS, OSError):
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+        stages = [stage for job in jobs if job is not None for stage in job.stageIds]
+        while time.monotonic() < until:
+            running = [tracker.getStageInfo(stage) for stage in stages]
+            if not any(stage is not None and stage.numActiveTasks for stage in running):
+                return
+            time.sleep(_POLL_SECONDS)
 
 
 def _count_running_tasks() -> int:

@@ -77,6 +77,15 @@ class SplitsFeed:
         self._pieces = [tuple(_select_pieces(partition, footers)) for partition in chunks]
         self._spark, self._splits, self._origin = spark, splits, origin
 
+    @property
+    def input_bytes(self) -> int:
+        """The bytes of its files."""
+        return sum(file.length for file in self._splits.files)
+
+    def list_readers(self) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
+        """What reads each partition, in whatever task it is called."""
+        return [partial(_read_pieces, self.schema, self._splits.store, pieces) for pieces in self._pieces]
+
     def run(self, body: Body) -> list[str]:
         """What ``body`` yields in the tasks, in the order of the partitions."""
         pieces = self._spark.sparkContext.parallelize(self._pieces, self.partitions)
@@ -207,8 +216,13 @@ def _select_pieces(partition: Iterable[Chunk], footers: dict[str, Footer]) -> It
 def _run_task(
     schema: pa.Schema, store: Store, body: Body, partition: int, pieces: Iterator[tuple[Piece, ...]]
 ) -> Iterator[str]:
+    yield from body(partition, (batch for mine in pieces for batch in _read_pieces(schema, store, mine)))
+
+
+def _read_pieces(schema: pa.Schema, store: Store, pieces: tuple[Piece, ...]) -> Iterator[pa.RecordBatch]:
     system = store.open()
-    yield from body(partition, (batch for mine in pieces for piece in mine for batch in _read(system, piece, schema)))
+    for piece in pieces:
+        yield from _read(system, piece, schema)
 
 
 def _read(system: fs.FileSystem, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

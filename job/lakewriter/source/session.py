@@ -28,7 +28,7 @@ from lakewriter.source.time_zone import (
     UTC_OPTION,
     add_utc,
     is_started,
-    read_submitted_options,
+    read_submitted,
     require_utc,
     set_driver_zone,
 )
@@ -50,6 +50,8 @@ SETTINGS: Final[Mapping[str, str]] = {
 _WORKERS: Final[Mapping[str, str]] = {"spark.executorEnv.PYTHONSAFEPATH": "1", "spark.executorEnv.TZ": "UTC"}
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_SCHEDULER: Final = "spark.scheduler.mode"
+"""Fair, so that the small tables of a load do not wait for the tasks of a large one."""
 _ABSENT_MODULE: Final = "--add-modules=jdk.incubator.vector"
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Its best compiler takes ten seconds of the cores to start Spark with, which pay where rows go through Java."""
@@ -89,6 +91,12 @@ def open_spark_session(app_name: str, *, tasks: int = 1, only_python: bool = Fal
 def count_slots(spark: SparkSession) -> int:
     """How many tasks run at a time."""
     return int(spark.sparkContext.defaultParallelism)
+
+
+def use_scheduler_pool(spark: SparkSession, pool: str) -> None:
+    """Put the jobs of this thread into a pool; pools share the slots evenly where Spark's scheduler is fair."""
+    if isinstance(spark.sparkContext, SparkContext):
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
 
 def isolate(spark: SparkSession) -> SparkSession:
@@ -151,7 +159,8 @@ def is_configured(environment: Mapping[str, str]) -> bool:
 
 
 def _open_configured(builder: SparkSession.Builder) -> SparkSession:
-    return builder.config(EXECUTOR_OPTIONS, add_utc(read_submitted_options())).getOrCreate()
+    builder = builder.config(EXECUTOR_OPTIONS, add_utc(read_submitted(EXECUTOR_OPTIONS)))
+    return builder.config(_SCHEDULER, read_submitted(_SCHEDULER) or "FAIR").getOrCreate()
 
 
 def _open_local(builder: SparkSession.Builder, tasks: int, only_python: bool) -> SparkSession:
@@ -191,6 +200,7 @@ def _explain_start(error: PySparkException) -> SourceFailedError:
 
 def _make_local_settings(scratch: Path, tasks: int, java: str) -> dict[str, str]:
     return {
+        _SCHEDULER: "FAIR",
         "spark.master": "local[*]" if tasks == 1 else f"local[{tasks * (os.cpu_count() or 1)}]",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

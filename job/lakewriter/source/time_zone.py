@@ -30,12 +30,12 @@ def is_started() -> bool:
     return SparkContext._active_spark_context is not None
 
 
-def read_submitted_options() -> str:
-    """The executors' Java options as spark-submit and spark-defaults.conf give them, before a context is there."""
+def read_submitted(key: str) -> str:
+    """A setting as spark-submit and spark-defaults.conf give it, before a context is there; blank without one."""
     # Starts the JVM where spark-submit has not, so that it is the JVM that reads the defaults.
     SparkContext._ensure_initialized()
     conf = SparkContext._jvm.org.apache.spark.SparkConf()  # type: ignore[union-attr]
-    return str(conf.get(EXECUTOR_OPTIONS, ""))
+    return str(conf.get(key, ""))
 
 
 def set_driver_zone(spark: SparkSession) -> None:

@@ -209,14 +209,19 @@ class TableSpec(Model):
 
 class Limits(Model):
     """Sizes in bytes. ``row_group_bytes`` bounds Arrow data held for one row group in a task, ``row_group_rows`` its
-    rows."""
+    rows. Without ``parallel_tables`` a load goes by the sizes of its tables."""
 
     upload_parallelism: int = 5
     part_bytes: int = 8 * MIB
     target_file_bytes: int = 200 * MIB
     row_group_bytes: int = 80 * MIB
     row_group_rows: int = 1_000_000
-    parallel_tables: int = 2
+    parallel_tables: int | None = None
+
+    @property
+    def tables_at_once(self) -> int:
+        """How many tables of any size are loaded at a time."""
+        return self.parallel_tables or 2
 
     def without_row_groups(self) -> "Limits":
         """The same for a format without row groups, whose rows are gathered in blocks."""

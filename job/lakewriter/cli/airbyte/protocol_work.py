@@ -57,7 +57,7 @@ def write(config: Path, catalog: Path, step_mb: int | None, step_seconds: float,
         first = "what is not committed is withdrawn, and no further STATE comes."
         signals = Signals(lambda text: emit(make_log("WARN", text)), first=first, go_on="The next sync goes on.")
         with handle_signals(signals) as stop:
-            tasks = own.limits.parallel_tables
+            tasks = own.limits.tables_at_once
             spark = functools.cache(
                 signals.after(lambda: open_spark_session("lakewriter airbyte", tasks=tasks, only_python=True))
             )

@@ -126,7 +126,7 @@ class Writer:
         """How many loads run side by side, and how many tasks each may have: none waits for another one's."""
         cores = count_slots(self._spark())
         with self._changed:
-            self._slots = min(self._loader.spec.limits.parallel_tables, cores)
+            self._slots = min(self._loader.spec.limits.tables_at_once, cores)
             self._tasks = cores // self._slots
 
     # The thread that reads.

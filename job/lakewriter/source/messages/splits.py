@@ -186,6 +186,17 @@ class MessagesFeed:
         for piece in dict.fromkeys((pieces[0], pieces[len(pieces) // 2], pieces[-1])):
             yield from itertools.islice(read_batches(system, piece, self._stretch), 1)
 
+    @property
+    def input_bytes(self) -> int:
+        """The bytes of its pieces, which may hold the records of other streams too."""
+        return sum(piece.chunk.length for piece in self._sizes)
+
+    def list_readers(self) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
+        """What reads each partition, in whatever task it is called."""
+        return [
+            partial(_read_documents, self._store, self._stretch, self._sets_aside, pieces) for pieces in self._pieces
+        ]
+
     def run(self, body: Body) -> list[str]:
         """What ``body`` yields in the tasks, in the order of the partitions."""
         if not self._pieces:
@@ -224,9 +235,16 @@ def _run_task(
     partition: int,
     pieces: Iterator[tuple[Piece, ...]],
 ) -> Iterator[str]:
-    system = store.open()
-    documents = (each for mine in pieces for piece in mine for each in read_batches(system, piece, stretch, sets_aside))
+    documents = (each for mine in pieces for each in _read_documents(store, stretch, sets_aside, mine))
     yield from body(partition, documents)
+
+
+def _read_documents(
+    store: AnyStore, stretch: Stretch, sets_aside: bool, pieces: tuple[Piece, ...]
+) -> Iterator[pa.RecordBatch]:
+    system = store.open()
+    for piece in pieces:
+        yield from read_batches(system, piece, stretch, sets_aside)
 
 
 def read_batches(

@@ -1,0 +1,91 @@
+"""What the tables of a load share, and what each of them is between its steps."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Event
+
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.control import Control
+from lakewriter.commit.intent import CatalogAction
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.sync_records import SyncIntent
+from lakewriter.expect.watching import Watched
+from lakewriter.lineage.follower import Follower, Silence
+from lakewriter.receipt import SetAside, Violations
+from lakewriter.receipts.parts import Receipts
+from lakewriter.run.kinds import Kind
+from lakewriter.run.prepare import SparkFactory
+from lakewriter.run.shared_jobs import SharedJobs
+from lakewriter.run.stop import Stop
+from lakewriter.shape.shapers import AnyPlan
+from lakewriter.source.feed import Feed
+from lakewriter.spec.layout import ObjectNames
+from lakewriter.spec.specification import TableSpec
+
+Progress = Callable[[TableSpec, str, str], None]
+"""Called with a table, the step it is in, and a detail for people. One that is ``Measured`` is told numbers too."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the tables of one load share. By table id: ``names`` of objects, ``columns`` of Parquet files. ``stopped``
+    says that a failed table ends the others."""
+
+    pipeline: Pipeline
+    attempt: Attempt
+    spark: SparkFactory
+    progress: Progress
+    names: dict[str, ObjectNames]
+    kind: Kind
+    stop: Stop
+    stopped: Event = field(default_factory=Event)
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    follower: Follower = field(default_factory=Silence)
+    shared: SharedJobs = field(default_factory=SharedJobs)
+
+    @property
+    def is_of_many(self) -> bool:
+        """True for a load of several tables, which may share Spark's jobs."""
+        return len(self.pipeline.spec.tables) > 1
+
+    def control(self, table: TableSpec) -> Control:
+        """The table's control objects."""
+        return self.pipeline.controls[table.id]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """By what a checked table's files are staged, and what its intent says of that; other processes may take it over.
+
+    ``feed`` is its kind, ``since`` when it was open, ``watched`` what expectations ask about.
+    """
+
+    shape: AnyPlan
+    action: CatalogAction
+    names: ObjectNames
+    sync: SyncIntent | None
+    feed: str
+    since: float
+    watched: Watched
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A table that can be staged: its feed is open, its catalog's table ready for files, their keys fixed."""
+
+    feed: Feed
+    planned: Planned
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What staging came to. ``seconds`` begin when the feed is open; ``repeated`` are rows that are not unique,
+    ``quarantined`` the receipts of files with bad rows."""
+
+    planned: Planned
+    action: CatalogAction
+    receipts: Receipts
+    seconds: float
+    set_aside: SetAside | None
+    quarantined: Receipts
+    repeated: Mapping[str, Violations] = field(default_factory=dict)

@@ -1,0 +1,95 @@
+"""The intent of a staged table: all that whoever commits the load has to know."""
+
+from lakewriter.commit.intent import Intent, Quarantine, Switch
+from lakewriter.commit.state import TableState
+from lakewriter.control_object import CHANGES, INFERRED, QUARANTINED, RECEIPT_PARTS
+from lakewriter.receipt import Cursor, Verdict
+from lakewriter.receipts.parts import Receipts
+from lakewriter.run.judging import MOST_OF_A_BATCH, Judged, judge_staged
+from lakewriter.run.placement import find_next_counter, plan_quarantine_action
+from lakewriter.run.staged_table import Load, Staged
+from lakewriter.shape.cursor import choose_higher
+from lakewriter.shape.flatten_plan import FlattenPlan
+from lakewriter.spec.layout import ObjectNames
+from lakewriter.spec.specification import Mode, Spec, TableSpec
+
+
+def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged) -> Intent:
+    """All that whoever commits the load has to know; ``EXPECTATION_FAILED`` for one that must not be committed."""
+    planned, spec = staged.planned, load.pipeline.spec
+    inferred = planned.shape.inferred if isinstance(planned.shape, FlattenPlan) else None
+    before, receipts = began.cursor if table.cursor else None, staged.receipts
+    repeats, refreshes = load.attempt.repeats.of, table.mode.replaces_at_once
+    features = {
+        INFERRED: inferred is not None,
+        RECEIPT_PARTS: bool(receipts.parts),
+        CHANGES: bool(repeats) or refreshes,
+        QUARANTINED: bool(staged.quarantined or load.kind.takes),
+    }
+    return Intent(
+        kind="refresh" if refreshes else "load",
+        pipeline=spec.pipeline,
+        job_id=load.attempt.job_id,
+        attempt=load.attempt.id,
+        table_id=table.id,
+        schema_name=table.schema_name,
+        table=table.name,
+        started=load.attempt.started,
+        access=spec.access,
+        catalog=staged.action,
+        receipts=tuple(receipt.for_intent() for receipt in receipts.at_hand),
+        parts=tuple(receipts.parts),
+        cursor_before=before,
+        cursor_after=_find_cursor_after(load, before, staged),
+        feed=planned.feed,
+        staged_seconds=round(staged.seconds, 3),
+        counter_after=find_next_counter(planned.names, receipts),
+        batch=load.kind.batch,
+        notes=planned.shape.notes,
+        sync=planned.sync,
+        inferred=inferred,
+        set_aside=staged.set_aside,
+        quarantine=_make_quarantine(load, table, staged.quarantined),
+        repeats=repeats,
+        expectations=_judge(load, table, began, staged),
+        switch=_plan_switch(spec, table, began, planned.names) if refreshes else None,
+        keeps_partitions=table.mode is Mode.REPLACE_PARTITIONS,
+        needs=tuple(need for need, is_used in features.items() if is_used),
+    ).reading_by(load.control(table).read_body)
+
+
+def _find_cursor_after(load: Load, before: Cursor | None, staged: Staged) -> Cursor | None:
+    """The highest of all rows. Those of a replay set none where there is none: whoever took it away reads all again."""
+    if load.kind.takes and before is None:
+        return None
+    return choose_higher(before, choose_higher(staged.receipts.totals.cursor, staged.quarantined.totals.cursor))
+
+
+def _judge(load: Load, table: TableSpec, began: TableState, staged: Staged) -> tuple[Verdict, ...]:
+    files, bad_rows = staged.receipts.totals, staged.quarantined.totals
+    watched, allowed, is_batch = staged.planned.watched, count_allowed(load), load.kind.batch is not None
+    judged = Judged(table, load.attempt, began, watched, files, staged.repeated, bad_rows, allowed, is_batch)
+    return judge_staged(judged, load.pipeline.spec, load.pipeline.last_loads)
+
+
+def count_allowed(load: Load) -> int:
+    """How many bad rows are few, whatever their share."""
+    return MOST_OF_A_BATCH if load.kind.batch else 0
+
+
+def _make_quarantine(load: Load, table: TableSpec, files: Receipts) -> Quarantine | None:
+    if not files and not load.kind.takes:
+        return None
+    action = plan_quarantine_action(load.pipeline.spec, table)
+    receipts = tuple(receipt.for_intent() for receipt in files.at_hand)
+    return Quarantine(catalog=action, receipts=receipts, parts=tuple(files.parts), takes=load.kind.takes)
+
+
+def _plan_switch(spec: Spec, table: TableSpec, began: TableState, names: ObjectNames) -> Switch:
+    """From which generation readers go to which: the one that the keys of the load's files name, but for Iceberg."""
+    return Switch(
+        before=began.shown.number if began.shown is not None else 0,
+        after=names.generation or began.generation + 1,
+        latest=table.latest,
+        keep_seconds=spec.refresh.keep_days * 86_400.0,
+    )

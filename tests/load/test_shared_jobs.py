@@ -1,0 +1,127 @@
+"""Several small tables of bare Parquet files, which share Spark's jobs: each begins, fails and commits by itself."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakewriter.run.shared_jobs import SharedJobs
+from lakewriter.staging import shared_job
+from tests.load.lakes import Lake, uploads_part
+from tests.support.call import Call
+
+pytestmark = pytest.mark.spark
+
+NAMES = ("a", "b", "c", "d")
+
+
+def write_tables(lake: Lake, **keys: Any) -> None:
+    """Four tables of one file each, three rows in each file."""
+    for name in NAMES:
+        pq.write_table(
+            pa.table({"id": [1, 2, 3], "text": [f"{name}{number}" for number in range(3)]}), lake.folder / name
+        )
+    lake.write(
+        *({"table": name, "schema": "public", "read": {"format": "parquet", "path": name}} | keys for name in NAMES)
+    )
+
+
+def list_rows(lake: Lake, name: str) -> list[tuple[Any, ...]]:
+    return lake.rows("SELECT id, text FROM t ORDER BY id", f"supaflow_nyc_public/{name}")
+
+
+def expect_rows(name: str) -> list[tuple[Any, ...]]:
+    return [(1, f"{name}0"), (2, f"{name}1"), (3, f"{name}2")]
+
+
+@pytest.fixture
+def tables(lake: Lake) -> Lake:
+    write_tables(lake)
+    return lake
+
+
+class Refusals:
+    """Refuses the parts of one table, so many times."""
+
+    def __init__(self, table: str, times: int) -> None:
+        self.path, self.left = f"/{table}/", times
+
+    def __call__(self, call: Call, proceed: Any) -> Any:
+        if self.left and uploads_part(call) and self.path in call.key:
+            self.left -= 1
+            return call.error(400, "EntityTooSmall", "A part is refused.")
+        return proceed(call)
+
+
+def test_small_tables_share_jobs(tables, monkeypatch):
+    """The file asks for nothing: the four go beside one another, and no Spark job is theirs alone."""
+    shared: list[int] = []
+    real = shared_job.stage_together
+
+    def count(spark: Any, members: Any) -> Any:
+        shared.append(len(members))
+        return real(spark, members)
+
+    monkeypatch.setattr("lakewriter.run.shared_jobs.stage_together", count)
+    posted: list[Call] = []
+
+    def watch(call: Call, proceed: Any) -> Any:
+        if call.method == "POST":
+            posted.append(call)
+        return proceed(call)
+
+    tables.aws.interceptors.append(watch)
+    report = tables.load("j")
+    assert [(result.table, result.status, result.rows) for result in report.tables] == [
+        (name, "done", 3) for name in NAMES
+    ]
+    assert sum(shared) == 4
+    assert {name: list_rows(tables, name) for name in NAMES} == {name: expect_rows(name) for name in NAMES}
+    # What the tasks ask for is counted with what the driver does: each creates an upload, and each is completed.
+    assert report.requests["POST"] == len(posted) >= 8
+    assert tables.aws.uploads("acme-lake") == []
+
+
+@pytest.mark.parametrize(("times", "status"), [(1, "done"), (1000, "failed")], ids=["once", "always"])
+def test_table_that_fails_in_a_shared_job(tables, times, status):
+    """It is staged again in a job of its own, where nothing keeps it from that; the others know nothing of it."""
+    tables.aws.interceptors.append(Refusals("b", times))
+    report = tables.load("j")
+    assert {result.table: result.status for result in report.tables} == dict.fromkeys(NAMES, "done") | {"b": status}
+    assert {name: list_rows(tables, name) for name in "acd"} == {name: expect_rows(name) for name in "acd"}
+    assert tables.aws.uploads("acme-lake") == []
+    tables.aws.interceptors.clear()
+    assert tables.load("j").status == "done"
+    assert list_rows(tables, "b") == expect_rows("b")
+    assert tables.aws.uploads("acme-lake") == []
+
+
+def test_expectation_of_one_table(lake):
+    """What a shared job has staged is judged for each table alone."""
+    write_tables(lake)
+    entries = [
+        {"table": name, "schema": "public", "read": {"format": "parquet", "path": name}}
+        | ({"expect": [{"rows": {"min": 4}}]} if name == "c" else {})
+        for name in NAMES
+    ]
+    lake.write(*entries)
+    report = lake.load("j")
+    assert {result.table: result.code for result in report.tables} == dict.fromkeys(NAMES) | {"c": "EXPECTATION_FAILED"}
+    assert {key.split("/")[1] for key in lake.data()} == set("abd")
+    assert lake.aws.uploads("acme-lake") == []
+
+
+def test_job_that_spark_gives_up(tables, monkeypatch):
+    """Every table of it is staged in a job of its own, and what the given-up one has left is gone."""
+    real = SharedJobs.stage
+
+    def stage_and_lose(self: Any, spark: Any, feed: Any, plan: Any) -> Iterator[Any]:
+        real(self, spark, feed, plan)
+        return shared_job.Attempted()  # type: ignore[return-value]
+
+    monkeypatch.setattr(SharedJobs, "stage", stage_and_lose)
+    assert tables.load("j").status == "done"
+    assert {name: list_rows(tables, name) for name in NAMES} == {name: expect_rows(name) for name in NAMES}
+    assert tables.aws.uploads("acme-lake") == []

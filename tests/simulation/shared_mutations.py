@@ -1,0 +1,39 @@
+"""Rules of the jobs that tables share, taken out one at a time."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.simulation.mutation import Mutation, leave_out
+
+_SEVERAL: Final = "files,glue,airbyte"
+
+SHARED_MUTATIONS: Final[Mapping[str, Mutation]] = {
+    "shared-half": leave_out(
+        "a table that a shared job did not bring back whole is staged again",
+        "staging.shared_job",
+        "            is_whole = False",
+        "            is_whole = True",
+        _SEVERAL,
+    ),
+    "shared-lost": leave_out(
+        "a job that Spark gives up leaves no table whole",
+        "staging.shared_job",
+        "    whole: bool = False",
+        "    whole: bool = True",
+        _SEVERAL,
+    ),
+    "shared-mixed": leave_out(
+        "what a shared job returns goes to each table by its number",
+        "staging.shared_job",
+        "yield json.dumps([number, texts, is_whole])",
+        "yield json.dumps([0, texts, is_whole])",
+        _SEVERAL,
+    ),
+    "shared-strays": leave_out(
+        "after a second staging the uploads are looked for that no receipt names",
+        "run.table_staging",
+        " or (attempted is not None and not is_whole)",
+        "",
+        _SEVERAL,
+    ),
+}
