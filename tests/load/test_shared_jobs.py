@@ -103,7 +103,7 @@ def test_expectation_of_one_table(lake):
     write_tables(lake)
     entries = [
         {"table": name, "schema": "public", "read": {"format": "parquet", "path": name}}
-        | ({"expect": [{"rows": {"min": 4}}]} if name == "c" else {})
+        | ({"expect": [{"rows": {"at_least": 4}}]} if name == "c" else {})
         for name in NAMES
     ]
     lake.write(*entries)
