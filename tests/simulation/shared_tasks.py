@@ -22,6 +22,10 @@ class Places:
         self._free = places
 
     def __enter__(self) -> None:
+        simulation = Here.mine()
+        assert simulation is not None
+        # A thread may be late, so that what waits by then is more than one table.
+        simulation.scheduler.sleep(simulation.rng.choice([0.0, 0.5, 3.0]))
         _wait(lambda: self._free > 0)
         self._free -= 1
 
