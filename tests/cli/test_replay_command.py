@@ -44,7 +44,7 @@ def test_replay_prints_the_report_of_its_load(lake):
 
 REFUSED = [
     (["other"], "'other' is no table of this pipeline"),
-    ([TABLE, "--since", "sunday"], "--since 'sunday' is no committed load of supaflow_nyc_public.sums"),
+    ([TABLE, "--since", "sunday"], "--since 'sunday' is not a committed load of supaflow_nyc_public.sums"),
 ]
 
 

@@ -85,7 +85,7 @@ def _read_start(control: Control, job_id: str | None) -> datetime | None:
     report = control.read_report(job_id)
     if report is None:
         raise SpecInvalidError(
-            f"--since {job_id!r} is no committed load of {control.table_id}.",
+            f"--since {job_id!r} is not a committed load of {control.table_id}.",
             remedy="lakewriter history LAKE lists its loads.",
         )
     return datetime.fromisoformat(report["started"])

@@ -59,7 +59,7 @@ _RAW: Final = pa.schema(
 """What a quarantine's files have of each row; ``given`` is the row as the source would give it today, ``place`` its own
 among those of a replay."""
 _RECORDS: Final = pa.schema([*(field.with_nullable(True) for field in DOCUMENTS), BAD_FIELD])
-_NO_RECORD: Final = "it is no record of this stream"
+_NO_RECORD: Final = "not a record of this stream"
 _NO_LINES: Final = "it is a line, and the source has none"
 _MISFIT: Final = "a value is not of its column's type"
 
