@@ -30,8 +30,8 @@ WIDTH = 110
 KEYS = re.compile(r"local[0-9a-f]{16}|[0-9a-f]{40}")
 FONTS = re.compile(r"@font-face \{.*?\}\n", re.DOTALL)
 """A picture asks no other host for its letters."""
-TOLD = re.compile(r"[A-Z_]+: |warning: ")
-"""A line of standard error that tells of a failure, or of what is odd."""
+TOLD = re.compile(r"^(?:[A-Z_]+: |warning: ).*\n(?:[ \t].*\n)*", re.MULTILINE)
+"""Lines of standard error that tell of a failure, or of what is odd; those that belong to one are indented."""
 SHOWN_FOLDER = "~/shop"
 SEED = 20260105
 FIRST_DAY = datetime(2026, 1, 5, tzinfo=UTC)
@@ -117,7 +117,7 @@ class Session:
             with ThreadPoolExecutor() as reader:
                 printed = reader.submit(read_terminal, terminal)
                 errors = process.stderr.read().decode() if process.stderr else ""
-            output = printed.result() + "".join(line for line in errors.splitlines(True) if TOLD.match(line))
+            output = printed.result() + "".join(TOLD.findall(errors))
         shown = output.rstrip().replace(str(self.folder), SHOWN_FOLDER)
         self.console.print(Text.from_ansi(shown), overflow="fold")
         if process.returncode != exit_code or says not in output:

@@ -233,7 +233,7 @@ def test_records_that_cannot_be_read_are_in_the_quarantine_of_their_stream(tmp_p
     bad = json.dumps(good[0]).replace('{"user_id": 1}', "[1]")
     lake.messages(*good, bad, status("users", "COMPLETE"))
     [result] = lake.load("a").tables
-    assert result.set_aside is not None
+    assert result.set_aside is not None, result.message
     assert (result.status, result.rows, result.set_aside.rows) == ("done", 3, 1)
     [key] = list_quarantined(aws)
     assert pq.read_table(pa.BufferReader(aws.objects(BUCKET)[key]))["_lake_line"].to_pylist() == [bad]

@@ -216,7 +216,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "batch-closed": leave_out(
         "a batch that was committed is not loaded again",
         "commit.closing",
-        '        "batch": intent.batch or state.batch,\n',
+        '        "batch": intent.batch or _follow_replay(state, intent),\n',
         '        "batch": state.batch,\n',
         "batches",
     ),
@@ -243,8 +243,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "sweep-spares-named": leave_out(
         "what a state names is not cleared away",
         "commit.retention",
-        "        if job in named or _is_of_lost_state(",
-        "        if _is_of_lost_state(",
+        "        if job not in named and not _is_of_lost_state(",
+        "        if not _is_of_lost_state(",
     ),
     "abandon-by-phase": leave_out(
         "a load whose files are published is not undone",

@@ -69,7 +69,7 @@ QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "quarantine-cursor": leave_out(
         "the cursor passes bad rows",
-        "run.table_staging",
+        "run.table_intent",
         "choose_higher(staged.receipts.totals.cursor, staged.quarantined.totals.cursor))",
         "staged.receipts.totals.cursor)",
         _KIND,
@@ -119,7 +119,7 @@ QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "replay-sets-no-cursor": leave_out(
         "a replay sets no cursor where a person has taken it away",
-        "run.table_staging",
+        "run.table_intent",
         "    if load.kind.takes and before is None:\n",
         "    if False:\n",
         _KIND,

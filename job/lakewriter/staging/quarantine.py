@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lakewriter.aws import Clients
 from lakewriter.documents.types import CHANGES, DATA, DOCUMENTS, EMITTED
-from lakewriter.documents.values_to_text import WHOLE, render_members
+from lakewriter.documents.values_to_text import WHOLE, join, render_members
 from lakewriter.encode.formats import make_encoder
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.expect.failing_rows import Failing
@@ -260,13 +260,11 @@ def _render_messages(batch: pa.RecordBatch) -> pa.Array:
     """What the messages of records say besides the data: JSON with ``emitted_at`` and ``changes``."""
     if batch.schema.names != DOCUMENTS.names:
         return pa.nulls(batch.num_rows, pa.string())
-    members = [
-        pc.binary_join_element_wise(f'"{name}":', batch.column(name).cast(pa.string()), "")
-        for name in (EMITTED, CHANGES)
-    ]
-    inner = pc.binary_join_element_wise(*members, ",", null_handling="skip")
+    emitted, changes = (join([f'"{name}":', batch.column(name).cast(pa.string())]) for name in (EMITTED, CHANGES))
+    comma = pc.if_else(pc.and_(emitted.is_valid(), changes.is_valid()), ",", "")
     is_record = batch.column(DATA).is_valid()
-    return pc.if_else(is_record, pc.binary_join_element_wise("{", inner, "}", ""), pa.scalar(None, pa.string()))
+    whole = join(["{", emitted, comma, changes, "}"], null_as_empty=True)
+    return pc.if_else(is_record, whole, pa.scalar(None, pa.string()))
 
 
 def _set_rows(columns: pa.RecordBatch, texts: pa.Array) -> pa.RecordBatch:
