@@ -47,8 +47,7 @@ QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "quarantine-superseded": leave_out(
         "so does one that gives up where another has taken over",
         "commit.attempt",
-        "        strays = [stray for stray in strays if files.quarantine and "
-        "re.fullmatch(files.quarantine_pattern, stray.key)]\n",
+        "        strays = _select_bad_rows(files, strays)\n",
         "        strays = []\n",
         _KIND,
     ),

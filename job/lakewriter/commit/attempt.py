@@ -289,7 +289,7 @@ def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: It
     strays = _find_own_uploads(control, attempt.job_id, attempt.id, files)
     if not _try_move(control, lambda state: _require_unbound(state, attempt)):
         # The attempt that took over may have the same keys by now, but for those of bad rows.
-        strays = [stray for stray in strays if files.quarantine and re.fullmatch(files.quarantine_pattern, stray.key)]
+        strays = _select_bad_rows(files, strays)
     report = control.read_report(attempt.job_id)
     if _is_bound(control.state.recall(), attempt) or (report is not None and report["attempt"] == attempt.id):
         return
@@ -323,9 +323,19 @@ def _is_bound(state: TableState, attempt: Attempt) -> bool:
 def abort_strays(control: Control, names: ObjectNames, receipts: Iterable[Receipt], attempt: Attempt) -> None:
     """Abort the uploads of retried and speculative tasks, whose receipts Spark did not return."""
     kept = {receipt.upload_id for receipt in receipts}
+    files = _make_begun_table(names)
     with control.note_failed_cleanup("uploads of repeated tasks"):
-        uploads = _find_own_uploads(control, attempt.job_id, attempt.id, _make_begun_table(names))
-        _abort_while_registered(control, attempt, [upload for upload in uploads if upload.upload_id not in kept])
+        uploads = _find_own_uploads(control, attempt.job_id, attempt.id, files)
+        strays = [upload for upload in uploads if upload.upload_id not in kept]
+        bad_rows = _select_bad_rows(files, strays)
+        # Whoever has taken over, and may have ended by now, looked for the attempt's uploads before these were made.
+        abort_all(control.store, ((stray.key, stray.upload_id) for stray in bad_rows))
+        _abort_while_registered(control, attempt, [stray for stray in strays if stray not in bad_rows])
+
+
+def _select_bad_rows(files: BegunTable, uploads: Sequence[Upload]) -> list[Upload]:
+    """Select the uploads in the quarantine: their keys are the attempt's alone."""
+    return [upload for upload in uploads if files.quarantine and re.fullmatch(files.quarantine_pattern, upload.key)]
 
 
 def abort_in_catalog_location(control: Control, names: ObjectNames, attempt: Attempt) -> None:
