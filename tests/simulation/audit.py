@@ -269,7 +269,7 @@ class Auditor:
         visible = self.readers.list_all()
         for place in self.places:
             self._judge_table(place, visible[place.state])
-        self.quarantines.judge_uploads(is_answered=is_answered)
+        self.quarantines.judge_uploads(self.swept, is_answered=is_answered)
         for key, body in self.strangers.items():
             if self.bucket.objects.get(key, Stored(b"", "", datetime.min, {})).body != body:
                 self.find(f"stranger's object is not as it was: {key}")

@@ -1,7 +1,7 @@
 """What becomes of rows that are kept out: none is lost, none is twice, and none is taken but for a table."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,13 +117,16 @@ class QuarantineAuditor:
                 if is_own and int(str(row[GRADE]).removeprefix("level ")) <= level:
                     self.find(f"{place.pipeline}/{place.table}: row {number} fits and is still in {key}")
 
-    def judge_uploads(self, *, is_answered: bool) -> None:
+    def judge_uploads(self, swept: Collection[str], *, is_answered: bool) -> None:
         """No upload of bad rows is left of a load that was begun again in the calm, nor of one that has come to its
-        end; where a call failed, what was to be aborted may be left."""
+        end; where a call failed, what was to be aborted may be left. One whose attempt's record was ``swept`` away is
+        as old as those that the bucket's lifecycle rule aborts."""
         for name, upload in self.bucket.uploads.items():
             if f"{QUARANTINE}/" not in upload.key:
                 continue
             pipeline, job, attempt = upload.metadata.get(LOAD, "//").split("/")
+            if any(f"/loads/{job}/{attempt}/begin" in key for key in swept):
+                continue
             for place in self.places:
                 later = {own for state, of, own in self.calm if (state, of) == (place.state, job)}
                 is_own = place.pipeline == pipeline and upload.key.startswith(f"{place.quarantine}/")
