@@ -42,9 +42,6 @@ from lakewriter.spec.specification import Spec, TableSpec
 
 LOG: Final = logging.getLogger(__name__)
 
-TASKS_SECONDS: Final = 15.0
-"""How long tasks may take to end whose job was cancelled, before their uploads are listed."""
-
 Outcome = tuple[TableResult, LakeError | None, Totals]
 """What became of one table, and what its files come to."""
 NOTHING: Final = Totals()
@@ -345,7 +342,7 @@ def withdraw_table(load: Load, table: TableSpec, receipts: Iterable[Receipt], er
     """Abort what is staged of a table that is not bound, after an ``error``; ``Stopped`` where that was asked for."""
     if load.stop.is_asked or isinstance(error, KeyboardInterrupt):
         # Spark's handler of the interrupt cancels its jobs.
-        wait_for_tasks(TASKS_SECONDS)
+        wait_for_tasks()
     try:
         attempts.give_up(load.control(table), load.attempt, load.names[table.id], receipts)
     except LakeError as second:

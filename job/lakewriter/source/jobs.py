@@ -13,8 +13,8 @@ from lakewriter.source.failures import SPARK_ERRORS
 
 _POLL_SECONDS: Final = 0.1
 _GROUP: Final = "spark.jobGroup.id"
-_LEFT_SECONDS: Final = 15.0
-"""How long the tasks of a failed job may take to end."""
+TASKS_SECONDS: Final = 15.0
+"""How long tasks may take to end whose job failed or was cancelled: until then they go on uploading."""
 
 
 def cancel_jobs() -> None:
@@ -25,9 +25,9 @@ def cancel_jobs() -> None:
             context.cancelAllJobs()
 
 
-def wait_for_tasks(seconds: float) -> None:
-    """Wait until no task runs, at most so long: tasks of a job that was cancelled end after it, and go on uploading."""
-    until = time.monotonic() + seconds
+def wait_for_tasks() -> None:
+    """Wait until no task runs, at most ``TASKS_SECONDS``: those of a job that was cancelled end after it."""
+    until = time.monotonic() + TASKS_SECONDS
     while time.monotonic() < until and _count_running_tasks():
         time.sleep(_POLL_SECONDS)
 
@@ -48,7 +48,7 @@ def run_in_group(spark: SparkSession, run: Callable[[], list[str]]) -> list[str]
 
 
 def _wait_for_group(context: SparkContext, group: str) -> None:
-    until, tracker = time.monotonic() + _LEFT_SECONDS, context.statusTracker()
+    until, tracker = time.monotonic() + TASKS_SECONDS, context.statusTracker()
     with suppress(*SPARK_ERRORS, OSError):
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
         stages = [stage for job in jobs if job is not None for stage in job.stageIds]
