@@ -1,6 +1,7 @@
 """What somebody does to a load behind its back, and what ``verify`` says of it."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -371,6 +372,19 @@ def test_all_tells_each_difference_once(undone):
     assert [each.job_id for each in found] == ["a", "b"]
     kinds = [sorted(difference.kind for difference in each.differences) for each in found]
     assert kinds == [["object_foreign", "table_gone"], []]
+
+
+def test_what_is_older_than_the_load_is_told_by_all(undone):
+    lake = undone[GLUE]
+    foreign(lake)
+    began = f"{datetime.now(UTC) + timedelta(hours=1):%Y-%m-%dT%H:%M:%S.%fZ}"
+    for key in (lake.report_key("a"), lake.intent_key):
+        lake.change(key, started=began)
+    (first,) = (each for each in verify_all(lake.controls, lake.clients) if each.job_id == "a")
+    older = f"1 objects under the path of {lake.table_id} are older than the load, and no load wrote them"
+    assert (first.differences, first.notes) == ((), (older,))
+    alone = lake.verify()
+    assert (alone.differences, alone.notes) == ((), ())
 
 
 @pytest.mark.parametrize("kind", [GLUE, STREAM])

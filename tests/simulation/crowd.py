@@ -79,9 +79,13 @@ class Crowd:
 
         return self.count(act)
 
+    def wait(self, time: timedelta) -> None:
+        """Let time pass."""
+        self.scheduler.now_us += time // timedelta(microseconds=1)
+
     def sweep(self) -> Counter[str]:
         """Delete the records of all loads, once these are old."""
-        self.scheduler.now_us += 40 * 86_400_000_000
+        self.wait(timedelta(days=40))
         return self.count(lambda pipeline: sweep(pipeline.first_control, self.scheduler.now, timedelta(days=30)))
 
     def undo(self, job_id: str) -> Counter[str]:

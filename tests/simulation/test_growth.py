@@ -1,5 +1,7 @@
 """What is done to all tables of a pipeline takes requests in proportion to the tables: twice as many, twice as many."""
 
+from datetime import timedelta
+
 import pytest
 
 from tests.simulation.crowd import Crowd
@@ -32,3 +34,19 @@ def test_a_table_in_glue_shows_that_its_database_is_there():
     with installed():
         crowd = Crowd(3, glue=True)
         assert [crowd.load(job)["GetDatabase"] for job in ("a", "b")] == [3, 0]
+
+
+@pytest.mark.parametrize("glue", [False, True])
+def test_verify_of_the_last_load_takes_as_many_requests_as_of_the_first(glue: bool):
+    with installed():
+        crowd = Crowd(3, glue=glue)
+        found = []
+        for job in "abcdef":
+            crowd.wait(timedelta(hours=1))
+            crowd.load(job)
+            found.append(crowd.verify(job))
+    # Of each table its state, this load's report and intent, and the end of one file or two.
+    assert {each.pop("GetObject") for each in found} <= set(range(12, 16))
+    # One for ten reports, and for ten objects under a table's path.
+    assert {each.pop("ListObjectsV2") for each in found} <= set(range(4, 10))
+    assert found == [found[0]] * 6

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import chain, islice
 from typing import Final
 
@@ -47,10 +47,16 @@ class Neighbours:
 
 
 class TablePath:
-    """The objects that a table's readers see; ``neighbours`` are the layouts of all tables of the pipeline."""
+    """The objects that a table's readers see; ``neighbours`` are the layouts of all tables of the pipeline.
 
-    def __init__(self, records: TableRecords, neighbours: Neighbours, intent: Intent) -> None:
+    Of ``since`` a time, only objects as new as that are looked at.
+    """
+
+    def __init__(
+        self, records: TableRecords, neighbours: Neighbours, intent: Intent, since: datetime | None = None
+    ) -> None:
         self._records, self._control, self._intent = records, records.control, intent
+        self._since = since
         prefix, layout = self._prefix, records.control.layout
         self._pattern = layout.matcher() if layout is not None and not layout.directory else None
         """Matches the table's keys; None where every object in its directory is its own."""
@@ -99,11 +105,13 @@ class TablePath:
 
     def _find_strangers(self) -> tuple[Stranger, ...]:
         """The objects that are in no report, the newest first, with what HEAD shows of them."""
-        seen = [entry for entry in self._list() if self._is_read(entry.key)]
+        seen = [entry for entry in self._list() if self._is_new(entry) and self._is_read(entry.key)]
         known: set[str] = set()
         if seen:
-            for job_id in self._records.kept:
-                known.update(self._read_keys(job_id))
+            for job_id, report in self._records.kept.items():
+                # A report is younger than the files that it names.
+                if self._is_new(report):
+                    known.update(self._read_keys(job_id))
         unknown = sorted((entry for entry in seen if entry.key not in known), key=_order_by_time, reverse=True)
         self.is_cut_off = self.is_cut_off or len(unknown) > MOST_ASKED
         pairs = list(zip(unknown, call_all(self._look, unknown[:MOST_ASKED]), strict=False))
@@ -111,6 +119,9 @@ class TablePath:
         return tuple(
             Stranger(entry, stored) for entry, stored in pairs if stored is not None and stored.table in ("", table_id)
         )
+
+    def _is_new(self, entry: Entry) -> bool:
+        return self._since is None or entry.modified >= self._since
 
     def _look(self, entry: Entry) -> StoredObject | None:
         try:

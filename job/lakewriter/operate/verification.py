@@ -21,7 +21,7 @@ from lakewriter.operate.load_objects import compare_objects
 from lakewriter.operate.load_records import LoadRecords, TableRecords
 from lakewriter.operate.partition_places import TablePartitions
 from lakewriter.operate.row_counts import CountedFile, Counting, RowCount, count_rows
-from lakewriter.operate.strangers import Neighbours, TablePath
+from lakewriter.operate.strangers import SLACK, Neighbours, TablePath
 from lakewriter.report import format_count
 from lakewriter.spec.model import Model
 
@@ -66,10 +66,21 @@ class Verified(Model):
 
 
 class Verifier:
-    """Verifies loads of one pipeline; what several loads need is read once. With ``counting`` rows are counted."""
+    """Verifies loads of one pipeline; what several loads need is read once. With ``counting`` rows are counted.
 
-    def __init__(self, controls: Mapping[str, Control], clients: aws.Clients, counting: Counting | None = None) -> None:
-        self._controls, self._clients, self._counting = controls, clients, counting
+    ``only_newer`` leaves out objects under a table's path that are older than the load: to tell its own files from them
+    takes the report of every load that is kept.
+    """
+
+    def __init__(
+        self,
+        controls: Mapping[str, Control],
+        clients: aws.Clients,
+        counting: Counting | None = None,
+        *,
+        only_newer: bool = False,
+    ) -> None:
+        self._controls, self._clients, self._counting, self._only_newer = controls, clients, counting, only_newer
         first = next(iter(controls.values()))
         reports = list_reports(first.store, first.keys)
         self._records = {table_id: TableRecords(each, reports.get(table_id, {})) for table_id, each in controls.items()}
@@ -200,7 +211,8 @@ class Verifier:
     def _find_path(self, table_id: str, intent: Intent) -> TablePath:
         """The first load asked about decides where the table lies."""
         if table_id not in self._paths:
-            self._paths[table_id] = TablePath(self._records[table_id], self._neighbours, intent)
+            since = intent.started - SLACK if self._only_newer else None
+            self._paths[table_id] = TablePath(self._records[table_id], self._neighbours, intent, since)
         return self._paths[table_id]
 
 
@@ -223,8 +235,8 @@ def _to_table(compared: _Table | LakeError) -> _Table:
 def verify(
     controls: Mapping[str, Control], job_id: str, clients: aws.Clients, counting: Counting | None = None
 ) -> Verified:
-    """One load; see ``Verifier.verify``."""
-    return Verifier(controls, clients, counting).verify(job_id)
+    """One load; see ``Verifier.verify``. Objects that are older than it are for ``verify_all`` to compare."""
+    return Verifier(controls, clients, counting, only_newer=True).verify(job_id)
 
 
 def verify_all(
