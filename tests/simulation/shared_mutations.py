@@ -32,7 +32,7 @@ SHARED_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "shared-strays": leave_out(
         "after a second staging the uploads are looked for that no receipt names",
         "run.table_staging",
-        " or (attempted is not None and not is_whole)",
+        "is_again or ",
         "",
         _SEVERAL,
     ),

@@ -37,7 +37,7 @@ from lakewriter.receipts import parts as receipt_parts
 from lakewriter.run import shared_jobs
 from lakewriter.shape import digest
 from lakewriter.source import feed as source_feed
-from lakewriter.source import quarantined, spark_rows
+from lakewriter.source import jobs, quarantined, spark_rows
 from lakewriter.source.failures import Origin
 from lakewriter.source.feed import Feed as AnyFeed
 from lakewriter.staging import shared_job
@@ -226,6 +226,10 @@ def _said(fiber: Fiber) -> str:
     return f"Traceback (most recent call last):\n  File\n{type(fiber.error).__name__}: {fiber.error}"
 
 
+def _run(_: Any, run: Callable[[], Any]) -> Any:
+    return run()
+
+
 @lru_cache(maxsize=1)
 def _modules() -> tuple[Any, ...]:
     """Every module of the product that a load runs through, imported."""
@@ -244,6 +248,7 @@ def installed() -> Iterator[None]:
         id(source_feed.open_feed): open_feed,
         id(staging.stage): stage,
         id(shared_job.stage_together): shared_tasks.stage_together,
+        id(jobs.run_in_group): _run,
         id(TaskContext): SimulatedTaskContext,
         id(get_shared_clients): share_clients,
         id(quarantined.read_quarantined): read_quarantined,

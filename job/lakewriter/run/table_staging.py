@@ -46,6 +46,7 @@ from lakewriter.run.sync import TableSync, make_ownership
 from lakewriter.run.table_intent import count_allowed
 from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
+from lakewriter.source.jobs import is_speculative, run_in_group
 from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.source.packing import read_sizes
@@ -113,10 +114,13 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, kept: list[Recei
     # A batch ends within its interval, and there may be thousands of them.
     progress = None if load.kind.batch or is_whole else load.progress
     with measure_staging(progress, table, feed, load.spark) as teller:
-        returned = Returned.parse(attempted.texts) if attempted and is_whole else stage(feed, plan, teller)
+        if attempted is not None and is_whole:
+            returned = Returned.parse(attempted.texts)
+        else:
+            returned = run_in_group(load.spark(), lambda: stage(feed, plan, teller))
         repeated = look_for_repeated(checked.planned.watched, feed)
-    is_speculative = load.spark().conf.get("spark.speculation", "false") == "true"
-    repeats = is_speculative or is_any_stage_repeated(returned) or (attempted is not None and not is_whole)
+    is_again = attempted is not None and not is_whole
+    repeats = is_again or is_speculative(load.spark()) or is_any_stage_repeated(returned)
     staged = conclude_staging(load, table, checked.planned, returned, kept, repeats=repeats)
     return replace(staged, repeated=repeated)
 

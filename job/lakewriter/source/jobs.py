@@ -4,12 +4,14 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from lakewriter.source.failures import SPARK_ERRORS
+
+Result = TypeVar("Result")
 
 _POLL_SECONDS: Final = 0.1
 _GROUP: Final = "spark.jobGroup.id"
@@ -32,19 +34,30 @@ def wait_for_tasks() -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def run_in_group(spark: SparkSession, run: Callable[[], list[str]]) -> list[str]:
-    """Run a Spark job; where it fails, wait for its other tasks: they go on for a while, and go on uploading."""
+def is_speculative(spark: SparkSession) -> bool:
+    """Whether Spark runs copies of slow tasks."""
+    return spark.conf.get("spark.speculation", "false") == "true"
+
+
+def run_in_group(spark: SparkSession, run: Callable[[], Result]) -> Result:
+    """Run a Spark job; where it fails, or Spark runs copies of tasks, wait for its other tasks.
+
+    They go on for a while after the job's end, and go on uploading.
+    """
     context = spark.sparkContext
     before, group = context.getLocalProperty(_GROUP), f"lakewriter-{uuid.uuid4().hex}"
     context.setLocalProperty(_GROUP, group)
     try:
-        return run()
+        result = run()
     except SPARK_ERRORS:
         _wait_for_group(context, group)
         raise
     finally:
         # None takes it away, whatever PySpark's annotation says.
         context.setLocalProperty(_GROUP, before)  # type: ignore[arg-type]
+    if is_speculative(spark):
+        _wait_for_group(context, group)
+    return result
 
 
 def _wait_for_group(context: SparkContext, group: str) -> None:
