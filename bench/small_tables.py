@@ -1,4 +1,7 @@
-"""Time a load of many small tables, ``parallel_tables`` at a time, against a sink that keeps nothing of the uploads.
+"""Measure a load of many small tables, ``parallel_tables`` at a time, against a sink that keeps nothing of the uploads.
+
+CPU is that of each kind of process, in ms a table, and beside it that of its requests: as many of the SDK, measured in
+the same process with the same sink.
 
 PYTHONPATH=job:. python -m bench.small_tables --tables 100 500 --parallel 2 32 auto
 """
@@ -13,12 +16,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
+import boto3
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import yaml
 from pyspark.sql import SparkSession
 
+from bench.processes import measure_by_kind
 from bench.sinks import BUCKET, credentials, null_sink
 from lakewriter.aws import Clients
 from lakewriter.dialects.lake_yaml import load_spec
@@ -72,8 +77,34 @@ def load_all(spark: SparkSession, folder: Path, server: str, form: str, tables: 
     return report
 
 
+def measure_request(server: str, times: int = 500) -> float:
+    """CPU seconds that one request takes, of the one who asks and of the sink; half put a record, half read it."""
+    client = boto3.client("s3", endpoint_url=server)
+    before = measure_by_kind()
+    for _ in range(times // 2):
+        client.put_object(Bucket=BUCKET, Key="record", Body=bytes(2000))
+        client.get_object(Bucket=BUCKET, Key="record")["Body"].read()
+    after = measure_by_kind()
+    return sum(after[kind] - before[kind] for kind in ("driver", "sink")) / times
+
+
+def measure_load(spark: SparkSession, folder: Path, server: str, form: str, tables: int, parallel: str) -> str:
+    """One load, and a line that tells of it."""
+    request, before, began = measure_request(server), measure_by_kind(), time.monotonic()
+    report = load_all(spark, folder, server, form, tables, parallel)
+    seconds, after = time.monotonic() - began, measure_by_kind()
+    taken = {kind: 1000 * (after[kind] - before[kind]) / tables for kind in after}
+    requests = sum(Counter(report.requests).values()) / tables
+    parts = ", ".join(f"{kind} {ms:.0f}" for kind, ms in taken.items())
+    asked, whole = 1000 * requests * request, sum(taken.values())
+    return (
+        f"{form} {tables} tables, parallel {parallel}: {seconds:.1f} s, {requests:.1f} requests a table; "
+        f"CPU in ms a table: {parts}, together {whole:.0f}, of which requests {asked:.0f}, the rest {whole - asked:.0f}"
+    )
+
+
 def main() -> None:
-    """Print seconds and requests of each way, in turns; the first round is a warm-up."""
+    """Print a line for each way, in turns; the first round is a warm-up."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, nargs="+", default=[100])
     parser.add_argument("--parallel", nargs="+", default=["2", "32", "auto"])
@@ -90,14 +121,8 @@ def main() -> None:
         for number in range(given.rounds):
             for tables in given.tables:
                 for parallel in given.parallel:
-                    began = time.monotonic()
-                    report = load_all(spark, folder, server, given.format, tables, parallel)
-                    seconds = time.monotonic() - began
-                    requests = sum(Counter(report.requests).values()) / tables
-                    sys.stdout.write(
-                        f"{number} {given.format} {tables} tables, parallel {parallel}: {seconds:.1f} s, "
-                        f"{1000 * seconds / tables:.0f} ms and {requests:.1f} requests a table\n"
-                    )
+                    line = measure_load(spark, folder, server, given.format, tables, parallel)
+                    sys.stdout.write(f"{number} {line}\n")
                     sys.stdout.flush()
 
 

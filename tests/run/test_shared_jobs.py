@@ -1,5 +1,6 @@
-"""Tables that wait while jobs run are the next job's together; what a job raises, each of them raises."""
+"""Tables that wait are the next job's together; what a job raises, each of them raises."""
 
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
@@ -68,6 +69,37 @@ def test_tables_that_wait_share_the_next_job(jobs):
     staged = stage_all(SharedJobs(), jobs, *names)
     assert jobs.names == [["a"], ["b"], ["c", "d", "e"]]
     assert {name: own.result() for name, own in staged.items()} == {name: Attempted((name,), True) for name in names}
+
+
+def test_a_job_waits_for_tables_that_are_on_their_way(jobs):
+    """Of eight, four at a time, half of which make a job; the last of all wait for nobody."""
+    jobs.go.set()
+    shared = SharedJobs(8, 4)
+    with ThreadPoolExecutor(8) as threads:
+
+        def stage(*names: str) -> list[Attempted | None]:
+            staged = [threads.submit(shared.stage, spark, cast(Any, Feed()), cast(Any, name)) for name in names]
+            return [own.result(30) for own in staged]
+
+        stage("a", "b")
+        stage("c", "d")
+        began = time.monotonic()
+        stage("e")
+        waited = time.monotonic() - began
+        stage("f", "g")
+        stage("h")
+    assert [sorted(names) for names in jobs.names] == [["a", "b"], ["c", "d"], ["e"], ["f", "g"], ["h"]]
+    assert waited >= 0.25
+
+
+def test_tables_that_need_a_job_of_their_own_are_not_waited_for(jobs, monkeypatch):
+    """Without the rule it would wait for ever."""
+    monkeypatch.setattr(shared_jobs, "_WAIT_SECONDS", 1e9)
+    jobs.go.set()
+    shared = SharedJobs(3, 32)
+    for feed in (object(), Feed(SMALL_BYTES + 1)):
+        assert shared.stage(spark, cast(Any, feed), cast(Any, "large")) is None
+    assert shared.stage(spark, cast(Any, Feed()), cast(Any, "a")) == Attempted(("a",), True)
 
 
 def test_fault_of_a_job_is_that_of_its_tables(jobs):

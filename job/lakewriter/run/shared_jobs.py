@@ -1,11 +1,11 @@
-"""Gather small tables into Spark jobs: those that wait while jobs run go into the next one together."""
+"""Gather small tables into Spark jobs: a job takes all tables that wait, once they are many or have waited a moment."""
 
+import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, Lock
 from typing import Final
 
 from lakewriter.run.prepare import SparkFactory
@@ -22,24 +22,38 @@ _JOBS: Final = 2
 """At a time: one is planned and its receipts are read while the tasks of the other run."""
 
 
+_WAIT_SECONDS: Final = 0.25
+"""For others that are on their way: a job and its tasks take longer to start than a small table does to be staged."""
+_LOOK_SECONDS: Final = 0.01
+
+
 @dataclass(frozen=True)
 class _Request:
     table: SharedTable
+    since: float
     attempted: Future[Attempted]
 
 
 class SharedJobs:
-    """The shared jobs of one load. The threads of its tables call it; each waits for its own table."""
+    """The shared jobs of one load. The threads of its tables call it; each waits for its own table.
 
-    def __init__(self) -> None:
+    Of ``tables`` that may come ``at_once`` are on their way at a time: a job waits for half of them, while the other
+    half is in the job before it. Without them no job waits.
+    """
+
+    def __init__(self, tables: int = 0, at_once: int = 1) -> None:
+        self._to_come, self._enough = tables, at_once // _JOBS
         self._waiting: deque[_Request] = deque()
-        self._places = BoundedSemaphore(_JOBS)
+        self._places, self._lock = BoundedSemaphore(_JOBS), Lock()
 
     def stage(self, spark: SparkFactory, feed: Feed, plan: TaskPlan) -> Attempted | None:
         """Stage a table in a job with others; None for one that needs a job of its own."""
+        with self._lock:
+            self._to_come -= 1
         if not isinstance(feed, Shareable) or not feed.partitions or feed.input_bytes > SMALL_BYTES:
             return None
-        request = _Request(SharedTable(plan, tuple(feed.list_readers()), feed.input_bytes), Future())
+        table = SharedTable(plan, tuple(feed.list_readers()), feed.input_bytes)
+        request = _Request(table, time.monotonic(), Future())
         self._waiting.append(request)
         # Whoever finds a place runs what waits by then, and each that waits comes to a place itself: none is left over.
         with self._places:
@@ -48,11 +62,19 @@ class SharedJobs:
         return request.attempted.result()
 
     def _take_waiting(self) -> list[_Request]:
-        requests = list[_Request]()
-        with suppress(IndexError):
-            while len(requests) < _MOST_TABLES:
-                requests.append(self._waiting.popleft())
-        return requests
+        while True:
+            # Two threads may look: what is too few for a job when one has taken its own waits for others again.
+            with self._lock:
+                if not self._is_worth_waiting():
+                    taken = min(len(self._waiting), _MOST_TABLES)
+                    return [self._waiting.popleft() for _ in range(taken)]
+            time.sleep(_LOOK_SECONDS)
+
+    def _is_worth_waiting(self) -> bool:
+        """Whether more tables may come soon; False where none waits any more."""
+        if not self._waiting or self._to_come <= 0 or len(self._waiting) >= self._enough:
+            return False
+        return time.monotonic() < self._waiting[0].since + _WAIT_SECONDS
 
 
 def _run(spark: SparkFactory, requests: Sequence[_Request]) -> None:

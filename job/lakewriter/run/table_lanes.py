@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.run.kinds import Sync
 from lakewriter.run.prepare import SparkFactory
-from lakewriter.run.shared_jobs import SMALL_BYTES
+from lakewriter.run.shared_jobs import SMALL_BYTES, SharedJobs
 from lakewriter.run.staged_table import Load
 from lakewriter.source.feed import Shareable
 from lakewriter.source.session import use_scheduler_pool
@@ -35,7 +35,8 @@ def run_tables(
         return (work(load, tables[0]),)
     load = replace(load, spark=_open_in_turn(load.spark))
     if limits.parallel_tables is not None or len(tables) <= limits.tables_at_once:
-        return _run_lane(limits.tables_at_once, partial(work, load), tables)
+        own = replace(load, shared=SharedJobs(len(tables), limits.tables_at_once))
+        return _run_lane(limits.tables_at_once, partial(work, own), tables)
     small = _find_small(load, tables)
     lanes = [
         _Lane("small", SMALL_AT_ONCE, [table for table in tables if table.id in small]),
@@ -43,7 +44,8 @@ def run_tables(
     ]
 
     def run(lane: _Lane) -> tuple[Outcome, ...]:
-        own = replace(load, spark=partial(_open_in_pool, load.spark, lane.name))
+        shared = SharedJobs(len(lane.tables), lane.at_once)
+        own = replace(load, spark=partial(_open_in_pool, load.spark, lane.name), shared=shared)
         return _run_lane(lane.at_once, partial(work, own), lane.tables)
 
     with ThreadPoolExecutor(len(lanes), thread_name_prefix="lane") as threads:
