@@ -1,10 +1,11 @@
 """Which records of a stream are loaded, and how a stream ends: by the events of an input."""
 
+import hashlib
 import json
 
 import pytest
 
-from lakewriter.run.stream_completion import Input, Verdict, make_source_state
+from lakewriter.run.stream_completion import Input, make_source_state
 from lakewriter.source.messages.contents import Contents, Event, parse_event, scan
 from lakewriter.source.messages.lines import parse_line
 from lakewriter.source.messages.message_input import Messages
@@ -167,52 +168,30 @@ def test_file_that_ends_amid_a_line(tail, cut):
         assert Messages(Store(), files, "").is_cut is cut
 
 
-def test_last_records():
-    lines = [b'{"type":"RECORD","record":{"stream":"users","namespace":"public","data":{}}}'] * 3
-    own = scan((number * 100, line) for number, line in enumerate(lines))
+def test_first_and_last_records():
+    lines = [
+        b'{"type":"RECORD","record":{"stream":"users","namespace":"public","emitted_at":%d,"data":{}}}' % number
+        for number in range(4)
+    ]
+    digest = hashlib.sha256(b"{}").hexdigest()
+    own = scan((number * 100, line) for number, line in enumerate(lines[:3]))
+    rest = scan([(900, lines[3]), (950, b"")])
     whole = Contents()
     whole.add(own)
-    whole.add(scan([(900, lines[0])]))
+    whole.add(rest)
     assert (own.last_records, whole.last_records) == ({USERS: 200}, {USERS: 900})
+    assert (whole.first_records, rest.first_records) == ({USERS: (0, digest)}, {USERS: (900, digest)})
+    assert Contents.from_json(json.loads(json.dumps(own.to_json()))) == own
+    pieces = {Piece(Chunk("a.jsonl", start, 500), 0): each for start, each in ((0, own), (500, rest))}
+    messages = Messages(Store(), pieces, "")
+    assert (messages.first_records, messages.last_records, messages.last_line) == (
+        {USERS: (0, digest)}, {USERS: 900}, 900,
+    )  # fmt: skip
 
 
 def test_failed_connector():
     found = Input([state(10, USERS, 1)], "it ended with exit code 1").judge(USERS, "j", None)
     assert (found.complete, found.error, need(found.stretch).end) == (False, "it ended with exit code 1", 10)
-
-
-def test_records_before_a_state_of_the_same_load_are_skipped():
-    first, second = state(10, USERS, 1), state(20, USERS, 2)
-    before = make_source_state(first, "j")
-    assert need(ended_well(first, second).judge(USERS, "j", before).stretch).start == 11
-    assert need(ended_well(first, second).judge(USERS, "other", before).stretch).start == 0
-    assert need(ended_well(second).judge(USERS, "j", before).stretch).start == 0
-    assert need(ended_well(first, state(20, USERS, 1)).judge(USERS, "j", before).stretch).start == 11
-    assert Input([first, BOOM]).judge(USERS, "j", before) == Verdict(
-        None, before, complete=False, error="the source reports: boom"
-    )
-
-
-def test_state_said_again_elsewhere_skips_nothing():
-    before = make_source_state(state(10, USERS, 1), "j")
-    found = ended_well(state(5, USERS, 1), state(20, USERS, 2)).judge(USERS, "j", before)
-    assert (need(found.stretch).start, found.complete) == (0, True)
-
-
-GIVEN = [
-    # the state of users, what the connector was given, where its records begin: it says states 1 at 10 and 15, 2 at 20
-    (1, 1, 0),
-    (1, 0, 11),
-    (2, 1, 21),
-    (3, 1, 0),
-]
-
-
-@pytest.mark.parametrize(("own", "given", "start"), GIVEN)
-def test_connector_begins_behind_what_it_was_given(own, given, start):
-    before, handed = (make_source_state(state(10, None, cursor), "j") for cursor in (own, given))
-    said = [state(10, None, 1), state(15, None, 1), state(20, None, 2)]
-    assert need(ended_well(*said).judge(USERS, "j", before, handed).stretch).start == start
 
 
 FAULT = Event(15, "unreadable", USERS, "cut: '{...'")

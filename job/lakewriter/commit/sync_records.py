@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from lakewriter.control_object import ControlObject
+from pydantic import Field
+
+from lakewriter.control_object import ControlObject, is_none
 from lakewriter.receipt import Batch, make_batch_prefix
 
 MOST_LIVE: Final = 500
@@ -13,10 +15,22 @@ BATCHES_LIVE: Final = 20
 """The same of a continuous run's batches, which are as many in an hour as other loads in a month."""
 
 
+class FirstMessage(ControlObject):
+    """The first record of a stream in an input, or the first STATE where that comes before it.
+
+    ``digest`` is that of the record's data, or of the STATE: a source that begins anew sends the same again, with other
+    times around it.
+    """
+
+    place: int
+    digest: str
+
+
 class SourceState(ControlObject):
     """The source's last STATE message whose data are committed: its JSON text, and the load that brought it.
 
-    ``place`` is the position of the message in that load's input.
+    ``place`` is the position of the message in that load's input. ``first`` tells that input from others, where the
+    same load is to go on behind ``place``; None where the stream was complete, and of releases that did not note it.
     """
 
     kind: Literal["stream", "global", "legacy"]
@@ -24,6 +38,7 @@ class SourceState(ControlObject):
     digest: str
     job_id: str
     place: int | None = None
+    first: FirstMessage | None = Field(None, exclude_if=is_none)
 
 
 class Live(ControlObject):

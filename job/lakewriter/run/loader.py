@@ -17,7 +17,7 @@ from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
 from lakewriter.commit.repeats import find_done, read_repeats
 from lakewriter.commit.state import TableState
-from lakewriter.commit.sync_records import SourceState, SyncState
+from lakewriter.commit.sync_records import SourceState
 from lakewriter.documents.schema import make_record_type
 from lakewriter.errors import LakeError, LoadUndoneError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
 from lakewriter.naming import is_next_job_id
@@ -29,10 +29,10 @@ from lakewriter.run.results import make_failed
 from lakewriter.run.resumption import keeps_rows, plan_resumption
 from lakewriter.run.staged_table import Progress
 from lakewriter.run.stop import Stop
-from lakewriter.run.stream_completion import Input, Verdict
+from lakewriter.run.stream_completion import Input, Verdict, describe_place, hold_back
 from lakewriter.run.sync import claim_number, find_known_number, find_next_number
 from lakewriter.source.messages.message_input import Messages, look_through
-from lakewriter.source.messages.splits import FILE_BITS, Stretch, list_message_files
+from lakewriter.source.messages.splits import Stretch, list_message_files
 from lakewriter.source.messages.spool import run_connector, spool
 from lakewriter.spec.given import require_reads
 from lakewriter.spec.specification import Mode, Spec, TableSpec
@@ -88,7 +88,7 @@ class Loader:
             seen = Input.of(
                 messages, source, [_require_stream(table).key for table in self.spec.tables if table.sets_aside]
             )
-            verdicts = {table.id: self._judge_stream(table, seen) for table in self._list_sound_tables()}
+            verdicts = hold_back({table.id: self._judge_stream(table, seen) for table in self._list_sound_tables()})
             complete = {t.id: self._plan_part(t, verdicts[t.id], messages) for t in self._filter_tables(verdicts, True)}
             partial = self._load_partial_streams(number, verdicts, messages)
             failures = tuple(
@@ -191,24 +191,30 @@ class Loader:
         return plan_resumption(self.spec.tables, dict(zip(self.controls, states, strict=True)), continues=False).text
 
     def _judge_stream(self, table: TableSpec, seen: Input) -> Verdict:
-        stream, state, given = _require_stream(table), self.states[table.id].sync, self._given.get(table.id)
+        stream, given = _require_stream(table), self._given.get(table.id)
         if table.id in self._done:
             # A table that is done says so when it registers, whatever the input holds by now.
-            return Verdict(Stretch(stream.key, 0), state.source, complete=True)
-        if given is None and (why := self._explain_overtaking(table, state)):
+            return Verdict(Stretch(stream.key, 0), self.states[table.id].sync.source, complete=True)
+        why = self._explain_overtaking(table) if given is None else ""
+        state = self.states[table.id].sync
+        if why:
             return Verdict(None, state.source, complete=False, error=why)
-        verdict = seen.judge(_require_stream(table).key, self.job_id, state.source, given)
-        refreshed = verdict.source is state.source and not keeps_rows(table, state, continues=given is not None)
+        stays = keeps_rows(table, state, continues=given is not None)
+        # Of a generation that goes, nothing is left out, wherever the input has its state.
+        before = state.source if keeps_rows(table, state, continues=True) else None
+        verdict = seen.judge(stream.key, self.job_id, before, given, stays=stays)
+        refreshed = verdict.source is before and not stays
         if refreshed or (verdict.complete and stream.sync_mode == "full_refresh"):
             return replace(verdict, source=None)
         return verdict
 
-    def _explain_overtaking(self, table: TableSpec, state: SyncState) -> str:
+    def _explain_overtaking(self, table: TableSpec) -> str:
         """Why the rest of an input cannot follow the part of it that this job committed; blank if it can.
 
         The table tells only of its last load how far that came. Once another one has followed, the records of the part
-        would be loaded again.
+        would be loaded again. A part that another attempt of this job has just committed is gone on from.
         """
+        state = self.states[table.id].sync
         replaced = table.mode is Mode.OVERWRITE or _require_stream(table).minimum_generation_id
         if replaced or (state.source is not None and state.source.job_id == self.job_id):
             return ""
@@ -220,11 +226,13 @@ class Loader:
                 continue
             sync = control.read_intent(job, (control.read_report(job) or {})["attempt"]).sync
             if sync is not None and sync.source is not None and sync.source.job_id == self.job_id:
-                file, offset = divmod(sync.source.place or 0, 1 << FILE_BITS)
-                last = self.states[table.id].last_job
+                now = control.state.read()
+                if now.sync.source is not None and now.sync.source.job_id == self.job_id:
+                    self.states[table.id] = now
+                    return ""
                 return (
-                    f"load {last!r} has committed since this one did, up to its STATE at byte {offset} of input file "
-                    f"{file + 1}; give what follows that to a load of its own"
+                    f"load {now.last_job!r} has committed since this one did, up to its STATE at "
+                    f"{describe_place(sync.source.place or 0)}; give what follows that to a load of its own"
                 )
         return ""
 
@@ -249,10 +257,13 @@ class Loader:
     def _load_partial_streams(
         self, number: int, verdicts: Mapping[str, Verdict], messages: Messages
     ) -> Mapping[str, TableResult]:
-        """Streams that did not end, loaded up to their last state, under job ids that follow from that state."""
+        """Streams that did not end, loaded up to their last state, under job ids that follow from that state.
+
+        The earlier state is committed first: of states for all streams, a connector is given the one that was.
+        """
         results = {}
-        for table in self._filter_tables(verdicts, False):
-            verdict = verdicts[table.id]
+        partial = [(verdicts[table.id], table) for table in self._filter_tables(verdicts, False)]
+        for verdict, table in sorted(partial, key=lambda item: item[0].stretch.end if item[0].stretch else 0):
             if verdict.stretch is not None and verdict.source is not None:
                 part = self._plan_part(table, verdict, messages)
                 partial_id = make_partial_job_id(self.job_id, verdict.source, self.states[table.id].committed)
@@ -270,10 +281,12 @@ class Loader:
             else "No more of its rows are committed."
         )
         reason = verdict.error.rstrip().removesuffix(".")
-        error = SourceFailedError(f"stream {table.source_table!r} is not complete: {reason}. {kept}")
+        text = f"stream {table.source_table!r} is not complete: {reason}. {kept}"
         if result.code:
-            error = SourceFailedError(f"{error.message} Its load failed too: {result.code}: {result.message}")
-        end = {"status": "failed", "code": error.code, "message": error.message, "remedy": None}
+            text = f"{text} Its load failed too: {result.code}: {result.message}"
+        error = SourceFailedError(text, remedy=verdict.remedy)
+        message, remedy = f"{error.message} {error.remedy}".strip(), error.remedy or None
+        end = {"status": "failed", "code": error.code, "message": message, "remedy": remedy}
         return result.model_copy(update=end), error
 
 

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from lakewriter.commit.sync_records import SourceState
+from lakewriter.commit.sync_records import FirstMessage, SourceState
 from lakewriter.source.messages.contents import Event
 from lakewriter.source.messages.message_input import Messages
 from lakewriter.source.messages.splits import FILE_BITS, Stretch
@@ -14,21 +14,36 @@ from lakewriter.spec.stream import MessageSource, StreamKey
 
 @dataclass(frozen=True)
 class Verdict:
-    """``stretch`` is None where nothing may be loaded; ``error`` says why the stream is not complete."""
+    """``stretch`` is None where nothing may be loaded. ``error`` says why the stream is not complete; ``remedy`` what
+    to do, blank where the reason says it. ``reached`` is the place up to which this load has committed it before,
+    behind all others where that is not in the input.
+    """
 
     stretch: Stretch | None
     source: SourceState | None
     complete: bool
     error: str = ""
+    remedy: str = ""
+    reached: int = -1
 
 
 Ended = Literal["unseen", "exit 0", "no statuses"]
 """What is known of an input's end: nothing, that the connector which the job ran exited with 0, or that the user says
 its source never reports statuses."""
 
+_END: Final = 1 << 62
+"""A place behind all others."""
 _UNTOLD: Final = (
     "the input ended without its status COMPLETE, and carries no status of any stream, as when its source died. "
     "Where the source never reports statuses, say so: statuses: none under source in lake.yaml, or --statuses none"
+)
+_WHOLE_OR_ANOTHER: Final = (
+    "Run it again with that input, whole. What follows that STATE, as from a source that was given it, belongs to a "
+    "load with another job id."
+)
+_SAME_AGAIN: Final = (
+    "Run the same job id again when the other streams are complete: the connector is then given the later STATE. A "
+    "load with another job id loads records of this stream twice."
 )
 
 
@@ -36,7 +51,8 @@ _UNTOLD: Final = (
 class Input:
     """All events of an input in order; ``failure`` says why it ended early, blank where it did not.
 
-    ``last_records`` is by stream the place of its last record; ``is_cut`` says that a file ends amid a line,
+    ``first_records`` is by stream the place of its first record and a digest of its data, ``last_records`` the place of
+    its last one; ``last_line`` is the place of the last line. ``is_cut`` says that a file ends amid a line,
     ``sets_aside`` which streams do without records that cannot be read.
     """
 
@@ -46,6 +62,8 @@ class Input:
     ended: Ended = "unseen"
     is_cut: bool = False
     sets_aside: Collection[StreamKey] = ()
+    first_records: Mapping[StreamKey, tuple[int, str]] = field(default_factory=dict)
+    last_line: int = -1
 
     @classmethod
     def of(cls, messages: Messages, source: MessageSource, sets_aside: Collection[StreamKey] = ()) -> "Input":
@@ -53,32 +71,101 @@ class Input:
         ended: Ended = "no statuses" if source.statuses == "none" else "unseen"
         if source.command and not messages.failure:
             ended = "exit 0"
-        return cls(messages.events, messages.failure, messages.last_records, ended, messages.is_cut, sets_aside)
+        return cls(
+            messages.events,
+            messages.failure,
+            messages.last_records,
+            ended,
+            messages.is_cut,
+            sets_aside,
+            messages.first_records,
+            messages.last_line,
+        )
 
     def judge(
-        self, stream: StreamKey, job_id: str, before: SourceState | None, given: SourceState | None = None
+        self,
+        stream: StreamKey,
+        job_id: str,
+        before: SourceState | None,
+        given: SourceState | None = None,
+        *,
+        stays: bool = True,
     ) -> Verdict:
         """Decide what is loaded of a stream; ``before`` is the state with which its last load ended.
 
         Records up to a state that an earlier attempt of this load committed are not loaded again. A connector that was
-        ``given`` a state starts after it.
+        ``given`` a state starts after it. Where what is committed ``stays`` and the input may hold it once more,
+        nothing is loaded.
         """
         states = self._list_states(stream)
         error = self.error(stream)
         last = states[-1] if states else None
-        start = _start(states, job_id, before, given)
-        # A source with nothing new may say nothing of where it is: then it still is where it was.
-        source = make_source_state(last, job_id) if last else before
+        start = 0
+        if before is not None and before.job_id == job_id and (given is None or given.digest != before.digest):
+            place = self._find_start(stream, before, given, error)
+            if place is None and given is not None:
+                return Verdict(None, before, False, error or _explain_passed_by(job_id), _SAME_AGAIN, _END)
+            if place is None and stays:
+                why = self._explain_missing(stream, before)
+                return Verdict(None, before, False, why, _WHOLE_OR_ANOTHER, _END)
+            start = place or 0
         if not error:
-            return Verdict(Stretch(stream, start), source, complete=True)
+            # A source with nothing new may say nothing of where it is: then it still is where it was.
+            return Verdict(Stretch(stream, start), make_source_state(last, job_id) if last else before, complete=True)
         if last is None or last.place < start:
-            return Verdict(None, before, complete=False, error=error)
-        return Verdict(Stretch(stream, start, last.place), source, complete=False, error=error)
+            return Verdict(None, before, complete=False, error=error, reached=start - 1)
+        source = make_source_state(last, job_id, self._find_first(stream))
+        return Verdict(Stretch(stream, start, last.place), source, complete=False, error=error, reached=start - 1)
+
+    def _find_start(self, stream: StreamKey, part: SourceState, given: SourceState | None, error: str) -> int | None:
+        """The place behind the records that this load has committed, up to the state ``part``; 0 where the input holds
+        none of them, None where it may hold some.
+
+        A source may repeat a state after new records, so the state's text alone does not identify its place: in an
+        input that is read again, the state is at the same place as before. A connector that was given an older state
+        sends the later one again.
+        """
+        states = (event for event in self.events if event.kind == "state" and event.stream in (None, stream))
+        for state in states:
+            if state.digest == part.digest and (given is not None or state.place == part.place):
+                return state.place + 1
+        if given is not None:
+            return 0 if not error and stream not in self.last_records else None
+        return 0 if part.place is None or self._is_another(stream, part, part.place, error) else None
+
+    def _is_another(self, stream: StreamKey, part: SourceState, place: int, error: str) -> bool:
+        """Whether the input is not the one of which the records before ``place`` were committed."""
+        first = self._find_first(stream)
+        if first is None:
+            # None of the stream's records can be loaded twice. That none follow is the user's word alone: for a file
+            # that was cut off as well.
+            return bool(error) or self.ended != "no statuses" or self._find_status(stream) is not None
+        if part.first is None:
+            return self.last_line > place
+        return part.first.place == place or part.first.digest != first.digest
+
+    def _find_first(self, stream: StreamKey) -> FirstMessage | None:
+        """The stream's first record, or the first state where that comes before it."""
+        states = ((e.place, e.digest) for e in self.events if e.kind == "state" and e.stream in (None, stream))
+        records = (self.first_records[stream],) if stream in self.first_records else ()
+        first = min((*records, *states), default=None)
+        return None if first is None else FirstMessage(place=first[0], digest=first[1])
+
+    def _explain_missing(self, stream: StreamKey, part: SourceState) -> str:
+        place = part.place or 0
+        committed = f"load {part.job_id!r} has committed its records up to the STATE at {describe_place(place)}"
+        if self.last_line < 0:
+            return f"{committed}, and the input is empty"
+        if self.last_line < place:
+            return f"{committed}, and the input ends before it, with the line at {describe_place(self.last_line)}"
+        if self._find_first(stream) is None:
+            return f"{committed}, and the input has no message of the stream"
+        return f"{committed}, and the input, which has the same first message of the stream, has another line there"
 
     def _list_states(self, stream: StreamKey) -> list[Event]:
         """The stream's states with all records before them: none behind a line that cannot be read."""
         faults = self._list_faults(stream)
-        end = faults[0].place if faults else 1 << 62
+        end = faults[0].place if faults else _END
         return [
             each for each in self.events if each.kind == "state" and each.stream in (None, stream) and each.place < end
         ]
@@ -97,8 +184,7 @@ class Input:
         that dies ends its output, too.
         """
         for fault in self._list_faults(stream):
-            file, offset = divmod(fault.place, 1 << FILE_BITS)
-            return f"a message at byte {offset} of input file {file + 1} cannot be read: {fault.text}"
+            return f"a message at {describe_place(fault.place)} cannot be read: {fault.text}"
         status = self._find_status(stream)
         errors = [event for event in self.events if event.kind == "error" and event.stream in (None, stream)]
         if status is not None and status.text == "COMPLETE":
@@ -132,22 +218,37 @@ class Input:
         return "the input ends in the middle of a line" if self.is_cut else ""
 
 
-def make_source_state(event: Event, job_id: str) -> SourceState:
-    """The state to keep with the data before it."""
+def hold_back(verdicts: Mapping[str, Verdict]) -> Mapping[str, Verdict]:
+    """The verdicts without those that would commit a state for all streams, of which another stream is beyond already.
+
+    Of such states a source is given the one that was committed first: it has to be the oldest.
+    """
+    shared = {name: own for name, own in verdicts.items() if own.source is not None and own.source.kind != "stream"}
+    furthest = max((own.reached for own in shared.values()), default=-1)
+    held = {
+        name: replace(own, stretch=None)
+        for name, own in shared.items()
+        if not own.complete and own.stretch is not None and own.stretch.end < furthest
+    }
+    return {**verdicts, **held}
+
+
+def describe_place(place: int) -> str:
+    """Where a line begins, as a message says it."""
+    file, offset = divmod(place, 1 << FILE_BITS)
+    return f"byte {offset} of input file {file + 1}"
+
+
+def make_source_state(event: Event, job_id: str, first: FirstMessage | None = None) -> SourceState:
+    """The state to keep with the data before it; ``first`` is that of an input that is to be read again."""
     kind: Literal["stream", "global", "legacy"] = "stream"
     if event.stream is None:
         kind = "global" if json.loads(event.text).get("type") == "GLOBAL" else "legacy"
-    return SourceState(kind=kind, text=event.text, digest=event.digest, job_id=job_id, place=event.place)
+    return SourceState(kind=kind, text=event.text, digest=event.digest, job_id=job_id, place=event.place, first=first)
 
 
-def _start(states: Sequence[Event], job_id: str, before: SourceState | None, given: SourceState | None) -> int:
-    """The place after the last committed record.
-
-    A source may repeat a state after new records, so the state's text alone does not identify its place: in an input
-    that is read again, the state is at the same place as before. A connector that was given an older state sends the
-    later one again.
-    """
-    if before is None or before.job_id != job_id or (given is not None and given.digest == before.digest):
-        return 0
-    same = [each for each in states if each.digest == before.digest and (given or each.place == before.place)]
-    return same[0].place + 1 if same else 0
+def _explain_passed_by(job_id: str) -> str:
+    return (
+        f"load {job_id!r} has committed its records up to a later STATE than the one that the connector was given, and "
+        "the connector has not come to that STATE again"
+    )

@@ -77,9 +77,9 @@ class Event:
 class Contents:
     """What a stretch of lines holds: records by stream, the bytes of their data, and events in order.
 
-    ``mended`` counts records of which values were replaced, ``replaced`` names some of those. ``last_records`` is by
-    stream the place of its last record. ``last_line`` is the place of the last line that is not blank, ``last_cut``
-    that of the last one that is cut off.
+    ``mended`` counts records of which values were replaced, ``replaced`` names some of those. ``first_records`` is by
+    stream the place of its first record and a digest of its data, ``last_records`` the place of its last one.
+    ``last_line`` is the place of the last line that is not blank, ``last_cut`` that of the last one that is cut off.
     """
 
     records: Counter[StreamKey] = field(default_factory=Counter)
@@ -89,6 +89,7 @@ class Contents:
     samples: list[str] = field(default_factory=list)
     mended: int = 0
     replaced: list[str] = field(default_factory=list)
+    first_records: dict[StreamKey, tuple[int, str]] = field(default_factory=dict)
     last_records: dict[StreamKey, int] = field(default_factory=dict)
     last_line: int = -1
     last_cut: int = -1
@@ -109,6 +110,7 @@ class Contents:
         return asdict(self) | {
             "records": [[*key, count] for key, count in self.records.items()],
             "sizes": [[*key, size] for key, size in self.sizes.items()],
+            "first_records": [[*key, *first] for key, first in self.first_records.items()],
             "last_records": [[*key, place] for key, place in self.last_records.items()],
         }
 
@@ -118,8 +120,10 @@ class Contents:
         events = [Event(**each | {"stream": each["stream"] and tuple(each["stream"])}) for each in data["events"]]
         records = Counter({(namespace, name): count for namespace, name, count in data["records"]})
         sizes = Counter({(namespace, name): size for namespace, name, size in data["sizes"]})
+        first_records = {(namespace, name): (place, digest) for namespace, name, place, digest in data["first_records"]}
         last_records = {(namespace, name): place for namespace, name, place in data["last_records"]}
-        return cls(**data | {"records": records, "sizes": sizes, "events": events, "last_records": last_records})
+        places = {"first_records": first_records, "last_records": last_records}
+        return cls(**data | {"records": records, "sizes": sizes, "events": events} | places)
 
     def add(self, other: "Contents") -> None:
         """The contents of what follows."""
@@ -130,6 +134,7 @@ class Contents:
         self.samples = [*self.samples, *other.samples][:MOST_SAMPLES]
         self.mended += other.mended
         self.replaced = [*self.replaced, *other.replaced][:MOST_SAMPLES]
+        self.first_records = other.first_records | self.first_records
         self.last_records |= other.last_records
         self.last_line = max(self.last_line, other.last_line)
         self.last_cut = max(self.last_cut, other.last_cut)
@@ -141,6 +146,8 @@ class Contents:
             return
         if message.record is not None:
             key = message.record.key
+            if key not in self.first_records:
+                self.first_records[key] = (place, hashlib.sha256(message.record.data).hexdigest())
             self.take_record(place, key)
             self.sizes[key] += len(memoryview(message.record.data))
         elif (event := parse_event(place, message)) is not None:

@@ -34,9 +34,20 @@ class Messages:
         return [event for own in self.contents.values() for event in own.events]
 
     @property
+    def first_records(self) -> dict[StreamKey, tuple[int, str]]:
+        """The place of each stream's first record, and a digest of its data."""
+        records = [item for own in self.contents.values() for item in own.first_records.items()]
+        return dict(reversed(records))
+
+    @property
     def last_records(self) -> dict[StreamKey, int]:
         """The place of each stream's last record."""
         return {key: place for own in self.contents.values() for key, place in own.last_records.items()}
+
+    @property
+    def last_line(self) -> int:
+        """The place of the last line that is not blank, -1 where there is none."""
+        return max((own.last_line for own in self.contents.values()), default=-1)
 
     @property
     def is_cut(self) -> bool:
