@@ -100,7 +100,7 @@ class History:
         self.has_copies = rng.random() < 0.5 and "copies" not in options.without
         self.folder = contextlib.ExitStack()
         self.inputs = {
-            lake.pipeline: Inputs(lake, self.sources, Path(self.folder.enter_context(tempfile.TemporaryDirectory())))
+            lake.pipeline: Inputs(lake, self.sources, self._make_folder(), seed)
             for lake in self.lakes
             if lake.kind == "messages"
         }
@@ -115,6 +115,9 @@ class History:
         self.has_writers = self.writers.random() < 0.2 and "writers" not in options.without
         self.undos, self.replays = Undos(self, seed), Replays(self, seed)
         self.is_calm = False
+
+    def _make_folder(self) -> Path:
+        return Path(self.folder.enter_context(tempfile.TemporaryDirectory()))
 
     def play(self) -> Told:
         """The storm, the calm, the audit."""
@@ -205,8 +208,8 @@ class History:
         if lake.kind != "messages":
             self._load(lake, job)
             return
-        spec, is_cut = self.inputs[lake.pipeline].spec_for(job, self.rng, whole=self.is_calm)
-        self.world.met["cut"] += is_cut
+        spec, ways = self.inputs[lake.pipeline].spec_for(job, self.rng, whole=self.is_calm)
+        self.world.met.update(ways)
         self._load(replace(lake, spec=spec), job)
 
     def _load(self, lake: Lake, job: str, **options: Any) -> RunReport | None:

@@ -1,37 +1,63 @@
-"""Syncs of Airbyte messages: a file for each job id, which may be cut short until the calm."""
+"""Syncs of Airbyte messages: a file for each job id, which may be cut short until the calm, or be sent anew."""
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from lakewriter.run.loader import with_messages
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 from tests.simulation.lakes import Lake
 from tests.simulation.source import Sources
 
+LOG: Final = json.dumps({"type": "LOG", "log": {"level": "INFO", "message": "begins anew"}})
+
 
 @dataclass
 class Inputs:
-    """The files of one pipeline; a job's is the same whenever it is read, but for how much of it is there."""
+    """The files of one pipeline; a job's is the same whenever it is read, but for how much of it is there.
+
+    In some histories attempts may get the same messages with other times and at other places, as from a source that was
+    run once more.
+    """
 
     lake: Lake
     sources: Sources
     folder: Path
+    seed: int
     lines: dict[str, list[str]] = field(default_factory=dict)
+    turns: Counter[str] = field(default_factory=Counter)
 
-    def spec_for(self, job: str, rng: random.Random, *, whole: bool) -> tuple[Spec, bool]:
-        """The pipeline with the job's file as its input, and whether that is cut short."""
+    def __post_init__(self) -> None:
+        # Chance of its own leaves the histories without such inputs what they were.
+        self.rng = random.Random(f"inputs of {self.seed}")
+        self.is_sent_anew = self.rng.random() < 0.3
+
+    def spec_for(self, job: str, rng: random.Random, *, whole: bool) -> tuple[Spec, tuple[str, ...]]:
+        """The pipeline with the job's file as its input, and in which ways that is not as it was."""
         if job not in self.lines:
             self.lines[job] = [line for table in self.lake.spec.tables for line in self._messages(table, job)]
         lines = self.lines[job]
         shown = len(lines) if whole or rng.random() < 0.6 else rng.randrange(1, len(lines))
-        path = self.folder / f"{self.lake.pipeline}-{job}-{shown}.jsonl"
+        is_anew = self._is_anew(job, whole=whole)
+        path = self.folder / f"{self.lake.pipeline}-{job}-{shown}{'-anew' * is_anew}.jsonl"
         if not path.exists():
-            path.write_text("".join(f"{line}\n" for line in lines[:shown]), "utf-8")
-        return with_messages(self.lake.spec, str(path)), shown < len(lines)
+            text = "".join(f"{line}\n" for line in lines[:shown])
+            if is_anew:
+                text = f"{LOG}\n" + text.replace('"emitted_at": 1}', '"emitted_at": 2}')
+            path.write_text(text, "utf-8")
+        ways = {"cut": shown < len(lines), "anew": is_anew}
+        return with_messages(self.lake.spec, str(path)), tuple(way for way, is_so in ways.items() if is_so)
+
+    def _is_anew(self, job: str, *, whole: bool) -> bool:
+        """In the calm each file has its turn: a load goes on with the one of which it has committed a part."""
+        self.turns[job] += whole
+        if not self.is_sent_anew:
+            return False
+        return self.turns[job] % 2 == 1 if whole else self.rng.random() < 0.5
 
     def _messages(self, table: TableSpec, job: str) -> Iterator[str]:
         """Records with a state after every second one, and the word that the stream is complete."""

@@ -17,6 +17,13 @@ from tests.simulation.shared_mutations import SHARED_MUTATIONS
 from tests.simulation.undo_mutations import UNDO_MUTATIONS
 
 MUTATIONS: Final[Mapping[str, Mutation]] = {
+    "committed-part": leave_out(
+        "nothing of an input is loaded that may hold what its load has committed, and not where it was",
+        "run.stream_completion",
+        "        return 0 if part.place is None or self._is_another(stream, part, part.place, error) else None\n",
+        "        return 0\n",
+        "messages",
+    ),
     "fencing": leave_out(
         "only the registered attempt of a job binds",
         "commit.attempt",
