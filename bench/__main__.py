@@ -31,6 +31,7 @@ TITLES: Final = {
     "requests": "Requests",
     "memory": "Memory of a worker",
     "growth": "Growth",
+    "small-files": "Small source files",
     "start": "Start",
     "repeated": "A run with nothing to do",
     "iceberg": "Iceberg",

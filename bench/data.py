@@ -33,3 +33,12 @@ def sources(folder: Path, copies: int) -> int:
         query = f"SELECT {first} + row_number() OVER () AS row_id, md5(row_id::VARCHAR)[:16] AS token, * FROM flights"
         pq.write_table(duckdb.sql(query).to_arrow_table(), folder / f"{copy:03}.parquet")
     return int(flights.num_rows * copies)
+
+
+def make_small_files(folder: Path, *, files: int, rows: int) -> None:
+    """Files of so many flights each."""
+    sources(folder.parent / "whole", 1)
+    whole = pq.read_table(next((folder.parent / "whole").glob("*.parquet")))
+    folder.mkdir(parents=True)
+    for number in range(files):
+        pq.write_table(whole.slice(number * rows % (ROWS_A_FILE - rows), rows), folder / f"{number:04}.parquet")

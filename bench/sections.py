@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -16,10 +17,11 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from bench import frames, messages, outside, streamed, text_bytes
-from bench.data import ROWS_A_FILE, sources
+from bench.data import KEYS, ROWS_A_FILE, make_small_files, sources
 from bench.measure import Timed, medians, table, timed, worker_peak
-from bench.sinks import null_sink, real_server
-from bench.ways import Way, lake_file, lakewriter, spark_native
+from bench.outside_ways import CORES
+from bench.sinks import null_sink, real_server, slow_source
+from bench.ways import Way, lake_file, lake_file_of, lakewriter, load_file, spark_native
 from lakewriter.source.class_archive import VARIABLE, choose_archive
 from lakewriter.source.java import find_java
 
@@ -100,22 +102,63 @@ def one_partition(folder: str, options: dict[str, Any]) -> None:
 
 
 def growth(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
-    """Rows 1, 4 and 16 times: the time of a row must stay."""
-    lines = ["To a server that discards the data, splits feed.", ""]
-    lines += ["| rows | seconds | seconds a million rows |", "|---|---|---|"]
-    steps = [max(copies // 4, 1) * times for times in (1, 4, 16)]
+    """A thousand rows, and 1, 3 and 12 times so many files: what a load costs whatever its rows are, and each row."""
+    # As many files as there are cores, or a multiple, so that no core waits for another.
+    steps = [CORES * max(copies // (4 * CORES), 1) * times for times in (1, 3, 12)]
     for step in steps:
         sources(folder / str(step) / "flights", step)
+    make_small_files(folder / "few" / "flights", files=1, rows=1000)
     with null_sink() as server:
-        ways = {
-            str(step): timed(lambda at=folder / str(step): _bytes(spark(), at, server, {}))  # type: ignore[misc]
-            for step in steps
+        ways: dict[str, Timed] = {
+            "a job of Spark that does nothing": timed(lambda: spark().sparkContext.parallelize([0], 1).count()),
+            "a load of 1,000 rows": timed(lambda: _bytes(spark(), folder / "few", server, {})),
         }
-        found = medians(ways, rounds)
-    for name, (seconds, _) in found.items():
-        rows = int(name) * ROWS_A_FILE
-        lines.append(f"| {rows:,} | {seconds:.2f} | {seconds / rows * 1e6:.2f} |")
+        for step in steps:
+            ways[f"{step * ROWS_A_FILE:,}"] = timed(partial(_load_step, spark, folder / str(step), server))
+        found = {name: seconds for name, (seconds, _) in medians(ways, rounds).items()}
+    (_, nothing), (_, fixed), *loads = found.items()
+    lines = [
+        "To a server that discards the data, splits feed, as many files as cores or a multiple.", "",
+        f"A load of 1,000 rows takes {fixed:.2f} s; a job of Spark that does nothing takes {nothing:.2f} of them.", "",
+        "| rows | seconds | a million rows | a million, without the time of the 1,000 |", "|---|---|---|---|",
+    ]  # fmt: skip
+    for name, seconds in loads:
+        millions = int(name.replace(",", "")) / 1e6
+        lines.append(f"| {name} | {seconds:.2f} | {seconds / millions:.2f} | {(seconds - fixed) / millions:.2f} |")
     return lines
+
+
+def _load_step(spark: SparkFactory, folder: Path, server: str) -> int:
+    return _bytes(spark(), folder, server, {})
+
+
+def small_files(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
+    """Many small files in S3 whose every answer takes 20 ms, and the same files on the local disk."""
+    files, rows = 100 * max(copies // 4, 1), 5000
+    make_small_files(folder / "flights", files=files, rows=rows)
+    with null_sink() as server, slow_source(folder / "flights") as source, _endpoint(source):
+        places = {"on the local disk": str(folder / "flights"), "in S3, 20 ms a request": "s3://source/flights"}
+        ways = {name: timed(partial(_load_from, spark, folder, server, path)) for name, path in places.items()}
+        found = medians(ways, rounds)
+    local = found["on the local disk"][0]
+    lines = [f"{files} files of {rows:,} rows each, to a server that discards the data, splits feed.", ""]
+    lines += ["| the files are | seconds | time |", "|---|---|---|"]
+    return lines + [f"| {name} | {seconds:.1f} | {seconds / local:.2f} |" for name, (seconds, _) in found.items()]
+
+
+def _load_from(spark: SparkFactory, folder: Path, server: str, path: str) -> int:
+    table = {"table": "flights", "read": {"format": "parquet", "path": path}, "primary_key": list(KEYS)}
+    return load_file(spark(), lake_file_of(folder, server, table)).tables[0].bytes
+
+
+@contextmanager
+def _endpoint(url: str) -> Iterator[None]:
+    """Where sources in S3 are; a destination has its own."""
+    os.environ["AWS_ENDPOINT_URL_S3"] = url
+    try:
+        yield
+    finally:
+        del os.environ["AWS_ENDPOINT_URL_S3"]
 
 
 def start(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
@@ -199,6 +242,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "requests": requests,
     "memory": memory,
     "growth": growth,
+    "small-files": small_files,
     "start": start,
     "repeated": repeated,
     "iceberg": iceberg,

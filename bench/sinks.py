@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.interop.servers import BUCKET, KEY, SECRET, serving
 
-__all__ = ["BUCKET", "credentials", "null_sink", "real_server"]
+__all__ = ["BUCKET", "credentials", "null_sink", "real_server", "slow_source"]
 
 
 def credentials() -> None:
@@ -30,7 +30,20 @@ def real_server(folder: Path) -> Iterator[str]:
 @contextmanager
 def null_sink() -> Iterator[str]:
     """A server that keeps nothing of what is uploaded; its address."""
-    process = subprocess.Popen([sys.executable, "-m", "bench.null_sink"], stdout=subprocess.PIPE, text=True)
+    with _serve("bench.null_sink") as url:
+        yield url
+
+
+@contextmanager
+def slow_source(folder: Path) -> Iterator[str]:
+    """A server of a folder's files in the bucket ``source``, each of whose answers takes 20 ms; its address."""
+    with _serve("bench.slow_source", str(folder)) as url:
+        yield url
+
+
+@contextmanager
+def _serve(module: str, *arguments: str) -> Iterator[str]:
+    process = subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         yield process.stdout.readline().strip()

@@ -21,6 +21,7 @@ from lakewriter.source.int96 import require_microseconds
 from lakewriter.source.merged_schema import find_variants, merge
 from lakewriter.source.packing import Chunk, SourceFile, pack, read_sizes, select_row_groups
 from lakewriter.source.parquet_types import NotAlike, to_spark_schema
+from lakewriter.source.read_ahead import Reading, read_ahead
 from lakewriter.source.storage import NotListable, Store, list_files
 from lakewriter.spec.specification import TableSpec
 
@@ -43,10 +44,11 @@ class Footer:
 
 @dataclass(frozen=True)
 class Piece:
-    """Row groups of one file."""
+    """Row groups of one file, and about how many bytes they are."""
 
     path: str
     row_groups: tuple[int, ...]
+    size: int
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def open_splits(spark_factory: Callable[[], SparkSession], table: TableSpec) -> 
 def read_first_rows(splits: Splits, rows: int) -> pa.Table:
     """The first rows of the first file that has any."""
     path = next((file.path for file in splits.files if any(splits.footers[file.path].rows)), None)
-    batch = None if path is None else next(_read(splits.store.open(), Piece(path, (0,)), splits.schema), None)
+    batch = None if path is None else next(_read(splits.store.open(), Piece(path, (0,), 0), splits.schema), None)
     return pa.Table.from_batches([] if batch is None else [batch.slice(0, rows)], splits.schema)
 
 
@@ -210,7 +212,7 @@ def _select_pieces(partition: Iterable[Chunk], footers: dict[str, Footer]) -> It
     for chunk in partition:
         groups = select_row_groups(chunk, footers[chunk.path].middles)
         if groups:
-            yield Piece(chunk.path, groups)
+            yield Piece(chunk.path, groups, chunk.length)
 
 
 def _run_task(
@@ -221,8 +223,7 @@ def _run_task(
 
 def _read_pieces(schema: pa.Schema, store: Store, pieces: tuple[Piece, ...]) -> Iterator[pa.RecordBatch]:
     system = store.open()
-    for piece in pieces:
-        yield from _read(system, piece, schema)
+    yield from read_ahead([Reading(piece.size, partial(_read, system, piece, schema)) for piece in pieces])
 
 
 def _read(system: fs.FileSystem, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
