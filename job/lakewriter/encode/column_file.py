@@ -81,6 +81,8 @@ class ColumnFile:
     def _read_header(self) -> bool:
         """Page indexes and the footer have other types where a page header has its type and size: they are no header,
         and nothing after them is."""
+        if not self._held:
+            return False
         try:
             header, size = PageHeader.decode(self._held)
         except EOFError:
