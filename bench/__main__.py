@@ -31,6 +31,8 @@ TITLES: Final = {
     "requests": "Requests",
     "memory": "Memory of a worker",
     "growth": "Growth",
+    # Entered by hand: a profiler is none of the project's tools.
+    "profile": "What is left of a load",
     "small-files": "Small source files",
     "start": "Start",
     "repeated": "A run with nothing to do",
