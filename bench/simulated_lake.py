@@ -25,6 +25,8 @@ from tests.simulation.weather import Network, Weather, refused
 
 SECONDS: Final = 0.02
 """What a request takes."""
+SLOTS: Final = 8
+"""Tasks that run at a time."""
 WRITES_A_SECOND: Final = 3500
 READS_A_SECOND: Final = 5500
 """What S3 takes under one prefix, here the whole bucket.
@@ -195,6 +197,8 @@ class SimulatedLake:
         self.network = PacedNetwork(self.scheduler)
         self.bucket = FiledBucket(lambda: self.scheduler.now)
         self.simulation = Simulation(0, self.scheduler, self.network, self.bucket, Catalog())
+        # A cluster that nothing befalls.
+        self.simulation.is_speculative, self.simulation.lateness, self.simulation.slots = False, (0.0,), (SLOTS,)
         self.simulation.bounds = type(self.simulation.bounds)()
         self._processes = 0
 

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.run.shared_jobs import SharedJobs
+from lakewriter.run.stop import Stop
 from lakewriter.staging import shared_job
 from tests.load.lakes import Lake, uploads_part
 from tests.support.call import Call
@@ -125,3 +126,38 @@ def test_job_that_spark_gives_up(tables, monkeypatch):
     assert tables.load("j").status == "done"
     assert {name: list_rows(tables, name) for name in NAMES} == {name: expect_rows(name) for name in NAMES}
     assert tables.aws.uploads("acme-lake") == []
+
+
+def test_stop_while_a_shared_job_runs(tables):
+    """Nothing of the tables in it is published, nothing of them is left, and those to come do not begin."""
+    stop = Stop()
+
+    def ask(call: Call, proceed: Any) -> Any:
+        if uploads_part(call):
+            stop.ask("SIGTERM")
+        return proceed(call)
+
+    tables.aws.interceptors.append(ask)
+    report = tables.load("j", stop=stop)
+    assert (report.status, report.stopped) == ("failed", "SIGTERM")
+    assert {result.status for result in report.tables} == {"not_run"}
+    assert (tables.data(), tables.aws.uploads("acme-lake")) == ({}, [])
+    tables.aws.interceptors.clear()
+    assert tables.load("j").status == "done"
+    assert {name: list_rows(tables, name) for name in NAMES} == {name: expect_rows(name) for name in NAMES}
+
+
+def test_failed_table_of_a_shared_job_stops_those_to_come(lake):
+    """Those in the job with it are whole, and are committed; which do not begin any more is a matter of time."""
+    write_tables(lake)
+    lake.file.write_text("on_failure: stop\nlimits: {parallel_tables: 2}\n" + lake.file.read_text("utf-8"), "utf-8")
+    lake.aws.interceptors.append(Refusals("a", 1000))
+    report = lake.load("j")
+    found = {result.table: result.status for result in report.tables}
+    assert (found["a"], set(found.values()) <= {"failed", "done", "not_run"}) == ("failed", True)
+    written = {key.split("/")[1] for key in lake.data()}
+    assert written == {name for name, status in found.items() if status == "done"}
+    assert lake.aws.uploads("acme-lake") == []
+    lake.aws.interceptors.clear()
+    assert lake.load("j").status == "done"
+    assert {name: list_rows(lake, name) for name in NAMES} == {name: expect_rows(name) for name in NAMES}

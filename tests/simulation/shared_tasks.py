@@ -25,7 +25,7 @@ class Places:
         simulation = Here.mine()
         assert simulation is not None
         # A thread may be late, so that what waits by then is more than one table.
-        simulation.scheduler.sleep(simulation.rng.choice([0.0, 0.5, 3.0]))
+        simulation.scheduler.sleep(simulation.rng.choice(simulation.lateness))
         _wait(lambda: self._free > 0)
         self._free -= 1
 
@@ -53,7 +53,7 @@ def stage_together(_spark: object, tables: Sequence[SharedTable]) -> list[Attemp
     simulation = Here.mine()
     assert simulation is not None
     attempted = [Attempted()] * len(tables)
-    tasks = [_Task(simulation, share) for share in share_out(tables, simulation.rng.choice([1, 1, 2]))]
+    tasks = [_Task(simulation, share) for share in share_out(tables, simulation.rng.choice(simulation.slots))]
     fibers = tuple(simulation.scheduler.spawn(simulation.process, task.run) for task in tasks)
     simulation.scheduler.join(fibers)
     # One task without an end is the end of the whole job, whatever the others have staged.

@@ -3,6 +3,7 @@
 import random
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 from lakewriter.aws import Clients, required_fields
@@ -36,6 +37,9 @@ class Simulation:
         self.is_speculative = self.rng.random() < 0.3
         self.bounds = random.Random(f"bounds of {seed}").choice(BOUNDS)
         self.serial = 0
+        # Of a job that tables share: how late a thread may come to it, in seconds, and how many tasks it has.
+        self.lateness: Sequence[float] = (0.0, 0.5, 3.0)
+        self.slots: Sequence[int] = (1, 1, 2)
 
     @property
     def process(self) -> Process:
