@@ -111,6 +111,7 @@ PROBLEMS = [
     ({"mode": "overwrite"}, {}, "only appends delta updates"),
     ({"deleted": "true"}, {}, "has 'deleted'"),
     ({"partition_by": ["day(c)"]}, {}, "has 'partition_by'"),
+    ({"sort_by": ["c"]}, {}, "has 'sort_by'"),
     ({"fields": {"includ": {}}}, {}, "did you mean 'include'"),
     ({}, {"uploadIntervalInSeconds": None}, "destination.uploadIntervalInSeconds: is required"),
     ({}, {"uploadIntervalInSecond": 1}, "did you mean 'uploadIntervalInSeconds'"),

@@ -238,6 +238,8 @@ UNFIT_TABLES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
      "before it would be lost. Leave the cursor out, or append."),
     ({"partition_by": ["region"]}, {}, "tables.0.partition_by: table 'Orders' has partition_by, which only Iceberg "
      "tables have. Set catalog: iceberg, or leave partition_by out; files have partition_strategy."),
+    ({"sort_by": ["at"]}, {"format": "jsonl"}, "tables.0.sort_by: table 'Orders' has sort_by, and jsonl files have no "
+     "row groups to sort. Set format: parquet, or leave sort_by out."),
     ({"deleted": "op = 'D'"}, {}, "tables.0.deleted: table 'Orders' has 'deleted', and no column for it. Add "
      "'deleted' to destination.tracking, or leave it out."),
     ({"schema": ""}, {"catalog": "glue"}, "tables.0: table 'Orders' has no schema, and the catalog needs a database. "

@@ -185,6 +185,29 @@ def test_write_row_groups_are_in_the_sink_at_their_edge() -> None:
     assert positions[1] < 8000 < positions[2] == positions[3] < 16000 < positions[4]
 
 
+def test_write_sorted_row_groups() -> None:
+    """Nulls are last, rows with equal values stay in their order, and no row leaves its row group."""
+    rows = [("b", 2, 0), ("a", None, 1), (None, 1, 2), ("a", 3, 3), ("b", 2, 4), ("a", 1, 5), ("c", 9, 6), ("a", 0, 7)]
+    fields = [("word", pa.string()), ("number", pa.int32()), ("place", pa.int64())]
+    columns = zip(fields, zip(*rows, strict=True), strict=True)
+    batch = pa.record_batch({name: pa.array(values, kind) for (name, kind), values in columns})
+    # Batches that are cut elsewhere than row groups are.
+    batches = [batch.slice(0, 2), batch.slice(2, 4), batch.slice(6)]
+    file = opened(written(Encoding(sort_by=("word", "number")), batch.schema, batches, 6))
+    assert [file.read_row_group(number)["place"].to_pylist() for number in (0, 1)] == [[5, 3, 1, 0, 4, 2], [7, 6]]
+    assert file.read_row_group(0).to_pylist() == [
+        {"word": rows[place][0], "number": rows[place][1], "place": place} for place in (5, 3, 1, 0, 4, 2)
+    ]
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_write_sorted_by_every_type(name: str) -> None:
+    values = TYPES[name][1]
+    file = opened(written(Encoding(sort_by=(name,)), FLAT, [FLAT_BATCH]))
+    present = sorted(value for value in values if value is not None)
+    assert file.read()[name].to_pylist() == [*present, None]
+
+
 def test_write_no_rows() -> None:
     file = opened(written(Encoding(value_encodings=DELTA), FLAT, []))
     assert (file.metadata.num_rows, file.schema_arrow.names) == (0, FLAT.names)

@@ -1,11 +1,13 @@
 """Whole loads of ``lakewriter-s3``: each format and catalog, read back by others."""
 
 import gzip
+import io
 import json
 from typing import Any, cast
 
 import duckdb
 import fastavro
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -56,6 +58,27 @@ class Orders:
 @pytest.fixture
 def orders(lake) -> Orders:
     return Orders(lake)
+
+
+@pytest.mark.parametrize("catalog", ["none", "glue", "iceberg"])
+@pytest.mark.parametrize("feed", ["rows", "splits"])
+def test_rows_are_sorted(orders, catalog, feed):
+    """In the files as they lie; the numbers of the rows are those of the source."""
+    tracking = {"tracking": {"row_number": "_row_number"}}
+    orders.write(entry={"schema": "public", "sort_by": ["größe", "id"]}, catalog=catalog, **tracking)
+    if feed == "splits":
+        rows = [{"id": 1, "Größe": "S"}, {"id": 2, "Größe": None}, {"id": 3, "Größe": 'a"b,c'}]
+        pq.write_table(pa.Table.from_pylist(rows), orders.lake.folder / "orders.parquet")
+        content = yaml.safe_load(orders.lake.file.read_text("utf-8"))
+        content["tables"][0]["read"] = {"format": "parquet", "path": "orders.parquet"}
+        orders.lake.file.write_text(yaml.safe_dump(content, allow_unicode=True), "utf-8")
+    result = orders.load("j")
+    assert (result.status, result.feed) == ("done", feed), result.message
+    (body,) = (body for key, body in orders.lake.data().items() if key.endswith(".parquet"))
+    found = pq.read_table(io.BytesIO(body))
+    assert list(zip(*(found[name].to_pylist() for name in ("id", "_row_number")), strict=True)) == [
+        (1, 1), (3, 3), (2, 2),
+    ]  # fmt: skip
 
 
 def test_parquet_in_glue(orders):

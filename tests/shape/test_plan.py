@@ -171,13 +171,19 @@ INVALID = [
     ({"unique_key": ("nme",)}, r"unique_key of 's\.t': .* Did you mean 'name'\?"),
     ({"cursor": "updated"}, r"cursor of 's\.t': the source has no column 'updated'"),
     ({"cursor": "flag"}, r"cursor of 's\.t': column 'flag' has type 'bool'"),
+    ({"sort_by": ("nme",)}, r"sort_by of 's\.t': the source has no column 'nme'. Did you mean 'name'\?"),
+    ({"sort_by": ("id", "ID")}, r"sort_by of 's\.t': column 'id' is named twice. Name it once\."),
+    (
+        {"sort_by": ("tags",)},
+        r"sort_by of 's\.t': column 'tags' has type 'list<element: string>', by which no rows are",
+    ),
     ({"primary_key": ("void",)}, r"column 'void' has no type.* columns: \{void: string\}"),
 ]
 
 
 @pytest.mark.parametrize(("settings", "message"), INVALID)
 def test_plan_shape_columns_that_are_not_there(settings: dict[str, Any], message: str) -> None:
-    source = pa.schema([*ID_NAME, ("flag", pa.bool_()), ("void", pa.null())])
+    source = pa.schema([*ID_NAME, ("flag", pa.bool_()), ("void", pa.null()), ("tags", pa.list_(pa.string()))])
     with pytest.raises(SpecInvalidError, match=message):
         plan(source, **settings)
 

@@ -82,8 +82,12 @@ class ParquetEncoder:
         }
         pages = PageWriter(sink, memoryview(empty.getvalue()), gzip=self._is_gzip, way=way, logical_types=logical_types)
         options: dict[str, Any] | None = None
+        order = [(name, "ascending") for name in self._encoding.sort_by]
         for group in _gather_row_groups(batches, bare, row_group_rows):
+            # By rows as they came: the first ones of a sorted group are like each other.
             options = self._choose_options(group[0]) if options is None else options
+            if order:
+                group[0] = group[0].sort_by(order)
             pages.add(group[0].num_rows, _list_columns(group, options))
         pages.finish()
 

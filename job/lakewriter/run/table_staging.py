@@ -46,12 +46,13 @@ from lakewriter.run.sync import TableSync, make_ownership
 from lakewriter.run.table_intent import count_allowed
 from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
+from lakewriter.shape.table import ShapePlan
 from lakewriter.source.jobs import is_speculative, run_in_group
 from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.source.packing import read_sizes
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import MIB, Encoding, TableSpec
+from lakewriter.spec.specification import MIB, Encoding, FileEncoding, Spec, TableSpec
 from lakewriter.staging.returned import Returned, plan_spill
 from lakewriter.staging.sample import learn_size
 from lakewriter.staging.set_aside import Aside
@@ -236,7 +237,7 @@ def plan_task(
         access=spec.access,
         names=planned.names,
         shape=shape,
-        encoding=table.encoding or spec.encoding,
+        encoding=_choose_encoding(spec, table, shape),
         limits=spec.limits,
         load=load.attempt.load,
         job_id=load.attempt.job_id,
@@ -253,6 +254,13 @@ def plan_task(
         spill=plan_spill(_name_parts(load, table), partitions),
         watched=planned.watched,
     )
+
+
+def _choose_encoding(spec: Spec, table: TableSpec, shape: AnyPlan) -> FileEncoding:
+    encoding = table.encoding or spec.encoding
+    if isinstance(encoding, Encoding) and isinstance(shape, ShapePlan) and shape.sort_by:
+        return encoding.model_copy(update={"sort_by": shape.sort_by})
+    return encoding
 
 
 def _plan_set_aside(load: Load, table: TableSpec) -> Aside | None:

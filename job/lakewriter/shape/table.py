@@ -58,6 +58,7 @@ class ShapePlan:
     left_out: tuple[str, ...]
     deleted: bool
     partition: Partition = ()
+    sort_by: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     discarded: tuple[ColumnPlan, ...] = ()
 
@@ -101,6 +102,7 @@ def plan_shape(
         left_out=left_out,
         deleted=deleted,
         partition=_plan_partition(spec, table, names, left_out),
+        sort_by=_plan_order(table, columns, names, left_out),
         notes=tuple(f"column {column.source!r} is not in the table: left out and counted" for column in discarded),
         discarded=discarded,
     )
@@ -161,6 +163,29 @@ def _find_cursor(
             remedy="Use a number, a date, a timestamp or a string.",
         )
     return name
+
+
+_SORTED: Final = (
+    pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_date, pt.is_timestamp, pt.is_string, pt.is_boolean,
+)  # fmt: skip
+
+
+def _plan_order(
+    table: TableSpec, columns: tuple[ColumnPlan, ...], names: Names, left_out: Sequence[str]
+) -> tuple[str, ...]:
+    """The written names of the columns by which rows are sorted."""
+    what = f"sort_by of {table.id!r}"
+    found = tuple(find_column(each, names, what, left_out) for each in table.sort_by)
+    types = {column.name: column.type for column in columns}
+    for wanted, name in zip(table.sort_by, found, strict=True):
+        if found.count(name) > 1:
+            raise SpecInvalidError(f"{what}: column {wanted!r} is named twice.", remedy="Name it once.")
+        if not any(is_sorted(types[name]) for is_sorted in _SORTED):
+            raise SpecInvalidError(
+                f"{what}: column {wanted!r} has type {str(types[name])!r}, by which no rows are sorted.",
+                remedy="Use a column of numbers, text, booleans, dates or timestamps.",
+            )
+    return found
 
 
 def _plan_partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequence[str]) -> Partition:

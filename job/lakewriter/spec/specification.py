@@ -147,6 +147,8 @@ class TableSpec(Model):
     index: IndexKind = IndexKind.CONTIGUOUS
     partition_by: Partition = ()
     """By source columns; none but Iceberg tables have any."""
+    sort_by: tuple[str, ...] = ()
+    """The source columns by which the rows of each row group are sorted; none but Parquet files have any."""
     layout: Layout
     path: str
     must_be_empty: bool = False
@@ -231,13 +233,15 @@ class Limits(Model):
 class Encoding(Model):
     """How Parquet files are encoded. Without a ``level``, gzip is chosen for each column by its first rows.
 
-    ``value_encodings`` are those that columns may have besides dictionary and plain encoding.
+    ``value_encodings`` are those that columns may have besides dictionary and plain encoding. ``sort_by`` are the
+    written columns by which the rows of each row group are sorted.
     """
 
     kind: Literal["parquet"] = "parquet"
     codec: str = "gzip"
     level: int | None = None
     value_encodings: frozenset[ValueEncoding] = frozenset()
+    sort_by: tuple[str, ...] = ()
     page_bytes: int | None = None
     dictionary_page_bytes: int | None = None
     dictionary: bool = True

@@ -177,6 +177,12 @@ def _require_supported(sources: Sequence[TableSource]) -> Sequence[TableSource]:
                 f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
                 remedy="Leave it out; s3_path_format says where the files of a load lie.",
             )
+        if source.sort_by:
+            raise FaultError(
+                ("tables", number, "sort_by"),
+                f"table {source.source_table!r} has sort_by, and this destination keeps the order of the source.",
+                remedy="Leave it out, or load it into a destination of type lakewriter-s3.",
+            )
         if source.mode.replaces_at_once:
             raise FaultError(
                 ("tables", number, "mode"),

@@ -147,6 +147,9 @@ class TableEntry(FileModel):
     partition_by: tuple[Annotated[str, AfterValidator(_check_partition_field)], ...] = ()
     """For Iceberg tables: columns, or ``year(c)``, ``month(c)``, ``day(c)``, ``hour(c)``, ``bucket(16, c)``,
     ``truncate(4, c)``."""
+    sort_by: tuple[str, ...] = ()
+    """For Parquet files: columns by which the rows of each row group are sorted, nulls last. Columns whose values then
+    repeat take less space, and queries that name some of their values read less."""
     contract: ContractEntry = ContractEntry()
     """What happens when the columns or types of this table change in the source."""
     on_bad_row: BadRowEntry | None = None
@@ -195,6 +198,7 @@ class TableEntry(FileModel):
             columns=self.columns,
             index=IndexKind(self.index),
             partition_by=tuple(parse_partition_field(text) for text in self.partition_by),
+            sort_by=self.sort_by,
             contract=self.contract.contract,
             on_bad_row=self.on_bad_row and self.on_bad_row.bad_rows,
         )
@@ -215,6 +219,7 @@ class TableSource(Model):
     columns: dict[str, str]
     index: IndexKind
     partition_by: tuple[PartitionField, ...]
+    sort_by: tuple[str, ...]
     contract: Contract | None
     on_bad_row: BadRows | None
 

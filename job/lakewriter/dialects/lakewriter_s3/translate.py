@@ -143,6 +143,12 @@ def _refuse_unfit(form: LakewriterS3, number: int, source: TableSource) -> None:
             f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
             remedy="Set catalog: iceberg, or leave partition_by out; files have partition_strategy.",
         )
+    if source.sort_by and form.format != "parquet":
+        raise FaultError(
+            ("tables", number, "sort_by"),
+            f"table {source.source_table!r} has sort_by, and {form.format} files have no row groups to sort.",
+            remedy="Set format: parquet, or leave sort_by out.",
+        )
     if source.deleted is not None and "deleted" not in form.tracking:
         raise FaultError(
             ("tables", number, "deleted"),
