@@ -48,6 +48,7 @@ class Auditor:
     places: list[Place]
     strangers: dict[str, bytes] = field(default_factory=dict)
     spoiled: dict[str, Stored] = field(default_factory=dict)
+    ever_spoiled: set[str] = field(default_factory=set)
     findings: list[str] = field(default_factory=list)
     books: dict[str, Book] = field(default_factory=lambda: defaultdict(Book))
     swept: set[str] = field(default_factory=set)
@@ -269,7 +270,7 @@ class Auditor:
         visible = self.readers.list_all()
         for place in self.places:
             self._judge_table(place, visible[place.state])
-        self.quarantines.judge_uploads(self.swept, is_answered=is_answered)
+        self.quarantines.judge_uploads(self.swept | self.ever_spoiled, is_answered=is_answered)
         for key, body in self.strangers.items():
             if self.bucket.objects.get(key, Stored(b"", "", datetime.min, {})).body != body:
                 self.find(f"stranger's object is not as it was: {key}")

@@ -117,15 +117,16 @@ class QuarantineAuditor:
                 if is_own and int(str(row[GRADE]).removeprefix("level ")) <= level:
                     self.find(f"{place.pipeline}/{place.table}: row {number} fits and is still in {key}")
 
-    def judge_uploads(self, swept: Collection[str], *, is_answered: bool) -> None:
+    def judge_uploads(self, gone: Collection[str], *, is_answered: bool) -> None:
         """No upload of bad rows is left of a load that was begun again in the calm, nor of one that has come to its
-        end; where a call failed, what was to be aborted may be left. One whose attempt's record was ``swept`` away is
-        as old as those that the bucket's lifecycle rule aborts."""
+        end; where a call failed, what was to be aborted may be left. One whose attempt's record or receipts are
+        ``gone``, swept away or a person's doing, is left to the bucket's lifecycle rule."""
         for name, upload in self.bucket.uploads.items():
             if f"{QUARANTINE}/" not in upload.key:
                 continue
             pipeline, job, attempt = upload.metadata.get(LOAD, "//").split("/")
-            if any(f"/loads/{job}/{attempt}/begin" in key for key in swept):
+            records = (f"/loads/{job}/{attempt}/begin", f"/loads/{job}/{attempt}/receipts/")
+            if any(record in key for key in gone for record in records):
                 continue
             for place in self.places:
                 later = {own for state, of, own in self.calm if (state, of) == (place.state, job)}

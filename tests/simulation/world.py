@@ -125,6 +125,7 @@ class World:
             return ""
         key = self.rng.choice(keys)
         self.auditor.spoiled[key] = self.bucket.objects[key]
+        self.auditor.ever_spoiled.add(key)
         if self.rng.random() < 0.5:
             self.bucket.delete(key)
             return f"{key} is deleted"
