@@ -47,6 +47,7 @@ def list_pairs(batches: Iterator[pa.RecordBatch]) -> Generator[tuple[int, int]]:
         ((1, 0, 2, 1), (1, 1, 1, 1), [(0, 0), (2, 0), (2, 1), (3, 0)]),
         ((1,) * 7, (1,) * 7, [(number, 0) for number in range(7)]),
         ((2, 2), (100 * MIB, 100 * MIB), [(0, 0), (0, 1), (1, 0), (1, 1)]),
+        ((2, 1, 1, 2), (5 * MIB, 1, 5 * MIB, 1), [(0, 0), (0, 1), (1, 0), (2, 0), (3, 0), (3, 1)]),
     ],
 )
 def test_order(counts, sizes, expected):
@@ -57,11 +58,12 @@ def test_order(counts, sizes, expected):
     ("sizes", "expected"),
     [
         ((1,) * 6, [0, 1, 2, 3]),
-        ((16 * MIB,) * 6, [0, 1]),
-        ((12 * MIB, 12 * MIB, 12 * MIB, 1), [0, 1]),
-        ((100 * MIB,) * 6, [0]),
+        ((2 * MIB,) * 6, [0, 1]),
+        ((MIB, 2 * MIB, 2 * MIB, 1), [0, 1]),
+        ((5 * MIB, 1, 1), [0]),
+        ((1, 5 * MIB, 1), [0]),
     ],
-    ids=["four at most", "32 MiB at most", "in their order", "a large one alone"],
+    ids=["four at most", "4 MiB at most", "in their order", "a large one alone", "none behind a large one"],
 )
 def test_files_that_are_open_with_the_first_batch(sizes, expected):
     files = Files(*(2,) * len(sizes))

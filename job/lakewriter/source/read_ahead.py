@@ -1,4 +1,4 @@
-"""Read a task's next batches while it works on the one before: opening a file on S3 takes several requests."""
+"""Read a task's next small files while it works on the one before: opening a file on S3 takes several requests."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -11,8 +11,9 @@ import pyarrow as pa
 from lakewriter.spec.specification import MIB
 
 _AT_ONCE: Final = 4
-_AHEAD_BYTES: Final = 32 * MIB
-"""Of files that are opened early: what a task holds of them stays small beside its row group."""
+_AHEAD_BYTES: Final = 4 * MIB
+"""Of files that are read early: what a task holds of them is small beside its row group. Of larger ones the requests
+take little of the time, and what is held of two at a time would be much."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,10 @@ class _Opened:
 
 
 def read_ahead(readings: Sequence[Reading]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of all files in their order, each read by another thread before it is asked for.
+    """Yield the batches of all files in their order.
 
-    The next files, up to three of 32 MiB together, are opened while one is read.
+    Of small files, up to four of 4 MiB together, the next batch of each is read by another thread before it is asked
+    for.
     """
     waiting, opened = deque(readings), deque[_Opened]()
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="read-ahead") as threads:
@@ -44,8 +46,9 @@ def read_ahead(readings: Sequence[Reading]) -> Iterator[pa.RecordBatch]:
             opened.append(_Opened(reading.size, batches, threads.submit(next, batches, None)))
 
         while waiting or opened:
-            if not opened:
-                open_next()
+            if not opened and waiting[0].size > _AHEAD_BYTES:
+                yield from waiting.popleft().open()
+                continue
             while waiting and len(opened) < _AT_ONCE and _measure([*opened, waiting[0]]) <= _AHEAD_BYTES:
                 open_next()
             first = opened[0]
