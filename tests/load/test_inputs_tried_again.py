@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakewriter.run.loader import Loader
-from tests.load.syncs import SyncLake, catalog, record, state, status, stream
+from tests.load.syncs import CONNECTOR, SyncLake, catalog, record, state, status, stream
 
 pytestmark = pytest.mark.spark
 
@@ -106,18 +106,6 @@ def test_part_of_another_attempt_that_is_committed_meanwhile_is_gone_on_from(lak
     monkeypatch.setattr(Loader, "begin", begin_and_wait)
     report = lake.load("a")
     assert (ran[1], report.status, report.tables[0].message, ids(lake)) == ("failed", "done", None, [1, 2, 3])
-
-
-CONNECTOR = """
-import pathlib, sys
-runs = pathlib.Path("runs")
-number = len(runs.read_text()) if runs.exists() else 0
-runs.write_text("x" * (number + 1))
-given = pathlib.Path(sys.argv[sys.argv.index("--state") + 1]).read_text() if "--state" in sys.argv else "null"
-pathlib.Path(f"given{number}").write_text(given)
-sys.stdout.write(pathlib.Path(f"{number}.jsonl").read_text())
-sys.exit(number < 2)
-"""
 
 
 def whole(number: float) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from lakewriter.aws import Clients
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.run.loader import Loader
-from tests.load.syncs import SyncLake, catalog, failure, record, state, status, stream
+from tests.load.syncs import CONNECTOR, SyncLake, catalog, failure, record, state, status, stream
 
 pytestmark = pytest.mark.spark
 
@@ -85,18 +85,6 @@ def test_other_files_under_the_same_job_id_are_a_refresh_of_their_own(lake):
     lake.messages(user(20), user(30), state("users", 3))
     lake.load("a")
     assert ids(lake) == [20, 30]
-
-
-CONNECTOR = """
-import pathlib, sys
-runs = pathlib.Path("runs")
-number = len(runs.read_text()) if runs.exists() else 0
-runs.write_text("x" * (number + 1))
-given = pathlib.Path(sys.argv[sys.argv.index("--state") + 1]).read_text() if "--state" in sys.argv else "null"
-pathlib.Path(f"given{number}").write_text(given)
-sys.stdout.write(pathlib.Path(f"{number}.jsonl").read_text())
-sys.exit(number < 2)
-"""
 
 
 @pytest.mark.parametrize("mode", [{}, REPLACED])
