@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakewriter.documents.types import LOGICAL_TYPE
@@ -86,9 +87,8 @@ class ParquetEncoder:
         for group in _gather_row_groups(batches, bare, row_group_rows):
             # By rows as they came: the first ones of a sorted group are like each other.
             options = self._choose_options(group[0]) if options is None else options
-            if order:
-                group[0] = group[0].sort_by(order)
-            pages.add(group[0].num_rows, _list_columns(group, options))
+            places = pc.sort_indices(group[0], sort_keys=order) if order else None
+            pages.add(group[0].num_rows, _list_columns(group, options, places))
         pages.finish()
 
     def _choose_options(self, first: pa.Table) -> dict[str, Any]:
@@ -114,13 +114,19 @@ class ParquetEncoder:
         return options
 
 
-def _list_columns(group: list[pa.Table], options: dict[str, Any]) -> Iterator[Column]:
-    """The columns of a row group. ``group`` gives up its table, so that each column is freed once it is written."""
+def _list_columns(group: list[pa.Table], options: dict[str, Any], places: pa.Array | None) -> Iterator[Column]:
+    """The columns of a row group. ``group`` gives up its table, so that each column is freed once it is written.
+
+    ``places`` are those of the rows in their order: columns are sorted one at a time, since a row group held twice is
+    more than a task has memory for.
+    """
     table = group.pop()
     schema, columns = table.schema, table.columns
     del table
     for field in schema:
-        held = [pa.table([columns.pop(0)], schema=pa.schema([field]))]
+        column = columns.pop(0) if places is None else columns.pop(0).take(places)
+        held = [pa.table([column], schema=pa.schema([field]))]
+        del column
         # The format has no order of intervals, so that their bounds would be wrong.
         own = options if (field.metadata or {}).get(LOGICAL_TYPE) != b"interval" else options | _NO_BOUNDS
         yield Column(partial(_encode, held, own), pa.types.is_nested(field.type))
