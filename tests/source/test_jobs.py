@@ -12,10 +12,10 @@ from lakewriter.source.jobs import run_in_group
 class Spark:
     """A session whose job leaves tasks that end by ``looks`` looks at them, and what is told of its threads' groups."""
 
-    def __init__(self, speculation: str, looks: int) -> None:
+    def __init__(self, speculation: str, looks: int, group: str | None = None) -> None:
         self.conf, self.sparkContext = {"spark.speculation": speculation}, self
         self.looks = looks
-        self.groups: list[str | None] = [None]
+        self.groups: list[str | None] = [group]
 
     def getLocalProperty(self, _: str) -> str | None:  # noqa: N802
         return self.groups[-1]
@@ -66,3 +66,10 @@ def test_tasks_that_are_waited_for(monkeypatch, speculation, error, left):
     else:
         assert run_in_group(cast(Any, spark), run) == 5
     assert (spark.looks, spark.groups[-1]) == (left, None)
+
+
+def test_group_of_the_caller_stays():
+    """By it a notebook cancels what a cell runs."""
+    spark = Spark("true", 2, "cell")
+    assert run_in_group(cast(Any, spark), lambda: spark.groups[-1]) == "cell"
+    assert (spark.looks, set(spark.groups)) == (0, {"cell"})

@@ -45,7 +45,9 @@ def run_in_group(spark: SparkSession, run: Callable[[], Result]) -> Result:
     They go on for a while after the job's end, and go on uploading.
     """
     context = spark.sparkContext
-    before, group = context.getLocalProperty(_GROUP), f"lakewriter-{uuid.uuid4().hex}"
+    before = context.getLocalProperty(_GROUP)
+    # A caller's own group stays: by it the caller cancels what runs in its thread.
+    group = before or f"lakewriter-{uuid.uuid4().hex}"
     context.setLocalProperty(_GROUP, group)
     try:
         result = run()
