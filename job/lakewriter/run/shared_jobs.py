@@ -20,8 +20,6 @@ _MOST_TABLES: Final = 100
 """Of one job: what it returns and what is done again where it fails stay small."""
 _JOBS: Final = 2
 """At a time: one is planned and its receipts are read while the tasks of the other run."""
-
-
 _WAIT_SECONDS: Final = 0.25
 """For others that are on their way: a job and its tasks take longer to start than a small table does to be staged."""
 _LOOK_SECONDS: Final = 0.01

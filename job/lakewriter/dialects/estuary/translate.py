@@ -86,8 +86,12 @@ def _require_binding(number: int, entry: TableEntry) -> BindingEntry:
             f"table {entry.table!r} has no binding's keys.",
             remedy="Give it 'source' and 'resource.pathPrefix'.",
         )
-    unknown = {"deleted": entry.deleted, "unique_key": entry.unique_key, "partition_by": entry.partition_by}
-    unknown["sort_by"] = entry.sort_by
+    unknown = {
+        "deleted": entry.deleted,
+        "unique_key": entry.unique_key,
+        "partition_by": entry.partition_by,
+        "sort_by": entry.sort_by,
+    }
     for key, value in unknown.items():
         if value:
             raise FaultError(
