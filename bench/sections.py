@@ -153,7 +153,7 @@ def _load_from(spark: SparkFactory, folder: Path, server: str, path: str) -> int
 
 @contextmanager
 def _endpoint(url: str) -> Iterator[None]:
-    """Where sources in S3 are; a destination has its own."""
+    """Have sources in S3 read from ``url``; the destination has an endpoint of its own."""
     os.environ["AWS_ENDPOINT_URL_S3"] = url
     try:
         yield

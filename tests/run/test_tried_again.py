@@ -69,16 +69,16 @@ TRIED_AGAIN = [
 ]  # fmt: skip
 
 
-def tried_again(ended: Any, first: str | None, events: Any, last_line: int) -> Input:
+def try_again(ended: Any, first: str | None, events: Any, last_line: int) -> Input:
     records: dict[StreamKey, tuple[int, str]] = {USERS: (0, first)} if first else {}
     return Input(events, "", dict.fromkeys(records, 0), ended, first_records=records, last_line=last_line)
 
 
 @pytest.mark.parametrize(("ended", "first", "events", "last_line", "expected"), TRIED_AGAIN)
 def test_input_of_a_load_that_is_tried_again(ended, first, events, last_line, expected):
-    before = need(tried_again(UNSEEN, "a", [ONE, TWO], 20).judge(USERS, "j", None).source)
+    before = need(try_again(UNSEEN, "a", [ONE, TWO], 20).judge(USERS, "j", None).source)
     assert before.first == FirstMessage(place=0, digest="a")
-    found = tried_again(ended, first, events, last_line).judge(USERS, "j", before)
+    found = try_again(ended, first, events, last_line).judge(USERS, "j", before)
     if isinstance(expected, str):
         assert (found.stretch, found.source, found.complete, found.error) == (None, before, False, expected)
         assert bool(found.remedy) == (expected != UNTOLD)
@@ -88,14 +88,14 @@ def test_input_of_a_load_that_is_tried_again(ended, first, events, last_line, ex
 
 
 def test_what_does_not_stay_may_be_loaded_from_the_beginning():
-    before = tried_again(UNSEEN, "a", [ONE, TWO], 20).judge(USERS, "j", None).source
-    assert need(tried_again(NONE, "a", [ONE], 10).judge(USERS, "j", before, stays=False).stretch).start == 0
-    assert need(tried_again(NONE, "a", [ONE, TWO], 20).judge(USERS, "j", before, stays=False).stretch).start == 21
+    before = try_again(UNSEEN, "a", [ONE, TWO], 20).judge(USERS, "j", None).source
+    assert need(try_again(NONE, "a", [ONE], 10).judge(USERS, "j", before, stays=False).stretch).start == 0
+    assert need(try_again(NONE, "a", [ONE, TWO], 20).judge(USERS, "j", before, stays=False).stretch).start == 21
 
 
 def test_state_that_was_an_inputs_first_message_covers_no_record():
-    before = need(tried_again(UNSEEN, None, [ONE], 10).judge(USERS, "j", None).source)
-    again = tried_again(NONE, None, [state(7, USERS, 1), TWO], 20)
+    before = need(try_again(UNSEEN, None, [ONE], 10).judge(USERS, "j", None).source)
+    again = try_again(NONE, None, [state(7, USERS, 1), TWO], 20)
     assert (before.first, need(again.judge(USERS, "j", before).stretch).start) == (
         FirstMessage(place=10, digest=ONE.digest), 0,
     )  # fmt: skip
@@ -114,19 +114,19 @@ EARLIER_RELEASES = [
 @pytest.mark.parametrize(("place", "last_line", "start"), EARLIER_RELEASES)
 def test_state_that_an_earlier_release_has_left(place, last_line, start):
     before = SourceState(kind="stream", text="{}", digest=TWO.digest, job_id="j", place=place)
-    stretch = tried_again(NONE, "a", [ONE], last_line).judge(USERS, "j", before).stretch
+    stretch = try_again(NONE, "a", [ONE], last_line).judge(USERS, "j", before).stretch
     assert (stretch and stretch.start) == start
 
 
 def test_state_of_a_complete_stream_has_no_first_message():
-    found = tried_again(NONE, "a", [ONE], 10).judge(USERS, "j", None)
+    found = try_again(NONE, "a", [ONE], 10).judge(USERS, "j", None)
     assert "first" not in need(found.source).model_dump()
 
 
 def test_state_behind_a_record_that_is_bad_by_now_is_found():
-    before = tried_again(NONE, "a", [ONE, TWO, BOOM], 90).judge(USERS, "j", None).source
+    before = try_again(NONE, "a", [ONE, TWO, BOOM], 90).judge(USERS, "j", None).source
     bad = Event(15, "bad record", USERS, "cut")
-    found = tried_again(NONE, "a", [ONE, bad, TWO, THREE], 30).judge(USERS, "j", before)
+    found = try_again(NONE, "a", [ONE, bad, TWO, THREE], 30).judge(USERS, "j", before)
     assert (found.stretch, found.source, found.error) == (
         None, before, "a message at byte 15 of input file 1 cannot be read: cut",
     )  # fmt: skip

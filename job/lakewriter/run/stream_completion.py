@@ -234,7 +234,7 @@ def hold_back(verdicts: Mapping[str, Verdict]) -> Mapping[str, Verdict]:
 
 
 def describe_place(place: int) -> str:
-    """Where a line begins, as a message says it."""
+    """Describe where a line begins: its byte, and the number of its input file."""
     file, offset = divmod(place, 1 << FILE_BITS)
     return f"byte {offset} of input file {file + 1}"
 
