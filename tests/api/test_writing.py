@@ -83,6 +83,7 @@ def test_a_cursor_leaves_out_rows_that_are_not_above_it(lake, spark):
 def test_nothing_of_the_session_is_changed(lake, spark):
     lake.write(GIVEN)
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    spark.conf.set("spark.sql.variable.substitute", "true")
     try:
         rows = spark.sql("SELECT 1 AS id, timestamp'2024-01-01 09:00:00' AS noted")
         handlers = [(handler, handler.formatter) for handler in logging.getLogger().handlers]
@@ -90,8 +91,11 @@ def test_nothing_of_the_session_is_changed(lake, spark):
         write(lake, rows, "j1")
         handlers = [(handler, handler.formatter) for handler in logging.getLogger().handlers]
         assert (dict(spark.conf.getAll), dict(os.environ), handlers, logging.getLoggerClass()) == before
+        # The program's own statements are Spark's affair.
+        assert spark.sql("SELECT '${x}' AS x").collect()[0].x == ""
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
+        spark.conf.set("spark.sql.variable.substitute", "false")
     # Nine in the morning in Tokyo is midnight in UTC, which has nine hours less.
     assert lake.rows("SELECT epoch(noted) FROM t", PATH) == [(1704067200.0,)]
 

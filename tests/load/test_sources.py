@@ -63,3 +63,22 @@ def test_types(lake):
     assert [column["Type"] for column in found["Columns"]][:-5] == GLUE
     (row,) = lake.rows("SELECT st.first_name_1, ts::VARCHAR, ntz::VARCHAR, n::VARCHAR FROM t", f"{SCHEMA}/types")
     assert row == (2, "2024-01-15 10:30:00+00", "2024-01-15 10:30:00", "1.50")
+
+
+def test_sql_is_run_as_it_is_written(lake):
+    """Spark replaces variables in statements unless told otherwise: ``'${b}'`` would be ``''``, below every cursor."""
+    read = {"sql": "SELECT id, at, '${x}' AS x FROM v", "views": {"v": {
+        "format": "csv", "path": "v.csv", "options": {"header": "true"}, "columns": "id INT, at STRING"}}}  # fmt: skip
+    expect = [{"sql": "x = '${x}'", "name": "written"}]
+    lake.write(
+        {"table": "t", "schema": "public", "read": read, "cursor": "at", "deleted": "x <> '${x}'", "expect": expect}
+    )
+    lake.csv("v.csv", "id,at\n1,${a}\n2,${b}\n")
+    assert [(table.code, table.rows) for table in lake.load("a").tables] == [(None, 2)]
+    lake.csv("v.csv", "id,at\n1,${a}\n2,${b}\n3,${c}\n")
+    assert [(table.code, table.rows) for table in lake.load("b").tables] == [(None, 1)]
+    assert lake.rows("SELECT id, x, _supa_deleted FROM t ORDER BY id", f"{SCHEMA}/t") == [
+        (1, "${x}", False),
+        (2, "${x}", False),
+        (3, "${x}", False),
+    ]

@@ -78,6 +78,15 @@ SHAPED = [
     ),
     ("select * from values (1), (2), (null) as t(c)", {}, None, "c > 1", [("c", "int32")], [[2]]),
     ("select * from values ('9'), ('10') as t(c)", {"c": "int"}, None, "`c` > 9", [("c", "int32")], [[10]]),
+    # Spark's variables are not SQL's: https://spark.apache.org/docs/latest/configuration.html, variable.substitute.
+    (
+        "select '${x}' t, '${env:HOME} ${system:user.name}' h",
+        {},
+        "t = '${x}'",
+        "h LIKE '${env:HOME} %'",
+        [("t", "string"), ("h", "string"), (DELETED, "bool")],
+        [["${x}", "${env:HOME} ${system:user.name}", True]],
+    ),
     ("select interval '1' day i", {}, None, None, [("i", "string")], [["\"INTERVAL '1' DAY\""]]),
     ("select interval '3' year i", {}, None, None, [("i", "string")], [["\"INTERVAL '3' YEAR\""]]),
     ("select make_interval(1, 2) i", {}, None, None, [("i", "string")], [['"1 years 2 months"']]),

@@ -36,6 +36,8 @@ from lakewriter.source.time_zone import (
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # A statement is run as it is written: Spark makes '' of '${x}', and a variable's value of '${env:HOME}'.
+    "spark.sql.variable.substitute": "false",
     # Hashing has a cost for each batch. A multiple of what files are cut at, so that no batch is put together anew.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
@@ -65,22 +67,23 @@ exec "{java}" "$@"
 
 
 def open_spark_session(app_name: str, *, tasks: int = 1, only_python: bool = False) -> SparkSession:
-    """The running session, or a new one, in UTC; ``SOURCE_FAILED`` where there is no Java to start it with.
+    """Open a session in UTC; ``SOURCE_FAILED`` where there is no Java to start it with.
 
-    ``tasks`` are those that a core of this machine runs at a time, more than one where tasks wait for what arrives.
-    With ``only_python`` Java reads no rows, and starts in half the time for it.
-    A session that somebody else started in another time zone is ``SPEC_INVALID``.
+    Where Spark runs in this process already, the session is a new one beside that of whoever started it, whose settings
+    stay as they are; started in another time zone it is ``SPEC_INVALID``. ``tasks`` are those that a core of this
+    machine runs at a time, more than one where tasks wait for what arrives. With ``only_python`` Java reads no rows,
+    and starts in half the time for it.
     """
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         # They print as JSON the error that is raised as well.
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    if is_started():
+        running = SparkSession.builder.getOrCreate()
+        require_utc(running)
+        return isolate(running)
     builder = SparkSession.builder.appName(app_name)
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
-    if is_started():
-        session = builder.getOrCreate()
-        require_utc(session)
-        return session
     for key, value in _WORKERS.items():
         builder = builder.config(key, value)
     session = _open_configured(builder) if is_configured(os.environ) else _open_local(builder, tasks, only_python)
