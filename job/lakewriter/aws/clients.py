@@ -5,7 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import boto3
 from boto3.s3.transfer import TransferConfig
@@ -74,15 +74,23 @@ def fill_region(access: Access) -> Access:
     return guess.model_copy(update={"region": headers.get("x-amz-bucket-region") or guess.region})
 
 
-def list_objects(bucket: str, prefix: str) -> tuple[list[tuple[str, int]], list[str]]:
-    """List the objects (key, size) directly under a prefix of a source's bucket in key order, and the folders there."""
+class SourceObject(NamedTuple):
+    """One object of a source's bucket."""
+
+    key: str
+    size: int
+    etag: str
+
+
+def list_objects(bucket: str, prefix: str) -> tuple[list[SourceObject], list[str]]:
+    """List the objects directly under a prefix of a source's bucket in key order, and the folders there."""
     pages = (
         make_default_client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
     )
-    keys: list[tuple[str, int]] = []
+    keys: list[SourceObject] = []
     folders: list[str] = []
     for page in pages:
-        keys += [(item["Key"], item["Size"]) for item in page.get("Contents", [])]
+        keys += [SourceObject(item["Key"], item["Size"], item["ETag"]) for item in page.get("Contents", [])]
         folders += [item["Prefix"] for item in page.get("CommonPrefixes", [])]
     return keys, folders
 

@@ -38,12 +38,12 @@ def _list_prefix(path: str) -> tuple[list[SourceFile], list[str]]:
     try:
         keys, folders = aws.list_objects(bucket, f"{key}/" if key else "")
         if not keys and not folders and key:
-            keys = [entry for entry in aws.list_objects(bucket, key)[0] if entry[0] == key]
+            keys = [entry for entry in aws.list_objects(bucket, key)[0] if entry.key == key]
     except (aws.ClientError, aws.BotoCoreError) as error:
         raise SourceFailedError(
             f"{path} cannot be listed: {error}.", remedy="Check the bucket's name and this machine's AWS credentials."
         ) from error
-    files = [SourceFile(f"{scheme}://{bucket}/{name}", size) for name, size in keys if not _is_hidden(name)]
+    files = [SourceFile(f"{scheme}://{bucket}/{name}", size) for name, size, _ in keys if not _is_hidden(name)]
     if not files and not folders:
         raise SourceFailedError(f"nothing lies under {path}.", remedy="Give a prefix that has objects.")
     return files, [f"{scheme}://{bucket}/{name.rstrip('/')}" for name in folders if not _is_hidden(name.rstrip("/"))]

@@ -127,7 +127,7 @@ def _list_folder_names(path: str) -> list[str]:
 
 def _list_s3_names(path: str) -> list[str]:
     bucket, _, key = path.partition("://")[2].partition("/")
-    return [name.rpartition("/")[2] for name, _ in list_objects(bucket, f"{key}/")[0]]
+    return [entry.key.rpartition("/")[2] for entry in list_objects(bucket, f"{key}/")[0]]
 
 
 def _sort_files(files: list[SourceFile], by_name: bool) -> list[SourceFile]:
@@ -160,8 +160,8 @@ def _list_s3(path: str) -> list[SourceFile]:
     bucket, _, key = path.partition("/")
     keys, folders = list_objects(bucket, f"{key}/" if key else "")
     if not keys and not folders:
-        keys = [found for found in list_objects(bucket, key)[0] if found[0] == key]
-    entries = [(name.rpartition("/")[2], f"{bucket}/{name}", size, False) for name, size in keys]
+        keys = [entry for entry in list_objects(bucket, key)[0] if entry.key == key]
+    entries = [(name.rpartition("/")[2], f"{bucket}/{name}", size, False) for name, size, _ in keys]
     return _select_data_files(
         [(folder.split("/")[-2], f"{bucket}/{folder}", 0, True) for folder in folders]
         + [entry for entry in entries if entry[0]]

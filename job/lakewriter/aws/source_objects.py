@@ -1,0 +1,64 @@
+"""Read objects of a source's bucket as they were when they were listed."""
+
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+import boto3
+from botocore import UNSIGNED
+from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
+from urllib3.exceptions import HTTPError as TransportError
+
+from lakewriter.aws.credentials import make_config
+from lakewriter.aws.request_hooks import watch_answers
+from lakewriter.aws.required_fields import require_fields
+
+_BLOCK: Final = 4 * 1024 * 1024
+_BROKEN_ANSWERS: Final = 5
+_CHANGED: Final = 412
+
+
+class ObjectChangedError(OSError):
+    """The object is no longer the one that was listed."""
+
+
+def stream_object(
+    region: str | None, endpoint: str | None, path: str, etag: str, start: int, end: int
+) -> Iterator[bytes]:
+    """Yield the bytes ``start`` to ``end`` of the object ``bucket/key`` that has this ETag, in blocks of 4 MiB at most.
+
+    An answer that breaks off is asked for again from where it broke. ``ObjectChangedError`` says that the object has
+    another ETag by now.
+    """
+    bucket, _, key = path.partition("/")
+    client, broken = _get_client(region, endpoint), 0
+    while start < end:
+        try:
+            answer = client.get_object(Bucket=bucket, Key=key, IfMatch=etag, Range=f"bytes={start}-{end - 1}")
+            for block in answer["Body"].iter_chunks(_BLOCK):
+                start += len(block)
+                yield block
+            broken += start < end
+        except ClientError as error:
+            if int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) == _CHANGED:
+                raise ObjectChangedError(f"s3://{path} has changed since the load listed it") from error
+            raise
+        except (TransportError, BotoCoreError) as error:
+            broken += 1
+            if broken >= _BROKEN_ANSWERS:
+                raise error if isinstance(error, BotoCoreError) else ResponseStreamingError(error=error) from error
+        if broken >= _BROKEN_ANSWERS:
+            raise OSError(f"s3://{path} breaks off at byte {start}")
+
+
+@lru_cache(maxsize=32)
+def _get_client(region: str | None, endpoint: str | None) -> Any:
+    """Return this process's client of a source; it reads unsigned where the default chain has no credentials."""
+    unsigned = {} if boto3.Session().get_credentials() is not None else {"signature_version": UNSIGNED}
+    path_style = endpoint or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    config = make_config(s3={"addressing_style": "path" if path_style else "auto"}, **unsigned)
+    client = boto3.client("s3", region_name=region, endpoint_url=endpoint, config=config)
+    require_fields(client)
+    watch_answers(client, set())
+    return client

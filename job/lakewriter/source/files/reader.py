@@ -1,0 +1,105 @@
+"""What every reader of files offers: look at them on the driver, cut them into pieces, read a piece in a task."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakewriter.source.bad_rows import BAD_FIELD
+from lakewriter.source.files.stored import StoredFile
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The rows that begin in the bytes ``start`` to before ``end`` of a file, counted as they are stored.
+
+    ``layout`` is what the format's reader knows of this file from its look. ``first_line`` is the number of the line
+    that ``start`` is in, and ``rows`` how many rows there are, None where nobody has counted. A piece that
+    ``is_whole`` is all of a file that cannot be cut: offsets of its rows count plain, decompressed bytes.
+    """
+
+    file: StoredFile
+    start: int
+    end: int
+    layout: Any = None
+    first_line: int | None = None
+    rows: int | None = None
+    is_whole: bool = False
+
+    @property
+    def size(self) -> int:
+        """The bytes that are read for it."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the driver knows of a source's files: the columns of all, each file with its layout, notes for a user."""
+
+    schema: pa.Schema
+    files: tuple[tuple[StoredFile, Any], ...]
+    notes: tuple[str, ...] = ()
+
+
+class Spread(Protocol):
+    """Calls a picklable function for each item, in tasks where there are any; returns the results in order."""
+
+    def __call__(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Call ``work`` for each item."""
+
+
+class FileReader(Protocol):
+    """The settings of one source's reader; picklable."""
+
+    def look(self, files: Sequence[StoredFile], table: str) -> Look:
+        """Return the columns of the files. All that can be refused before a byte is written is refused here."""
+
+    def cut(self, look: Look, size: int, spread: Spread) -> list[Piece]:
+        """Cut the files into pieces of about ``size`` bytes, in the order of the files."""
+
+    def count(self, piece: Piece) -> int:
+        """Return how many rows ``read`` gives of a piece, bad ones included."""
+
+    def read(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a piece, in the columns of a look's ``schema`` and ``BAD_FIELD`` behind them.
+
+        Every row's mark has ``file`` and ``offset``; that of a bad row also ``reason`` and ``value``, the row as it
+        stands, and the row's columns are null.
+        """
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with one row: the kind of fault in words, the row's text, and the column if one is to blame."""
+
+    reason: str
+    value: str
+    column: str | None = None
+
+
+def make_marks(path: str, offsets: npt.NDArray[np.int64], faults: Mapping[int, Fault]) -> pa.StructArray:
+    """Return the marks of rows that begin at ``offsets``; ``faults`` has the bad ones by their number among them."""
+    count = len(offsets)
+    texts = {name: _place_texts(count, faults, name) for name in ("column", "value", "reason")}
+    arrays = {
+        "file": pa.repeat(pa.scalar(path, pa.string()), count),
+        "offset": pa.array(offsets, pa.int64()),
+        **texts,
+        "row": pa.nulls(count, pa.string()),
+    }
+    return pa.StructArray.from_arrays([arrays[field.name] for field in BAD_FIELD.type], fields=list(BAD_FIELD.type))
+
+
+def _place_texts(count: int, faults: Mapping[int, Fault], name: str) -> pa.Array:
+    if not faults:
+        return pa.nulls(count, pa.string())
+    texts: list[str | None] = [None] * count
+    for number, fault in faults.items():
+        texts[number] = getattr(fault, name)
+    return pa.array(texts, pa.string())

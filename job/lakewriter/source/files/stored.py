@@ -1,0 +1,168 @@
+"""Files of a source as they are stored: listed once, and then read as they were."""
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lakewriter.aws.source_objects import stream_object
+from lakewriter.errors import SourceFailedError
+from lakewriter.source.storage import Store
+
+BLOCK: Final = 4 * 1024 * 1024
+_MAGIC: Final = ((b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\x00", "xz"))
+_ENDINGS: Final = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd", ".xz": "xz"}
+_UNREAD: Final = {".deflate": "deflate", ".snappy": "Snappy", ".lz4": "LZ4", ".lzo": "LZO"}
+_GZIP_WINDOW: Final = 31
+"""zlib's number for a stream with gzip's own header and checksum."""
+LOCAL: Final = Store()
+
+
+class FileChangedError(OSError):
+    """The file is no longer the one that was listed."""
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """One file: ``path`` is a local one, or ``bucket/key`` in S3.
+
+    ``version`` pins its contents: the ETag in S3, the time of its last change on a local disk. ``folders`` are the keys
+    and values in the names of the folders ``key=value`` that it lies in.
+    """
+
+    path: str
+    size: int
+    version: str
+    store: Store = LOCAL
+    folders: tuple[tuple[str, str], ...] = ()
+
+    def stream(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """Yield the bytes from ``start`` to before ``end`` as they are stored, in blocks.
+
+        ``FileChangedError`` and ``ObjectChangedError`` say that the file has changed since it was listed.
+        """
+        stop = self.size if end is None else min(end, self.size)
+        if self.store.region is not None:
+            return stream_object(self.store.region, self.store.endpoint, self.path, self.version, start, stop)
+        return self._stream_local(start, stop)
+
+    def _stream_local(self, start: int, end: int) -> Iterator[bytes]:
+        with Path(self.path).open("rb", buffering=0) as source:
+            source.seek(start)
+            while start < end and (block := source.read(min(BLOCK, end - start))):
+                start += len(block)
+                yield block
+            if start < end or pin_local(Path(self.path)) != (self.size, self.version):
+                raise FileChangedError(f"{self.path} has changed since the load listed it")
+
+    def read_head(self, size: int) -> bytes:
+        """Return the first ``size`` bytes as they are stored."""
+        return b"".join(self.stream(0, size))
+
+
+def pin_local(path: Path) -> tuple[int, str]:
+    """Return a local file's size and what tells one state of it from another."""
+    stat = path.stat()
+    return stat.st_size, str(stat.st_mtime_ns)
+
+
+def find_compression(file: StoredFile, head: bytes) -> str | None:
+    """Return the compression of a file that begins with ``head``, None for a plain one; its content decides.
+
+    ``SOURCE_FAILED`` for a compression that is not read.
+    """
+    by_content = next((name for magic, name in _MAGIC if head.startswith(magic)), None)
+    ending = Path(file.path).suffix.lower()
+    if by_content is None and ending in _UNREAD:
+        raise SourceFailedError(
+            f"{file.path!r} is compressed with {_UNREAD[ending]}, expected gzip, bzip2, zstd, xz or a plain file.",
+            remedy="Compress it otherwise, or let Spark read it: read: {engine: spark}.",
+        )
+    return by_content
+
+
+def is_compressed_by_name(path: str) -> bool:
+    """Return True where a file's name says that it is compressed."""
+    return Path(path).suffix.lower() in _ENDINGS
+
+
+def decompress(blocks: Iterator[bytes], compression: str | None) -> Iterator[bytes]:
+    """Yield the plain bytes of a compressed stream, its members one after the other.
+
+    ``OSError`` for one that breaks off or is damaged.
+    """
+    if compression is None:
+        return blocks
+    if compression == "zstd":
+        return _decompress_zstd(blocks)
+    make, errors = _DECOMPRESSORS[compression]
+    return _decompress_members(blocks, make, errors, compression)
+
+
+_DECOMPRESSORS: Final[dict[str, tuple[Callable[[], Any], tuple[type[Exception], ...]]]] = {
+    "gzip": (lambda: zlib.decompressobj(_GZIP_WINDOW), (zlib.error,)),
+    "bzip2": (bz2.BZ2Decompressor, (OSError,)),
+    "xz": (lzma.LZMADecompressor, (lzma.LZMAError,)),
+}
+
+
+def _decompress_members(
+    blocks: Iterator[bytes], make: Callable[[], Any], errors: tuple[type[Exception], ...], name: str
+) -> Iterator[bytes]:
+    member, begun = make(), False
+    try:
+        for block in blocks:
+            rest = block
+            while rest:
+                if member.eof:
+                    # Zeros behind a member are padding, as gzip and xz write it on tapes and in blocks.
+                    rest = rest.lstrip(b"\0")
+                    member, begun = make(), False
+                    continue
+                plain, rest, begun = member.decompress(rest), b"", True
+                if member.eof:
+                    rest = member.unused_data
+                if plain:
+                    yield plain
+    except errors as error:
+        raise OSError(f"its {name} data is damaged: {error}") from error
+    if begun and not member.eof:
+        raise OSError(f"its {name} data breaks off")
+
+
+class _Blocks:
+    """A file object for Arrow over blocks of bytes."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks, self._rest = blocks, memoryview(b"")
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._rest:
+            self._rest = memoryview(next(self._blocks, b""))
+        taken = bytes(self._rest[:size] if size >= 0 else self._rest)
+        self._rest = self._rest[len(taken) :]
+        return taken
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _decompress_zstd(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    with pa.CompressedInputStream(pa.PythonFile(_Blocks(blocks), mode="r"), "zstd") as stream:
+        while block := stream.read(BLOCK):
+            yield block
