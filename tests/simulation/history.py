@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +16,8 @@ from lakewriter.report import RunReport
 from lakewriter.run.loader import load
 from lakewriter.spec.specification import Mode
 from tests.simulation.audit import Auditor
-from tests.simulation.books import CONTROL, parsed
 from tests.simulation.bucket import Bucket
+from tests.simulation.calm import Calm
 from tests.simulation.given import Writer, make_writable
 from tests.simulation.glue import Catalog
 from tests.simulation.hands import Hands
@@ -35,9 +34,6 @@ from tests.simulation.undos import Undos
 from tests.simulation.upload_audit import UploadAuditor, list_uploads_left
 from tests.simulation.weather import Network, Weather
 from tests.simulation.world import World
-
-CALM_TRIES: Final = 6
-"""So often is each job id run again after the storm."""
 
 MOST_COPIES: Final = 3
 """Checkpoints of one stream, each of which goes on by itself."""
@@ -114,7 +110,7 @@ class History:
         self.writers = random.Random(f"writers of {seed}")
         self.has_writers = self.writers.random() < 0.2 and "writers" not in options.without
         self.undos, self.replays = Undos(self, seed), Replays(self, seed)
-        self.is_calm = False
+        self.is_calm, self.calm = False, Calm(self)
 
     def _make_folder(self) -> Path:
         return Path(self.folder.enter_context(tempfile.TemporaryDirectory()))
@@ -124,7 +120,7 @@ class History:
         with self.folder, running(self.simulation):
             try:
                 self._storm()
-                self._calm()
+                self.calm.play()
                 self.auditor.judge(is_answered=self.network.is_answered)
             except Stuck as error:
                 self.auditor.find(f"stuck: {error}")
@@ -165,7 +161,7 @@ class History:
             self.world.met["hands"] += 1
             return self.hands.draw(rng, lake, job)
         if lake.kind == "batches":
-            return lambda: self._stream(lake, rng.randint(1, 3))
+            return lambda: self.stream(lake, rng.randint(1, 3))
         if job not in self.jobs[lake.pipeline]:
             self.jobs[lake.pipeline].append(job)
         own = self._narrowed(lake)
@@ -283,7 +279,7 @@ class History:
         when = "in the calm" if self.is_calm else "in the storm"
         self.auditor.find(f"{when} a load of {lake.kind} fails for good: {code}: {message[:200]}")
 
-    def _stream(self, lake: Lake, batches: int, stream: Stream | None = None) -> None:
+    def stream(self, lake: Lake, batches: int, stream: Stream | None = None) -> None:
         clients = SimulatedClients(lake.spec.access, self.simulation)
         process, streams = self.simulation.process, self.streams[lake.pipeline]
         if stream is None:
@@ -299,99 +295,6 @@ class History:
             process.name,
             lambda job, micro: self._load(lake, job, kind=micro),
         )
-
-    # -- the calm
-
-    def _calm(self) -> None:
-        self.is_calm = True
-        self.replays.begin_calm()
-        self.world.quiet()
-        self.network.weather = Weather()
-        self.simulation.scheduler.switching = 0
-        # What is pending in the calm is rare, and what of it has bad rows rarer.
-        if self.rng.random() < (0.4 if self.replays.are_some else 0.15) and "lost-state" not in self.options.without:
-            self._lose_a_state()
-        for lake in self.lakes:
-            if lake.kind == "batches":
-                self._catch_up(lake)
-            for job in self.rng.sample(self.jobs[lake.pipeline], len(self.jobs[lake.pipeline])):
-                self.finish(lake, job)
-            self.undos.finish_repeats(lake)
-        if self.undos.are_some:
-            self.replays.finish(perhaps=True)
-            self.undos.take_back()
-        self.replays.finish()
-        self._do_again()
-        for lake in self.lakes:
-            self.alone(partial(self._verify, lake), lake)
-
-    def _do_again(self) -> None:
-        """What is done stays as it is when a job runs once more."""
-        before = self._data()
-        for lake in self.lakes:
-            for job in self.jobs[lake.pipeline][:1]:
-                if not self.auditor.is_forgotten(lake.pipeline, job):
-                    self.alone(partial(self.attempt, lake, job), lake)
-        after = self._data()
-        # What a full refresh has replaced goes in its time, which the auditor watches.
-        refreshed = tuple(f"{place.path}/" for place in self.auditor.places if place.refreshes)
-        retired = {own for own in before - after if own[0].startswith(refreshed)}
-        if changed := (before ^ after) - retired:
-            self.auditor.find(f"loads that were done changed {sorted(changed)[:3]}")
-
-    def _data(self) -> set[tuple[str, str]]:
-        return {(key, own.etag) for key, own in self.bucket.objects.items() if CONTROL not in key}
-
-    def _lose_a_state(self) -> None:
-        """Somebody deletes a state; no load goes on until a person has it rebuilt.
-
-        Not where people had a hand in it or records were swept away: what they did is not concluded from any record.
-        """
-        lake = self.rng.choice(self.lakes)
-        table = self.rng.choice(lake.spec.tables)
-        place = next(own for own in self.auditor.places if (own.pipeline, own.table) == (lake.pipeline, table.id))
-        state = self.bucket.objects.get(place.state)
-        if state is None or self.world.met["hands"] or self.auditor.swept:
-            return
-        lost = self.auditor.books[place.state].lost = parsed(state)
-        self.world.met["lost-state"] += 1
-        # That a load was being withdrawn is told by its state alone: it is taken up again, and some uploads are gone.
-        self.auditor.lost_uploads |= (lost["pending"] or {}).get("phase") == "aborting"
-        self.bucket.delete(place.state)
-        for job in self.jobs[lake.pipeline][:1]:
-            self.alone(partial(self.attempt, lake, job), lake)
-        if place.state not in self.bucket.objects:
-            self.alone(partial(self.hands.rebuild, lake, table, from_start=lost["cursor"] is None), lake)
-
-    def _verify(self, lake: Lake) -> None:
-        """The product's own word for it, of loads that nobody else has touched."""
-        if any(self.world.met[name] for name in ("foreign-column", "foreign-commit")):
-            return
-        for job in [*self.jobs[lake.pipeline], *self.replays.jobs[lake.pipeline]]:
-            if self.auditor.is_untouched(lake.pipeline, job):
-                for text in self.hands.verify(lake, job):
-                    self.auditor.find(f"verify of {lake.pipeline} {job}: {text}")
-
-    def _catch_up(self, lake: Lake) -> None:
-        streams = self.streams[lake.pipeline]
-        for stream in self.rng.sample(streams, len(streams)):
-            for number in range(CALM_TRIES):
-                if number < 2 or not stream.is_caught_up:
-                    self.alone(partial(self._stream, lake, 1, stream), lake)
-            if not stream.is_caught_up and not stream.is_lost:
-                self.auditor.find("the stream does not catch up in the calm")
-        if all(stream.is_lost for stream in streams):
-            self.auditor.find("no copy of the checkpoint is the table's")
-
-    def finish(self, lake: Lake, job: str) -> None:
-        """Run the job again until it is done, as a scheduler would; a load forgotten by then is not run again."""
-        if self.auditor.is_forgotten(lake.pipeline, job):
-            return
-        for _ in range(CALM_TRIES):
-            self.alone(partial(self.attempt, lake, job), lake)
-            if self.auditor.is_done(lake.pipeline, job) or (lake.pipeline, job) in self.refused:
-                return
-        self.auditor.find(f"load {job} of {lake.kind} is not done after {CALM_TRIES} calm tries")
 
     def alone(self, body: Callable[[], None], lake: Lake) -> None:
         self.network.scheduler.now_us += int(self.rng.random() * 5e6)

@@ -48,7 +48,7 @@ class Undos:
         done: set[str] = set()
         while todo := [job for job in self.history.jobs[lake.pipeline] if len(chain_of(job)) > 1 and job not in done]:
             done.add(todo[0])
-            self.history.finish(lake, todo[0])
+            self.history.calm.finish(lake, todo[0])
 
     def take_back(self) -> None:
         """Loads that are all done are undone, by several at once, and loaded again."""

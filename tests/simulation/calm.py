@@ -1,0 +1,123 @@
+"""The calm after the storm: every job is run again until it is done, and what is done stays as it is."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from tests.simulation.books import CONTROL, parsed
+from tests.simulation.lakes import Lake
+from tests.simulation.weather import Weather
+
+if TYPE_CHECKING:
+    from tests.simulation.history import History
+
+TRIES: Final = 6
+"""So often is each job id run again after the storm."""
+
+
+class Calm:
+    """That of one history."""
+
+    def __init__(self, history: "History") -> None:
+        self.history = history
+
+    def play(self) -> None:
+        """Play what comes when nothing fails any more."""
+        history = self.history
+        history.is_calm = True
+        history.replays.begin_calm()
+        history.world.quiet()
+        history.network.weather = Weather()
+        history.simulation.scheduler.switching = 0
+        # What is pending in the calm is rare, and what of it has bad rows rarer.
+        if (
+            history.rng.random() < (0.4 if history.replays.are_some else 0.15)
+            and "lost-state" not in history.options.without
+        ):
+            self._lose_a_state()
+        for lake in history.lakes:
+            if lake.kind == "batches":
+                self._catch_up(lake)
+            for job in history.rng.sample(history.jobs[lake.pipeline], len(history.jobs[lake.pipeline])):
+                self.finish(lake, job)
+            history.undos.finish_repeats(lake)
+        if history.undos.are_some:
+            history.replays.finish(perhaps=True)
+            history.undos.take_back()
+        history.replays.finish()
+        self._do_again()
+        for lake in history.lakes:
+            history.alone(partial(self._verify, lake), lake)
+
+    def _do_again(self) -> None:
+        """What is done stays as it is when a job runs once more."""
+        history = self.history
+        before = self._data()
+        for lake in history.lakes:
+            for job in history.jobs[lake.pipeline][:1]:
+                if not history.auditor.is_forgotten(lake.pipeline, job):
+                    history.alone(partial(history.attempt, lake, job), lake)
+        after = self._data()
+        # What a full refresh has replaced goes in its time, which the auditor watches.
+        refreshed = tuple(f"{place.path}/" for place in history.auditor.places if place.refreshes)
+        retired = {own for own in before - after if own[0].startswith(refreshed)}
+        if changed := (before ^ after) - retired:
+            history.auditor.find(f"loads that were done changed {sorted(changed)[:3]}")
+
+    def _data(self) -> set[tuple[str, str]]:
+        history = self.history
+        return {(key, own.etag) for key, own in history.bucket.objects.items() if CONTROL not in key}
+
+    def _lose_a_state(self) -> None:
+        """Somebody deletes a state; no load goes on until a person has it rebuilt.
+
+        Not where people had a hand in it or records were swept away: what they did is not concluded from any record.
+        """
+        history = self.history
+        lake = history.rng.choice(history.lakes)
+        table = history.rng.choice(lake.spec.tables)
+        place = next(own for own in history.auditor.places if (own.pipeline, own.table) == (lake.pipeline, table.id))
+        state = history.bucket.objects.get(place.state)
+        if state is None or history.world.met["hands"] or history.auditor.swept:
+            return
+        lost = history.auditor.books[place.state].lost = parsed(state)
+        history.world.met["lost-state"] += 1
+        # That a load was being withdrawn is told by its state alone: it is taken up again, and some uploads are gone.
+        history.auditor.lost_uploads |= (lost["pending"] or {}).get("phase") == "aborting"
+        history.bucket.delete(place.state)
+        for job in history.jobs[lake.pipeline][:1]:
+            history.alone(partial(history.attempt, lake, job), lake)
+        if place.state not in history.bucket.objects:
+            history.alone(partial(history.hands.rebuild, lake, table, from_start=lost["cursor"] is None), lake)
+
+    def _verify(self, lake: Lake) -> None:
+        """The product's own word for it, of loads that nobody else has touched."""
+        history = self.history
+        if any(history.world.met[name] for name in ("foreign-column", "foreign-commit")):
+            return
+        for job in [*history.jobs[lake.pipeline], *history.replays.jobs[lake.pipeline]]:
+            if history.auditor.is_untouched(lake.pipeline, job):
+                for text in history.hands.verify(lake, job):
+                    history.auditor.find(f"verify of {lake.pipeline} {job}: {text}")
+
+    def _catch_up(self, lake: Lake) -> None:
+        history = self.history
+        streams = history.streams[lake.pipeline]
+        for stream in history.rng.sample(streams, len(streams)):
+            for number in range(TRIES):
+                if number < 2 or not stream.is_caught_up:
+                    history.alone(partial(history.stream, lake, 1, stream), lake)
+            if not stream.is_caught_up and not stream.is_lost:
+                history.auditor.find("the stream does not catch up in the calm")
+        if all(stream.is_lost for stream in streams):
+            history.auditor.find("no copy of the checkpoint is the table's")
+
+    def finish(self, lake: Lake, job: str) -> None:
+        """Run the job again until it is done, as a scheduler would; a load forgotten by then is not run again."""
+        history = self.history
+        if history.auditor.is_forgotten(lake.pipeline, job):
+            return
+        for _ in range(TRIES):
+            history.alone(partial(history.attempt, lake, job), lake)
+            if history.auditor.is_done(lake.pipeline, job) or (lake.pipeline, job) in history.refused:
+                return
+        history.auditor.find(f"load {job} of {lake.kind} is not done after {TRIES} calm tries")
