@@ -5,7 +5,7 @@ them.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -33,6 +33,7 @@ from tests.simulation.readers import Readers
 from tests.simulation.rows_audit import RowsAuditor
 from tests.simulation.source import Sources
 from tests.simulation.state_rules import faults_of, faults_of_rebuilt
+from tests.simulation.sync_audit import SyncAuditor
 
 REPLACED: Final = ("/runs/", "/continuous.json", "/owners/")
 """Control objects beside the states that may be written again."""
@@ -63,7 +64,8 @@ class Auditor:
         self.quarantines = QuarantineAuditor(
             self.bucket, self.sources, self.places, self.books, self.readers, self.find
         )
-        self.rows = RowsAuditor(self.sources, self.books, self.quarantines, self.find)
+        self.syncs = SyncAuditor(self.sources, self.places, self.books, self.readers, self.find)
+        self.rows = RowsAuditor(self.sources, self.books, self.quarantines, self.syncs, self.find)
 
     def find(self, text: str) -> None:
         """One more finding."""
@@ -287,9 +289,9 @@ class Auditor:
             ):
                 self.find(f"Iceberg table {name} lost the foreign property {mark}")
 
-    def is_done(self, pipeline: str, job: str) -> bool:
-        """Whether the job is committed in every table of its pipeline."""
-        places = [place for place in self.places if place.pipeline == pipeline]
+    def is_done(self, pipeline: str, job: str, tables: Collection[str]) -> bool:
+        """Whether the job is committed in each of these tables."""
+        places = [place for place in self.places if place.pipeline == pipeline and place.table in tables]
         return all(self._is_done_in(place, job) for place in places)
 
     def _is_done_in(self, place: Place, job: str) -> bool:

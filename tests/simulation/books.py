@@ -24,7 +24,8 @@ LOAD: Final = "lakewriter-load"
 @dataclass(frozen=True)
 class Place:
     """One table of one pipeline; one that ``overwrites`` is to hold the last load alone, one that ``goes_on`` each row
-    once. One that ``refreshes`` holds it at any moment. The folder of its ``quarantine`` is blank without one."""
+    once. One that ``refreshes`` holds it at any moment; one that ``is_synced`` is brought by a connector. The folder of
+    its ``quarantine`` is blank without one."""
 
     pipeline: str
     root: str
@@ -37,6 +38,7 @@ class Place:
     partitioned: bool = False
     exclusive: bool = False
     refreshes: bool = False
+    is_synced: bool = False
     quarantine: str = ""
     in_glue: bool = False
 

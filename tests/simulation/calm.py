@@ -27,6 +27,8 @@ class Calm:
         history.replays.begin_calm()
         history.world.quiet()
         history.network.weather = Weather()
+        for connector in history.simulation.connectors.values():
+            connector.is_whole = True
         history.simulation.scheduler.switching = 0
         # What is pending in the calm is rare, and what of it has bad rows rarer.
         if (
@@ -118,6 +120,6 @@ class Calm:
             return
         for _ in range(TRIES):
             history.alone(partial(history.attempt, lake, job), lake)
-            if history.auditor.is_done(lake.pipeline, job) or (lake.pipeline, job) in history.refused:
+            if history.is_ended(lake, job):
                 return
         history.auditor.find(f"load {job} of {lake.kind} is not done after {TRIES} calm tries")

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from lakewriter.spec.specification import Mode
 from tests.simulation.audit import Auditor
 from tests.simulation.bucket import Bucket
 from tests.simulation.calm import Calm
+from tests.simulation.connectors import Connector
 from tests.simulation.given import Writer, make_writable
 from tests.simulation.glue import Catalog
 from tests.simulation.hands import Hands
@@ -100,9 +102,14 @@ class History:
             for lake in self.lakes
             if lake.kind == "messages"
         }
+        for lake in self.lakes:
+            if lake.kind == "connector":
+                connector = Connector(lake, self.sources, seed, self.world.met)
+                connector.check = partial(self.auditor.syncs.given, lake.pipeline)
+                self.simulation.connectors[lake.pipeline] = connector
         self.hands = Hands(self.simulation, self.world)
         self.jobs: dict[str, list[str]] = {lake.pipeline: [] for lake in self.lakes}
-        self.refused: set[tuple[str, str]] = set()
+        self.refused: set[tuple[str, str, str]] = set()
         self.number = 0
         # As a continuous run does, or a person who has taken a table out of the file for a while.
         self.is_narrow = rng.random() < 0.3 and "narrow" not in options.without
@@ -170,7 +177,7 @@ class History:
     def _narrowed(self, lake: Lake) -> Lake:
         """The pipeline with one of its tables only, sometimes."""
         tables = lake.spec.tables
-        if not self.is_narrow or len(tables) == 1 or self.rng.random() < 0.4:
+        if not self.is_narrow or lake.kind == "connector" or len(tables) == 1 or self.rng.random() < 0.4:
             return lake
         return lake.narrow(self.rng.choice(tables))
 
@@ -210,6 +217,7 @@ class History:
 
     def _load(self, lake: Lake, job: str, **options: Any) -> RunReport | None:
         process = self.simulation.process
+        process.job = job
         clients = SimulatedClients(lake.spec.access, self.simulation)
         session = Session(self.sources, lake.pipeline, job, process.name)
         self.network.note(f"{process} begins {job}")
@@ -246,16 +254,17 @@ class History:
             self.auditor.attempt_ended(place, job, report.attempt, result.status)
             if result.code is not None:
                 self.network.note(f"{self.simulation.process} {name}: {result.code} {result.message}")
-                self.failed(lake, job, result.code, result.message or "")
+                self.failed(lake, job, result.code, result.message or "", name)
 
-    def failed(self, lake: Lake, job: str, code: str, message: str) -> None:
+    def failed(self, lake: Lake, job: str, code: str, message: str, table: str = "") -> None:
+        """Judge how a load ended, or one ``table`` of it; what is rightly refused there is not tried for ever."""
         if code == "SOURCE_FAILED" and "has committed since this one did" in message:
             # The rest of an input of which a part is committed is not loaded behind another load's.
-            self.refused.add((lake.pipeline, job))
+            self._refuse(lake, job, table)
             return
         if code == "LOAD_UNDONE":
             # Its rows are loaded again under the id that stands for it.
-            self.refused.add((lake.pipeline, job))
+            self._refuse(lake, job, table)
             self.undos.note(lake, job)
         if code in self.world.excuses(self.network.met) or self.replays.is_excess(code, message):
             return
@@ -272,12 +281,21 @@ class History:
             and any(table.mode is Mode.OVERWRITE for table in lake.spec.tables)
         ):
             # Whose a directory is that one of two pipelines refreshes, the first of them decides.
-            self.refused.add((lake.pipeline, job))
+            self._refuse(lake, job, table)
             return
         if code == "CHECKPOINT_LOST" and len(self.streams[lake.pipeline]) > 1:
             return
         when = "in the calm" if self.is_calm else "in the storm"
         self.auditor.find(f"{when} a load of {lake.kind} fails for good: {code}: {message[:200]}")
+
+    def _refuse(self, lake: Lake, job: str, table: str) -> None:
+        tables = [table] if table else [own.id for own in lake.spec.tables]
+        self.refused.update((lake.pipeline, job, own) for own in tables)
+
+    def is_ended(self, lake: Lake, job: str) -> bool:
+        """Whether the job is done in every table, but for those in which it is refused."""
+        tables = {own.id for own in lake.spec.tables if (lake.pipeline, job, own.id) not in self.refused}
+        return self.auditor.is_done(lake.pipeline, job, tables)
 
     def stream(self, lake: Lake, batches: int, stream: Stream | None = None) -> None:
         clients = SimulatedClients(lake.spec.access, self.simulation)

@@ -16,10 +16,11 @@ from lakewriter.spec.specification import Mode, Spec, TableSpec
 from tests.simulation.books import GRADE, Place
 
 BUCKET: Final = "lake"
+# A kind that is not among them is played where it is asked for by name.
 KINDS: Final = ("files", "glue", "iceberg", "airbyte", "messages", "estuary", "batches", "refresh", "quarantine")
 WEIGHTS: Final = {
     "files": 5, "glue": 4, "iceberg": 1, "airbyte": 4, "messages": 3, "estuary": 3, "batches": 2, "refresh": 3,
-    "quarantine": 5,
+    "quarantine": 5, "connector": 4,
 }  # fmt: skip
 """How often each is played: histories of Iceberg's tables take three times as long as others."""
 COLUMNS: Final = "id BIGINT, nonce BIGINT, name STRING"
@@ -52,7 +53,9 @@ def _spec(text: str) -> Spec:
         catalog = {"streams": json.loads(text).get("source", {}).get("streams", ())}
         (Path(folder) / "catalog.json").write_text(json.dumps(catalog), "utf-8")
         if catalog["streams"]:
-            content = json.loads(text) | {"source": {"messages": "m.jsonl", "catalog": "catalog.json"}}
+            command = json.loads(text)["source"].get("command")
+            source = {"command": command} if command else {"messages": "m.jsonl"}
+            content = json.loads(text) | {"source": source | {"catalog": "catalog.json"}}
             file.write_text(json.dumps(content), "utf-8")
         # libyaml's parser gives the same documents ten times as fast.
         with patch.object(yaml, "SafeLoader", getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
@@ -77,6 +80,7 @@ def draw(rng: random.Random, kinds: tuple[str, ...]) -> list[Lake]:
     make = {
         "files": _files, "glue": _glue, "iceberg": _iceberg, "airbyte": _airbyte, "estuary": _estuary,
         "batches": _batches, "messages": _messages, "refresh": _refresh, "quarantine": _quarantine,
+        "connector": _connector,
     }[kind]  # fmt: skip
     state = rng.getrandbits(64)
     # Counted keys, and a table that is refreshed, are one pipeline's alone.
@@ -231,6 +235,26 @@ def _messages(rng: random.Random, pipeline: str, place: str) -> Lake:
     return _lake("messages", pipeline, destination, [], source={"streams": _two(rng, *streams)})
 
 
+def _connector(rng: random.Random, pipeline: str, place: str) -> Lake:
+    schema = {"type": "object", "properties": {"id": {"type": "integer"}, "nonce": {"type": "integer"}}}
+    names = ["orders", "events", "users"][: rng.choice([1, 2, 2, 3, 3])]
+    streams = [
+        {"stream": {"name": name, "namespace": "public", "json_schema": schema}}
+        | {"destination_sync_mode": "overwrite" if name == "users" else "append"}
+        | {"sync_mode": "full_refresh" if name == "users" else "incremental"}
+        for name in names
+    ]
+    destination = {
+        "type": "airbyte-s3",
+        "s3_bucket_name": BUCKET,
+        "s3_bucket_path": f"data{place}",
+        "s3_bucket_region": "us-east-1",
+        "format": {"format_type": "Parquet"},
+    }
+    command = ["source-simulated", pipeline, ",".join(names)]
+    return _lake("connector", pipeline, destination, [], source={"streams": streams, "command": command})
+
+
 def _estuary(rng: random.Random, pipeline: str, place: str, kind: str = "estuary") -> Lake:
     destination = {
         "type": "estuary-s3-parquet",
@@ -270,6 +294,7 @@ def places_of(lake: Lake) -> list[Place]:
                 names=(table.schema_name, table.name),
                 overwrites=table.mode in {Mode.OVERWRITE, Mode.REFRESH},
                 refreshes=table.mode is Mode.REFRESH,
+                is_synced=lake.kind == "connector",
                 goes_on=table.cursor is not None or lake.kind == "batches",
                 partitioned=is_partitioned and table.mode is not Mode.REFRESH,
                 exclusive=table.cursor is not None or table.mode is not Mode.APPEND,

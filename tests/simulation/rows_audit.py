@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tests.simulation.books import Book, Place, chain_of, is_replay, is_undo
 from tests.simulation.quarantine_audit import QuarantineAuditor
 from tests.simulation.source import Reading, Sources
+from tests.simulation.sync_audit import SyncAuditor
 
 
 @dataclass
@@ -16,6 +17,7 @@ class RowsAuditor:
     sources: Sources
     books: Mapping[str, Book]
     quarantines: QuarantineAuditor
+    syncs: SyncAuditor
     find: Callable[[str], None]
 
     def judge(self, place: Place, seen: Counter[tuple[int, int]]) -> None:
@@ -29,6 +31,9 @@ class RowsAuditor:
         for job in parts:
             if repeated := set(chain_of(job)[:-1]).intersection(parts):
                 self.find(f"{name}: load {job} is done, and so is {sorted(repeated)}, whose rows it is to load again")
+        if place.is_synced:
+            self.syncs.judge(place, seen)
+            return
         jobs = [job.partition(".s")[0] for job in parts]
         if parts and place.overwrites and parts[-1] != jobs[-1]:
             # A refresh that has not ended lies beside what it will replace.

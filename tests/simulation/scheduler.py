@@ -32,12 +32,14 @@ class Stuck(Exception):  # noqa: N818 - it is a finding, not an error of the sim
 
 @dataclass
 class Process:
-    """What dies together; ``skew`` is how far its clock goes wrong. An executor dies with its driver."""
+    """What dies together; ``skew`` is how far its clock goes wrong, ``job`` what it loads. An executor dies with its
+    driver."""
 
     name: str
     skew: timedelta = timedelta(0)
     parent: "Process | None" = None
     killed: bool = False
+    job: str = ""
 
     @property
     def dead(self) -> bool:

@@ -37,6 +37,8 @@ class Simulation:
         self.is_speculative = self.rng.random() < 0.3
         self.bounds = random.Random(f"bounds of {seed}").choice(BOUNDS)
         self.serial = 0
+        # By pipeline, of those that run one.
+        self.connectors: dict[str, Any] = {}
         # Of a job that tables share: how late a thread may come to it, in seconds, and how many tasks it has.
         self.lateness: Sequence[float] = (0.0, 0.5, 3.0)
         self.slots: Sequence[int] = (1, 1, 2)

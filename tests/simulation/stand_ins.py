@@ -45,6 +45,7 @@ from lakewriter.staging import stage as staging
 from lakewriter.staging.returned import Returned
 from lakewriter.staging.task import TaskPlan
 from tests.simulation import shared_tasks
+from tests.simulation.connectors import SimulatedProcess
 from tests.simulation.kept_rows import open_frame, read_quarantined
 from tests.simulation.scheduler import Fiber, Killed, Process
 from tests.simulation.simulated import TRIES, Here, SimulatedTaskContext, Simulation, share_clients
@@ -272,6 +273,7 @@ def installed() -> Iterator[None]:
                     stack.enter_context(patch.object(module, name, threads))
                 elif isinstance(held, type) and held.__module__ == module.__name__:
                     _give_defaults(stack, held)
+        stack.enter_context(patch("lakewriter.source.messages.spool.subprocess.Popen", SimulatedProcess))
         stack.enter_context(patch.object(time, "sleep", _sleep))
         for name in ("monotonic", "time"):
             stack.enter_context(patch.object(time, name, _clock(getattr(time, name))))

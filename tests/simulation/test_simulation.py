@@ -38,6 +38,11 @@ def test_two_seeds_are_two_histories():
         assert play(5, Options()).digest != play(6, Options()).digest
 
 
+def test_a_job_goes_on_in_its_other_tables_where_it_is_refused_in_one():
+    with installed():
+        assert play(198, Options(kinds=("messages",))).findings == []
+
+
 def test_every_mutation_finds_the_text_that_it_changes():
     """A rule that has moved would be taken out no more, and nobody would see it before the next nightly run."""
     for name, mutation in MUTATIONS.items():

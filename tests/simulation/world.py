@@ -21,6 +21,7 @@ EXCUSES: Final = {
     "part": {"PENDING_UNRECOVERABLE"},
     "month": {"LOAD_GONE"},
     "cut": {"SOURCE_FAILED"},
+    "died": {"SOURCE_FAILED"},
     "anew": {"SOURCE_FAILED"},
     "undo": {"LOAD_UNDONE"},
     "lost-state": {"STATE_LOST"},
