@@ -57,9 +57,7 @@ def normalise(name: str) -> str:
     - a leading digit gets ``_`` in front; an empty name becomes ``_``
     - a name over 255 characters is cut, its tail replaced by a hash that keeps it distinct
     """
-    decomposed = unicodedata.normalize("NFKD", name)
-    bare = "".join(c for c in decomposed if not unicodedata.combining(c))
-    safe = _RUNS.sub("_", _UNSAFE.sub("_", bare)) or "_"
+    safe = _RUNS.sub("_", _UNSAFE.sub("_", drop_marks(name))) or "_"
     if safe[0].isdigit():
         safe = "_" + safe
     return cut(safe, distinct=name)
@@ -104,8 +102,7 @@ def name_avro_fields(names: Sequence[str], *, reserved: Iterable[str] = ()) -> l
     front of a digit; the second of two that become equal gets ``_1``."""
     plain = []
     for name in names:
-        decomposed = unicodedata.normalize("NFKD", name)
-        safe = _UNSAFE.sub("_", "".join(c for c in decomposed if not unicodedata.combining(c))) or "_"
+        safe = _UNSAFE.sub("_", drop_marks(name)) or "_"
         plain.append(f"_{safe}" if safe[0].isdigit() else safe)
     return make_distinct(plain, reserved=reserved)
 
@@ -137,6 +134,38 @@ def name_tables(names: Sequence[str]) -> list[str]:
 def join_key(*segments: str) -> str:
     """An object key: empty segments are left out with their slash, runs of ``/`` become one."""
     return "/".join(part for segment in segments for part in segment.split("/") if part)
+
+
+def describe_unfit_segment(path: str) -> str | None:
+    """Return what no key may have of ``path``, a key or a part of one, as a clause for a message; None where it is fit.
+
+    Empty segments are not counted: ``join_key`` leaves them out. Any other segment, read as ``normalise`` reads it, so
+    that a full-width dot is a dot and a full-width slash a slash, is unfit
+
+    - with a control character, a line separator or a code point that XML cannot hold
+    - if it is ``.`` or ``..``, or nothing
+    - if it begins with the control folder's name
+    """
+    for segment in filter(None, path.split("/")):
+        odd = next((character for character in segment if _is_unprintable(character)), None)
+        if odd is not None:
+            return f"has the control character U+{ord(odd):04X}"
+        for part in drop_marks(segment).split("/"):
+            if part in {"", ".", ".."}:
+                return f"has the segment {segment!r}, which names no folder of its own"
+            if part.startswith(CONTROL_DIRECTORY):
+                return f"has the segment {segment!r}, and what begins with {CONTROL_DIRECTORY!r} is for control objects"
+    return None
+
+
+def _is_unprintable(character: str) -> bool:
+    # S3 takes them, and then neither its XML listings nor engines give the key back as it is.
+    return unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} or character in "\ufffe\uffff"
+
+
+def drop_marks(text: str) -> str:
+    """Return ``text`` decomposed for compatibility, without combining marks."""
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
 def make_scheduled_job_id(pipeline: str, at: datetime) -> str:

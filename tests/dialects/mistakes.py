@@ -442,8 +442,8 @@ MISTAKES = [
      "lake.yaml:10: tables.0.deleted: binding 'acme/changes' has 'deleted'; this destination writes documents as they "
      "are. Leave deleted out."]),
     (E, "pathPrefix: /changes", "pathPrefix: /_lakewriter/x", [
-     "NAME_COLLISION: lake.yaml:11: tables.0.resource.pathPrefix: binding 'acme/changes' would lie at "
-     "'_lakewriter/x', where the job's own records lie. Give it another pathPrefix."]),
+     "lake.yaml:11: tables.0.resource.pathPrefix: '/_lakewriter/x': has the segment '_lakewriter', and what begins "
+     "with '_lakewriter' is for control objects; expected text such as '/my-prefix'."]),
     (E, "tables:\n",
      "tables:\n  - {source: b, primary_key: [id], read: {format: json, path: b}, resource: {pathPrefix: changes}}\n", [
      "NAME_COLLISION: lake.yaml:12: tables.1.resource.pathPrefix: two bindings have the pathPrefix 'changes'. Give "

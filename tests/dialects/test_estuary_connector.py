@@ -10,7 +10,7 @@ import yaml
 
 from lakewriter.dialects.estuary.current_settings import read_duration
 from lakewriter.dialects.lake_yaml import LakeFile, load, load_spec
-from lakewriter.errors import NameCollisionError, SpecInvalidError
+from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.access import SecretText
 from tests.dialects.flows import DOCUMENTED, TABLE, bindings, flow
 
@@ -175,7 +175,9 @@ def test_one_path(tmp_path, resource):
 
 
 def test_path_among_the_control_objects(tmp_path):
-    with pytest.raises(NameCollisionError, match=r"tables\.0\.resource\.path: .*would lie at '_lakewriter/a'"):
+    with pytest.raises(
+        SpecInvalidError, match=r"destination\.prefix: .*has the segment '_lakewriter', and what begins"
+    ):
         load_spec(lake(tmp_path, TABLE | {"resource": {"path": "a"}}, prefix="_lakewriter"))
 
 

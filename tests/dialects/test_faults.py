@@ -83,8 +83,9 @@ FAULTS: list[tuple[dict[str, str], str | None, str]] = [
     ({"lake.yaml": ESTUARY, "flow.yaml": FLOW.replace("{}", "{endpoint: 'http://store.example.com'}")}, None,
      f"TLS_REQUIRED: flow.yaml:9: materializations.m.endpoint.connector.config.advanced.endpoint: {NO_TLS}"),
     ({"lake.yaml": ESTUARY, "flow.yaml": FLOW.replace("/a}", "/_lakewriter}")}, None,
-     "NAME_COLLISION: flow.yaml:12: materializations.m.bindings.0.resource.pathPrefix: binding 'acme/a' would lie at "
-     "'_lakewriter', where the job's own records lie. Give it another pathPrefix."),
+     "SPEC_INVALID: lake.yaml has 1 problem: flow.yaml:12: materializations.m.bindings.0.resource.pathPrefix: "
+     "'/_lakewriter': has the segment '_lakewriter', and what begins with '_lakewriter' is for control objects; "
+     "expected text such as '/my-prefix'."),
     ({"lake.yaml": ESTUARY + "  - {source: acme/b, read: {format: json, path: b}}\n", "flow.yaml": FLOW}, None,
      "SPEC_INVALID: lake.yaml:7: tables.1.source: 'acme/b' is the source of no binding of flow.yaml. Leave it out of "
      "tables, or add a binding with this source."),

@@ -244,8 +244,6 @@ UNFIT_TABLES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
      "'deleted' to destination.tracking, or leave it out."),
     ({"schema": ""}, {"catalog": "glue"}, "tables.0: table 'Orders' has no schema, and the catalog needs a database. "
      "Give destination.database, or the table's schema."),
-    ({"table": "_lakewriter", "schema": ""}, {}, "tables.0: table '_lakewriter' would lie at "
-     "'production/_lakewriter', in 'production/_lakewriter', which is taken."),
 ]  # fmt: skip
 
 

@@ -185,7 +185,6 @@ def test_table_name(tmp_path, table, expected):
 NESTED = [
     [{"table": "t", "read": READ}, {"table": "t", "read": READ}],
     [{"table": "a", "read": READ}, {"table": "t", "schema": "a", "read": READ}],
-    [{"table": "_lakewriter", "read": READ}],
 ]
 
 

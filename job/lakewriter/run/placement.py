@@ -11,7 +11,7 @@ from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, Ice
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.errors import SpecInvalidError
-from lakewriter.naming import join_key, name_generation, parse_generation
+from lakewriter.naming import describe_unfit_segment, join_key, name_generation, parse_generation
 from lakewriter.receipts.parts import Receipts
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
@@ -48,18 +48,25 @@ def make_ready(
     """The catalog's table made ready for files: what to commit, how to shape, and where the files go."""
     action, schema = prepared.table.prepare(prepared.shape.schema, state, prepared.shape.partition, latest)
     if isinstance(action, IcebergAction):
-        names = replace(names, directory=find_data_directory(action.location, access))
+        names = replace(names, directory=_find_data_directory(action.location, access, names.directory))
     return action, replace(prepared.shape, schema=schema), names
 
 
-def find_data_directory(location: str, access: Access) -> str:
-    """Where in the destination's bucket an Iceberg table's data files go."""
+def _find_data_directory(location: str, access: Access, planned: str) -> str:
+    """Return where in the destination's bucket an Iceberg table's data files go; ``planned`` is where the file has
+    them."""
     scheme, _, rest = location.partition("://")
     bucket, _, key = rest.partition("/")
     if scheme not in S3_SCHEMES or bucket != access.bucket:
         raise SpecInvalidError(
             f"the catalog keeps the table at {location!r}, which is not in bucket {access.bucket!r}.",
             remedy=f"Set {access.key_names.bucket} to the bucket of the catalog's storage, or use another catalog.",
+        )
+    # The canary's table lies among the control objects.
+    if join_key(key) != planned and (fault := describe_unfit_segment(key)):
+        raise SpecInvalidError(
+            f"the catalog keeps the table at {location!r}: the path {fault}.",
+            remedy="Give the table a location of its own in the catalog.",
         )
     return join_key(key, "data")
 

@@ -31,6 +31,7 @@ from pyiceberg.types import (
 )
 
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
+from lakewriter.naming import describe_unfit_segment
 from lakewriter.shape.conversion import convert
 from lakewriter.shape.table import ColumnPlan, ShapePlan
 from lakewriter.spec.specification import PartitionField
@@ -142,6 +143,12 @@ def _make_column(field: PartitionField, t: pa.DataType) -> Column:
             f"partition_by {field}: column {field.column!r} is written as {str(t)!r}, which it does not take.",
             remedy="Days and hours go with dates and timestamps, truncate with whole numbers, decimals, strings and "
             "binaries, bucket with these and dates and timestamps; fractional and nested values have no partitions.",
+        )
+    folder = f"{_escape(field.name)}="
+    if fault := describe_unfit_segment(folder):
+        raise SpecInvalidError(
+            f"partition_by {field}: folders would be named {folder!r}: the name {fault}.",
+            remedy="Rename the column with an sql: read.",
         )
     return Column(field, known, transform)
 

@@ -26,7 +26,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.naming import join_key
+from lakewriter.naming import describe_unfit_segment, join_key
 
 Part = str | tuple[str, str]
 """Literal text, or a variable with its argument."""
@@ -115,6 +115,14 @@ class Template:
         )
 
     @property
+    def example(self) -> str:
+        """The text with a value for every variable: its literal text alone decides which segments it may have."""
+        return "".join(
+            part if isinstance(part, str) else _EPOCH.strftime(part[1]) if part[0] == "date" else "0"
+            for part in self.parts
+        )
+
+    @property
     def start(self) -> str:
         """The literal text before the first variable."""
         first = self.parts[0] if self.parts else ""
@@ -196,6 +204,11 @@ class Layout:
     def glob(self) -> str:
         """Matches the keys of all loads. The record of a directory's writers is named by it: it never changes."""
         return join_key(self.directory, "*/" * self.depth, self.template.glob)
+
+    @property
+    def example(self) -> str:
+        """A key outside any partition of Iceberg."""
+        return join_key(self.directory, self.template.example)
 
     @property
     def pattern(self) -> str:
@@ -290,7 +303,8 @@ class ObjectNames:
     quarantine: str = ""
 
     def object_key(self, seq: int, within: str = "") -> str:
-        """The key of file number ``seq``, ``within`` the directories of its Iceberg partition; the same each time."""
+        """Return the key of file number ``seq``, ``within`` the directories of its Iceberg partition; the same each
+        time. ``SPEC_INVALID`` where the values give it a segment that no key may have."""
         name, number = str(file_uuid(self.attempt, seq, self.table)), self.first + seq
         values = {
             "seq": f"{number:05d}",
@@ -301,7 +315,10 @@ class ObjectNames:
             "generation": f"{self.generation:010d}",
             "counter": f"{number:020d}",
         }
-        return join_key(self.directory, within, self.template.render(values))
+        path = join_key(within, self.template.render(values))
+        if fault := describe_unfit_segment(path):
+            raise SpecInvalidError(f"a file would lie at {path!r} in {self.directory!r}: the key {fault}.")
+        return join_key(self.directory, path)
 
     @property
     def has_generations(self) -> bool:

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from lakewriter.naming import CONTROL_DIRECTORY
+from lakewriter.naming import describe_unfit_segment
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.model import FileModel, require_one
 
@@ -35,7 +35,7 @@ def _require_table(value: str) -> str:
 
 def _require_folder(value: str) -> str:
     parts = value.strip("/").split("/")
-    if not _PATH.fullmatch(value) or not {"", ".", "..", CONTROL_DIRECTORY}.isdisjoint(parts):
+    if not _PATH.fullmatch(value) or "" in parts or describe_unfit_segment(value):
         raise ValueError(
             "expected a folder of the party's own: 'crm' below the destination's prefix, or '/crm' below the bucket"
         )

@@ -1,13 +1,13 @@
 """Airbyte's directory and file name variables, as parts of one key template."""
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
 from lakewriter.dialects.airbyte.file_formats import EXTENSIONS
 from lakewriter.dialects.common.problems import suggest_nearest
+from lakewriter.naming import drop_marks
 from lakewriter.spec.layout import Layout, Template
 
 DEFAULT_PATH: Final = "${NAMESPACE}/${STREAM_NAME}/${YEAR}_${MONTH}_${DAY}_${EPOCH}_"
@@ -48,8 +48,7 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9/!_.*')(&$@=;:+,?-]")
 
 def make_s3_safe(name: str) -> str:
     """``name`` without accents, and ``_`` for every character that S3 does not hold safe."""
-    decomposed = unicodedata.normalize("NFKD", name)
-    return _UNSAFE.sub("_", "".join(c for c in decomposed if not unicodedata.combining(c)))
+    return _UNSAFE.sub("_", drop_marks(name))
 
 
 def check_directory(text: str) -> str:

@@ -108,15 +108,21 @@ class AirbyteDestination(Destination):
     def _endpoint(cls, value: str | None) -> str | None:
         return value and require_url(value, "http://localhost:9000")
 
-    @field_validator("s3_bucket_path", "s3_path_format")
+    @field_validator("s3_bucket_path")
     @classmethod
     def _directory(cls, value: str) -> str:
         return check_directory(require_path(value, "data_sync/test"))
 
+    @field_validator("s3_path_format")
+    @classmethod
+    def _format(cls, value: str) -> str:
+        # The file's name follows without a slash.
+        return check_directory(require_path(value, "${STREAM_NAME}/", behind="0"))
+
     @field_validator("file_name_pattern")
     @classmethod
     def _file(cls, value: str) -> str:
-        return check_file(require_plain(value, DEFAULT_FILE))
+        return check_file(require_plain(value, DEFAULT_FILE, before="0"))
 
 
 class AirbyteS3(AirbyteDestination):

@@ -21,11 +21,17 @@ from lakewriter.dialects.airbyte.file_formats import (
     Xz,
     Zstandard,
 )
-from lakewriter.dialects.airbyte.paths import find_constant_prefix, find_stream_directory, make_layout
+from lakewriter.dialects.airbyte.paths import (
+    find_constant_prefix,
+    find_stream_directory,
+    make_layout,
+    make_s3_safe,
+)
 from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided, list_fields
+from lakewriter.dialects.common.places import require_fit_keys
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.dialects.common.tables import TableSource, make_absolute
 from lakewriter.errors import NameCollisionError
@@ -60,6 +66,8 @@ def translate(file: CheckedFile[AirbyteForm]) -> Spec:
     for number, (fields, stream) in enumerate(list_streams(source) if source else ()):
         tables.append(_translate_table(form, fields | rules, stream))
         places.append(("source", "catalog", "streams", number))
+    for table, place in zip(tables, places, strict=True):
+        _require_names(form, table, place)
     _refuse_shared(tables, places)
     paths = [path if path == "-" else make_absolute(path, file.root) for path in source.paths] if source else ()
     return Spec(
@@ -218,6 +226,20 @@ def _translate_table(form: AirbyteForm, fields: dict[str, Any], stream: Stream |
         path=layout.prefix.strip("/"),
         stream=stream,
     )
+
+
+def _require_names(form: AirbyteForm, table: TableSpec, location: Location) -> None:
+    """``SPEC_INVALID`` for a stream whose names give no folder, or a folder outside that of the path format."""
+    names = {"${NAMESPACE}": table.source_schema, "${STREAM_NAME}": table.source_table}
+    for variable, name in names.items():
+        is_used = variable in form.s3_bucket_path + form.s3_path_format
+        if is_used and name and not make_s3_safe(name).strip("/"):
+            raise FaultError(
+                location,
+                f"nothing is left of {name!r} for {variable} in a key: slashes collapse, and accents are dropped.",
+                remedy="Give it another one, with 'prefix' or 'namespace_format' for example.",
+            )
+    require_fit_keys(table, location)
 
 
 def _make_identifier(name: str) -> str:

@@ -1,13 +1,14 @@
 """What every dialect asks of text that says where data goes: URLs with TLS and without passwords, plain keys."""
 
 import re
-import unicodedata
 from typing import Final
 from urllib.parse import urlsplit
 
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.errors import TlsRequiredError
+from lakewriter.naming import describe_unfit_segment
+from lakewriter.spec.specification import TableSpec
 
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
@@ -42,17 +43,33 @@ def require_match(pattern: re.Pattern[str], value: str, expected: str) -> str:
     return value
 
 
-def require_path(value: str, example: str) -> str:
-    """``value``; ``ValueError`` for what is no path inside a bucket."""
+def require_path(value: str, example: str, *, behind: str = "") -> str:
+    """Return ``value``, which has the text ``behind`` it in its last segment; ``ValueError`` for what is no path inside
+    a bucket."""
     if "://" in value:
         raise ValueError(f"expected a path inside the bucket, such as {example!r}")
-    return require_plain(value, example)
+    return require_plain(value, example, behind=behind)
 
 
-def require_plain(value: str, example: str) -> str:
-    """``value``, a part of keys; ``ValueError`` for a character that no key should have."""
-    # S3 takes them, and then neither its XML listings nor engines give the key back as it is.
-    odd = next((character for character in value if unicodedata.category(character) in {"Cc", "Cs"}), None)
-    if odd is not None:
-        raise ValueError(f"has the control character U+{ord(odd):04X}; expected text such as {example!r}")
+def require_plain(value: str, example: str, *, before: str = "", behind: str = "") -> str:
+    """Return ``value``, a part of keys that has the text ``before`` and ``behind`` it in its first and last segment.
+
+    Raise ``ValueError`` for a segment that no key may have.
+    """
+    fault = describe_unfit_segment(before + value + behind)
+    if fault is not None:
+        raise ValueError(f"{fault}; expected text such as {example!r}")
     return value
+
+
+def require_fit_keys(table: TableSpec, location: Location) -> None:
+    """``SPEC_INVALID`` at ``location`` where the keys of a table, or of its bad rows, have a segment that no key may
+    have."""
+    for key in (table.layout.example, table.quarantine):
+        fault = describe_unfit_segment(key or "")
+        if fault is not None:
+            raise FaultError(
+                location,
+                f"table {table.source_table!r} would lie at {key!r}: the key {fault}.",
+                remedy="Give it another name, or another schema or namespace.",
+            )

@@ -248,16 +248,13 @@ def make_absolute(path: str, root: str) -> str:
     return f"{root.rstrip('/')}/{path}" if _URI.match(root) else str(Path(root, path))
 
 
-def find_nested(paths: Sequence[str], control: str) -> Iterator[tuple[int, str]]:
-    """Each path that is another one or lies below it, by its number, with that other: ``control`` before all, then the
-    first of ``paths``."""
+def find_nested(paths: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the number of each path that is another one or lies below it, with the first such other."""
     numbers: dict[str, list[int]] = {}
     for number, path in enumerate(paths):
         numbers.setdefault(path, []).append(number)
     for number, path in enumerate(paths):
         folders = list(accumulate(path.split("/"), "{}/{}".format))
         others = [other for folder in folders for other in numbers.get(folder, ()) if other != number]
-        if control in folders:
-            yield number, control
-        elif others:
+        if others:
             yield number, paths[min(others)]

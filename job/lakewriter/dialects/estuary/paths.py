@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.estuary.settings import BindingEntry
 from lakewriter.errors import NameCollisionError
-from lakewriter.naming import CONTROL_DIRECTORY, join_key
+from lakewriter.naming import join_key
 from lakewriter.spec.layout import Layout, Part, Template
 from lakewriter.spec.specification import TableSpec
 
@@ -29,20 +29,13 @@ class BindingPlace(NamedTuple):
     name: str
 
 
-def place_binding(number: int, entry: BindingEntry, common_prefix: str = "") -> BindingPlace:
-    """Place a binding below ``common_prefix``; ``NAME_COLLISION`` for a path among the control objects.
+def place_binding(entry: BindingEntry, common_prefix: str = "") -> BindingPlace:
+    """Place a binding below ``common_prefix``.
 
     Date patterns are those of the present configuration: a ``pathPrefix`` is literal.
     """
     resource = entry.resource
     path = join_key(common_prefix, resource.path or resource.pathPrefix or "")
-    if f"{path}/".startswith(f"{CONTROL_DIRECTORY}/"):
-        raise FaultError(
-            ("tables", number, "resource", resource.key),
-            f"binding {entry.source!r} would lie at {path!r}, where the job's own records lie.",
-            remedy=f"Give it another {resource.key}.",
-            kind=NameCollisionError,
-        )
     # Paths are any text and names of control objects are not: what is replaced lives on as a code.
     name = _UNSAFE.sub(lambda found: "." if found[0] == "/" else f"%{ord(found[0]):02x}", path)
     own = parse_date_patterns(resource.path) if resource.path else (resource.pathPrefix or "",)

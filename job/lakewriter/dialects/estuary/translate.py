@@ -6,6 +6,7 @@ from typing import Final
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided, list_fields
+from lakewriter.dialects.common.places import require_fit_keys
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.estuary.current_settings import EstuaryConnector
 from lakewriter.dialects.estuary.paths import BindingPlace, place_binding, refuse_twins, warn_of_nested
@@ -25,10 +26,12 @@ def translate(file: CheckedFile[EstuaryDestination]) -> Spec:
     """The neutral Spec of a materialization."""
     destination = file.destination
     bindings = [_require_binding(number, entry) for number, entry in enumerate(file.tables)]
-    places = [place_binding(number, entry, destination.common_prefix) for number, entry in enumerate(bindings)]
+    places = [place_binding(entry, destination.common_prefix) for entry in bindings]
     specs = tuple(
         _translate_table(destination, entry, place, file.root) for entry, place in zip(bindings, places, strict=True)
     )
+    for number, (spec, binding) in enumerate(zip(specs, bindings, strict=True)):
+        require_fit_keys(spec, ("tables", number, "resource", binding.resource.key))
     refuse_twins(specs, bindings)
     return Spec(
         pipeline=file.pipeline,

@@ -7,11 +7,12 @@ from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.common.iceberg import lay_out_iceberg, make_open_catalog
+from lakewriter.dialects.common.places import require_fit_keys
 from lakewriter.dialects.common.tables import TableSource, find_nested
 from lakewriter.dialects.lakewriter_s3.file_formats import make_encoding, name_extension
 from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
 from lakewriter.errors import NameCollisionError
-from lakewriter.naming import CONTROL_DIRECTORY, join_key, name_schema, name_tables
+from lakewriter.naming import join_key, name_schema, name_tables
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import IndexKind, Limits, Mode, Spec, TableSpec, TrackingColumn
@@ -75,7 +76,7 @@ def _make_catalog(form: LakewriterS3) -> Catalog:
 
 def _translate_tables(form: LakewriterS3, sources: Sequence[TableSource]) -> tuple[TableSpec, ...]:
     tables = tuple(_translate_table(form, number, source) for number, source in enumerate(sources))
-    _refuse_shared(tables, join_key(form.prefix, CONTROL_DIRECTORY))
+    _refuse_shared(tables)
     return tables
 
 
@@ -92,7 +93,7 @@ def _translate_table(form: LakewriterS3, number: int, source: TableSource) -> Ta
     path = join_key(form.prefix, schema, name)
     # Rows are counted before a load only where their numbers are asked for.
     index = source.index if "row_number" in form.tracking else IndexKind.SPARSE
-    return TableSpec(
+    table = TableSpec(
         **source.model_dump(exclude={"read", "partition_by", "index"}),
         read=source.read,
         partition_by=source.partition_by,
@@ -102,6 +103,8 @@ def _translate_table(form: LakewriterS3, number: int, source: TableSource) -> Ta
         layout=_make_layout(form, path, source.mode, len(source.partition_by)),
         path=path,
     )
+    require_fit_keys(table, ("tables", number))
+    return table
 
 
 def _make_layout(form: LakewriterS3, path: str, mode: Mode, depth: int) -> Layout:
@@ -157,9 +160,9 @@ def _refuse_unfit(form: LakewriterS3, number: int, source: TableSource) -> None:
         )
 
 
-def _refuse_shared(tables: Sequence[TableSpec], control: str) -> None:
-    """Two tables at one place would be read as one, and one under the control prefix not at all."""
-    for number, other in find_nested([table.path for table in tables], control):
+def _refuse_shared(tables: Sequence[TableSpec]) -> None:
+    """Raise ``NAME_COLLISION`` for two tables in one folder, which would be read as one."""
+    for number, other in find_nested([table.path for table in tables]):
         table = tables[number]
         raise FaultError(
             ("tables", number),

@@ -7,6 +7,7 @@ from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided, list_fields
 from lakewriter.dialects.common.iceberg import lay_out_iceberg, make_open_catalog
+from lakewriter.dialects.common.places import require_fit_keys
 from lakewriter.dialects.common.tables import TableSource, find_nested
 from lakewriter.dialects.supaflow.settings import (
     AnyDestination,
@@ -16,7 +17,7 @@ from lakewriter.dialects.supaflow.settings import (
     parse_file_name,
 )
 from lakewriter.errors import NameCollisionError
-from lakewriter.naming import CONTROL_DIRECTORY, join_key, name_schema, name_tables
+from lakewriter.naming import join_key, name_schema, name_tables
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import Encoding, Mode, Spec, TableSpec, Tracking, TrackingColumn
@@ -121,7 +122,7 @@ def _translate_tables(
                 warnings.append(f"table {source!r} becomes {name!r}: {alone!r} is taken in {schema!r}.")
     wanted_tables = zip(sources, schemas, names, strict=True)
     tables = tuple(_translate_table(destination, number, *table) for number, table in enumerate(wanted_tables))
-    _refuse_nested(tables, join_key(destination.s3_path_prefix, CONTROL_DIRECTORY))
+    _refuse_nested(tables)
     return tables, tuple(warnings)
 
 
@@ -158,7 +159,7 @@ def _translate_table(
             remedy="Set table_format: ICEBERG, or leave partition_by out; Parquet tables have partition_strategy.",
         )
     path = join_key(destination.s3_path_prefix, schema, name)
-    return TableSpec(
+    table = TableSpec(
         **source.model_dump(exclude={"read", "mode", "partition_by"}),
         read=source.read,
         partition_by=source.partition_by,
@@ -168,6 +169,8 @@ def _translate_table(
         path=path,
         must_be_empty=destination.destination_table_handling == "FAIL",
     )
+    require_fit_keys(table, ("tables", number))
+    return table
 
 
 def _make_layout(destination: AnyDestination, path: str, depth: int) -> Layout:
@@ -192,9 +195,9 @@ def _refuse_twins(sources: Sequence[TableSource]) -> None:
         seen.add(identity)
 
 
-def _refuse_nested(tables: Sequence[TableSpec], control: str) -> None:
-    """A table under another's path would be read as its rows, and one under the control prefix not at all."""
-    for number, other in find_nested([table.path for table in tables], control):
+def _refuse_nested(tables: Sequence[TableSpec]) -> None:
+    """Raise ``NAME_COLLISION`` for a table under another's path, which would be read as its rows."""
+    for number, other in find_nested([table.path for table in tables]):
         table = tables[number]
         raise FaultError(
             ("tables", number),
