@@ -9,8 +9,14 @@ GENERATIONS = [
     ("overwrite", 5, None, 5),
     ("overwrite", 5, 0, 0),
     ("overwrite", None, None, None),
+    ("overwrite", 5, 3, 3),
+    ("overwrite", 5, 5, 5),
     ("append", 5, None, None),
+    ("append", 5, 0, 0),
+    # Airbyte's ``shouldBeTruncatedAtEndOfSync``: an overwrite, or a minimum above 0 that is its generation.
+    ("append", 5, 3, 0),
     ("append", 5, 5, 5),
+    ("append", 0, 0, 0),
 ]
 
 

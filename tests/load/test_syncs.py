@@ -277,6 +277,30 @@ def test_refresh_with_a_minimum_generation(lake):
         assert sorted(lake.generations().values()) == expected
 
 
+TRUNCATED = [
+    # how the stream is written, the minimum of generation 3, the generations of the objects that stay of 0, 1 and 3
+    ("append", 0, ["0", "1", "3"]),
+    ("append", 1, ["0", "1", "3"]),
+    ("append", 3, ["3"]),
+    ("overwrite", 1, ["1", "3"]),
+    ("overwrite", 3, ["3"]),
+]
+
+
+@pytest.mark.parametrize(("mode", "minimum", "expected"), TRUNCATED)
+def test_generations_that_a_sync_truncates(lake, mode, minimum, expected):
+    """As Airbyte's connector: append with a minimum below its own generation truncates nothing."""
+    messages = lake.messages(record("users", JOHN), status("users", "COMPLETE"))
+    syncs = [("append", 0, 0), ("append", 1, 0), (mode, 3, minimum)]
+    for number, (own_mode, generation, lowest) in enumerate(syncs):
+        ids = {"generation_id": generation, "minimum_generation_id": lowest}
+        own = stream("users", destination_sync_mode=own_mode, **ids)
+        lake.write(PARQUET, source={"messages": messages, "catalog": catalog(own)})
+        assert lake.load(f"j{number}").status == "done"
+    assert sorted(lake.generations().values()) == expected
+    assert len(lake.rows()) == len(expected)
+
+
 def test_overwrite_without_rows_empties_the_stream(lake):
     lake.write(PARQUET, source={"messages": lake.messages(record("users", JOHN)), "catalog": overwrite()})
     lake.load("a")

@@ -71,9 +71,16 @@ class ConfiguredStream(_Foreign):
 
     @property
     def lowest(self) -> int | None:
-        """The lowest generation that stays: an overwrite that gives only its own replaces all before it."""
-        replaces = self.mode is Mode.OVERWRITE and self.minimum_generation_id is None
-        return self.generation_id if replaces else self.minimum_generation_id
+        """Return the lowest generation that stays, as the vendor's connector truncates.
+
+        An overwrite deletes what is below its minimum, and without one all before its own generation. A stream that is
+        appended to is truncated only if its minimum is its own generation: the platform asks so for a refresh that
+        removes what was there. Below that, the minimum tells which generations the platform counts as current.
+        """
+        own, minimum = self.generation_id, self.minimum_generation_id
+        if self.mode is Mode.OVERWRITE:
+            return own if minimum is None else minimum
+        return minimum if minimum is None or minimum == own else 0
 
     @property
     def mode(self) -> Mode:
