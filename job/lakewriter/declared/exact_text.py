@@ -1,0 +1,249 @@
+"""One text as a value of a declared type, exactly, or the reason why it is none: the slow way of the strict cast."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Context, Decimal, Inexact
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lakewriter.column_types import name_type
+from lakewriter.declared.time_texts import Moment, compile_pattern, read_iso, to_utc
+
+EpochUnit = Literal["epoch_s", "epoch_ms", "epoch_us", "epoch_ns"]
+"""What a number counts since 1970-01-01T00:00:00Z."""
+
+EPOCH_DIGITS: Final[dict[EpochUnit, int]] = {"epoch_s": 6, "epoch_ms": 3, "epoch_us": 0, "epoch_ns": -3}
+"""The power of ten that makes microseconds of a unit."""
+
+BOOLEANS: Final = {
+    **dict.fromkeys(("true", "t", "yes", "y", "1"), True),
+    **dict.fromkeys(("false", "f", "no", "n", "0"), False),
+}
+"""The texts that are taken as booleans, in lower case; the text may have any case."""
+
+FLOATS: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?")
+_LONGEST: Final = 4000
+"""Characters of a number; Python converts no more digits to an integer."""
+_FURTHEST: Final = 400
+"""Exponents beyond it are beyond every type."""
+_MICROS: Final = 10**6
+_EXACT: Final = Context(prec=10**6, Emax=10**9, Emin=-(10**9), traps=[Inexact])
+_EPOCH: Final = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """How texts are spelled where it is not the default spelling of their type."""
+
+    date_format: str | None = None
+    timestamp_format: str | None = None
+    """Of ``timestamp`` and ``timestamp_ntz``."""
+    unit: EpochUnit | None = None
+    """Timestamps are numbers of this unit."""
+    truncates_nanoseconds: bool = False
+    zone: str = "UTC"
+    """The zone of timestamps without an offset."""
+
+
+DEFAULT: Final = TextForm()
+
+
+class MisfitError(Exception):
+    """Why a text is no value of its type; completes "value 'x': "."""
+
+
+def convert_text(text: str, kind: pa.DataType, form: TextForm = DEFAULT) -> tuple[Any, bool]:
+    """Return the value of ``text`` as pyarrow takes it for ``kind``, and whether nanoseconds were cut from it.
+
+    ``MisfitError`` says why it is no value of ``kind``.
+    """
+    if text != text.strip() and not (pt.is_string(kind) or pt.is_binary(kind)):
+        raise MisfitError("there are blanks around it" if text.strip() else "it is blank")
+    if pt.is_timestamp(kind):
+        return _convert_timestamp(text, kind, form)
+    if pt.is_nested(kind):
+        return _convert_json(_read_json(text), kind, form)
+    convert = next(convert for is_kind, convert in _CONVERTERS if is_kind(kind))
+    return convert(text, kind, form), False
+
+
+def _convert_boolean(text: str, _kind: pa.DataType, _form: TextForm) -> bool:
+    if text.lower() not in BOOLEANS or not text.isascii():
+        raise MisfitError("it is not one of true, false, t, f, yes, no, y, n, 1, 0")
+    return BOOLEANS[text.lower()]
+
+
+def _convert_integer(text: str, kind: pa.DataType, _form: TextForm) -> int:
+    if not re.fullmatch("[+-]?[0-9]+", text):
+        raise MisfitError("it is not a whole number of digits 0 to 9")
+    bits = kind.bit_width
+    least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pt.is_signed_integer(kind) else (0, 2**bits - 1)
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    number = int(digits[:_FURTHEST]) * (-1 if text[0] == "-" else 1)
+    if not least <= number <= most:
+        raise MisfitError(f"it is outside the range of {name_type(kind)}, {least} to {most}")
+    return number
+
+
+def _read_decimal(text: str) -> Decimal:
+    """Return the number, exactly; numbers that are beyond every type as one beyond every type."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise MisfitError("it is not a number such as -1234.5 or 1.5e3")
+    mantissa, exponent = re.split("[eE]", text)[0], (match[1] or "0").lstrip("+")
+    if len(exponent.lstrip("-0")) > len(str(_LONGEST)):
+        exponent = "-99999" if exponent[0] == "-" else "99999"
+    return _EXACT.create_decimal(f"{mantissa}e{exponent}")
+
+
+def _convert_decimal(text: str, kind: pa.DataType, _form: TextForm) -> Decimal:
+    number = _read_decimal(text)
+    if not number:
+        return Decimal(0)
+    places = -int(_EXACT.normalize(number).as_tuple().exponent)
+    if places > kind.scale:
+        raise MisfitError(f"it has {places} decimal places, and {name_type(kind)} has {kind.scale}")
+    if number.adjusted() >= kind.precision - kind.scale:
+        whole = kind.precision - kind.scale
+        raise MisfitError(f"it has {number.adjusted() + 1} digits before the point, and {name_type(kind)} has {whole}")
+    # Arrow refuses a decimal of more digits than its own, zeros included.
+    return _EXACT.quantize(number, Decimal(1).scaleb(-kind.scale))
+
+
+def _convert_float(text: str, kind: pa.DataType, _form: TextForm) -> float:
+    if text in FLOATS:
+        return FLOATS[text]
+    number = _read_decimal(text)
+    # Arrow rounds once to the nearest of either width; Python's float would round twice on the way to 32 bits.
+    value = pa.scalar(text).cast(kind).as_py()
+    if value in (float("inf"), float("-inf")):
+        raise MisfitError(f"it is beyond the range of {name_type(kind)}")
+    if value == 0 and number:
+        raise MisfitError(f"it is closer to zero than any {name_type(kind)}")
+    return float(value)
+
+
+def _convert_date(text: str, _kind: pa.DataType, form: TextForm) -> date:
+    if form.date_format is None and not re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        raise MisfitError("it is not a date as YYYY-MM-DD; another spelling can be named by format:")
+    moment = _read_moment(text, form.date_format)
+    if moment.local != datetime.combine(moment.local, datetime.min.time()) or moment.finer.strip("0"):
+        raise MisfitError("it has a time of day, which a date would lose")
+    if moment.offset is not None or moment.zone is not None:
+        raise MisfitError("it has an offset, which a date would lose")
+    return moment.local.date()
+
+
+def _convert_timestamp(text: str, kind: pa.DataType, form: TextForm) -> tuple[datetime, bool]:
+    if form.unit is not None:
+        return _convert_epoch(text, form)
+    moment = _read_moment(text, form.timestamp_format)
+    is_finer = bool(moment.finer.strip("0"))
+    if is_finer and not form.truncates_nanoseconds:
+        raise MisfitError("it is finer than microseconds; nanoseconds: truncate would cut it")
+    if kind.tz is not None:
+        with _refusing():
+            return to_utc(moment, form.zone), is_finer
+    if moment.offset is not None or moment.zone is not None:
+        raise MisfitError("it has an offset, and timestamp_ntz has none; declare timestamp")
+    return moment.local, is_finer
+
+
+def _convert_epoch(text: str, form: TextForm) -> tuple[datetime, bool]:
+    assert form.unit is not None
+    micros = _EXACT.scaleb(_read_decimal(text), EPOCH_DIGITS[form.unit])
+    if micros.adjusted() > len(str(_MICROS)) * 3:
+        raise MisfitError(f"it is outside the years 0001 to 9999 as {form.unit}")
+    whole = int(micros.to_integral_value("ROUND_FLOOR"))
+    if whole != micros and not form.truncates_nanoseconds:
+        raise MisfitError("it is finer than microseconds; nanoseconds: truncate would cut it")
+    try:
+        return _EPOCH + timedelta(microseconds=whole), whole != micros
+    except OverflowError:
+        raise MisfitError(f"it is outside the years 0001 to 9999 as {form.unit}") from None
+
+
+def _read_moment(text: str, pattern: str | None) -> Moment:
+    if pattern is None and re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", text):
+        raise MisfitError("it is a number; a unit can be named by from:, such as from: epoch_ms")
+    with _refusing():
+        return read_iso(text) if pattern is None else compile_pattern(pattern).read(text)
+
+
+class _Number(str):
+    """The digits of a number in JSON."""
+
+
+def _read_json(text: str) -> Any:
+    try:
+        return json.loads(
+            text, parse_int=_Number, parse_float=_Number, parse_constant=_refuse_name, object_pairs_hook=_read_object
+        )
+    except RecursionError:
+        raise MisfitError("its JSON is nested too deeply") from None
+    except ValueError as error:
+        raise MisfitError(f"it is no JSON: {error}") from error
+
+
+def _refuse_name(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a key is there twice")
+    return members
+
+
+def _convert_json(value: Any, kind: pa.DataType, form: TextForm) -> tuple[Any, bool]:
+    """Return a value of JSON as one of ``kind``, and whether nanoseconds were cut inside."""
+    if value is None:
+        return None, False
+    if pt.is_struct(kind) and isinstance(value, dict):
+        if unknown := value.keys() - {field.name for field in kind}:
+            raise MisfitError(f"the struct has no field {min(unknown)!r}")
+        members = {field.name: _convert_json(value.get(field.name), field.type, form) for field in kind}
+        return {name: member for name, (member, _) in members.items()}, any(cut for _, cut in members.values())
+    if pt.is_map(kind) and isinstance(value, dict):
+        keys = [_convert_json(key, kind.key_type, form)[0] for key in value]
+        items = [_convert_json(item, kind.item_type, form) for item in value.values()]
+        return list(zip(keys, [item for item, _ in items], strict=True)), any(cut for _, cut in items)
+    if pt.is_list(kind) and isinstance(value, list):
+        items = [_convert_json(item, kind.value_type, form) for item in value]
+        return [item for item, _ in items], any(cut for _, cut in items)
+    if isinstance(value, bool) and (pt.is_boolean(kind) or pt.is_string(kind)):
+        return value if pt.is_boolean(kind) else str(value).lower(), False
+    if isinstance(value, str) and not pt.is_nested(kind):
+        return convert_text(value, kind, form)
+    raise MisfitError(f"JSON's {_JSON_NAMES[type(value)]} does not convert to {name_type(kind)}")
+
+
+_JSON_NAMES: Final = {dict: "object", list: "array", bool: "boolean", str: "string", _Number: "number"}
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise MisfitError(str(error)) from error
+
+
+_CONVERTERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[str, pa.DataType, TextForm], Any]], ...]] = (
+    (pt.is_boolean, _convert_boolean),
+    (pt.is_integer, _convert_integer),
+    (pt.is_decimal, _convert_decimal),
+    (pt.is_floating, _convert_float),
+    (pt.is_date32, _convert_date),
+    (pt.is_string, lambda text, _kind, _form: text),
+    (pt.is_binary, lambda text, _kind, _form: text.encode()),
+)

@@ -1,0 +1,201 @@
+"""The one cast of the product: texts, and typed values, as the type that is declared for them, exactly or not at all.
+
+A regular expression picks the texts whose cast by Arrow is exact, which are nearly all; Arrow alone takes ``0x1F`` as
+an integer and wraps decimals. The others are converted one by one, each distinct text once.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lakewriter.declared.exact_text import (
+    BOOLEANS,
+    DEFAULT,
+    EPOCH_DIGITS,
+    EpochUnit,
+    MisfitError,
+    TextForm,
+    convert_text,
+)
+
+_FEW: Final = 64
+"""Rows that are converted one by one rather than halved again."""
+_FRACTION: Final = r"(?:\.[0-9]{1,6})?"
+_DAY: Final = "[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_TIME: Final = f"[ T][0-9]{{2}}:[0-9]{{2}}(?::[0-9]{{2}}{_FRACTION})?"
+_OFFSET: Final = "(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
+_ZONED: Final = ":[0-9.]+[Z+-]"
+"""What a text of that spelling has in it where it has an offset."""
+_FLOAT: Final = "[+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?"
+_MORE_THAN_ZERO: Final = r"\A[+-]?[0.]*[1-9]"
+_YEARS: Final = {
+    pa.date32(): (-719162, 2932896),
+    pa.timestamp("us"): (-62135596800000000, 253402300799999999),
+}
+"""The first value of the year 0001 and the last of 9999."""
+
+
+@dataclass(frozen=True)
+class Cast:
+    """The values of a cast, null where there is none or where it does not fit.
+
+    ``misfits`` is true where a value does not fit, None where all do. ``cut`` counts values that lost nanoseconds.
+    """
+
+    values: pa.Array
+    misfits: pa.BooleanArray | None = None
+    cut: int = 0
+
+
+def cast_text(values: pa.Array, kind: pa.DataType, how: TextForm = DEFAULT) -> Cast:
+    """Cast an array of strings to ``kind``, a type of ``sql_types``.
+
+    Args:
+        values: A ``StringArray``, ``LargeStringArray`` or ``StringViewArray``; null stays null.
+        kind: The declared type. Lists, maps and structs are read from JSON.
+        how: The spelling of dates and times where it is not the default.
+    """
+    if pt.is_string(kind) or pt.is_binary(kind):
+        return Cast(values.cast(kind))
+    if pt.is_string_view(values.type):
+        # Arrow's functions of text do not take its views.
+        values = values.cast(pa.large_string())
+    if pt.is_nested(kind):
+        return _cast_exactly(values, kind, how)
+    taken = _cast_plain(values, kind, how)
+    if taken.null_count == values.null_count:
+        return Cast(taken)
+    doubtful = pc.and_(values.is_valid(), taken.is_null())
+    exact = _cast_exactly(values.filter(doubtful), kind, how)
+    whole = pc.replace_with_mask(taken, doubtful, exact.values)
+    return Cast(whole, None if exact.misfits is None else pc.and_(values.is_valid(), whole.is_null()), exact.cut)
+
+
+def _cast_exactly(values: pa.Array, kind: pa.DataType, how: TextForm) -> Cast:
+    """Convert each distinct text by itself."""
+    encoded = values.dictionary_encode()
+    converted = [_convert_or_none(text, kind, how) for text in encoded.dictionary.to_pylist()]
+    whole = pa.array([value for value, _ in converted], kind).take(encoded.indices)
+    cut = pc.sum(pa.array([is_cut for _, is_cut in converted], pa.bool_()).take(encoded.indices)).as_py() or 0
+    misfits = pc.and_(values.is_valid(), whole.is_null()) if whole.null_count > values.null_count else None
+    return Cast(whole, misfits, cut)
+
+
+def explain_misfit(text: str, kind: pa.DataType, how: TextForm = DEFAULT) -> str:
+    """Return why ``text`` is no value of ``kind``; blank where it is one."""
+    try:
+        convert_text(text, kind, how)
+    except MisfitError as misfit:
+        return str(misfit)
+    return ""
+
+
+def _convert_or_none(text: str, kind: pa.DataType, how: TextForm) -> tuple[object, bool]:
+    try:
+        return convert_text(text, kind, how)
+    except MisfitError:
+        return None, False
+
+
+def _cast_plain(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
+    """Return the values of texts whose spelling is plain, null for all others, be they values or not."""
+    if pt.is_boolean(kind):
+        spellings = pc.index_in(pc.ascii_lower(values), pa.array(BOOLEANS, values.type))
+        return pa.array(list(BOOLEANS.values())).take(spellings)
+    pattern = _find_plain_spelling(kind, how)
+    if pattern is None:
+        return pa.nulls(len(values), kind)
+    is_plain = pc.match_substring_regex(values, rf"\A(?:{pattern})\z")
+    if pc.all(is_plain).as_py() is False:
+        values = pc.if_else(is_plain, values, None)
+    return _cast_parts(values, kind, how)
+
+
+def _find_plain_spelling(kind: pa.DataType, how: TextForm) -> str | None:
+    """Return the regular expression of texts that Arrow casts to ``kind`` exactly, or fails on; None for no such."""
+    if pt.is_integer(kind):
+        return "-?[0-9]+"
+    if pt.is_floating(kind):
+        return _FLOAT
+    if pt.is_decimal(kind):
+        # Beyond 38 digits Arrow's decimals wrap.
+        whole, places = kind.precision - kind.scale, kind.scale
+        digits = f"[0-9]{{1,{whole}}}" if whole else "0"
+        return rf"[+-]?{digits}(?:\.[0-9]{{0,{places}}}0{{0,{38 - kind.precision}}})?"
+    if pt.is_date32(kind):
+        return _DAY if how.date_format is None else None
+    if how.unit is not None:
+        return "-?[0-9]+"
+    if not pt.is_timestamp(kind) or how.timestamp_format is not None or how.zone != "UTC":
+        return None
+    return f"{_DAY}(?:{_TIME}{_OFFSET if kind.tz else ''})?"
+
+
+def _cast_parts(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
+    """Return the values that Arrow casts, null for few more than it refuses."""
+    try:
+        return _parse(values, kind, how)
+    except pa.ArrowInvalid:
+        if len(values) <= _FEW:
+            return pa.nulls(len(values), kind)
+    half = len(values) // 2
+    return pa.concat_arrays([_cast_parts(part, kind, how) for part in (values[:half], values[half:])])
+
+
+def _parse(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
+    """Return the values of texts of a plain spelling; ``ArrowInvalid`` where Arrow refuses one."""
+    if pt.is_floating(kind):
+        return _leave_out_extremes(values, values.cast(kind))
+    if pt.is_timestamp(kind):
+        parsed = _parse_timestamps(values, kind) if how.unit is None else _count_micros(values, how.unit)
+        return _leave_out_years(parsed).cast(kind)
+    parsed = values.cast(kind)
+    return _leave_out_years(parsed) if pt.is_date(kind) else parsed
+
+
+def _leave_out_extremes(values: pa.Array, parsed: pa.Array) -> pa.Array:
+    """Return the numbers without infinite ones, and without zeros whose text is of another number."""
+    is_doubtful = pc.or_(pc.is_inf(parsed), pc.equal(parsed, 0))
+    if not pc.any(is_doubtful).as_py():
+        return parsed
+    is_other = pc.and_(is_doubtful, pc.match_substring_regex(values, _MORE_THAN_ZERO))
+    return pc.if_else(is_other, None, parsed)
+
+
+def _parse_timestamps(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return the instants in UTC, without a zone. Arrow takes texts with offsets, or texts without, in one array."""
+    local = pa.timestamp("us")
+    if kind.tz is None:
+        return values.cast(local)
+    # A cast that fails looks at all values: the first tell which is likely to succeed.
+    is_zoned = bool(pc.any(pc.match_substring_regex(values[:_FEW], _ZONED)).as_py())
+    try:
+        return values.cast(kind if is_zoned else local).cast(local)
+    except pa.ArrowInvalid:
+        has_offset = pc.match_substring_regex(values, _ZONED)
+    zoned = pc.if_else(has_offset, values, None).cast(kind).cast(local)
+    return pc.coalesce(zoned, pc.if_else(has_offset, None, values).cast(local))
+
+
+def _count_micros(values: pa.Array, unit: EpochUnit) -> pa.Array:
+    """Return the instants of whole numbers; those of nanoseconds that are no microseconds are left out."""
+    numbers = values.cast(pa.int64())
+    power = EPOCH_DIGITS[unit]
+    if power >= 0:
+        return pc.multiply_checked(numbers, 10**power).cast(pa.timestamp("us"))
+    micros = pc.divide(numbers, 10**-power)
+    is_whole = pc.equal(pc.multiply(micros, 10**-power), numbers)
+    return pc.if_else(is_whole, micros, None).cast(pa.timestamp("us"))
+
+
+def _leave_out_years(parsed: pa.Array) -> pa.Array:
+    """Return dates or times without those outside the years 0001 to 9999."""
+    numbers = parsed.view(pa.int32() if pt.is_date32(parsed.type) else pa.int64())
+    first, last = _YEARS[parsed.type]
+    bounds = pc.min_max(numbers).as_py()
+    if bounds["min"] is None or (bounds["min"] >= first and bounds["max"] <= last):
+        return parsed
+    return pc.if_else(pc.and_(pc.greater_equal(numbers, first), pc.less_equal(numbers, last)), parsed, None)
