@@ -150,7 +150,15 @@ COMMITTED = ["files-closing", "glue-aborting", "iceberg-glue-intended", "iceberg
 def test_verify_a_load_of_then(put_back, name):
     lake = put_back(name)
     assert lake.differences("a") == []
+    before = of_load(lake, "a")
     assert lake.load("a").tables[0].status == "already_done"
+    assert of_load(lake, "a") == before
+
+
+def of_load(lake, job_id):
+    """The records of a load."""
+    root = f"{lake.control.keys.load(job_id)}/"
+    return {key: body for key, body in lake.aws.objects(BUCKET).items() if key.startswith(root)}
 
 
 def test_verify_finds_what_became_of_a_load_of_then(put_back):

@@ -61,11 +61,14 @@ def _make_begun_table(names: ObjectNames) -> BegunTable:
     return begun.model_copy(update={"quarantine": quarantine.folder, "quarantine_pattern": quarantine.pattern})
 
 
-def register(control: Control, attempt: Attempt, open_clients: OpenClients) -> TableState | None:
+def register(
+    control: Control, attempt: Attempt, open_clients: OpenClients, note_begin: Callable[[], None] = lambda: None
+) -> TableState | None:
     """Make this the attempt of its job that may bind, and abort the uploads of earlier ones.
 
-    A pending intent, of any load, is recovered first. Returns the state with this attempt in it; None when the job,
-    or one that it repeats, is done. ``LOAD_UNDONE`` for a job that was taken back.
+    A pending intent, of any load, is recovered first. ``note_begin`` is called before the state names the attempt.
+    Returns the state with this attempt in it; None when the job, or one that it repeats, is done. ``LOAD_UNDONE`` for a
+    job that was taken back.
     """
     while True:
         recover(control, open_clients)
@@ -79,6 +82,7 @@ def register(control: Control, attempt: Attempt, open_clients: OpenClients) -> T
         if earlier:
             # A record that cannot be read is an error: raise it before this attempt is registered.
             _read_begin_records(control, attempt, seen)
+        note_begin()
         try:
             state = control.state.move(
                 lambda state, seen=seen: _add_running(state, seen, attempt),  # type: ignore[misc]

@@ -59,7 +59,12 @@ def leave_record(
     controls: Mapping[str, Control],
     warn: Callable[[str], None],
 ) -> None:
-    """Write the load's record and its page. A failure to do so is a warning: it does not change how the load ended."""
+    """Write the load's record and its page. A failure to do so is a warning: it does not change how the load ended.
+
+    A load that was finished already keeps those that it has, or has none.
+    """
+    if report.tables and report.status == "done" and all(each.status == "already_done" for each in report.tables):
+        return
     first = next(iter(controls.values()))
     try:
         record = make_record(report, error, phases, controls, datetime.now(UTC))

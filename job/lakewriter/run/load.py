@@ -30,7 +30,7 @@ from lakewriter.run.kinds import Kind, MicroBatch, Plain
 from lakewriter.run.outcome_file import choose_error, describe_crash, describe_end, describe_stop
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.results import make_failed, make_not_run, make_repeated, read_result
-from lakewriter.run.staged_table import Load, Progress
+from lakewriter.run.staged_table import BeginRecord, Load, Progress
 from lakewriter.run.stop import Stop, Stopped
 from lakewriter.run.sync import TableSync, make_ownership, plan_sync
 from lakewriter.run.table_intent import build_intent
@@ -78,7 +78,10 @@ def begin_table(load: Load, table: TableSpec) -> Begun | TableResult:
     """
     control = load.control(table)
     load.progress(table, "beginning", "")
-    began = attempts.register(control, load.attempt, load.pipeline.open_clients)
+    if isinstance(load.kind, MicroBatch) and not load.kind.is_due(_recover(load, table), table.id):
+        # Its report may be cleared away already: the state alone says that it is done.
+        return _find_done(load, table) if control.read_report(load.attempt.job_id) else make_repeated(table)
+    began = attempts.register(control, load.attempt, load.pipeline.open_clients, load.note_begin)
     if began is None:
         return _find_done(load, table)
     try:
@@ -189,11 +192,25 @@ def open_load(pipeline: Pipeline, job_id: str, spark: SparkFactory, progress: Pr
     names = {table.id: _name_objects(table, attempt, kind) for table in spec.tables}
     _require_a_readable(pipeline.controls.values())
     key, record = pipeline.keys.begin(job_id, attempt.id), attempts.make_begin_record(attempt, names)
-    pipeline.first_control.write_once(key, record)
-    if spec.access.endpoint and not spec.access.single_writer:
-        pipeline.first_control.require_conditions(key, record)
+    begin = BeginRecord(
+        pipeline.first_control, key, record, bool(spec.access.endpoint) and not spec.access.single_writer
+    )
+    if not _seems_done(pipeline, attempt, kind):
+        begin.write()
     follower = kind.follower or follow_load(spec, job_id=job_id, attempt=attempt.id, started=attempt.started)
-    return Load(pipeline, attempt, spark, progress, names, kind, stop, follower=follower)
+    return Load(pipeline, attempt, spark, progress, names, kind, stop, follower=follower, begin=begin)
+
+
+def _seems_done(pipeline: Pipeline, attempt: Attempt, kind: Kind) -> bool:
+    """Whether the first table that is to be loaded is done: of a load that was finished, all are."""
+    if isinstance(kind, MicroBatch):
+        last = pipeline.first_control.state.recall().last_batch
+        return last is not None and last.query == kind.batch.query and kind.batch.number <= last.number
+    names = kind.sync.tables if kind.sync is not None else pipeline.controls
+    keys = (
+        pipeline.keys.report(job, name) for name in list(names)[:1] for job in (attempt.job_id, *attempt.repeats.of)
+    )
+    return any(any(pipeline.store.list_entries(key, limit=1)) for key in keys)
 
 
 def _require_own_job_id(job_id: str, kind: Kind) -> None:
@@ -300,10 +317,13 @@ def _require_own_batch(load: Load, table: TableSpec) -> None:
     A report tells of the number only, which an older checkpoint, or another copy of it, gives to other rows.
     """
     if isinstance(load.kind, MicroBatch):
-        control = load.control(table)
         # A report is written while its load is pending: only the state of a closed one tells which rows the batch had.
-        control.state.read()
-        load.kind.is_due(recover(control, load.pipeline.open_clients), table.id)
+        load.control(table).state.read()
+        load.kind.is_due(_recover(load, table), table.id)
+
+
+def _recover(load: Load, table: TableSpec) -> TableState:
+    return recover(load.control(table), load.pipeline.open_clients)
 
 
 def _date_after(load: Load, table: TableSpec, began: TableState) -> Load:
@@ -353,6 +373,9 @@ def withdraw_table(load: Load, table: TableSpec, receipts: Iterable[Receipt], er
 
 
 def _end(load: Load, errors: list[LakeError]) -> None:
+    if not errors and load.begin is not None and not load.begin.is_written:
+        # All tables were done before: nothing that tells of the load changes.
+        return
     _write_outcome(load, describe_end(choose_error(errors), datetime.now(UTC)))
     control = load.pipeline.first_control
     try:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Event
+from typing import Any
 
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
@@ -26,10 +27,35 @@ Progress = Callable[[TableSpec, str, str], None]
 """Called with a table, the step it is in, and a detail for people. One that is ``Measured`` is told numbers too."""
 
 
+@dataclass
+class BeginRecord:
+    """The attempt's begin record. A load that seems to be done writes it when a table registers after all: running a
+    finished load again leaves no trace.
+
+    Several tables may write it at the same time, with the same content.
+    """
+
+    control: Control
+    key: str
+    content: Mapping[str, Any]
+    is_checked: bool
+    """Whether the store is to be asked to refuse the object a second time, as a store with conditions does."""
+    is_written: bool = False
+
+    def write(self) -> None:
+        """Create the object, unless this process has done so."""
+        if self.is_written:
+            return
+        self.control.write_once(self.key, self.content)
+        if self.is_checked:
+            self.control.require_conditions(self.key, self.content)
+        self.is_written = True
+
+
 @dataclass(frozen=True)
 class Load:
     """What the tables of one load share. By table id: ``names`` of objects, ``columns`` of Parquet files. ``stopped``
-    says that a failed table ends the others."""
+    says that a failed table ends the others. ``begin`` is None in a process that takes over a registered load."""
 
     pipeline: Pipeline
     attempt: Attempt
@@ -42,6 +68,7 @@ class Load:
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     follower: Follower = field(default_factory=Silence)
     shared: SharedJobs = field(default_factory=SharedJobs)
+    begin: BeginRecord | None = None
 
     @property
     def is_of_many(self) -> bool:
@@ -51,6 +78,11 @@ class Load:
     def control(self, table: TableSpec) -> Control:
         """The table's control objects."""
         return self.pipeline.controls[table.id]
+
+    def note_begin(self) -> None:
+        """Make sure that the attempt's begin record is there: before it registers at a table."""
+        if self.begin is not None:
+            self.begin.write()
 
 
 @dataclass(frozen=True)
