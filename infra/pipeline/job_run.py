@@ -13,7 +13,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.nag import acknowledge
-from infra.pipeline.application import Application
+from infra.pipeline.application import STACK_TAG, Application
 from infra.pipeline.artifact import Artifacts
 from infra.pipeline.capacity import compute_tasks_memory, find_overhead
 from infra.pipeline.tokens import render_tokens
@@ -39,6 +39,14 @@ def make_job_run(settings: Settings, application: Application, role: iam.IRole, 
         "Name": settings.name,
         "ApplicationId": application.application_id,
         "ExecutionRoleArn": role.role_arn,
+        # By the stack's tag the state machine's role may follow and cancel the run in a later release too. The others
+        # are for cost: https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/tagging.html
+        "Tags": {
+            **settings.deployment.tags,
+            "LakewriterPipeline": settings.spec.pipeline,
+            "LakewriterStage": settings.stage,
+            STACK_TAG: Stack.of(application).stack_name,
+        },
         **_make_lifetime(spark),
         "JobDriver": {
             "SparkSubmit": {

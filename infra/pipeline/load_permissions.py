@@ -1,12 +1,14 @@
 """Allow the state machine to run the job, read its outcome, and publish metrics, logs and traces."""
 
-from aws_cdk import Stack
+from typing import Final
+
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from infra.nag import acknowledge
-from infra.pipeline.application import Application
+from infra.pipeline.application import STACK_TAG
 from infra.pipeline.job_run import allow_log_key
 from infra.pipeline.metrics import NAMESPACE
 from infra.pipeline.tokens import render_tokens
@@ -14,9 +16,16 @@ from infra.settings import Settings
 from lakewriter.naming import ControlKeys
 from lakewriter.policy.arns import Arns, escape
 
+_APPLICATIONS: Final = "/applications/*"
+_JOB_RUNS: Final = "/applications/*/jobruns/*"
+
 
 class LoadPermissions(Construct):
-    """``role`` may start and cancel runs of the one application under the one job role, and read their outcomes."""
+    """``role`` may start and cancel runs of the stack's applications under the one job role, and read their outcomes.
+
+    An execution keeps the definition that it began with, so it calls the application of its own release until it ends,
+    and a deployment may have made another one by then.
+    """
 
     def __init__(
         self,
@@ -24,7 +33,6 @@ class LoadPermissions(Construct):
         id_: str,
         *,
         settings: Settings,
-        application: Application,
         job_role: iam.IRole,
         key: kms.IKey | None,
     ) -> None:
@@ -32,14 +40,15 @@ class LoadPermissions(Construct):
         stack, access = Stack.of(self), settings.spec.access
         self.role = iam.Role(self, "Role", assumed_by=trust_state_machines(stack), path=settings.deployment.role_path)
         self.policies: list[iam.Policy] = []
-        job_runs = f"{application.arn}/jobruns/*"
         starting = [allow_log_key("StartEncryptedRuns", key, stack.region)] if key else []
-        running = self._make_policy("JobRuns", [*_allow_job_runs(stack, application, job_runs, job_role), *starting])
-        acknowledge(
-            running,
-            f"IAM5[Resource::{render_tokens(stack, job_runs)}]",
-            "A job run has its id only once it has been started.",
-        )
+        running = self._make_policy("JobRuns", [*_allow_job_runs(stack, job_role), *starting])
+        for resource in (_APPLICATIONS, _JOB_RUNS):
+            acknowledge(
+                running,
+                f"IAM5[Resource::{render_tokens(stack, _format_arn(stack, resource))}]",
+                "An execution goes on with the application that it began with, and a job run has its id only once it "
+                "has been started. The condition on the tag leaves those of this stack.",
+            )
         telling = self._make_policy("Telling", [_allow_metrics(), allow_logs(), allow_traces()])
         acknowledge(
             telling,
@@ -64,16 +73,30 @@ class LoadPermissions(Construct):
         return policy
 
 
-def _allow_job_runs(
-    stack: Stack, application: Application, job_runs: str, job_role: iam.IRole
-) -> list[iam.PolicyStatement]:
-    """Allow what https://docs.aws.amazon.com/step-functions/latest/dg/emr-serverless-iam.html lists for ``.sync``."""
+def _allow_job_runs(stack: Stack, job_role: iam.IRole) -> list[iam.PolicyStatement]:
+    """Allow what https://docs.aws.amazon.com/step-functions/latest/dg/emr-serverless-iam.html lists for ``.sync``.
+
+    The tags are those that ``application`` and ``job_run`` set:
+    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/security-iam-TBAC.html
+    """
     rule = stack.format_arn(
         service="events", resource="rule", resource_name="StepFunctionsGetEventsForEMRServerlessJobRule"
     )
+    applications, job_runs = (_format_arn(stack, resource) for resource in (_APPLICATIONS, _JOB_RUNS))
+    following = ["emr-serverless:GetJobRun", "emr-serverless:CancelJobRun"]
+    tagged = {"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": stack.stack_name}}
+    requested = {"StringEquals": {f"aws:RequestTag/{STACK_TAG}": stack.stack_name}}
+    both = {"StringEquals": {**tagged["StringEquals"], **requested["StringEquals"]}}
+    # 0.1.0 tagged neither applications nor job runs. Both statements go when no load of it can run any more: in 0.3.0.
+    untagged = {"Null": {f"aws:ResourceTag/{STACK_TAG}": "true"}}
     return [
-        _allow("StartJobRuns", ["emr-serverless:StartJobRun"], application.arn),
-        _allow("FollowAndCancelJobRuns", ["emr-serverless:GetJobRun", "emr-serverless:CancelJobRun"], job_runs),
+        _allow("StartJobRuns", ["emr-serverless:StartJobRun"], applications, tagged),
+        _allow("StartJobRunsOfUntagged", ["emr-serverless:StartJobRun"], applications, untagged),
+        # The page names no resource for a job run that is tagged as it is started, so both are allowed.
+        _allow("TagJobRuns", ["emr-serverless:TagResource"], job_runs, requested),
+        _allow("TagJobRunsOfApplications", ["emr-serverless:TagResource"], applications, both),
+        _allow("FollowAndCancelJobRuns", following, job_runs, tagged),
+        _allow("FollowAndCancelUntagged", following, job_runs, untagged),
         _allow(
             "RunJobsAsTheJobRole",
             ["iam:PassRole"],
@@ -82,6 +105,11 @@ def _allow_job_runs(
         ),
         _allow("HearOfJobRuns", ["events:PutTargets", "events:PutRule", "events:DescribeRule"], rule),
     ]
+
+
+def _format_arn(stack: Stack, resource: str) -> str:
+    """Format the ARN of a resource of EMR Serverless, whose path begins with a slash."""
+    return stack.format_arn(service="emr-serverless", resource=resource, arn_format=ArnFormat.NO_RESOURCE_NAME)
 
 
 def _allow_metrics() -> iam.PolicyStatement:

@@ -51,9 +51,7 @@ class PipelineStack(Stack):
         job = JobPermissions(
             self, "Job", settings=settings, role=job_role, artifacts=artifacts, log_group=logs.job, key=key
         )
-        permissions = LoadPermissions(
-            self, "LoadPermissions", settings=settings, application=application, job_role=job_role, key=key
-        )
+        permissions = LoadPermissions(self, "LoadPermissions", settings=settings, job_role=job_role, key=key)
         run = make_job_run(settings, application, job_role, artifacts)
         loads = Loads(self, "Loads", settings=settings, job_run=run, permissions=permissions, log_group=logs.loads)
         # A load needs the policy and the bucket, but the state machine refers to neither.

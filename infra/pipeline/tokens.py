@@ -6,7 +6,7 @@ from aws_cdk import Stack
 
 
 def render_tokens(stack: Stack, text: str) -> str:
-    """Render references in angle brackets, such as ``<Application.Arn>/jobruns/*``."""
+    """Render references in angle brackets, such as ``arn:aws:s3:::bucket-<AWS::AccountId>/*``."""
     return _flatten(stack.resolve(text))
 
 

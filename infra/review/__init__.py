@@ -6,7 +6,7 @@ from typing import Final
 from infra.bundle.manifest import read_manifest
 from infra.review import html, load, markdown, sections
 from infra.review.assembly import list_acknowledgments, list_warnings
-from infra.review.changes import describe_changes, list_notable, read_deployed
+from infra.review.changes import describe_changes, list_notable, read_deployed, require_stopped
 from infra.review.page import Page
 from infra.review.parties import describe_parties
 from infra.review.permissions import list_identities, list_protected_resources, list_unattached
@@ -25,10 +25,15 @@ def write_review(folder: Path, settings: Settings, *, suffix: str = "") -> None:
 
 
 def list_changes(folder: Path, settings: Settings) -> tuple[str, ...]:
-    """List what is replaced or removed against the assembly of ``-c deployed``; nothing without one."""
+    """List what is replaced or removed against the assembly of ``-c deployed``; nothing without one.
+
+    Raises ``SPEC_INVALID`` if the deployed pipeline has another name, and the file does not say that it is stopped.
+    """
     if settings.deployed is None:
         return ()
-    return list_notable(read_deployed(settings.deployed), Templates.read(folder, settings.stack_names))
+    before, after = read_deployed(settings.deployed), Templates.read(folder, settings.stack_names)
+    require_stopped(before, after, settings.deployment.stopped_stacks)
+    return list_notable(before, after)
 
 
 def make_page(folder: Path, settings: Settings) -> Page:

@@ -1,7 +1,7 @@
 """Describe how the stacks differ from those of a deployed assembly: replacements, permissions, outputs, capacity."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,6 +73,21 @@ def list_notable(before: Templates, after: Templates) -> tuple[str, ...]:
         for action, name, kind, how in _list_resources(before, after)
         if isinstance(action, Strong)
     )
+
+
+def require_stopped(before: Templates, after: Templates, stopped: Collection[str]) -> None:
+    """Raise ``SPEC_INVALID`` if the pipeline stack has another name than the deployed one, which is not in ``stopped``.
+
+    CloudFormation would leave the old stack as it is: its schedule or stream would load beside the new one's.
+    """
+    old, new = (templates.stacks[-1].stack for templates in (before, after))
+    if old != new and old not in stopped:
+        raise SpecInvalidError(
+            f"-c deployed has the stack {old!r}, and this file makes {new!r} beside it: the old stack's schedule, "
+            "stream and running loads would go on.",
+            remedy=f"Keep the pipeline's and the stage's name; or stop the loads of {old!r} (disable its schedule, "
+            f"stop its executions), and give deployment.stopped_stacks: [{old}].",
+        )
 
 
 def _list_resources(before: Templates, after: Templates) -> Iterator[tuple[Cell, Cell, Cell, Cell]]:

@@ -258,6 +258,9 @@ class Deployment(FileModel):
     """A VPC for the job, which it needs for all that is not an AWS service of its region."""
     alarms: Alarms = Alarms()
     """Whom to call, and when."""
+    stopped_stacks: tuple[str, ...] = ()
+    """Pipeline stacks that this file had under an earlier pipeline or stage name, and whose loads and schedules are
+    stopped. With ``-c deployed`` synth refuses a new name until the old stack is listed here."""
     log_retention_days: Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731] = 30
     """Days that the job's and the state machine's logs are kept."""
     tags: dict[str, str] = Field(default_factory=dict)

@@ -125,8 +125,14 @@ OF_VENDOR: list[Attempt] = [
     ),
     ("glue:DeleteTable", None, (f"{CATALOG}:table/supaflow_crm/t", {}), ""),
 ]
+OWN_APPLICATION = {"aws:ResourceTag/LakewriterStack": "lakewriter-flights-prod-pipeline"}
+OTHER_APPLICATION = {"aws:ResourceTag/LakewriterStack": "lakewriter-flights-prod-2-pipeline"}
+JOB_RUN = "{application}/jobruns/00run"
 OF_STATE_MACHINE: list[Attempt] = [
-    ("emr-serverless:StartJobRun", ("{application}", {}), ("{application}0", {}), ""),
+    # By its tag: a load goes on with the application of its own release.
+    ("emr-serverless:StartJobRun", ("{application}0", OWN_APPLICATION), ("{application}", OTHER_APPLICATION), ""),
+    ("emr-serverless:GetJobRun", (JOB_RUN, OWN_APPLICATION), (JOB_RUN, OTHER_APPLICATION), ""),
+    ("emr-serverless:CancelJobRun", (JOB_RUN, OWN_APPLICATION), (JOB_RUN, OTHER_APPLICATION), ""),
     ("iam:PassRole", ("{JobRole}", TO_EMR), ("{SupaflowConsumerRole}", TO_EMR), ""),
     ("iam:PassRole", ("{JobRole}", TO_EMR), ("{JobRole}", {"iam:PassedToService": "lambda.amazonaws.com"}), ""),
     ("iam:PassRole", ("{JobRole}", TO_EMR), ("{LoadPermissionsRole}", TO_EMR), ""),
@@ -140,8 +146,6 @@ OF_SCHEDULE: list[Attempt] = [
     ("sqs:SendMessage", ("{dead letters}", {}), ("{dead letters}0", {}), ""),
     ("iam:PassRole", None, ("{JobRole}", TO_EMR), ""),
 ]
-OWN_APPLICATION = {"aws:ResourceTag/LakewriterStack": "lakewriter-flights-prod-pipeline"}
-OTHER_APPLICATION = {"aws:ResourceTag/LakewriterStack": "lakewriter-flights-prod-2-pipeline"}
 OF_HANDOVER: list[Attempt] = [
     (f"emr-serverless:{verb}Application", ("{application}", OWN_APPLICATION), ("{application}", context), "")
     for verb in ("Get", "Stop", "Delete")

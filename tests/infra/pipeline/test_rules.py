@@ -63,7 +63,11 @@ ASSETS = "arn:aws:s3:::cdk-{}-assets-<AWS::AccountId>-us-east-1/lakewriter-fligh
 ANYWHERE = [
     ("IAM5[Resource::*]", "Job/Policy"),
     ("IAM5[Resource::*]", "LoadPermissions/Telling"),
-    ("IAM5[Resource::<Application.Arn>/jobruns/*]", "LoadPermissions/JobRuns"),
+    ("IAM5[Resource::arn:aws:emr-serverless:us-east-1:<AWS::AccountId>:/applications/*]", "LoadPermissions/JobRuns"),
+    (
+        "IAM5[Resource::arn:aws:emr-serverless:us-east-1:<AWS::AccountId>:/applications/*/jobruns/*]",
+        "LoadPermissions/JobRuns",
+    ),
     ("IAM5[Resource::*]", "Releases/OfApplications"),
     ("IAM5[Resource::*]", "Releases/Telling"),
     (

@@ -59,12 +59,22 @@ def test_capacity_makes_another_application(synth: Synth, deployed: Path) -> Non
 
 
 def test_another_stage_is_another_pair_of_stacks(synth: Synth, deployed: Path) -> None:
-    lines = list_changes(*synth.run(BASE, deployed, stage="live"))
+    stopped = {"stopped_stacks": ["lakewriter-flights-prod-pipeline"]}
+    lines = list_changes(*synth.run(BASE | stopped, deployed, stage="live"))
     assert [line.partition(" (")[0] for line in lines] == [
         "new stack: lakewriter-flights-live-destination",
         "new stack: lakewriter-flights-live-pipeline",
     ]
     assert "lakewriter-flights-prod-destination stays as it is" in lines[0]
+
+
+def test_another_stage_is_refused_while_the_old_stack_may_load(synth: Synth, deployed: Path) -> None:
+    with pytest.raises(SpecInvalidError) as refused:
+        list_changes(*synth.run(BASE, deployed, stage="live"))
+    assert refused.value.message == (
+        "-c deployed has the stack 'lakewriter-flights-prod-pipeline', and this file makes "
+        "'lakewriter-flights-live-pipeline' beside it: the old stack's schedule, stream and running loads would go on."
+    )
 
 
 def test_folder_that_is_no_assembly(synth: Synth, tmp_path: Path) -> None:
