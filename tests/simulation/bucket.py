@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from email.utils import format_datetime
 from itertools import islice
 from typing import Any, Final
 
+from tests.simulation.stores import AWS, Store
 from tests.simulation.weather import Network, refused
 
 METHODS: Final = {
@@ -59,34 +61,34 @@ class Bucket:
     """Those who ``watch`` are told of every change, the moment it is made; ``watch_abort`` of an upload and who
     aborts it. ``page`` is how many keys a listing gives at once."""
 
-    def __init__(self, clock: Callable[[], datetime], page: int) -> None:
+    def __init__(self, clock: Callable[[], datetime], page: int, store: Store = AWS) -> None:
         self.objects: dict[str, Stored] = {}
         self.uploads: dict[str, Upload] = {}
         self.watch: list[Callable[[Change], None]] = []
         self.watch_abort: Callable[[str, Upload, str], None] = lambda *_: None
-        self.page = page
+        self.page, self.store = page, store
         self.made = 0
-        self._clock = clock
+        self.clock = clock
 
     def put(self, key: str, body: bytes, metadata: Mapping[str, str], upload_id: str = "", etag: str = "") -> Stored:
         """The object, whatever was there before."""
         stored = Stored(
             body,
             etag or f'"{hashlib.md5(body).hexdigest()}"',
-            self._clock().replace(microsecond=0),
+            self.clock().replace(microsecond=0),
             metadata,
             upload_id,
         )
         before = self.objects.get(key)
         self.objects[key] = stored
-        self._tell(Change(self._clock(), key, before, stored))
+        self._tell(Change(self.clock(), key, before, stored))
         return stored
 
     def delete(self, key: str) -> None:
         """Nothing at the key any more."""
         before = self.objects.pop(key, None)
         if before is not None:
-            self._tell(Change(self._clock(), key, before, None))
+            self._tell(Change(self.clock(), key, before, None))
 
     def _tell(self, change: Change) -> None:
         for told in self.watch:
@@ -94,7 +96,9 @@ class Bucket:
 
     def list_keys(self, prefix: str, after: str) -> Iterator[str]:
         """The keys that begin with ``prefix`` and come after another one, in their order."""
-        return iter(sorted(key for key in self.objects if key.startswith(prefix) and key > after))
+        rank = self.store.sort_key
+        last = rank(after)
+        return iter(sorted((key for key in self.objects if key.startswith(prefix) and rank(key) > last), key=rank))
 
     def begin(self, key: str, metadata: Mapping[str, str]) -> str:
         """A new upload's id."""
@@ -111,18 +115,25 @@ class S3:
         self._bucket, self._network, self._requests = bucket, network, requests
 
     def _call(self, operation: str, what: str, apply: Callable[[], Any]) -> Any:
-        return self._network.call(operation, what, apply, self._count)
+        answer = self._network.call(operation, what, apply, self._count)
+        # With the store's own time, whatever the caller's clock says.
+        headers = {"date": format_datetime(self._bucket.clock().replace(microsecond=0), usegmt=True)}
+        return answer | {"ResponseMetadata": {"HTTPStatusCode": 200, "HTTPHeaders": headers}}
+
+    def _missing(self, hidden: str, told: str) -> tuple[int, str]:
+        status = self._bucket.store.missing
+        return status, hidden if status == 403 else told
 
     def _count(self, operation: str) -> None:
         self._requests[METHODS[operation]] += 1
 
     def get_object(self, *, Bucket: str, Key: str, Range: str = "") -> Any:  # noqa: N803
-        """403 for what is not there, as a role that may list one prefix is answered."""
+        """A refusal for what is not there."""
 
         def apply() -> Any:
             stored = self._bucket.objects.get(Key)
             if stored is None:
-                raise refused("GetObject", 403, "AccessDenied")
+                raise refused("GetObject", *self._missing("AccessDenied", "NoSuchKey"))
             # From a place on, or so many of the last ones.
             start = int(Range.removeprefix("bytes=").rstrip("-")) if Range else 0
             body = stored.body[start:]
@@ -137,7 +148,7 @@ class S3:
         def apply() -> Any:
             stored = self._bucket.objects.get(Key)
             if stored is None:
-                raise refused("HeadObject", 403, "403")
+                raise refused("HeadObject", *self._missing("403", "404"))
             return _describe(stored)
 
         return self._call("HeadObject", Key, apply)
@@ -160,7 +171,7 @@ class S3:
             if IfNoneMatch and there is not None:
                 raise refused("PutObject", 412, "PreconditionFailed")
             if IfMatch and there is None:
-                raise refused("PutObject", 404, "NoSuchKey")
+                raise refused("PutObject", *self._bucket.store.unmatched)
             if IfMatch and there is not None and there.etag != IfMatch:
                 raise refused("PutObject", 412, "PreconditionFailed")
             return {"ETag": self._bucket.put(Key, bytes(Body), dict(Metadata or {})).etag}
@@ -174,6 +185,8 @@ class S3:
             there = self._bucket.objects.get(Key)
             if IfMatch and there is not None and there.etag != IfMatch:
                 raise refused("DeleteObject", 412, "PreconditionFailed")
+            if IfMatch and there is None and (answer := self._bucket.store.undeleted) is not None:
+                raise refused("DeleteObject", *answer)
             self._bucket.delete(Key)
             return {}
 
@@ -270,6 +283,8 @@ class S3:
 
         def apply() -> Any:
             upload, there = self._bucket.uploads.get(UploadId), self._bucket.objects.get(Key)
+            if upload is None and there is not None and self._bucket.store.repeats:
+                return {"Bucket": Bucket, "Key": Key, "ETag": there.etag}
             if IfNoneMatch and there is not None:
                 raise refused("CompleteMultipartUpload", 412, "PreconditionFailed")
             if upload is None or upload.key != Key:
@@ -294,7 +309,9 @@ class S3:
         def apply() -> Any:
             upload = self._bucket.uploads.get(UploadId)
             if upload is None or upload.key != Key:
-                raise refused("AbortMultipartUpload", 404, "NoSuchUpload")
+                if (answer := self._bucket.store.unaborted) is None:
+                    return {}
+                raise refused("AbortMultipartUpload", *answer)
             self._bucket.watch_abort(UploadId, upload, pipeline)
             del self._bucket.uploads[UploadId]
             return {}

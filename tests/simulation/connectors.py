@@ -193,9 +193,8 @@ class Connector:
                     stream = {"stream_descriptor": _describe(own), "stream_state": {"sent": sent[own]}}
                     yield _state(type="STREAM", stream=stream)
             case "global":
-                states = [{"stream_descriptor": _describe(own), "stream_state": {"sent": sent[own]}} for own in streams]
-                shared = {"shared_state": {"at": place}, "stream_states": states}
-                yield _make_global(shared)
+                parts = [{"stream_descriptor": _describe(own), "stream_state": {"sent": sent[own]}} for own in streams]
+                yield _make_global({"shared_state": {"at": place}, "stream_states": parts})
             case "named":
                 yield _state(data={own: {"sent": sent[own]} for own in streams})
 

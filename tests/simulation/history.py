@@ -31,6 +31,7 @@ from tests.simulation.scheduler import Killed, Process, Scheduler, Stuck
 from tests.simulation.simulated import Here, SimulatedClients, Simulation
 from tests.simulation.source import Session, Sources
 from tests.simulation.stand_ins import running
+from tests.simulation.stores import AWS, draw_store
 from tests.simulation.streams import Stream
 from tests.simulation.undos import Undos
 from tests.simulation.upload_audit import UploadAuditor, list_uploads_left
@@ -78,7 +79,10 @@ class History:
         weather = Weather.drawn(rng, options.without)
         self.network = Network(scheduler, replace(weather, sore=Weather.sore_of(rng)) if self.is_quarrel else weather)
         self.network.story = [] if options.story else None
-        self.bucket = Bucket(lambda: scheduler.now, rng.choice([1, 2, 5, 1000]))
+        store = draw_store(seed) if "stores" not in options.without else AWS
+        self.bucket = Bucket(lambda: scheduler.now, rng.choice([1, 2, 5, 1000]), store)
+        if store is not AWS:
+            self.lakes = [lake.put_on("http://store") for lake in self.lakes]
         self.catalog = Catalog()
         self.sources = Sources(rng, Marks(random.Random(f"marks of {seed}")))
         self.simulation = Simulation(seed, scheduler, self.network, self.bucket, self.catalog)

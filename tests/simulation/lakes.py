@@ -40,6 +40,11 @@ class Lake:
         """Its name."""
         return self.spec.pipeline
 
+    def put_on(self, endpoint: str) -> "Lake":
+        """The pipeline in a store that is not Amazon's."""
+        access = self.spec.access.model_copy(update={"endpoint": endpoint})
+        return replace(self, spec=self.spec.model_copy(update={"access": access}))
+
     def narrow(self, table: TableSpec) -> "Lake":
         """The pipeline with one table alone."""
         return replace(self, spec=self.spec.model_copy(update={"tables": (table,)}))
