@@ -9,7 +9,7 @@ import pytest
 
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.store import StoredObject
+from lakewriter.commit.store import Completion, StoredObject
 from lakewriter.commit.uploads import complete_all, withdraw
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Part, Receipt
@@ -77,6 +77,33 @@ def test_remedy_names_the_key_of_the_dialect_at_hand(key, remedy):
     failure = complete_all(store, control.read_intent(OWN.job_id, OWN.id), lambda _: None)
     assert failure is not None
     assert failure.remedy == remedy
+
+
+CLAIMED = [
+    # whose object of 3 bytes lies at the key when the store says that it has completed the upload; the code
+    ("p/a/A1", None),
+    ("", "KEY_EXISTS"),
+    ("p/b/B1", "CONCURRENT_LOAD"),
+    (None, "STAGED_LOST"),
+]
+
+
+class Claiming(Memory):
+    """versitygw 1.8.0 answers 200 to the completion of an upload that is gone where any object has the key."""
+
+    def complete(self, receipt: Receipt) -> Completion:
+        """Nothing is completed."""
+        return Completion.CLAIMED
+
+
+@pytest.mark.parametrize(("load", "code"), CLAIMED)
+def test_completion_that_a_store_claims(load: str | None, code: str | None):
+    world = World()
+    if load is not None:
+        world.data[KEY] = StoredObject(3, load, "etag")
+    store = Claiming(world, lambda: None, random.Random(0), 0)
+    failure = complete_all(store, intent(OWN, (staged(world),)), lambda _: None)
+    assert (failure and failure.code) == code
 
 
 def meanwhile(world: World, call: int, act: Callable[[], object]) -> Memory:

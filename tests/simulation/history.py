@@ -293,7 +293,9 @@ class History:
         self.auditor.find(f"{when} a load of {lake.kind} fails for good: {code}: {message[:200]}")
 
     def _refuse(self, lake: Lake, job: str, table: str) -> None:
-        tables = [table] if table else [own.id for own in lake.spec.tables]
+        # After a table that fails, the others do not begin where the file says so.
+        is_alone = table and lake.spec.on_failure == "continue"
+        tables = [table] if is_alone else [own.id for own in lake.spec.tables]
         self.refused.update((lake.pipeline, job, own) for own in tables)
 
     def is_ended(self, lake: Lake, job: str) -> bool:

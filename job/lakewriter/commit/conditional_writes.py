@@ -100,7 +100,7 @@ class S3Store:
             raise self._explain(error, "GetObject", key) from error
 
     def complete(self, receipt: Receipt) -> Completion:
-        """See ``Store``: CompleteMultipartUpload with ``If-None-Match: *``.
+        """See ``Store``: CompleteMultipartUpload with ``If-None-Match: *``, whose 200 is a claim at a custom endpoint.
 
         The parts' checksums are sent again, as S3 requires for uploads that have them.
         """
@@ -120,7 +120,8 @@ class S3Store:
             )
         except (aws.ClientError, aws.BotoCoreError) as error:
             return self._read_refusal(error, receipt.key)
-        return Completion.DONE
+        # Of the stores that are not Amazon's versitygw answers 200 for any upload that is gone, where its key is taken.
+        return Completion.CLAIMED if self._clients.access.endpoint else Completion.DONE
 
     def abort(self, key: str, upload_id: str) -> None:
         """See ``Store``: AbortMultipartUpload; NoSuchUpload counts as done."""

@@ -17,9 +17,13 @@ class Unclear(Exception):  # noqa: N818 - it is an answer, not yet an error
 
 
 class Completion(Enum):
-    """The answer to the completion of an upload: done, refused as the key is taken, upload gone, or a conflict."""
+    """The answer to the completion of an upload: done, refused as the key is taken, upload gone, or a conflict.
+
+    ``CLAIMED`` is done as a store says that may say so, too, where the upload is gone and another's object has the key.
+    """
 
     DONE = auto()
+    CLAIMED = auto()
     REFUSED = auto()
     GONE = auto()
     CONFLICT = auto()

@@ -49,7 +49,8 @@ def _complete(store: Store, receipt: Receipt, intent: Intent, pause: Callable[[f
 def _judge_answer(store: Store, receipt: Receipt, intent: Intent, answer: Completion) -> tuple[bool, Failure | None]:
     """Return whether the answer is final, and the failure if it is one.
 
-    S3 answers 412 also when an earlier try of the same call succeeded, so HEAD the object before deciding.
+    S3 answers 412 also when an earlier try of the same call succeeded, and some stores answer 200 when it is another's
+    object that has the key, so HEAD the object before deciding.
     """
     if answer is Completion.DONE:
         return True, None
@@ -58,7 +59,7 @@ def _judge_answer(store: Store, receipt: Receipt, intent: Intent, answer: Comple
     stored = store.find(receipt.key)
     if stored is None:
         lost = _make_staged_lost_error(receipt, "the upload and its object are both gone")
-        return answer is Completion.GONE, _to_failure(lost)
+        return answer in (Completion.GONE, Completion.CLAIMED), _to_failure(lost)
     if (stored.load, stored.size) == (intent.load, receipt.size):
         return True, None
     return True, _to_failure(_make_occupied_error(receipt, intent, stored))
