@@ -7,7 +7,7 @@ them.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tests.simulation.books import (
@@ -39,6 +39,10 @@ REPLACED: Final = ("/runs/", "/continuous.json", "/owners/")
 """Control objects beside the states that may be written again."""
 
 
+KEPT: Final = timedelta(days=30)
+"""For how long the records of loads are to be there."""
+
+
 @dataclass
 class Auditor:
     """``findings`` says what is not as it should be, each once; ``spoiled`` parts are kept as they were."""
@@ -54,6 +58,7 @@ class Auditor:
     books: dict[str, Book] = field(default_factory=lambda: defaultdict(Book))
     swept: set[str] = field(default_factory=set)
     lost_uploads: bool = False
+    is_swept_early: bool = False
     has_ended: bool = False
     """Whether a load began under an id in the moment in which it was forgotten. Nothing is judged from then on."""
     foreign_columns: set[tuple[tuple[str, str], str]] = field(default_factory=set)
@@ -170,12 +175,20 @@ class Auditor:
             self.find(f"record of owners deleted: {change.key}")
         if change.after is None and "/loads/" in change.key and change.key not in self.spoiled:
             self.swept.add(change.key)
+            self._judge_sweep(change)
         content = parsed(change.after) if change.after is not None and change.key.endswith(".json") else {}
         is_failure = content.keys() == {"code", "message", "remedy"}
         # Who slept through its tries knows of a conflict alone, and withdraws uploads that are there.
         is_lost = is_failure and content["code"] == "STAGED_LOST" and "with a conflict" not in content["message"]
         if is_lost and not self.lost_uploads:
             self.find(f"uploads of a bound load were aborted by us: {content['message']}")
+
+    def _judge_sweep(self, change: Change) -> None:
+        """Records are cleared away when they are old by the store's own clock, unless a person does it before."""
+        if change.before is None or self.is_swept_early or not change.key.endswith(".json"):
+            return
+        if (age := change.at - change.before.modified) < KEPT:
+            self.find(f"a record of {age.days} days is deleted: {change.key}")
 
     def _data_changed(self, change: Change) -> None:
         if change.before is not None and change.after is not None and change.before.body != change.after.body:

@@ -108,4 +108,5 @@ class Hands:
     def _sweep(self, lake: Lake) -> None:
         """As at the end of a run, of what is a moment old: only what no state names may go."""
         controls, _ = self._controls(lake)
+        self.world.auditor.is_swept_early = True
         sweep(next(iter(controls.values())), self.simulation.scheduler.now, timedelta(days=30))

@@ -38,6 +38,9 @@ from tests.simulation.upload_audit import UploadAuditor, list_uploads_left
 from tests.simulation.weather import Network, Weather
 from tests.simulation.world import World
 
+PENDING: Final = frozenset({"jump"})
+"""Acts that histories have where they are asked for alone, ``--without ''``: the product is not yet as they demand."""
+
 MOST_COPIES: Final = 3
 """Checkpoints of one stream, each of which goes on by itself."""
 
@@ -47,7 +50,7 @@ class Options:
     """What may happen. ``kinds`` are of tables, ``without`` are faults and acts that are left out."""
 
     kinds: tuple[str, ...] = KINDS
-    without: frozenset[str] = frozenset()
+    without: frozenset[str] = PENDING
     story: bool = False
 
 
@@ -120,6 +123,7 @@ class History:
         # A stream of chance of its own: the histories without writers stay what they were.
         self.writers = random.Random(f"writers of {seed}")
         self.has_writers = self.writers.random() < 0.2 and "writers" not in options.without
+        self.jumps = random.Random(f"jumps of {seed}")
         self.undos, self.replays = Undos(self, seed), Replays(self, seed)
         self.is_calm, self.calm = False, Calm(self)
 
@@ -189,6 +193,7 @@ class History:
         self.number += 1
         skewed = "skew" not in self.options.without and self.rng.random() < 0.2
         skew = timedelta(seconds=self.rng.uniform(-30, 30)) if skewed else timedelta(0)
+        skew += self._jump()
         process = Process(f"{lake.pipeline}#{self.number}", skew)
 
         def carefully() -> None:
@@ -200,6 +205,14 @@ class History:
                 self.auditor.find(f"crash of {lake.kind}: {type(error).__name__}: {error} {_where(error)}")
 
         self.simulation.scheduler.spawn(process, carefully, delay)
+
+    def _jump(self) -> timedelta:
+        """How far a machine's clock has jumped; a store of Amazon's does not serve a machine whose clock is off."""
+        is_apart = self.bucket.store.is_lenient and "jump" not in self.options.without and not self.is_calm
+        if not is_apart or self.jumps.random() > 0.15:
+            return timedelta(0)
+        self.world.met["jump"] += 1
+        return timedelta(days=self.jumps.choice([-400, -40, -2, -0.1, 0.1, 2, 29, 40, 400]))
 
     def attempt(self, lake: Lake, job: str) -> None:
         lake = self.replays.correct(lake)
