@@ -17,8 +17,12 @@ from infra.settings import Settings, choose_output_folder, read_defaults
 from lakewriter.errors import SpecInvalidError
 
 
-def synthesise(context: Mapping[str, Any]) -> Path:
-    """Synthesise and return the folder of the assembly; ``context`` overrides cdk.json, the CLI overrides both."""
+def synthesise(context: Mapping[str, Any]) -> tuple[Path, bool]:
+    """Synthesise, and return the folder of the assembly and whether a change of it needs a second look.
+
+    ``context`` overrides cdk.json, the CLI overrides both. Changes that let somebody in, end a refusal, or make data
+    unreadable or deletable are printed on standard error.
+    """
     app = cdk.App(
         context={**read_defaults(), **context},
         outdir=str(choose_output_folder()),
@@ -39,11 +43,12 @@ def synthesise(context: Mapping[str, Any]) -> Path:
         raise SpecInvalidError(f"CDK refuses the stacks of stage {settings.stage!r}: {reason}") from error
     write_review(folder, settings)
     write_imports(folder, settings)
-    for line in list_changes(folder, settings):
+    changes = list_changes(folder, settings)
+    for line in changes:
         click.echo(line, err=True)
     for guest in settings.guests:
         write_review(folder, guest, suffix=f"-{guest.spec.pipeline}")
-    return folder
+    return folder, bool(changes)
 
 
 def add_stacks(app: cdk.App, settings: Settings, *, host: DestinationStack | None = None) -> None:

@@ -39,6 +39,8 @@ class Settings:
     """The same file as read for each other stage."""
     deployed: Path | None = None
     """The assembly that was deployed last, to compare with."""
+    other_stacks: frozenset[str] = frozenset()
+    """The stacks of the other files of this assembly."""
     guests: tuple["Settings", ...] = ()
     """Further files whose tables lie in the bucket that this file's destination stack makes."""
 
@@ -50,7 +52,13 @@ class Settings:
         """
         paths, stage, bundle = (_require_text(context, key) for key in ("lake", "stage", "bundle"))
         first, *guests = (cls._read_file(path.strip(), stage, bundle) for path in paths.split(","))
-        return replace(first, guests=tuple(guests), deployed=_read_deployed(context("deployed")))
+        deployed = _read_deployed(context("deployed"))
+        names = {name for each in (first, *guests) for name in each.stack_names}
+        first, *guests = (
+            replace(each, deployed=deployed, other_stacks=frozenset(names) - {*each.stack_names})
+            for each in (first, *guests)
+        )
+        return replace(first, guests=tuple(guests))
 
     @classmethod
     def _read_file(cls, path: str, stage: str, bundle: str) -> "Settings":

@@ -25,15 +25,21 @@ def write_review(folder: Path, settings: Settings, *, suffix: str = "") -> None:
 
 
 def list_changes(folder: Path, settings: Settings) -> tuple[str, ...]:
-    """List what is replaced or removed against the assembly of ``-c deployed``; nothing without one.
+    """List what nobody should overlook against the assembly of ``-c deployed``, guests included; nothing without one.
 
     Raises ``SPEC_INVALID`` if the deployed pipeline has another name, and the file does not say that it is stopped.
     """
     if settings.deployed is None:
         return ()
-    before, after = read_deployed(settings.deployed), Templates.read(folder, settings.stack_names)
+    before, after = _read_both(settings.deployed, folder, settings)
     require_stopped(before, after, settings.deployment.stopped_stacks)
-    return list_notable(before, after)
+    return (*list_notable(before, after), *(line for guest in settings.guests for line in list_changes(folder, guest)))
+
+
+def _read_both(deployed: Path, folder: Path, settings: Settings) -> tuple[Templates, Templates]:
+    """Read this stage's stacks as they are deployed and as they are synthesised."""
+    after = Templates.read(folder, settings.stack_names)
+    return read_deployed(deployed, settings.stack_names, settings.other_stacks), after
 
 
 def make_page(folder: Path, settings: Settings) -> Page:
@@ -56,7 +62,7 @@ def make_page(folder: Path, settings: Settings) -> Page:
         ),
         notes=(*spec.warnings, *list_warnings(folder, names)),
         sections=(
-            *([describe_changes(read_deployed(settings.deployed), templates)] if settings.deployed else []),
+            *([describe_changes(*_read_both(settings.deployed, folder, settings))] if settings.deployed else []),
             sections.describe_outsiders(holders),
             describe_parties(settings),
             load.describe_names(spec),

@@ -1,14 +1,27 @@
-"""Describe how the stacks differ from those of a deployed assembly: replacements, permissions, outputs, capacity."""
+"""Describe how the stacks differ from those of a deployed assembly, the most harmful changes first."""
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from infra.review.page import Cell, Code, Section, Strong, Table, make_codes
-from infra.review.permissions import Holder, Statement, list_identities, list_protected_resources, list_unattached
-from infra.review.sections import KEPT
-from infra.review.templates import Resource, Template, Templates
+from infra.review.harms import MEANINGS, NEW, NOTABLE, PROPERTIES, TYPES, Change, Harm, compare_statements
+from infra.review.page import Cell, Code, Section, Table, make_codes
+from infra.review.permissions import (
+    RESOURCE_POLICIES,
+    Holder,
+    Statement,
+    list_grants,
+    list_identities,
+    list_protected_resources,
+    list_statements,
+    list_unattached,
+)
+from infra.review.sections import KEPT, LOSSES
+from infra.review.templates import NAMES, Resource, Template, Templates
 from lakewriter.errors import SpecInvalidError
 
 REPLACING: Final[Mapping[str, tuple[str, ...]]] = {
@@ -33,16 +46,34 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-templ
 """
 APPLICATION: Final = "AWS::EMRServerless::Application"
 ENDINGS: Final = ("-destination", "-pipeline")
+MOST_VALUES: Final = 8
+"""Values of a resource that are shown; a state machine's definition differs in hundreds."""
+LONGEST: Final = 160
+DOCUMENTS: Final = {"AWS::IAM::Role": "AssumeRolePolicyDocument", "AWS::IAM::Policy": "PolicyDocument"} | {
+    kind: document for kind, (document, _) in RESOURCE_POLICIES.items()
+}
+"""By type: the property whose statements are compared one by one."""
+DOCUMENTS["AWS::IAM::ManagedPolicy"] = "PolicyDocument"
 
 
-def read_deployed(folder: Path) -> Templates:
-    """Read the two stacks of the assembly in ``folder``, whatever its pipeline and stage are called."""
+def read_deployed(folder: Path, names: tuple[str, ...], others: Collection[str] = ()) -> Templates:
+    """Read a destination and a pipeline stack from the assembly in ``folder``.
+
+    They are those called ``names``. If it has none of them, they are its first pair that is not among ``others``, the
+    stacks of further files, whatever pipeline and stage it is of; without such a pair both are empty.
+    """
     try:
         artifacts = json.loads((folder / "manifest.json").read_text("utf-8"))["artifacts"]
         stacks = [name for name, each in artifacts.items() if each["type"] == "aws:cloudformation:stack"]
-        names = tuple(next(name for name in stacks if name.endswith(ending)) for ending in ENDINGS)
-        return Templates.read(folder, names)
-    except (OSError, ValueError, KeyError, StopIteration) as error:
+        pairs = [tuple(name for name in stacks if name.endswith(ending)) for ending in ENDINGS]
+        if set(names) <= set(stacks):
+            return Templates.read(folder, names)
+        first = next((pair for pair in zip(*pairs, strict=True) if not set(pair) & set(others)), None)
+        if first is not None:
+            return Templates.read(folder, first)
+        known = Templates.read(folder, (pairs[0][0], pairs[1][0]))
+        return replace(known, stacks=tuple(Template(name, False, {"Resources": {}}) for name in names))
+    except (OSError, ValueError, KeyError, IndexError) as error:
         raise SpecInvalidError(
             f"-c deployed={folder}: expected the folder of an assembly with a destination and a pipeline stack "
             f"({type(error).__name__}).",
@@ -51,28 +82,45 @@ def read_deployed(folder: Path) -> Templates:
 
 
 def describe_changes(before: Templates, after: Templates) -> Section:
-    """Describe the difference in tables; an empty difference in a sentence."""
-    columns = ("", "Resource", "What", "How")
+    """Describe the difference in a table for each harm; an empty difference in a sentence."""
+    changes = compare(before, after)
+    columns, widths = ("What", "How", "Before", "After"), (22, 18, 30, 30)
     tables = [
-        Table(columns, tuple(_list_resources(before, after)), "Resources"),
-        Table(("", "Who", "Actions", "On"), tuple(_list_permissions(before, after)), "Permissions"),
+        Table(
+            columns,
+            tuple((Code(each.what), each.how, each.before, each.after) for each in changes if each.harm is harm),
+            f"{harm}. {MEANINGS[harm]}".strip(". "),
+            widths,
+        )
+        for harm in Harm
+    ]
+    tables += [
         Table(("Output", "Before", "After"), tuple(_list_outputs(before, after)), "What people outside have by name"),
         Table(
             ("", "Before", "After"), tuple(_list_capacity(before, after)), "The most at a time, which bounds the cost"
         ),
     ]
-    changed = tuple(table for table in tables if table.rows)
-    text = "Compared with the assembly of -c deployed." if changed else "Nothing: the stacks are as they are deployed."
-    return Section("What changes", text, changed)
+    shown = tuple(table for table in tables if table.rows)
+    text = "Compared with the assembly of -c deployed." if shown else "Nothing: the stacks are as they are deployed."
+    return Section("What changes", text, shown)
 
 
 def list_notable(before: Templates, after: Templates) -> tuple[str, ...]:
     """List what nobody should overlook, a line each, for whoever runs synth."""
-    return tuple(
-        f"{_to_text(action)}: {_to_text(name)} ({_to_text(kind)}) {_to_text(how)}".strip()
-        for action, name, kind, how in _list_resources(before, after)
-        if isinstance(action, Strong)
-    )
+    return tuple(each.describe() for each in compare(before, after) if each.harm in NOTABLE)
+
+
+def compare(before: Templates, after: Templates) -> list[Change]:
+    """List all changes, the most harmful first; each difference of the templates is in one of them."""
+    changes = [*_compare_places(before, after), *_compare_statements(before, after), *_compare_grants(before, after)]
+    for old, new in zip(before.stacks, after.stacks, strict=True):
+        if old.stack != new.stack:
+            how = f"new stack; {old.stack} stays as it is, with all it has"
+            changes.append(Change(Harm.INTERRUPTED, new.stack, how))
+            continue
+        changes += _compare_stacks((before, old), (after, new))
+    order = list(Harm)
+    return sorted(changes, key=lambda change: order.index(change.harm))
 
 
 def require_stopped(before: Templates, after: Templates, stopped: Collection[str]) -> None:
@@ -90,56 +138,213 @@ def require_stopped(before: Templates, after: Templates, stopped: Collection[str
         )
 
 
-def _list_resources(before: Templates, after: Templates) -> Iterator[tuple[Cell, Cell, Cell, Cell]]:
-    for old, new in zip(before.stacks, after.stacks, strict=True):
-        if old.stack != new.stack:
-            how = f"{old.stack} stays as it is, with all it has; this is another stack beside it"
-            yield Strong("new stack"), Code(new.stack), "Stack", how
-            continue
-        for name in dict.fromkeys((*old.body["Resources"], *new.body["Resources"])):
-            if row := _compare(old, new, name):
-                yield row
+Side = tuple[Templates, Template]
+"""One stack of an assembly, and the assembly, by which references are resolved."""
 
 
-def _compare(old: Template, new: Template, name: str) -> tuple[Cell, Cell, Cell, Cell] | None:
-    was, now = (_find(template, name) for template in (old, new))
-    found = now or was
-    if found is None or was == now:
-        return None
-    what: tuple[Cell, Cell] = (Code(name), found.type.removeprefix("AWS::").replace("::", " "))
-    if was is None:
-        return ("new", *what, "")
-    if now is None:
-        return (Strong("removed"), *what, "kept, and no longer the stack's" if was.deletion in KEPT else "deleted")
-    changed = [
-        key for key in {**was.properties, **now.properties} if was.properties.get(key) != now.properties.get(key)
-    ]
-    if lost := [key for key in changed if key in REPLACING.get(found.type, ())]:
-        arn = "; whoever has its ARN has to get the new one" if found.type == "AWS::IAM::Role" else ""
-        return (Strong("replaced"), *what, f"{', '.join(lost)}{arn}")
-    return ("changed", *what, ", ".join(changed) or "what becomes of it on a destroy")
+def _compare_places(before: Templates, after: Templates) -> Iterator[Change]:
+    """Compare account and region: another one has none of the data."""
+    for what, old, new in (("account", before.account, after.account), ("region", before.region, after.region)):
+        if old != new:
+            how = "other stacks are made there; the data stays where it is"
+            yield Change(Harm.UNREADABLE, f"the {what}", how, Code(old), Code(new))
 
 
-def _find(template: Template, name: str) -> Resource | None:
-    return template.find_resource(name) if name in template.body["Resources"] else None
-
-
-def _list_permissions(before: Templates, after: Templates) -> Iterator[tuple[Cell, Cell, Cell, Cell]]:
+def _compare_statements(before: Templates, after: Templates) -> Iterator[Change]:
+    """Compare the statements of each role, user and protected resource, of a new or removed one too."""
     old, new = (_list_statements(templates) for templates in (before, after))
-    for sign, those, others in ((Strong("taken away"), old, new), (Strong("given"), new, old)):
-        for holder, statement in those:
-            if (holder, statement) not in others:
-                denied = "Deny " if statement.effect == "Deny" else ""
-                yield sign, Code(f"{denied}{holder}"), make_codes(*statement.actions), make_codes(*statement.resources)
+    for holder in dict.fromkeys((*old, *new)):
+        for was, now in _pair(old.get(holder, []), new.get(holder, [])):
+            yield compare_statements(holder, was, now)
 
 
-def _list_statements(templates: Templates) -> list[tuple[str, Statement]]:
+def _list_statements(templates: Templates) -> dict[str, list[Statement]]:
     holders: tuple[Holder, ...] = (
         *list_identities(templates),
         *list_unattached(templates),
         *list_protected_resources(templates),
     )
-    return [(each.name.strip("<>"), statement) for each in holders for statement in (*each.trusts, *each.statements)]
+    return {f"{each.kind} {each.name.strip('<>')}": [*each.trusts, *each.statements] for each in holders}
+
+
+def _pair(old: list[Statement], new: list[Statement]) -> Iterator[tuple[Statement | None, Statement | None]]:
+    """Pair the statements that differ: by their id, then in their order. Reasons are ours and may change."""
+    lost, gained = _subtract(old, new), _subtract(new, old)
+    for sid in [each.sid for each in lost if each.sid]:
+        both = [next((each for each in side if each.sid == sid), None) for side in (lost, gained)]
+        was, now = both
+        if was is not None and now is not None:
+            lost.remove(was)
+            gained.remove(now)
+            yield was, now
+    for effect in ("Allow", "Deny"):
+        unnamed = [[each for each in side if each.effect == effect and not each.sid] for side in (lost, gained)]
+        yield from zip_longest(*unnamed)
+    yield from ((each, None) for each in lost if each.sid)
+    yield from ((None, each) for each in gained if each.sid)
+
+
+def _subtract(some: list[Statement], others: list[Statement]) -> list[Statement]:
+    left = Counter(map(_drop_reason, others))
+    kept = []
+    for statement in map(_drop_reason, some):
+        if left[statement]:
+            left[statement] -= 1
+        else:
+            kept.append(statement)
+    return kept
+
+
+def _drop_reason(statement: Statement) -> Statement:
+    return replace(statement, reason="")
+
+
+def _compare_grants(before: Templates, after: Templates) -> Iterator[Change]:
+    """Compare the grants of Lake Formation."""
+    old, new = (list_grants(templates) for templates in (before, after))
+    for who, on, permissions in [grant for grant in old if grant not in new]:
+        yield Change(Harm.INTERRUPTED, who, f"grant on {on} removed", make_codes(*permissions))
+    for who, on, permissions in [grant for grant in new if grant not in old]:
+        yield Change(Harm.LET_IN, who, f"grant on {on} new", "", make_codes(*permissions))
+
+
+def _compare_stacks(old: Side, new: Side) -> Iterator[Change]:
+    was, now = old[1], new[1]
+    if was.protected != now.protected:
+        harm = Harm.NONE if now.protected else Harm.DELETABLE
+        yield Change(harm, now.stack, "termination protection", *(Code(str(each.protected)) for each in (was, now)))
+    for name in dict.fromkeys((*was.body["Resources"], *now.body["Resources"])):
+        yield from _compare_resource(old, new, name)
+    for section in sorted({*was.body, *now.body} - {"Resources"}):
+        values = list(_list_differences(was.body.get(section), now.body.get(section)))
+        if values:
+            yield _make_values_change(Harm.NONE, f"{now.stack} {section}", "changed", values)
+
+
+def _compare_resource(old: Side, new: Side, name: str) -> Iterator[Change]:
+    raw = tuple(side[1].body["Resources"].get(name) for side in (old, new))
+    if raw[0] == raw[1]:
+        return
+    was, now = (side[1].find_resource(name) if body else None for side, body in zip((old, new), raw, strict=True))
+    if now is None and was is not None:
+        yield _describe_removed(was)
+    elif was is None and now is not None:
+        yield from _describe_new(old, now)
+    elif was is not None and now is not None:
+        yield from _describe_changed((old, was), (new, now), raw)
+
+
+def _describe_removed(was: Resource) -> Change:
+    if was.deletion in KEPT:
+        return Change(TYPES.get(was.type, Harm.NONE), _name(was), "removed: kept, and no longer the stack's")
+    if was.type in LOSSES and was.type != "AWS::IAM::Role":
+        return Change(Harm.DELETABLE, _name(was), "removed", after=LOSSES[was.type])
+    return Change(Harm.INTERRUPTED, _name(was), "removed", after=LOSSES.get(was.type, "deleted"))
+
+
+def _describe_new(old: Side, now: Resource) -> Iterator[Change]:
+    harm = TYPES.get(now.type, Harm.NONE)
+    yield Change(harm if harm in NEW else Harm.NONE, _name(now), "new")
+    taken = [
+        each for each in old[1].list_resources(now.type) if each.name == now.name and not each.name.startswith("<")
+    ]
+    if taken:
+        yield Change(
+            Harm.IMPOSSIBLE, _name(now), f"new under the name of {taken[0].id}", Code(now.name), Code(now.name)
+        )
+
+
+def _describe_changed(old: tuple[Side, Resource], new: tuple[Side, Resource], raw: tuple[Any, ...]) -> Iterator[Change]:
+    """Describe the values that differ: a row for each property that has a harm of its own, one for all others."""
+    was, now = old[1], new[1]
+    changed = [
+        key for key in {**was.properties, **now.properties} if was.properties.get(key) != now.properties.get(key)
+    ]
+    lost = [key for key in changed if key in REPLACING.get(now.type, ())]
+    if lost:
+        yield from _describe_replaced(was, now, lost)
+    judged: dict[Harm, list[tuple[str, str, str]]] = {}
+    for key in changed:
+        if key in lost or (key == DOCUMENTS.get(now.type) and _differs_in_statements(old, new, key)):
+            continue
+        harm = PROPERTIES.get((now.type, key), TYPES.get(now.type, Harm.NONE))
+        judged.setdefault(harm, []).extend(_list_differences(was.properties.get(key), now.properties.get(key), key))
+    for key in sorted({*raw[0], *raw[1]} - {"Properties"}):
+        loses = key in ("DeletionPolicy", "UpdateReplacePolicy") and raw[1].get(key) not in KEPT
+        harm = Harm.DELETABLE if loses and now.type in LOSSES else Harm.NONE
+        judged.setdefault(harm, []).extend(_list_differences(raw[0].get(key), raw[1].get(key), key))
+    for harm, values in judged.items():
+        if values:
+            yield _make_values_change(harm, _name(now), "changed", values)
+
+
+def _describe_replaced(was: Resource, now: Resource, lost: list[str]) -> Iterator[Change]:
+    values = [
+        value for key in lost for value in _list_differences(was.properties.get(key), now.properties.get(key), key)
+    ]
+    arn = "; whoever has its ARN has to get the new one" if now.type == "AWS::IAM::Role" else ""
+    harm = Harm.UNREADABLE if now.type in ("AWS::S3::Bucket", "AWS::KMS::Key") else Harm.INTERRUPTED
+    yield _make_values_change(harm, _name(now), f"replaced{arn}", values)
+    if NAMES.get(now.type) not in lost and was.name == now.name and not now.name.startswith("<"):
+        yield Change(
+            Harm.IMPOSSIBLE, _name(now), f"replaced under its own name: {what}", Code(was.name), Code(now.name)
+        )
+
+
+def _differs_in_statements(old: tuple[Side, Resource], new: tuple[Side, Resource], key: str) -> bool:
+    """Return whether the statements of a document differ, which are compared by their holders."""
+    documents = [
+        list(map(_drop_reason, list_statements(*side, resource.properties.get(key, {"Statement": []}))))
+        for side, resource in (old, new)
+    ]
+    return documents[0] != documents[1]
+
+
+def _make_values_change(harm: Harm, what: str, how: str, values: list[tuple[str, str, str]]) -> Change:
+    paths = [path for path, _, _ in values]
+    more = f" and {len(values) - MOST_VALUES} more" if len(values) > MOST_VALUES else ""
+    sides = [
+        make_codes(*(f"{path}: {value}" for path, *both in values[:MOST_VALUES] for value in [both[i]])) for i in (0, 1)
+    ]
+    names = ", ".join(dict.fromkeys(path.partition(".")[0] for path in paths))
+    return Change(harm, what, f"{how}: {names}{more}", *sides)
+
+
+def _list_differences(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
+    """List the values that differ, with their paths; a text that is long is shown where it begins to differ."""
+    if old == new and type(old) is type(new):
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in dict.fromkeys((*old, *new)):
+            yield from _list_differences(old.get(key, _ABSENT), new.get(key, _ABSENT), f"{path}.{key}".strip("."))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from _list_differences(one, other, f"{path}.{index}")
+    else:
+        yield path, *_shorten(_write(old), _write(new))
+
+
+_ABSENT: Final = object()
+
+
+def _write(value: Any) -> str:
+    if value is _ABSENT or value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _shorten(old: str, new: str) -> tuple[str, str]:
+    start = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    first = max(0, start - LONGEST // 4) if max(len(old), len(new)) > LONGEST else 0
+
+    def cut(text: str) -> str:
+        return ("..." if first else "") + text[first : first + LONGEST] + ("..." if len(text) > first + LONGEST else "")
+
+    return cut(old), cut(new)
+
+
+def _name(resource: Resource) -> str:
+    return f"{resource.name.strip('<>')} ({resource.type.removeprefix('AWS::').replace('::', ' ')})"
 
 
 def _list_outputs(before: Templates, after: Templates) -> Iterator[tuple[Cell, Cell, Cell]]:
@@ -167,7 +372,3 @@ def _list_capacity(before: Templates, after: Templates) -> Iterator[tuple[Cell, 
 
 def _read_capacity(templates: Templates) -> Mapping[str, Any]:
     return next((each.properties["MaximumCapacity"] for _, each in templates.list_resources(APPLICATION)), {})
-
-
-def _to_text(cell: Cell) -> str:
-    return cell if isinstance(cell, str) else "" if isinstance(cell, tuple) else cell.text

@@ -7,6 +7,7 @@ from typing import Any, Final
 from infra.review.reasons import find_statement_reason
 from infra.review.templates import Resource, Template, Templates
 
+ANYONE: Final = "anyone"
 IDENTITIES: Final = ("AWS::IAM::Role", "AWS::IAM::User")
 ATTACHED: Final = ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
 RESOURCE_POLICIES: Final = {
@@ -29,6 +30,7 @@ class Statement:
     conditions: tuple[tuple[str, tuple[str, ...]], ...]
     """Operator and key such as ``StringEquals sts:ExternalId``, and the values."""
     reason: str
+    sid: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def list_unattached(templates: Templates) -> tuple[Holder, ...]:
             "Policy",
             templates.resolve(policy.properties.get("Description", ""), template),
             (),
-            tuple(_list_statements(templates, template, policy.properties["PolicyDocument"])),
+            tuple(list_statements(templates, template, policy.properties["PolicyDocument"])),
         )
         for template, policy in templates.list_resources("AWS::IAM::ManagedPolicy")
         if not (policy.properties.get("Roles") or policy.properties.get("Users"))
@@ -89,7 +91,7 @@ def list_protected_resources(templates: Templates) -> tuple[Holder, ...]:
         for template, resource in templates.list_resources(kind):
             of = resource.properties[protects] if protects else {"Ref": resource.id}
             name = ", ".join(templates.resolve_all(of, template))
-            statements = tuple(_list_statements(templates, template, resource.properties[document]))
+            statements = tuple(list_statements(templates, template, resource.properties[document]))
             holders.append(Holder(name, kind.split("::")[1], "", (), statements))
     return tuple(holders)
 
@@ -98,15 +100,15 @@ def _make_holder(templates: Templates, template: Template, resource: Resource) -
     properties = resource.properties
     statements: list[Statement] = []
     for inline in properties.get("Policies", ()):
-        statements += _list_statements(templates, template, inline["PolicyDocument"])
+        statements += list_statements(templates, template, inline["PolicyDocument"])
     for other, policy in _find_attached(templates, template, resource):
-        statements += _list_statements(templates, other, policy.properties["PolicyDocument"])
+        statements += list_statements(templates, other, policy.properties["PolicyDocument"])
     trust = properties.get("AssumeRolePolicyDocument")
     return Holder(
         name=resource.name,
         kind=resource.type.rpartition("::")[2],
         description=templates.resolve(properties.get("Description", ""), template),
-        trusts=tuple(_list_statements(templates, template, trust)) if trust else (),
+        trusts=tuple(list_statements(templates, template, trust)) if trust else (),
         statements=tuple(statements),
         attached=templates.resolve_all(properties.get("ManagedPolicyArns", []), template),
         boundary=templates.resolve(properties.get("PermissionsBoundary", ""), template),
@@ -123,13 +125,14 @@ def _find_attached(templates: Templates, home: Template, holder: Resource) -> It
                 yield template, policy
 
 
-def _list_statements(templates: Templates, template: Template, document: Mapping[str, Any]) -> Iterator[Statement]:
+def list_statements(templates: Templates, template: Template, document: Mapping[str, Any]) -> Iterator[Statement]:
     for statement in document["Statement"]:
         yield Statement(
             effect=statement["Effect"],
             principals=tuple(_list_principals(templates, template, statement.get("Principal", {}))),
             actions=templates.resolve_all(statement["Action"], template),
             resources=templates.resolve_all(statement.get("Resource", []), template),
+            sid=statement.get("Sid", ""),
             conditions=tuple(_list_conditions(templates, template, statement.get("Condition", {}))),
             reason=find_statement_reason(statement),
         )
@@ -137,10 +140,10 @@ def _list_statements(templates: Templates, template: Template, document: Mapping
 
 def _list_principals(templates: Templates, template: Template, principal: Any) -> Iterator[str]:
     if isinstance(principal, str):
-        yield "anyone" if principal == "*" else principal
+        yield ANYONE if principal == "*" else principal
         return
     for values in principal.values():
-        yield from ("anyone" if each == "*" else each for each in templates.resolve_all(values, template))
+        yield from (ANYONE if each == "*" else each for each in templates.resolve_all(values, template))
 
 
 def _list_conditions(

@@ -79,7 +79,7 @@ def test_files_are_given_with_commas_between_them(tmp_path: Path, monkeypatch: p
         (tmp_path / name).write_text(yaml.safe_dump(content), "utf-8")
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "cdk.out"))
     lakes = f"{tmp_path}/a.yaml,{tmp_path}/b.yaml"
-    folder = synthesise({"lake": lakes, "stage": "prod", "bundle": str(bundle)})
+    folder, _ = synthesise({"lake": lakes, "stage": "prod", "bundle": str(bundle)})
     assert sorted(path.name for path in folder.glob("review*.md")) == ["review-crm.md", "review.md"]
     assert len(list(folder.glob("*.template.json"))) == 4
 

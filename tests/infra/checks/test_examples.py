@@ -50,7 +50,7 @@ def test_synthesizes_by_the_command_in_its_opening_comment(
     for variable in re.findall(r"\$\{env:(\w+)\}", text_of(name)):
         # What somebody's own machine has is not asked for.
         monkeypatch.delenv(variable, raising=False)
-    folder = synthesise({"lake": lake, "stage": stage, "bundle": str(bundle)})
+    folder, _ = synthesise({"lake": lake, "stage": stage, "bundle": str(bundle)})
     assert sorted(path.name for path in folder.glob("review.*")) == ["review.html", "review.md"]
 
 

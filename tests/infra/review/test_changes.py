@@ -1,5 +1,9 @@
 """What synth and the review say of a change against the assembly that was deployed last."""
 
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +11,12 @@ import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from infra.review import list_changes, make_page
-from infra.review.changes import REPLACING
-from infra.review.page import Table
+from infra.review.changes import REPLACING, compare
+from infra.review.page import Code, Table
+from infra.review.templates import Templates
 from infra.settings import Settings
 from lakewriter.errors import SpecInvalidError
-from tests.infra.destination.lakes import SUPAFLOW
+from tests.infra.destination.lakes import BOUNDARY, EVERYTHING, SUPAFLOW
 from tests.infra.review.conftest import Synth
 
 pytestmark = pytest.mark.synth
@@ -35,15 +40,15 @@ def test_same_assembly_changes_nothing(synth: Synth, deployed: Path) -> None:
 
 
 def test_role_path_replaces_roles_and_what_vendors_hold(synth: Synth, deployed: Path) -> None:
-    lines = list_changes(*synth.run(BASE | {"role_path": "/lake/"}, deployed))
-    roles = [line for line in lines if "IAM Role" in line]
-    assert "replaced: SupaflowConsumerRole (IAM Role) Path; whoever has its ARN has to get the new one" in roles
-    assert all(line.startswith("replaced: ") for line in roles)
+    folder, settings = synth.run(BASE | {"role_path": "/lake/"}, deployed)
+    rows = find_tables(folder, settings)["Interrupted. Something stops, starts anew, or may do less than before"].rows
+    hows = [how for what, how, *_ in rows if isinstance(what, Code) and what.text == "SupaflowConsumerRole (IAM Role)"]
+    assert hows == ["replaced; whoever has its ARN has to get the new one: Path"]
 
 
 def test_prefix_changes_permissions_and_outputs(synth: Synth, deployed: Path) -> None:
     tables = find_tables(*synth.run(BASE, deployed, s3_path_prefix="data/elsewhere"))
-    shown = str(tables["Permissions"].rows)
+    shown = str(tables["Let in. Somebody may do more than before"].rows)
     assert "data/production/*" in shown
     assert "data/elsewhere/*" in shown
     outputs = str(tables["What people outside have by name"].rows)
@@ -52,20 +57,26 @@ def test_prefix_changes_permissions_and_outputs(synth: Synth, deployed: Path) ->
 
 def test_capacity_makes_another_application(synth: Synth, deployed: Path) -> None:
     folder, settings = synth.run(BASE | {"spark": {"max_executors": 3}}, deployed)
-    rows = find_tables(folder, settings)["The most at a time, which bounds the cost"].rows
-    assert ("Cpu", "10 vCPU", "14 vCPU") in rows
-    [line] = list_changes(folder, settings)
-    assert (line[:20], line.endswith("kept, and no longer the stack's")) == ("removed: Application", True)
+    tables = find_tables(folder, settings)
+    assert ("Cpu", "10 vCPU", "14 vCPU") in tables["The most at a time, which bounds the cost"].rows
+    rows = tables["Interrupted. Something stops, starts anew, or may do less than before"].rows
+    [how] = [how for what, how, *_ in rows if "EMRServerless Application" in str(what)]
+    assert how == "removed: kept, and no longer the stack's"
+    assert list_changes(folder, settings) == ()
 
 
 def test_another_stage_is_another_pair_of_stacks(synth: Synth, deployed: Path) -> None:
     stopped = {"stopped_stacks": ["lakewriter-flights-prod-pipeline"]}
-    lines = list_changes(*synth.run(BASE | stopped, deployed, stage="live"))
-    assert [line.partition(" (")[0] for line in lines] == [
-        "new stack: lakewriter-flights-live-destination",
-        "new stack: lakewriter-flights-live-pipeline",
+    tables = find_tables(*synth.run(BASE | stopped, deployed, stage="live"))
+    rows = tables["Interrupted. Something stops, starts anew, or may do less than before"].rows
+    hows = [(what.text, how) for what, how, *_ in rows if isinstance(what, Code) and "new stack" in str(how)]
+    assert hows == [
+        (
+            f"lakewriter-flights-live-{stack}",
+            f"new stack; lakewriter-flights-prod-{stack} stays as it is, with all it has",
+        )
+        for stack in ("destination", "pipeline")
     ]
-    assert "lakewriter-flights-prod-destination stays as it is" in lines[0]
 
 
 def test_another_stage_is_refused_while_the_old_stack_may_load(synth: Synth, deployed: Path) -> None:
@@ -75,6 +86,49 @@ def test_another_stage_is_refused_while_the_old_stack_may_load(synth: Synth, dep
         "-c deployed has the stack 'lakewriter-flights-prod-pipeline', and this file makes "
         "'lakewriter-flights-live-pipeline' beside it: the old stack's schedule, stream and running loads would go on."
     )
+
+
+OTHER = {"vendor": "supaflow", "external_id": "other-2027"}
+KEYED = {"encryption": "SSE-KMS"}
+LINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "external id": (
+        {},
+        {"trust": [OTHER]},
+        "let in: Role SupaflowConsumerRole (changed Allow TrustParty1): arn:aws:iam::805595753828:root sts:AssumeRole "
+        "if StringEquals sts:ExternalId acme-2026 -> arn:aws:iam::805595753828:root sts:AssumeRole if StringEquals "
+        "sts:ExternalId other-2027",
+    ),
+    "protection": ({}, {"protect": False}, "deletable: lakewriter-flights-prod-destination (termination protection): "),
+    "key": ({}, KEYED, "unreadable: acme-lake (S3 Bucket) (changed: BucketEncryption): "),
+    "key that goes": (KEYED, {}, "unreadable: Key"),
+    "boundary that goes": (
+        {"permissions_boundary_arn": BOUNDARY},
+        {},
+        f"let in: SupaflowConsumerRole (IAM Role) (changed: PermissionsBoundary): PermissionsBoundary: {BOUNDARY} -> ",
+    ),
+    "versions": (
+        {},
+        {"versioning": False},
+        "deletable: acme-lake (S3 Bucket) (changed: LifecycleConfiguration, VersioningConfiguration): ",
+    ),
+    "lake formation": ({}, {"lake_formation": True}, "let in: "),
+    "user": ({}, {"iam_user": True}, "let in: User VendorUser (new Allow"),
+}
+"""Deployments before and after, and the beginning of a line that synth prints."""
+
+
+@pytest.mark.parametrize(("before", "after", "line"), LINES.values(), ids=LINES)
+def test_what_synth_prints(synth: Synth, before: dict[str, Any], after: dict[str, Any], line: str) -> None:
+    old, _ = synth.run(BASE | before)
+    lines = list_changes(*synth.run(BASE | after, old))
+    assert [each for each in lines if each.startswith(line)] != [], lines
+
+
+def test_new_and_lost_statements_are_of_their_harm(synth: Synth) -> None:
+    """A party that may no longer write gets a refusal less, and no permission more."""
+    old, _ = synth.run(BASE | {"trust": [SUPAFLOW]})
+    lines = list_changes(*synth.run(BASE | {"trust": []}, old))
+    assert {line.partition(":")[0] for line in lines} <= {"no longer kept out", "unreadable"}
 
 
 def test_folder_that_is_no_assembly(synth: Synth, tmp_path: Path) -> None:
@@ -94,3 +148,65 @@ def test_properties_that_replace_a_resource(kind: str) -> None:
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
     only = {path.split("/")[2] for path in schema.get("createOnlyProperties", [])}
     assert set(REPLACING[kind]) <= only
+
+
+def list_mutants(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """List one change of each value in a template, and the removal of each key and item."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield (*path, key), REMOVED
+            yield from list_mutants(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield (*path, index), REMOVED
+            yield from list_mutants(inner, (*path, index))
+    elif isinstance(value, bool):
+        yield path, not value
+    else:
+        yield path, f"{value}x"
+
+
+REMOVED = object()
+
+
+def mutate(body: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """Copy a template with one value changed, as little of it as that takes."""
+    if not path:
+        return value
+    first, *rest = path
+    copy = body.copy()
+    if not rest and value is REMOVED:
+        del copy[first]
+    else:
+        copy[first] = mutate(body[first], tuple(rest), value)
+    return copy
+
+
+# A template without these cannot be read at all: CDK writes them always.
+NEEDED = ("Type", "Action", "Effect", "Statement", "DatabaseInput", "PolicyDocument", "KeyPolicy")
+
+
+STEP = 1 if os.environ.get("LAKEWRITER_FAULTS") == "all" else 8
+"""Every eighth change in CI; all take a minute."""
+
+
+def test_each_single_change_of_a_template_is_seen(synth: Synth) -> None:
+    folder, settings = synth.run(EVERYTHING)
+    templates = Templates.read(folder, settings.stack_names)
+    unseen, count = [], 0
+    for number, stack in enumerate(templates.stacks):
+        for path, value in islice(list_mutants(stack.body), None, None, STEP):
+            if value is REMOVED and (len(path) == 1 or path[-1] in NEEDED):
+                continue
+            changed = replace(stack, body=mutate(stack.body, path, value))
+            stacks = tuple(changed if index == number else each for index, each in enumerate(templates.stacks))
+            try:
+                changes = compare(templates, replace(templates, stacks=stacks))
+            except (LookupError, AttributeError, TypeError, ValueError):
+                # No template: a reference to nothing, or a value of another kind. CloudFormation refuses it as well.
+                continue
+            count += 1
+            if not changes:
+                unseen.append(path)
+    assert unseen == []
+    assert count > 3500 // STEP
