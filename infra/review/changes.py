@@ -286,9 +286,7 @@ def _describe_replaced(was: Resource, now: Resource, lost: list[str]) -> Iterato
     harm = Harm.UNREADABLE if now.type in ("AWS::S3::Bucket", "AWS::KMS::Key") else Harm.INTERRUPTED
     yield _make_values_change(harm, _name(now), f"replaced{arn}", values)
     if NAMES.get(now.type) not in lost and was.name == now.name and not now.name.startswith("<"):
-        yield Change(
-            Harm.IMPOSSIBLE, _name(now), f"replaced under its own name: {what}", Code(was.name), Code(now.name)
-        )
+        yield Change(Harm.IMPOSSIBLE, _name(now), f"replaced under the name that it has: {', '.join(lost)}")
 
 
 def _differs_in_statements(old: tuple[Side, Resource], new: tuple[Side, Resource], key: str) -> bool:
