@@ -164,8 +164,11 @@ class Auditor:
             book.given_up.add(after["last_job"])
         if place.quarantine:
             self.quarantines.committed(place, before, after)
+        seen = self.readers.list_all()[place.state]
+        if place.has_cursor and not place.quarantine:
+            self.rows.judge_start(place, after["last_job"], before.get("cursor"), seen)
         # At this moment, since a full refresh that comes later would hide what this one has left.
-        self.rows.judge(place, self.readers.list_all()[place.state])
+        self.rows.judge(place, seen)
 
     def _control_changed(self, change: Change) -> None:
         replaced = change.before is not None and change.after is not None and change.before.body != change.after.body

@@ -24,8 +24,8 @@ LOAD: Final = "lakewriter-load"
 @dataclass(frozen=True)
 class Place:
     """One table of one pipeline; one that ``overwrites`` is to hold the last load alone, one that ``goes_on`` each row
-    once. One that ``refreshes`` holds it at any moment; one that ``is_synced`` is brought by a connector. The folder of
-    its ``quarantine`` is blank without one."""
+    once. One that ``refreshes`` holds it at any moment; one that ``is_synced`` is brought by a connector. One that
+    ``has_cursor`` is read from there on. The folder of its ``quarantine`` is blank without one."""
 
     pipeline: str
     root: str
@@ -35,6 +35,7 @@ class Place:
     names: tuple[str, str]
     overwrites: bool = False
     goes_on: bool = False
+    has_cursor: bool = False
     partitioned: bool = False
     exclusive: bool = False
     refreshes: bool = False

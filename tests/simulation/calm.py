@@ -104,6 +104,9 @@ class Calm:
     def _catch_up(self, lake: Lake) -> None:
         history = self.history
         streams = history.streams[lake.pipeline]
+        if history.is_adopting:
+            history.alone(partial(history.hands.adopt, lake), lake)
+            streams[0].is_lost = False
         for stream in history.rng.sample(streams, len(streams)):
             for number in range(TRIES):
                 if number < 2 or not stream.is_caught_up:

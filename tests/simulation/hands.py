@@ -15,6 +15,7 @@ from lakewriter.operate import repair
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
 from lakewriter.operate.verification import verify
+from lakewriter.shape.cursor import parse_cursor
 from lakewriter.spec.specification import TableSpec
 from tests.simulation.lakes import Lake
 from tests.simulation.simulated import SimulatedClients, Simulation
@@ -22,7 +23,7 @@ from tests.simulation.world import World
 
 
 class Hands:
-    """Abandon, reset, backfill, rebuild, verify, and an early sweep."""
+    """Abandon, reset, backfill, adopt, rebuild, verify, and an early sweep."""
 
     def __init__(self, simulation: Simulation, world: World) -> None:
         self.simulation, self.world = simulation, world
@@ -31,7 +32,8 @@ class Hands:
         """One of them."""
         acts = [lambda: self._abandon(lake, job), lambda: self._abandon(lake, job), lambda: self._sweep(lake)]
         if any(table.cursor for table in lake.spec.tables):
-            acts.append(lambda: self._reset(lake))
+            # Back, forward, or beyond all rows; how far is chosen when it is done.
+            acts += [lambda: self._reset(lake), lambda: self._reset(lake, rng.randint(-1, 8))]
         if lake.kind == "estuary":
             acts.append(lambda: self._backfill(lake))
         if self.world.has_months:
@@ -41,6 +43,10 @@ class Hands:
     def draw_abandon(self, lake: Lake, job: str) -> Callable[[], None]:
         """Give one load up."""
         return self._carefully(lambda: self._abandon(lake, job))
+
+    def draw_adoption(self, lake: Lake) -> Callable[[], None]:
+        """Let batches and loads of their own follow one another."""
+        return self._carefully(lambda: self.adopt(lake))
 
     def draw_undo(self, rng: random.Random, lake: Lake, job: str) -> Callable[[], None]:
         """Take a load back, one that stands for it or one after it with it."""
@@ -82,10 +88,21 @@ class Hands:
                 f"{self.simulation.process} undid {undoing.job_id} of {undoing.table_id}: {what}"
             )
 
-    def _reset(self, lake: Lake) -> None:
+    def _reset(self, lake: Lake, value: int | None = None) -> None:
+        """Take the cursors away, or set them to a value."""
         controls, _ = self._controls(lake)
+        cursor = None if value is None else parse_cursor("int64", str(value))
+        for table in lake.spec.tables:
+            if table.cursor is not None:
+                self.world.met["reset"] += 1
+                repair.reset_cursor(controls[table.id], cursor, "a drill")
+
+    def adopt(self, lake: Lake) -> None:
+        """Let batches and loads of their own follow one another."""
+        controls, _ = self._controls(lake)
+        self.world.met["adopt"] += 1
         for control in controls.values():
-            repair.reset_cursor(control, None, "a drill")
+            repair.adopt(control, "a drill")
 
     def _backfill(self, lake: Lake) -> None:
         controls, _ = self._controls(lake)

@@ -123,6 +123,7 @@ class History:
         # A stream of chance of its own: the histories without writers stay what they were.
         self.writers = random.Random(f"writers of {seed}")
         self.has_writers = self.writers.random() < 0.2 and "writers" not in options.without
+        self.is_adopting = not self.has_copies and self.writers.random() < 0.4 and "adopt" not in options.without
         self.jumps = random.Random(f"jumps of {seed}")
         self.undos, self.replays = Undos(self, seed), Replays(self, seed)
         self.is_calm, self.calm = False, Calm(self)
@@ -176,11 +177,20 @@ class History:
             self.world.met["hands"] += 1
             return self.hands.draw(rng, lake, job)
         if lake.kind == "batches":
+            if self.is_adopting and self.writers.random() < 0.5:
+                return self._draw_adoption(lake)
             return lambda: self.stream(lake, rng.randint(1, 3))
         if job not in self.jobs[lake.pipeline]:
             self.jobs[lake.pipeline].append(job)
         own = self._narrowed(lake)
         return lambda: self.attempt(own, job)
+
+    def _draw_adoption(self, lake: Lake) -> Callable[[], None]:
+        """A load of its own on a table that batches are loaded into, or a person's word that it may be."""
+        if self.writers.random() < 0.5:
+            self.world.met["hands"] += 1
+            return self.hands.draw_adoption(lake)
+        return lambda: self.attempt(lake, f"alone-{self.number}")
 
     def _narrowed(self, lake: Lake) -> Lake:
         """The pipeline with one of its tables only, sometimes."""
@@ -285,25 +295,30 @@ class History:
             self.undos.note(lake, job)
         if code in self.world.excuses(self.network.met) or self.replays.is_excess(code, message):
             return
-        if code == "KEY_EXISTS" and self.auditor.is_forgotten(lake.pipeline, job):
-            # A process that slept for longer than loads are kept: its id is a new load's, and the old one's files are
-            # in its way.
+        if self._is_excused(lake, job, code, message):
             return
-        if code == "PENDING_UNRECOVERABLE" and any(key in message for key in self.auditor.swept):
-            # It may also find that its own records were cleared away before it was bound.
-            return
-        if (
-            code == "NAME_COLLISION"
-            and lake.is_shared
-            and any(table.mode is Mode.OVERWRITE for table in lake.spec.tables)
-        ):
+        if code == "NAME_COLLISION" and lake.is_shared and any(own.mode is Mode.OVERWRITE for own in lake.spec.tables):
             # Whose a directory is that one of two pipelines refreshes, the first of them decides.
             self._refuse(lake, job, table)
             return
-        if code == "CHECKPOINT_LOST" and len(self.streams[lake.pipeline]) > 1:
-            return
         when = "in the calm" if self.is_calm else "in the storm"
         self.auditor.find(f"{when} a load of {lake.kind} fails for good: {code}: {message[:200]}")
+
+    def _is_excused(self, lake: Lake, job: str, code: str, message: str) -> bool:
+        match code:
+            case "KEY_EXISTS":
+                # A process that slept for longer than loads are kept: its id is a new load's, and the old one's files
+                # are in its way.
+                return self.auditor.is_forgotten(lake.pipeline, job)
+            case "PENDING_UNRECOVERABLE":
+                # It may also find that its own records were cleared away before it was bound.
+                return any(key in message for key in self.auditor.swept)
+            case "CHECKPOINT_LOST":
+                return self.is_adopting or len(self.streams[lake.pipeline]) > 1
+            case "SPEC_INVALID":
+                return self.is_adopting and "--adopt" in message
+            case _:
+                return False
 
     def _refuse(self, lake: Lake, job: str, table: str) -> None:
         # After a table that fails, the others do not begin where the file says so.

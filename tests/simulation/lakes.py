@@ -301,6 +301,7 @@ def places_of(lake: Lake) -> list[Place]:
                 refreshes=table.mode is Mode.REFRESH,
                 is_synced=lake.kind == "connector",
                 goes_on=table.cursor is not None or lake.kind == "batches",
+                has_cursor=table.cursor is not None,
                 partitioned=is_partitioned and table.mode is not Mode.REFRESH,
                 exclusive=table.cursor is not None or table.mode is not Mode.APPEND,
                 quarantine=table.quarantine or "",

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tests.simulation.books import Book, Place, chain_of, is_replay, is_undo
 from tests.simulation.quarantine_audit import QuarantineAuditor
@@ -50,6 +51,17 @@ class RowsAuditor:
         whole = [job for job in kept if job in parts]
         order = {job: by_job[job][0] if by_job.get(job) else None for job in whole}
         self._judge_rows(place, book, order, seen)
+
+    def judge_start(
+        self, place: Place, job: str, cursor: Mapping[str, Any] | None, seen: Collection[tuple[int, int]]
+    ) -> None:
+        """A load that goes on from a cursor reads what comes right after it, whoever has set it there."""
+        if is_undo(job) or is_replay(job):
+            return
+        first = int(cursor["text"]) + 1 if cursor else 0
+        for own in {nonce: self.sources.readings[nonce] for nonce, _ in seen}.values():
+            if own.job == job and (started := min(own.ids, default=first)) != first:
+                self.find(f"{place.pipeline}/{place.table}: load {job} reads from {started}, not from {first}")
 
     def _judge_readings(
         self, name: str, kept: Collection[str], seen: Counter[tuple[int, int]], *, repeats: bool
