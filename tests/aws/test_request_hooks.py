@@ -9,6 +9,7 @@ from botocore.compat import HTTPHeaders
 from botocore.exceptions import EndpointConnectionError
 
 from lakewriter.aws import BotoCoreError, ClientError, Clients, explain
+from lakewriter.aws.request_hooks import ServiceClock
 from lakewriter.aws.vended import Vended
 from lakewriter.errors import CredentialsInvalidError, EndpointUnreachableError
 from lakewriter.spec.access import Access, KeyNames
@@ -158,3 +159,26 @@ def test_keys_that_cannot_be_keys(monkeypatch, value, why, role):
     with pytest.raises(CredentialsInvalidError) as caught:
         Clients(Access(**ACCESS.model_dump() | keys, key_names=names)).s3.list_objects_v2(Bucket="acme-lake")
     assert f"the value of awsSecretAccessKey {why}" in str(caught.value)
+
+
+TIMES = [
+    # The Date headers of answers, one each second; what the clock says ten seconds after the first one.
+    # https://www.rfc-editor.org/rfc/rfc9110#name-date-time-formats
+    (["Sun, 06 Nov 1994 08:49:37 GMT"], datetime(1994, 11, 6, 8, 49, 47, tzinfo=UTC)),
+    (["Sun, 06 Nov 1994 08:49:37 +0100"], datetime(1994, 11, 6, 7, 49, 47, tzinfo=UTC)),
+    (["Sun, 06 Nov 1994 08:49:37 GMT", "Mon, 07 Nov 1994 00:00:00 GMT"], datetime(1994, 11, 7, 0, 0, 9, tzinfo=UTC)),
+    (["Sun, 06 Nov 1994 08:49:37 GMT", None, "yesterday"], datetime(1994, 11, 6, 8, 49, 47, tzinfo=UTC)),
+    ([None, "", "yesterday"], None),
+    ([], None),
+]
+
+
+@pytest.mark.parametrize(("headers", "expected"), TIMES)
+def test_time_of_a_service(headers, expected):
+    seconds = [0.0]
+    clock = ServiceClock(lambda: seconds[0])
+    for header in headers:
+        clock.note(header)
+        seconds[0] += 1
+    seconds[0] = 10.0
+    assert clock.read() == expected

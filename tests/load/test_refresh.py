@@ -170,6 +170,20 @@ def test_files_go_when_their_time_is_over(tmp_path, aws, bucket, catalog):
     assert users.ids() == [4]
 
 
+def test_files_stay_while_the_clock_is_not_certain(tmp_path, aws, bucket):
+    """This machine and the store are 40 days apart: which of the two is wrong, nobody knows."""
+    users = Refreshed(tmp_path, aws, "glue", keep_days=0)
+    users.load("a", id=[1])
+    users.load("b", id=[2])
+    aws.skew = timedelta(days=40)
+    (table,) = users.load("c", id=[3]).tables
+    assert len(users.keys()) == 3
+    assert "nothing is deleted because of its age. Synchronise the clock (NTP)." in table.notes[0]
+    aws.skew = timedelta(0)
+    users.load("d", id=[4])
+    assert users.keys()[0] == "g0000000002/part-b-00000.parquet"
+
+
 @pytest.mark.parametrize("catalog", ["glue", "none"])
 def test_what_is_deleted_is_not_shown_again(tmp_path, aws, bucket, catalog):
     users = Refreshed(tmp_path, aws, catalog, keep_days=0)

@@ -54,7 +54,7 @@ class Crowd:
 
         return self.count(act)
 
-    def load_in_vain(self, job_id: str) -> None:
+    def load_in_vain(self, job_id: str, skew: timedelta = timedelta(0)) -> None:
         """An attempt that stages every table and is gone before any of them is bound."""
 
         def act(pipeline: Pipeline) -> None:
@@ -65,7 +65,7 @@ class Crowd:
             ):
                 load(self.spec, job_id=job_id, clients=pipeline.clients, spark=session)  # type: ignore[arg-type]
 
-        self.count(act)
+        self.count(act, skew)
 
     def read_states(self) -> Counter[str]:
         """What ``lakewriter status`` reads."""
@@ -92,10 +92,10 @@ class Crowd:
         """Take a load back in every table."""
         return self.count(lambda pipeline: Undo(pipeline, job_id, Choices("a drill")).run())
 
-    def count(self, act: Callable[[Pipeline], Any]) -> Counter[str]:
-        """The requests that a process of its own makes for an act, by operation."""
+    def count(self, act: Callable[[Pipeline], Any], skew: timedelta = timedelta(0)) -> Counter[str]:
+        """The requests that a process of its own makes for an act, by operation; its clock is wrong by ``skew``."""
         self._processes += 1
-        process, made = Process(f"crowd#{self._processes}"), Counter[str]()
+        process, made = Process(f"crowd#{self._processes}", skew), Counter[str]()
         call = self.network.call
 
         def counting(operation: str, what: str, apply: Callable[[], Any], count: Callable[[str], None]) -> Any:

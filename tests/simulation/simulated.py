@@ -4,9 +4,11 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from lakewriter.aws import Clients, required_fields
+from lakewriter.aws.request_hooks import ServiceClock
 from lakewriter.receipts.parts import Bounds
 from lakewriter.spec.access import Access
 from tests.simulation.bucket import S3, Bucket
@@ -82,6 +84,18 @@ class Here:
         return cls.now if cls.now is not None and cls.now.scheduler.is_mine() else None
 
 
+class TrueClock(ServiceClock):
+    """The bucket's: those of processes go wrong."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        super().__init__()
+        self._scheduler = scheduler
+
+    def read(self) -> datetime:
+        """The true time."""
+        return self._scheduler.now
+
+
 class SimulatedClients(Clients):
     """A process's clients; nothing of boto3's is made."""
 
@@ -89,6 +103,7 @@ class SimulatedClients(Clients):
         self.access = access
         self.reached = {"s3", "sts", "glue"}
         self.requests: Counter[str] = Counter()
+        self.clock = TrueClock(simulation.scheduler)
         self._s3 = S3(simulation.bucket, simulation.network, self.requests)
         self._glue = Glue(simulation.catalog, simulation.network, self.requests)
 

@@ -16,7 +16,7 @@ from urllib3.exceptions import HTTPError as TransportError
 from lakewriter.aws.answers import explain
 from lakewriter.aws.credentials import make_config, make_default_client, make_session
 from lakewriter.aws.error_codes import ELSEWHERE
-from lakewriter.aws.request_hooks import watch_answers
+from lakewriter.aws.request_hooks import ServiceClock, set_clock, watch_answers
 from lakewriter.aws.required_fields import require_fields
 from lakewriter.aws.throttling import Pace, keep_pace
 from lakewriter.aws.vended import VendedCredentials, Vendor
@@ -140,13 +140,15 @@ class Clients:
 
     ``requests`` counts the HTTP requests sent, by method, retries included. If ``access`` names neither a role nor
     keys, the ``vendor`` is asked for credentials before the default chain. ``reached`` names the services that have
-    answered at least once: a service outside it that does not answer is unreachable, one in it is busy.
+    answered at least once: a service outside it that does not answer is unreachable, one in it is busy. ``clock`` is
+    S3's.
     """
 
     def __init__(self, access: Access, vendor: Vendor | None = None, reached: Iterable[str] = ()) -> None:
         self.access = access
         self.reached = set(reached)
         self.requests: Counter[str] = Counter()
+        self.clock = ServiceClock()
         self._counting = threading.Lock()
         self._session = boto3.Session(botocore_session=make_session(access, vendor), region_name=access.region)
         self._made: dict[str, Any] = {}
@@ -159,7 +161,7 @@ class Clients:
             if vendor not in self._by:
                 clients = self._by[vendor] = Clients(self.access, vendor)
                 clients.requests, clients._counting = self.requests, self._counting
-                clients.reached = self.reached
+                clients.reached, clients.clock = self.reached, self.clock
             return self._by[vendor]
 
     @property
@@ -210,6 +212,7 @@ class Clients:
                 watch_answers(client, self.reached)
                 if service == "s3":
                     keep_pace(client, Pace())
+                    set_clock(client, self.clock)
                 self._made[service] = client
             return self._made[service]
 

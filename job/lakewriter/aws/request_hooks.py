@@ -1,6 +1,9 @@
-"""Hooks on every response: sign late requests once more, and record which services have ever answered."""
+"""Hooks on every response: sign late requests once more, record which services have answered, and read their time."""
 
-from datetime import UTC, datetime
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from botocore.credentials import RefreshableCredentials
@@ -9,6 +12,38 @@ from lakewriter.aws.error_codes import Meaning, classify
 
 _SIGNED_AGAIN: Final = "lakewriter_signed_again"
 _NEVER_ANSWERED: Final = "lakewriter_never_answered"
+
+
+class ServiceClock:
+    """The time by a service's clock, from the ``Date`` header of its last answer and the seconds since then."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._last: tuple[datetime, float] | None = None
+
+    def note(self, header: str | None) -> None:
+        """Take the time of an answer; one without a valid header is left out."""
+        try:
+            at = parsedate_to_datetime(header or "")
+        except ValueError:
+            return
+        self._last = (at if at.tzinfo is not None else at.replace(tzinfo=UTC)), self._monotonic()
+
+    def read(self) -> datetime | None:
+        """Return the service's time now, to the second; None where no answer had one."""
+        if self._last is None:
+            return None
+        at, noted = self._last
+        return (at + timedelta(seconds=self._monotonic() - noted)).astimezone(UTC)
+
+
+def set_clock(client: Any, clock: ServiceClock) -> None:
+    """Set the ``clock`` by every answer that ``client`` gets."""
+
+    def note(parsed: Any, **_: Any) -> None:
+        clock.note(parsed.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date"))
+
+    client.meta.events.register("after-call", note)
 
 
 def watch_answers(client: Any, reached: set[str]) -> None:

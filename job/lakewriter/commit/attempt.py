@@ -16,7 +16,7 @@ from lakewriter.commit.retire import retire_due
 from lakewriter.commit.state import Lost, Pending, Running, TableState
 from lakewriter.commit.store import Store, Upload
 from lakewriter.commit.uploads import abort_all
-from lakewriter.errors import ConcurrentLoadError
+from lakewriter.errors import ConcurrentLoadError, NoAnswerError
 from lakewriter.naming import UNDO
 from lakewriter.receipt import Receipt
 from lakewriter.spec.layout import ObjectNames, uuid_pattern
@@ -83,9 +83,10 @@ def register(
             # A record that cannot be read is an error: raise it before this attempt is registered.
             _read_begin_records(control, attempt, seen)
         note_begin()
+        gone = _find_gone(control, seen, attempt)
         try:
             state = control.state.move(
-                lambda state, seen=seen: _add_running(state, seen, attempt),  # type: ignore[misc]
+                lambda state, seen=seen, gone=gone: _add_running(state, seen, attempt, gone),  # type: ignore[misc]
                 lambda state: state.is_registered(attempt.job_id, attempt.id),
             )
         except Lost:
@@ -96,8 +97,31 @@ def register(
         return state
 
 
-def _add_running(state: TableState, seen: TableState, attempt: Attempt) -> TableState:
-    """Add the attempt to the state's running loads; ``Lost`` where a load was bound or committed since ``seen``.
+def _find_gone(control: Control, seen: TableState, attempt: Attempt) -> frozenset[str]:
+    """Find the attempts that registered so long ago that their loads are forgotten, by the clock of the store: machines
+    write their registrations by clocks of their own.
+
+    Empty where the time is not certain. They are asked for once they are old by this machine's clock.
+    """
+    others = seen.list_running_except(attempt.job_id).items()
+    old = [(job, entry.attempt) for job, entry in others if attempt.started - entry.since >= attempt.keep]
+    if not old:
+        return frozenset()
+    try:
+        before = control.require_time() - attempt.keep
+    except NoAnswerError:
+        return frozenset()
+
+    def is_gone(job_id: str, name: str) -> bool:
+        records = list(control.store.list_entries(control.keys.begin(job_id, name), limit=1))
+        return all(record.modified <= before for record in records)
+
+    return frozenset(name for job_id, name in old if is_gone(job_id, name))
+
+
+def _add_running(state: TableState, seen: TableState, attempt: Attempt, gone: frozenset[str]) -> TableState:
+    """Add the attempt to the state's running loads, and leave out those that are ``gone``; ``Lost`` where a load was
+    bound or committed since ``seen``.
 
     A report is written only while its intent is pending, so no report is new while ``committed`` is as it was seen.
     """
@@ -107,7 +131,7 @@ def _add_running(state: TableState, seen: TableState, attempt: Attempt) -> Table
     others = {
         job: entry
         for job, entry in state.running.items()
-        if attempt.started - entry.since < attempt.keep and job not in attempt.repeats.of
+        if entry.attempt not in gone and job not in attempt.repeats.of
     }
     earlier = state.running.get(attempt.job_id)
     first = (earlier.first or earlier.since) if earlier else None

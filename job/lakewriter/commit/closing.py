@@ -1,6 +1,6 @@
 """Make the state that a table has once its pending change is done."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from lakewriter.commit.intent import IcebergAction, Intent, Switch, UndoneLoad
@@ -16,9 +16,11 @@ KEPT_GENERATIONS: Final = 100
 """How many full refreshes of a table keep their files, however often it is refreshed: a state names each."""
 
 
-def close_state(state: TableState, pending: Pending, intent: Intent, *, abandoned: bool = False) -> TableState:
-    """Return the state with the pending change counted as committed; ``abandoned`` is one that its catalog may lack."""
-    now = datetime.now(UTC)
+def close_state(
+    state: TableState, pending: Pending, intent: Intent, now: datetime, *, abandoned: bool = False
+) -> TableState:
+    """Return the state with the pending change counted as committed at ``now``; ``abandoned`` is one that its catalog
+    may lack."""
     closed = state.replace(
         pending=None,
         committed=state.committed + 1,

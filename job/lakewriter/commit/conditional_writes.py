@@ -6,6 +6,7 @@ there.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from lakewriter import aws
@@ -31,6 +32,10 @@ class S3Store:
         self._own = own or clients
         self._bucket = clients.access.bucket
         self._conditional = not clients.access.single_writer
+
+    def read_time(self) -> datetime | None:
+        """See ``TellsTime``: by the ``Date`` header of the last answer."""
+        return self._clients.clock.read()
 
     def get(self, key: str) -> tuple[bytes, str] | None:
         """See ``Store``. After a 403 or 404 the key is listed: absent if the listing lacks it, else asked once more,

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -12,12 +13,13 @@ from lakewriter.commit.backoff import write
 from lakewriter.commit.begin_records import BeginRecords
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import StateFile
-from lakewriter.commit.store import Store, Unclear
+from lakewriter.commit.store import Store, TellsTime, Unclear
 from lakewriter.commit.traces import Traces
 from lakewriter.control_object import decode, parse
 from lakewriter.errors import (
     KeyExistsError,
     LakeError,
+    NoAnswerError,
     PendingUnrecoverableError,
     SpecInvalidError,
 )
@@ -31,6 +33,9 @@ from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Spec, TableSpec
 
 _NO_KEY_NAMES: Final = KeyNames()
+MOST_APART: Final = timedelta(days=1)
+"""How far the clocks of this machine and of the store may differ where something is deleted because of its age. AWS
+refuses requests from 15 minutes on; other stores take them."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,30 @@ class Control:
             yield
         except LakeError as error:
             self.left.append(f"{what} of {self.table_id} were not cleared up, and take room only: {error}")
+
+    def find_time(self) -> datetime:
+        """Return the time by the store's clock, or by this machine's where the store tells none."""
+        there = self.store.read_time() if isinstance(self.store, TellsTime) else None
+        return there if there is not None else datetime.now(UTC)
+
+    def require_time(self) -> datetime:
+        """Return the time by the store's clock, for what is deleted or forgotten because of its age: this machine's
+        clock may be wrong, and other machines have written the times that it is compared with.
+
+        ``TIMEOUT`` where the store tells no time, or both clocks are more than ``MOST_APART`` apart, so that one of
+        them is wrong.
+        """
+        here = datetime.now(UTC)
+        if not isinstance(self.store, TellsTime):
+            return here
+        there = self.store.read_time()
+        if there is not None and abs(there - here) <= MOST_APART:
+            return there
+        said = f"the store says {there:%Y-%m-%d %H:%M} UTC" if there is not None else "the store's answers have no Date"
+        raise NoAnswerError(
+            f"this machine's clock says {here:%Y-%m-%d %H:%M} UTC, and {said}: nothing is deleted because of its age.",
+            remedy="Synchronise the clock (NTP).",
+        )
 
     def write_once(
         self, key: str, content: Mapping[str, Any] | str | bytes, *, keep: bool = False, remember: bool = False

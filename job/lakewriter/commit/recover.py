@@ -141,9 +141,9 @@ def _publish_quarantine(
 def close(control: Control, pending: Pending, intent: Intent, report: TableReport, *, abandoned: bool = False) -> None:
     """Write the report, then the state with nothing pending: the last step of a load or an undo."""
     # Several processes may recover one load, each when the table is in another state: the first one's report stays.
-    key = control.keys.report(pending.job_id, control.table_id)
+    key, now = control.keys.report(pending.job_id, control.table_id), control.find_time()
     control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)
-    move_pending(control, pending, lambda state: close_state(state, pending, intent, abandoned=abandoned))
+    move_pending(control, pending, lambda state: close_state(state, pending, intent, now, abandoned=abandoned))
 
 
 def withdraw_intent(control: Control, pending: Pending, intent: Intent, store: Store) -> None:

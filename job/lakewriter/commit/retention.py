@@ -15,12 +15,13 @@ EVERY: Final = timedelta(days=1)
 
 
 def is_sweep_due(state: TableState, now: datetime) -> bool:
-    """Whether a day has passed since the last sweep."""
-    return state.swept is None or now - state.swept >= EVERY
+    """Whether a day has passed since the last sweep; one in the future was noted by a clock that was wrong."""
+    return state.swept is None or abs(now - state.swept) >= EVERY
 
 
 def sweep(control: Control, now: datetime, keep: timedelta) -> int:
-    """Delete control objects older than ``keep``, of loads and of those who started them; return how many.
+    """Delete control objects older than ``keep``, of loads and of those who started them; return how many. ``now`` is
+    the time by the store's clock, as is the age of its objects.
 
     Loads that any state of the pipeline names keep theirs, and so do loads of a table whose state is lost, since the
     state is rebuilt from them. Where a state cannot be read, nothing is deleted.

@@ -5,7 +5,8 @@ up first, and an undo is bound only while the state has them.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import timedelta
+from typing import Final
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import GlueAction, Intent
@@ -13,12 +14,18 @@ from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.state import Lost, Retiring, TableState
 from lakewriter.commit.uploads import delete_own
 
+_ROUNDED: Final = timedelta(seconds=2)
+"""How far the store's time may be ahead of what is read of it: its answers tell whole seconds, and take a moment."""
+
 
 def retire_due(control: Control) -> None:
     """Delete the objects whose time is over; what cannot be deleted now stays for the next load of the table."""
-    now = datetime.now(UTC)
+    retiring = control.state.recall().retiring
+    if not retiring:
+        return
     with control.note_failed_cleanup("objects of undone and replaced loads"):
-        for entry in control.state.recall().retiring:
+        now = control.require_time() + _ROUNDED
+        for entry in retiring:
             if entry.not_before <= now:
                 _retire(control, entry, control.find_intent(entry.job_id, entry.attempt))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from lakewriter.receipt import Receipt
 
@@ -107,3 +107,11 @@ class Store(Protocol):
 
     def list_uploads(self, prefix: str) -> Iterator[Upload]:
         """Yield the incomplete uploads whose keys begin with ``prefix``."""
+
+
+@runtime_checkable
+class TellsTime(Protocol):
+    """A store that tells what time it is. Its clock is that of the times in its listings."""
+
+    def read_time(self) -> datetime | None:
+        """Return the time by the store's clock, to the second; None where no answer of it told one."""

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 
 from lakewriter.commit.closing import choose_last_job
 from lakewriter.commit.control import Control
@@ -131,7 +130,7 @@ def _close_state(control: Control, state: TableState, pending: Pending, objects:
     return state.replace(
         committed=state.committed + 1,
         last_job=choose_last_job(state, pending.job_id),
-        last_commit=max(datetime.now(UTC), pending.since, state.last_commit or pending.since),
+        last_commit=max(control.find_time(), pending.since, state.last_commit or pending.since),
         counter=max(state.counter, highest.counter),
         generation=max(state.generation, highest.generation),
         batch=parse_batch(pending.job_id) or state.batch,

@@ -124,7 +124,7 @@ def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str)
         backfill=highest.backfill,
         counter=max(state.counter, highest.counter),
         generation=max(state.generation, highest.generation),
-        generations=_find_kept(state, datetime.now(UTC)),
+        generations=_find_kept(state, control.find_time()),
         pending=pending,
         resets=(Reset(at=datetime.now(UTC), what=what, reason=reason),),
     )

@@ -379,8 +379,8 @@ def _end(load: Load, errors: list[LakeError]) -> None:
     _write_outcome(load, describe_end(choose_error(errors), datetime.now(UTC)))
     control = load.pipeline.first_control
     try:
-        if is_sweep_due(control.state.recall(), load.attempt.started):
-            sweep(control, load.attempt.started, load.attempt.keep)
+        if is_sweep_due(control.state.recall(), now := control.require_time()):
+            sweep(control, now, load.attempt.keep)
     except LakeError as error:
         # The load has ended; what it could not clear away is only taking room.
         load.progress(load.pipeline.spec.tables[0], "done", f"old control objects were not cleared away: {error}")
