@@ -261,6 +261,13 @@ def test_a_state_that_says_nothing_is_replaced(table, aws, body):
     same(table.control.state.read(), before)
 
 
+def test_a_state_of_attempts_alone_is_replaced_by_one_of_a_later_number(table, aws):
+    """Another process may go by the number of the state that it has read."""
+    aws.client("s3").put_object(Bucket=BUCKET, Key=STATE, Body=TableState(write=3).model_dump_json().encode())
+    assert table.run("rebuild", "events", "--no-cursor", "--reason", "r")[0] == 0
+    assert table.control.state.read().write == 4
+
+
 def test_a_state_that_says_something_is_not_replaced(table, aws):
     table.load("a")
     before = aws.objects(BUCKET)[STATE]

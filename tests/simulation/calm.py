@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from tests.simulation.books import CONTROL, parsed
+from tests.simulation.books import CONTROL
 from tests.simulation.lakes import Lake
 from tests.simulation.weather import Weather
 
@@ -30,12 +30,13 @@ class Calm:
         for connector in history.simulation.connectors.values():
             connector.is_whole = True
         history.simulation.scheduler.switching = 0
+        history.losses.mend_all()
         # What is pending in the calm is rare, and what of it has bad rows rarer.
         if (
             history.rng.random() < (0.4 if history.replays.are_some else 0.15)
             and "lost-state" not in history.options.without
         ):
-            self._lose_a_state()
+            history.losses.lose_one()
         for lake in history.lakes:
             if lake.kind == "batches":
                 self._catch_up(lake)
@@ -68,28 +69,6 @@ class Calm:
     def _data(self) -> set[tuple[str, str]]:
         history = self.history
         return {(key, own.etag) for key, own in history.bucket.objects.items() if CONTROL not in key}
-
-    def _lose_a_state(self) -> None:
-        """Somebody deletes a state; no load goes on until a person has it rebuilt.
-
-        Not where people had a hand in it or records were swept away: what they did is not concluded from any record.
-        """
-        history = self.history
-        lake = history.rng.choice(history.lakes)
-        table = history.rng.choice(lake.spec.tables)
-        place = next(own for own in history.auditor.places if (own.pipeline, own.table) == (lake.pipeline, table.id))
-        state = history.bucket.objects.get(place.state)
-        if state is None or history.world.met["hands"] or history.auditor.swept:
-            return
-        lost = history.auditor.books[place.state].lost = parsed(state)
-        history.world.met["lost-state"] += 1
-        # That a load was being withdrawn is told by its state alone: it is taken up again, and some uploads are gone.
-        history.auditor.lost_uploads |= (lost["pending"] or {}).get("phase") == "aborting"
-        history.bucket.delete(place.state)
-        for job in history.jobs[lake.pipeline][:1]:
-            history.alone(partial(history.attempt, lake, job), lake)
-        if place.state not in history.bucket.objects:
-            history.alone(partial(history.hands.rebuild, lake, table, from_start=lost["cursor"] is None), lake)
 
     def _verify(self, lake: Lake) -> None:
         """The product's own word for it, of loads that nobody else has touched."""

@@ -25,6 +25,7 @@ from tests.simulation.glue import Catalog
 from tests.simulation.hands import Hands
 from tests.simulation.kept_rows import Marks
 from tests.simulation.lakes import KINDS, Lake, draw, places_of
+from tests.simulation.losses import Losses
 from tests.simulation.messages import Inputs
 from tests.simulation.replays import Replays
 from tests.simulation.scheduler import Killed, Process, Scheduler, Stuck
@@ -124,6 +125,7 @@ class History:
         self.writers = random.Random(f"writers of {seed}")
         self.has_writers = self.writers.random() < 0.2 and "writers" not in options.without
         self.is_adopting = not self.has_copies and self.writers.random() < 0.4 and "adopt" not in options.without
+        self.losses = Losses(self, seed)
         self.jumps = random.Random(f"jumps of {seed}")
         self.undos, self.replays = Undos(self, seed), Replays(self, seed)
         self.is_calm, self.calm = False, Calm(self)
@@ -169,6 +171,7 @@ class History:
         if self.undos.are_some:
             self.undos.spawn(lakes, names, spread * 2)
         self.replays.spawn(lakes, spread * 2)
+        self.losses.spawn(lakes, spread * 2)
         self.simulation.scheduler.run()
 
     def _chosen(self, lake: Lake, job: str) -> Callable[[], None]:

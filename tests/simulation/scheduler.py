@@ -97,6 +97,10 @@ class Scheduler:
         fiber = self.current
         return fiber is not None and fiber.thread is threading.current_thread()
 
+    def list_running(self) -> list[Process]:
+        """Processes that have begun and not ended, but for the caller's."""
+        return [fiber.process for fiber in self._open if fiber.thread is not None and fiber is not self.current]
+
     def spawn(self, process: Process, body: Callable[[], Any], delay: float = 0.0) -> Fiber:
         """A fiber that begins after ``delay`` seconds."""
         fiber = Fiber(process, body, wake=self.now_us + int(delay * 1e6))

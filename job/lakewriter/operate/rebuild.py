@@ -84,7 +84,7 @@ def rebuild(
     ``cursor`` is given by a person where no record has it: without one ``STATE_LOST`` is raised, unless ``from_start``
     allows the next load to read everything.
     """
-    etag = _require_no_state(control)
+    etag, write = _require_no_state(control)
     left = read_leftovers(control)
     rebuilt = conclude(control, catalog, left, reason)
     state = rebuilt.state.replace(cursor=cursor) if cursor is not None else rebuilt.state
@@ -95,7 +95,7 @@ def rebuild(
             remedy="Say it by --cursor VALUE --type TYPE, such as the column's highest value in the table; or by "
             "--no-cursor that the next load is to read everything.",
         )
-    _write(control, state, etag)
+    _write(control, state.replace(write=write), etag)
     return Rebuilt(state, tuple(_describe(state)), rebuilt.unknown)
 
 
@@ -137,11 +137,12 @@ def _find_kept(state: TableState, now: datetime) -> tuple[Generation, ...]:
     return tuple(each for each in state.generations if each.number not in due)
 
 
-def _require_no_state(control: Control) -> str | None:
-    """Return the etag of an unusable state, None where there is none; ``SPEC_INVALID`` where the state is in use."""
-    content = control.store.get(control.keys.state(control.table_id))
+def _require_no_state(control: Control) -> tuple[str | None, int]:
+    """Return the etag of an unusable state, None where there is none, and the number of the write that replaces it;
+    ``SPEC_INVALID`` where the state is in use."""
+    content, write = control.store.get(control.keys.state(control.table_id)), 1
     if content is None:
-        return None
+        return None, write
     if not is_blank(content[0]):
         state = control.state.read()
         if state.committed or state.pending or state.resets:
@@ -149,7 +150,8 @@ def _require_no_state(control: Control) -> str | None:
                 f"table {control.table_id} has a state, of {format_count(state.committed, 'committed load')}.",
                 remedy="lakewriter status LAKE shows it; lakewriter reset LAKE TABLE changes it.",
             )
-    return content[1]
+        write = state.write + 1
+    return content[1], write
 
 
 def _add_load(state: TableState, closed: Closed) -> TableState:
