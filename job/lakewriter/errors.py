@@ -21,6 +21,7 @@ LakeError
 ├── ValueUnrepresentableError       VALUE_UNREPRESENTABLE
 ├── ExpectationFailedError          EXPECTATION_FAILED
 ├── SourceFailedError               SOURCE_FAILED
+├── InputRepeatedError              INPUT_REPEATED
 ├── SourceUnreachableError          SOURCE_UNREACHABLE         a retry can help
 ├── KeyExistsError                  KEY_EXISTS
 ├── StagedLostError                 STAGED_LOST                a retry can help
@@ -209,6 +210,12 @@ class SourceFailedError(LakeError):
     """The source could not be read."""
 
     code = "SOURCE_FAILED"
+
+
+class InputRepeatedError(LakeError):
+    """A load would append rows of files again that an earlier load has read."""
+
+    code = "INPUT_REPEATED"
 
 
 class SourceUnreachableError(LakeError):

@@ -256,6 +256,10 @@ class ControlKeys:
         """The state of the same table in the pipeline whose ``folder`` this is."""
         return f"{folder}tables/{table_id}/state.json"
 
+    def inputs(self, table_id: str, name: str) -> str:
+        """Some of the files of the source that loads of a table have read."""
+        return f"{self.root}/tables/{table_id}/inputs/{name}.jsonl.gz"
+
     def load(self, job_id: str) -> str:
         """The directory of one load, without a slash at its end."""
         return f"{self.root}/loads/{job_id}"

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from lakewriter.control_object import ControlObject, is_empty, is_none
+from lakewriter.control_object import ControlObject, is_empty, is_false, is_none, is_zero
 
 MOST_BAD_ROWS_SHOWN: Final = 5
 
@@ -85,6 +85,30 @@ class Violations(ControlObject):
     def __add__(self, other: "Violations") -> "Violations":
         samples = tuple(dict.fromkeys((*self.samples, *other.samples)))
         return Violations(rows=self.rows + other.rows, samples=samples[:MOST_BAD_ROWS_SHOWN])
+
+
+class RepeatedFiles(ControlObject):
+    """How many of the files that a load has read were read by earlier loads, as far as it is known.
+
+    files     those that the load has read, None where the source has none, or they could not be listed
+    again     those of them that an earlier load has read as they are
+    changed   those that have other contents since an earlier load has read them
+    left_out  those in the source that the load has left out, since an earlier one has read them
+    rows      the rows of the files that were read again, None where it is not known
+    allowed   whether the file asks for it: it is counted, and nobody is told
+    """
+
+    files: int | None = None
+    again: int = 0
+    changed: int = Field(0, exclude_if=is_zero)
+    left_out: int = Field(0, exclude_if=is_zero)
+    rows: int | None = Field(None, exclude_if=is_none)
+    allowed: bool = Field(False, exclude_if=is_false)
+
+    @property
+    def is_silent(self) -> bool:
+        """True where nothing is appended again, or the file asks for it."""
+        return self.allowed or (self.files is not None and not self.again and not self.changed)
 
 
 class Verdict(ControlObject):

@@ -1,6 +1,6 @@
 """What a load says of itself: a table's report, the run's report; versioned, growing, never changing in meaning."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal
 
@@ -9,7 +9,7 @@ from pydantic import Field
 from lakewriter.control_object import ControlObject, is_empty, is_none
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_RETRY
-from lakewriter.receipt import ChangedValues, Cursor, ReceiptPart, SetAside, Verdict
+from lakewriter.receipt import ChangedValues, Cursor, ReceiptPart, RepeatedFiles, SetAside, Verdict
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import MIB
 
@@ -46,6 +46,24 @@ def join_first(names: Sequence[str], most: int) -> str:
     """Join the first ``most`` names, and say how many more there are."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def describe_repeated(tables: Iterable[RepeatedFiles | None]) -> str | None:
+    """Say what loads have appended again, as far as it is known; None where it is nothing."""
+    counted = [each for each in tables if each is not None and not each.is_silent]
+    known = [each for each in counted if each.files is not None]
+    again, changed = sum(each.again for each in known), sum(each.changed for each in known)
+    parts = []
+    if again:
+        rows = [each.rows for each in known if each.again]
+        of_rows = "" if None in rows else f"{format_count(sum(filter(None, rows)), 'row')}, "
+        files = format_count(sum(each.files or 0 for each in known), "file")
+        parts.append(f"appended again: {of_rows}{again:,} of {files} that an earlier load has read")
+    if changed:
+        parts.append(f"{format_count(changed, 'file')} changed since an earlier load has read them")
+    if unknown := len(counted) - len(known):
+        parts.append(f"rows of {format_count(unknown, 'table')} may repeat")
+    return "; ".join(parts) or None
 
 
 class TableHealth(ControlObject):
@@ -96,6 +114,7 @@ class TableReport(ControlObject):
     expectations: tuple[Verdict, ...] = Field((), exclude_if=is_empty)
     refreshes: bool | None = Field(None, exclude_if=is_none)
     """True for a full refresh: its files are all that the table had after it."""
+    repeated: RepeatedFiles | None = Field(None, exclude_if=is_none)
 
 
 TableStatus = Literal["done", "already_done", "failed", "not_run"]
@@ -108,7 +127,8 @@ class TableResult(Model):
     ``set_aside`` tells of rows that were not loaded. ``changed`` has the changes by field and reason; only the process
     that loaded the table knows them, and the ``columns`` of its Parquet files, which are for its page alone.
     ``cursor_after`` is where the table's next load begins. ``expectations`` has a verdict on each of the table's.
-    ``message`` ends with ``remedy``, where the error has one.
+    ``repeated`` tells of rows that are appended again, None where none can be. ``message`` ends with ``remedy``, where
+    the error has one.
     """
 
     schema_: str = Field(serialization_alias="schema")
@@ -137,6 +157,7 @@ class TableResult(Model):
     set_aside: SetAside | None = None
     cursor_after: Cursor | None = None
     expectations: tuple[Verdict, ...] = ()
+    repeated: RepeatedFiles | None = None
     columns: tuple[str, ...] = Field((), exclude=True)
 
 

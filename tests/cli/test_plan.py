@@ -12,8 +12,10 @@ from pyspark.sql import SparkSession
 from lakewriter.cli.main import main
 
 CSV = "id,name,zip\n1,Ada,01234\n2,Bob,99999\n"
+WAYS = "  warning    A cursor, read: {files: new}, or a mode that replaces rows keeps them from coming again."
 AGAIN = (
-    "  warning    no cursor: all rows of the source are appended again, as by 1 load before (the last one had 2 rows)"
+    "  warning    no cursor: all rows of the source are appended again, as by 1 load before (the last one had 2 rows)",
+    WAYS,
 )
 FILES = "old and new files together fail, or give values of another type"
 
@@ -46,6 +48,7 @@ def test_a_first_load(tmp_path: Path, spark: SparkSession) -> None:
     assert (result.exit_code, body(result)) == (0, [
         "  columns    3 new: id string, name string, zip string",
         "  warning    no cursor: each load after this one appends all rows of the source again",
+        WAYS,
         "  text       1 column of text could have a type: columns: {id: bigint}",
     ])  # fmt: skip
 
@@ -79,47 +82,47 @@ def test_a_plan_says_what_a_load_is_expected_to_be(tmp_path: Path, spark: SparkS
 
 PLANS: list[tuple[dict[str, Any], dict[str, Any], int, list[str]]] = [
     # the destination, what changes of the file and of the source; the exit code, the plan
-    ({}, {}, 0, ["  columns    3 as before", AGAIN]),
+    ({}, {}, 0, ["  columns    3 as before", *AGAIN]),
     ({}, {"text": "id,name,zip,vip\n1,Ada,01234,true\n"}, 0, [
         "  columns    1 new, 3 as before",
-        "             + vip string  null in the rows of earlier loads", AGAIN,
+        "             + vip string  null in the rows of earlier loads", *AGAIN,
         "  text       1 column of text could have a type: columns: {vip: boolean}"]),
     ({}, {"text": "id,name,zip,vip\n1,Ada,01234,true\n", "columns": {"zip": "string"}}, 0, [
         "  columns    1 new, 3 as before",
-        "             + vip string  null in the rows of earlier loads", AGAIN,
+        "             + vip string  null in the rows of earlier loads", *AGAIN,
         "  text       1 column of text could have a type: columns: {zip: string, vip: boolean}"]),
     ({}, {"text": "id,zip\n1,01234\n"}, 0, [
         "  columns    1 gone, 2 as before",
-        "             - name string  null in the rows of this load", AGAIN]),
+        "             - name string  null in the rows of this load", *AGAIN]),
     ({}, {"columns": {"zip": "bigint"}}, 3, [
         "  columns    1 of another type, 2 as before",
-        f"             ! zip string -> bigint  breaks readers: {FILES}", AGAIN]),
+        f"             ! zip string -> bigint  breaks readers: {FILES}", *AGAIN]),
     ({"format": "avro"}, {"columns": {"zip": "bigint"}}, 3, [
         "  columns    1 of another type, 2 as before",
-        f"             ! zip string -> bigint  breaks readers: {FILES}", AGAIN]),
+        f"             ! zip string -> bigint  breaks readers: {FILES}", *AGAIN]),
     ({"format": "jsonl"}, {"text": "id,who\n1,Ada\n"}, 0, [
         "  columns    1 new, 2 gone, 1 as before",
         "             + who   null in the rows of earlier loads",
         "             - name  null in the rows of this load",
-        "             - zip   null in the rows of this load", AGAIN]),
+        "             - zip   null in the rows of this load", *AGAIN]),
     ({"format": "csv"}, {"text": "id,zip,name\n1,2,Ada\n"}, 3, [
         "  columns    1 in another place, 3 as before",
-        "             ! column 2 name -> zip  breaks readers: by position, one column is taken for another", AGAIN]),
+        "             ! column 2 name -> zip  breaks readers: by position, one column is taken for another", *AGAIN]),
     ({}, {"partition_strategy": "none"}, 3, [
         "  columns    3 as before",
-        "  breaks     the files go to the folder lake/people, they were in lake/people/load_date=DATE", AGAIN]),
+        "  breaks     the files go to the folder lake/people, they were in lake/people/load_date=DATE", *AGAIN]),
     ({}, {"format": "csv"}, 3, [
-        "  columns    3 as before", "  breaks     the files become csv, they were parquet", AGAIN]),
+        "  columns    3 as before", "  breaks     the files become csv, they were parquet", *AGAIN]),
     ({"catalog": "glue", "database": "d"}, {"text": "id,name,vip\n1,Ada,true\n"}, 0, [
         "  catalog    add column vip string to d.people",
         "  catalog    add partition load_date=DATE to d.people, unless it is there",
         "  columns    1 new, 1 gone, 2 as before",
         "             + vip string  null in the rows of earlier loads",
-        "             - zip string  null in the rows of this load", AGAIN,
+        "             - zip string  null in the rows of this load", *AGAIN,
         "  text       1 column of text could have a type: columns: {vip: boolean}"]),
     ({"catalog": "iceberg", "database": "d"}, {"text": "id,name\n1,Ada\n"}, 0, [
         "  columns    1 gone, 2 as before",
-        "             - zip string  null in the rows of this load", AGAIN]),
+        "             - zip string  null in the rows of this load", *AGAIN]),
 ]  # fmt: skip
 
 

@@ -14,6 +14,12 @@ def test_all_is_well(aws: StrictAws, bucket: str) -> None:
     aws.role(ROLE, "id-1")
     abort_after(aws, 30)
     findings = checked(spec(glue=True, role_arn=ROLE, external_id=SecretText("id-1")))
+    again = findings.pop("second loads")
+    assert (again.status, again.message) == ("warning", "each load appends all rows of nyc_public.flights again.")
+    assert again.remedy == (
+        "A cursor, read: {files: new}, or a mode that replaces rows keeps them from coming again. Or allow it: "
+        "repeated: allow."
+    )
     assert {finding.status for finding in findings.values()} == {"ok"}
     assert list(findings) == [
         "identity", "external id", "role", "bucket", "clock", "requester pays", "list", "put", "conditional write",

@@ -92,6 +92,7 @@ def test_plan_shows_the_fields(wiki):
     assert planned.warnings == (
         "left out: tags (array)",
         "no cursor: each load after this one appends all rows of the source again",
+        "A cursor, read: {files: new}, or a mode that replaces rows keeps them from coming again.",
     )
 
 

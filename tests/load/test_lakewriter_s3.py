@@ -214,4 +214,5 @@ def test_plan_is_printed(orders):
         "  catalog    add partition load_id=abc to supaflow_nyc_public.orders, unless it is there",
         "  columns    6 new: id bigint, Gro_e string, amount double, region string, at date, _load_id string",
         "  warning    no cursor: each load after this one appends all rows of the source again",
+        "  warning    A cursor, read: {files: new}, or a mode that replaces rows keeps them from coming again.",
     ]

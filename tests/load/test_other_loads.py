@@ -57,7 +57,8 @@ def test_a_table_without_a_cursor_says_that_it_is_appended_again(lake):
     told = [dict(run(lake, job)[1])["reading"] for job in ("a", "b")]
     assert told == [
         "no cursor: each load after this one appends all rows of the source again",
-        "no cursor: all rows of the source are appended again, as by 1 load before",
+        "no cursor: all rows of the source are appended again, as by 1 load before; an earlier load has read 1 of its "
+        "1 file",
     ]
 
 

@@ -37,6 +37,7 @@ _CONTROL: Final = [
     (re.compile(pattern), name)
     for pattern, name in {
         r"tables/[^/]+/state\.json": f"tables/{_TABLE_ID}/state.json",
+        r"tables/[^/]+/inputs/[^/]+\.jsonl\.gz": f"tables/{_TABLE_ID}/inputs/NAME.jsonl.gz",
         r"loads/[^/]+/[^/]+\.report\.json": f"loads/JOB/{_TABLE_ID}.report.json",
         r"loads/[^/]+/[^/]+/(begin|outcome)\.json": r"loads/JOB/ATTEMPT/\1.json",
         r"loads/[^/]+/[^/]+/run/record\.json": "loads/JOB/ATTEMPT/run/record.json",

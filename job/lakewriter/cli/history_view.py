@@ -77,6 +77,7 @@ def show_history(out: Console, loads: Sequence[LoadSummary]) -> None:
         Column("set aside", tuple(f"{n:,}" if (n := load.rows_set_aside) else "" for load in loads), weight=5,
                right=True),
         Column("code", tuple(load.code or "" for load in loads), weight=6),
+        Column("again", tuple(load.repeated or "" for load in loads), weight=7),
     ]  # fmt: skip
     _print_grid(out, names, columns)
 
@@ -121,6 +122,7 @@ def _describe_remarks(record: LoadRecord) -> Iterator[str]:
             yield from (f"  {_show(sample)}" for sample in table.set_aside.samples)
             yield f"  in {join_first([_show(key) for key in table.set_aside.keys], 3)}"
         yield from (f"{_show(table.id)}: {_show(note)}" for note in table.notes)
+    yield from [record.repeated] if record.repeated else []
     if record.message and not any(table.message for table in record.tables):
         yield f"{record.code}: {_show(record.message)}" if record.code else str(_show(record.message))
     cost = describe_cost(record)

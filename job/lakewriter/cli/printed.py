@@ -68,7 +68,8 @@ class PolicyReport(Model):
 
 
 class LoadSummary(Model):
-    """One load in ``lakewriter history --json``; ``seconds`` is null where its process did not tell."""
+    """One load in ``lakewriter history --json``; ``seconds`` is null where its process did not tell,
+    ``repeated`` where nothing is appended again."""
 
     job_id: str
     status: str
@@ -82,6 +83,7 @@ class LoadSummary(Model):
     files: int
     bytes: int
     code: str | None
+    repeated: str | None = None
 
     @classmethod
     def of(cls, record: LoadRecord) -> "LoadSummary":
@@ -99,6 +101,7 @@ class LoadSummary(Model):
             files=record.files,
             bytes=record.bytes,
             code=record.code,
+            repeated=record.repeated,
         )
 
 

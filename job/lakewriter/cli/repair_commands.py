@@ -41,6 +41,9 @@ def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | N
 @click.option(
     "--backfill", "way", flag_value="backfill", help="Raise the backfill number; the next load reads everything."
 )
+@click.option("--files-read", "way", flag_value="files-read", help="All files that are there now count as read.")
+@click.option("--files-unread", "way", flag_value="files-unread", help="No file counts as read.")
+@click.option("--files-noted", "way", flag_value="files-noted", help="The files that are noted are all that were read.")
 @click.option("--adopt", "way", flag_value="adopt", help="Let a continuous run follow single loads, or the reverse.")
 @REASON
 @STAGE
@@ -60,9 +63,14 @@ def reset(
     TABLE is the name of a table as status shows it. Nothing that is loaded is deleted.
     """
     if (cursor is None) == (way is None):
-        raise SpecInvalidError("expected one of --cursor VALUE, --no-cursor, --backfill and --adopt.")
+        raise SpecInvalidError(
+            "expected one of --cursor VALUE, --no-cursor, --backfill, --files-read, --files-unread, --files-noted and "
+            "--adopt."
+        )
     from lakewriter.cli import repairs
 
+    if way is not None and way.startswith("files-"):
+        return repairs.reset_files(lake, stage, table, way, reason)
     if way in ("backfill", "adopt"):
         return repairs.change_loads(lake, stage, table, way, reason)
     return repairs.move_cursor(lake, stage, table, cursor, kind, reason)

@@ -12,6 +12,7 @@ from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.rebuild import ask_catalog
 from lakewriter.operate.rebuild import rebuild as rebuild_state
 from lakewriter.receipt import Cursor
+from lakewriter.run.inputs import list_all_files
 from lakewriter.shape.cursor import parse_cursor
 from lakewriter.spec.specification import TableSpec
 
@@ -32,6 +33,16 @@ def change_loads(lake: Path, stage: str | None, name: str, way: str, reason: str
     """Begin a backfill, or with ``adopt`` change between single loads and a continuous run."""
     _, control = _find_table(open_context(lake, stage), name)
     state = repair.begin_backfill(control, reason) if way == "backfill" else repair.adopt(control, reason)
+    _print(f"{control.table_id}: {state.resets[-1].what}")
+    return EXIT_OK
+
+
+def reset_files(lake: Path, stage: str | None, name: str, way: str, reason: str) -> int:
+    """Say which files of its source count as read by a table's loads."""
+    context = open_context(lake, stage)
+    table, control = _find_table(context, name)
+    files = list_all_files(table, context.spark) if way == "files-read" else ()
+    state = repair.reset_files(control, None if way == "files-noted" else files, reason)
     _print(f"{control.table_id}: {state.resets[-1].what}")
     return EXIT_OK
 

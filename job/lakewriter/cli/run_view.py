@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lakewriter.cli.fitting import GAP, Column, fit_columns, lay_out
-from lakewriter.report import RunReport, TableResult, format_count, format_size
+from lakewriter.report import RunReport, TableResult, describe_repeated, format_count, format_size
 
 _STYLES: Final = {"done": "green", "already done": "green", "failed": "red", "not run": "yellow"}
 
@@ -40,7 +40,9 @@ def show_summary(out: Console, report: RunReport) -> None:
         f"{format_count(rows, 'row')}, {format_count(files, 'file')}, {format_size(size)} in {report.seconds:.1f} s"
     )
     width = out.width if out.is_terminal else None
-    for line in _break_lines([first, second, f"({calls})"], width):
+    again = describe_repeated(result.repeated for result in report.tables)
+    parts = [first, second, f"({calls})", *([f"! {again}"] if again else [])]
+    for line in _break_lines(parts, width):
         out.print(line, markup=False, soft_wrap=True)
 
 

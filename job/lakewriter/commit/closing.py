@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from lakewriter.commit.input_records import Inputs, follow_load, follow_other, follow_undo
 from lakewriter.commit.intent import IcebergAction, Intent, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.commit.sync_records import advance_sync
@@ -84,6 +85,7 @@ def _list_loaded(state: TableState, intent: Intent) -> dict[str, Any]:
         "counter": max(state.counter, intent.counter_after or 0),
         "batch": intent.batch or _follow_replay(state, intent),
         "inferred": state.inferred if intent.inferred is None else intent.inferred,
+        "inputs": _follow_inputs(state, intent),
     }
     if intent.sync is not None:
         changes["sync"] = advance_sync(
@@ -98,6 +100,15 @@ def _list_loaded(state: TableState, intent: Intent) -> dict[str, Any]:
         ]
         changes["undone"] = (*state.undone, *burnt)[-KEPT_UNDONE:]
     return changes
+
+
+def _follow_inputs(state: TableState, intent: Intent) -> Inputs | None:
+    """Return the record of the files that loads have read; a full refresh, which replaces them all, ends it."""
+    if intent.kind == "refresh":
+        return None
+    if intent.taken:
+        return follow_other(state.inputs, state.committed)
+    return follow_load(state.inputs, intent.inputs, state.committed)
 
 
 def _follow_replay(state: TableState, intent: Intent) -> Batch | None:
@@ -115,6 +126,7 @@ def _list_undone(state: TableState, intent: Intent, load: UndoneLoad, now: datet
     changes: dict[str, Any] = {
         "undone": (*state.undone, undone)[-KEPT_UNDONE:],
         "sync": state.sync.model_copy(update={"live": live} | source),
+        "inputs": follow_undo(state.inputs, load.job_id, state.committed),
     }
     if load.restores_cursor:
         changes["cursor"] = intent.cursor_after

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
+from lakewriter.commit.input_records import InputsIntent
 from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.control_object import QUARANTINED, RECEIPT_PARTS, ControlObject, is_empty, is_false, is_none, parse
 from lakewriter.naming import QUARANTINE
@@ -209,6 +210,7 @@ class Intent(ControlObject):
     switch: Switch | None = Field(None, exclude_if=is_none)
     keeps_partitions: bool = Field(False, exclude_if=is_false)
     quarantine: Quarantine | None = Field(None, exclude_if=is_none)
+    inputs: InputsIntent | None = Field(None, exclude_if=is_none)
 
     _read: Read | None = PrivateAttr(default=None)
     _access = field_validator("access", mode="before")(_dump_part)
@@ -225,8 +227,8 @@ class Intent(ControlObject):
     @property
     def exclusive(self) -> bool:
         """True if the change is valid only while no other has committed since it began: it takes loads away, or
-        depends on a cursor, a counter, the batch before, a sync, or inferred columns."""
-        if self.kind != "load" or self.taken:
+        depends on a cursor, a counter, the batch before, a sync, inferred columns, or files that were read."""
+        if self.kind != "load" or self.taken or (self.inputs is not None and self.inputs.exclusive):
             return True
         goes_by = (self.cursor_after, self.counter_after, self.batch, self.inferred)
         return any(dependence is not None for dependence in goes_by) or (self.sync is not None and self.sync.exclusive)
@@ -308,6 +310,7 @@ class Intent(ControlObject):
             undoes=self.undoes.job_id if self.undoes is not None else None,
             expectations=self.expectations,
             refreshes=True if self.kind == "refresh" else None,
+            repeated=self.inputs and self.inputs.repeated,
         )
 
     def _make_sync_fields(self) -> dict[str, Any]:

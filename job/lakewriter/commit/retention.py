@@ -1,6 +1,6 @@
 """Delete the control objects of loads that were closed long ago."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Final
@@ -37,13 +37,34 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
     # A claimed number above every table's may still be used by the load that claimed it.
     highest = max((state.sync.sync_id for state in states.values()), default=0)
     deleted += _sweep_old(control, control.keys.sync_numbers, now - keep, below=control.keys.sync_number(highest + 1))
-    gone: list[str] = []
+    gone = _list_old_inputs(control, now - keep, states)
     for job, entries in old.items():
         if job not in named and not _is_of_lost_state(control, entries, states):
             gone += [entry.key for entry in entries]
     control.store.delete_all(gone)
     _mark(control, now)
     return deleted + len(gone)
+
+
+def _list_old_inputs(control: Control, before: datetime, states: Mapping[str, TableState]) -> list[str]:
+    """List the objects with files that were read which no state names any more: their files are in others by now.
+
+    Those of a table with a pending load stay, which its intent may name. What a load that is bound later names is
+    younger.
+    """
+    root = f"{control.keys.root}/tables/"
+    old: dict[str, list[str]] = {}
+    for entry in control.store.list_entries(root):
+        table_id, _, name = entry.key.removeprefix(root).partition("/")
+        if name.startswith("inputs/") and entry.modified < before:
+            old.setdefault(table_id, []).append(entry.key)
+    gone: list[str] = []
+    for table_id, keys in old.items():
+        state = states.get(table_id)
+        if state is not None and state.pending is None:
+            named = {part.key for part in state.inputs.parts} if state.inputs is not None else set()
+            gone += [key for key in keys if key not in named]
+    return gone
 
 
 def _list_old_loads(control: Control, before: datetime) -> dict[str, list[Entry]]:

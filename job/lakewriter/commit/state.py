@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, Protocol
 from pydantic import Field
 
 from lakewriter.commit.backoff import write
+from lakewriter.commit.input_records import Inputs
 from lakewriter.commit.store import Store, Unclear
 from lakewriter.commit.sync_records import SyncState
 from lakewriter.control_object import ControlObject, is_empty, is_none, is_zero, parse
@@ -124,6 +125,7 @@ class TableState(ControlObject):
     retiring  changes whose removed objects are still to be deleted
     generation   the number of the last full refresh; never goes back
     generations  the refreshes whose files are kept, the one that readers see last
+    inputs    the files of the source that loads have read, None where no load noted them
     """
 
     version: Literal[1] = 1
@@ -146,6 +148,12 @@ class TableState(ControlObject):
     retiring: tuple[Retiring, ...] = Field((), exclude_if=is_empty)
     generation: int = Field(0, exclude_if=is_zero)
     generations: tuple[Generation, ...] = Field((), exclude_if=is_empty)
+    inputs: Inputs | None = Field(None, exclude_if=is_none)
+
+    @property
+    def knows_inputs(self) -> bool:
+        """Whether no load of the table has read files that its record lacks."""
+        return self.inputs is not None and self.inputs.committed == self.committed
 
     @property
     def last_batch(self) -> Batch | None:

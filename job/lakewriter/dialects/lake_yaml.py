@@ -52,6 +52,7 @@ from lakewriter.naming import PIPELINE
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.expectations import OnViolation
 from lakewriter.spec.lineage import Lineage
+from lakewriter.spec.listed_files import Repetition
 from lakewriter.spec.model import FileModel, Model, require_one
 from lakewriter.spec.readers import ReaderName
 from lakewriter.spec.specification import MIB, Limits, RefreshRules, Spec, UndoRules
@@ -151,6 +152,9 @@ class LakeFile(FileModel):
     """What each load of every table is expected to be, or of the tables and streams that an entry names."""
     on_violation: OnViolation | None = None
     """What happens where an expectation does not hold. A table's own ``on_violation`` comes first."""
+    repeated: Repetition | None = None
+    """What happens where a load would append rows of files that an earlier load has read: ``warn`` counts them,
+    ``fail`` loads nothing, ``allow`` says nothing. A table's own ``repeated`` comes first."""
     limits: LimitsEntry = LimitsEntry()
     """Sizes and counts that bound a load."""
     lineage: LineageEntry | None = None
@@ -228,6 +232,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         own = [(entry.expect, entry.on_violation) for entry in file.tables]
         spec = apply_expectations(spec, own, file.expect, file.on_violation)
         lineage = _make_lineage(file, str(document.folder))
+        spec = _settle_repetition(spec, file)
         maintenance = make_maintenance(file.maintenance, spec)
         interval = _choose_interval(file, spec)
     loaded = {
@@ -246,6 +251,16 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
     }
     principal = dialect.principals.get(spec.dialect)
     return Lake(spec.model_copy(update=loaded), file.deployment, form, document.data, principal)
+
+
+def _settle_repetition(spec: Spec, file: LakeFile) -> Spec:
+    """The spec whose tables say what happens to rows that are read again."""
+    own = [entry.repeated for entry in file.tables]
+    tables = []
+    for number, table in enumerate(spec.tables):
+        given = (own[number] if number < len(own) else None) or file.repeated
+        tables.append(table.model_copy(update={"repeated": given or ("fail" if table.read.new_files else "warn")}))
+    return spec.model_copy(update={"tables": tuple(tables)})
 
 
 def _read_files(document: Document) -> tuple[Document, tuple[str, ...]]:

@@ -13,7 +13,8 @@ from lakewriter.control_object import decode
 from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
 from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.naming import ControlKeys
-from lakewriter.report import format_count
+from lakewriter.report import format_count, join_first
+from lakewriter.run.inputs import describe_ways, may_repeat
 from lakewriter.spec.specification import Read, Spec, TableSpec
 
 LEAST_DAYS: Final = 16
@@ -22,6 +23,7 @@ until the warning at ``MOST_PENDING``."""
 
 MOST_PENDING: Final = timedelta(days=15)
 
+_MOST_NAMED: Final = 5
 _S3_SCHEMES: Final = ("s3://", "s3a://", "s3n://")
 _SAFE_DAYS: Final = 30
 _LIFECYCLE_REMEDY: Final = (
@@ -47,7 +49,20 @@ class LakeProbes:
             Probe("lifecycle", self.check_lifecycle, ("bucket",)),
             Probe("pending loads", self.check_pending, ("bucket", "list")),
             *([Probe("source files", self.check_sources)] if self.sources else []),
+            *([Probe("second loads", self.check_second_loads)] if self._list_repeated() else []),
         ]
+
+    def _list_repeated(self) -> list[TableSpec]:
+        """List the tables of which each load appends all rows; a continuous run reads nothing twice."""
+        tables = [] if self.spec.checkpoint else self.spec.tables
+        return [each for each in tables if may_repeat(each)]
+
+    def check_second_loads(self) -> Iterator[Finding]:
+        """Say which tables a second load appends to again, before it does."""
+        tables = self._list_repeated()
+        names = join_first([table.id for table in tables], _MOST_NAMED)
+        message = f"each load appends all rows of {names} again."
+        yield Finding("second loads", "warning", message, f"{describe_ways(tables[0])} Or allow it: repeated: allow.")
 
     def check_lifecycle(self) -> Iterator[Finding]:
         """Read the lifecycle rules; loads do not need s3:GetLifecycleConfiguration, so a denial is no failure."""

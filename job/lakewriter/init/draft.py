@@ -13,6 +13,7 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.init.listing import is_remote
 from lakewriter.init.proposals import CheckProposal
 from lakewriter.init.yaml_draft import Line, write_comment, write_item, write_lines, write_mapping
+from lakewriter.spec.listed_files import FILE_FORMATS
 
 SCHEMA_FILE: Final = "lake.schema.json"
 NO_BUCKET: Final = "change-me"
@@ -146,9 +147,20 @@ def _write_key(table: TableDraft) -> list[Line | str]:
 
 def _write_cursor(table: TableDraft) -> list[Line | str]:
     if table.cursor is None:
-        return []
+        return _write_ways(table)
     column, evidence, is_certain = table.cursor
-    return [Line(2, "cursor", column, f"later loads read only what is newer; {evidence}", is_off=not is_certain)]
+    return [
+        Line(2, "cursor", column, f"later loads read only what is newer; {evidence}", is_off=not is_certain),
+        *([] if is_certain else _write_ways(table)),
+    ]
+
+
+def _write_ways(table: TableDraft) -> list[Line | str]:
+    """What to do about rows that a second load would append again."""
+    is_of_files = str(table.read.get("format")).lower() in FILE_FORMATS
+    new = "files: new under read, for a folder that gets new files; " if is_of_files and "path" in table.read else ""
+    ways = f"NOTE: each load appends all rows again. A cursor; {new}or repeated: allow, where that is wanted"
+    return [*write_comment(ways, 2)]
 
 
 def _write_expect(table: TableDraft) -> list[Line | str]:

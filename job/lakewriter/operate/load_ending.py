@@ -147,7 +147,7 @@ def _describe(result: TableResult, phases: Mapping[str, Mapping[str, float]], in
 
 _KEPT: Final = (
     "table", "status", "code", "message", "remedy", "rows", "files", "bytes", "small_files", "seconds", "changes",
-    "changed", "set_aside", "cursor_after", "notes", "expectations",
+    "changed", "set_aside", "cursor_after", "notes", "expectations", "repeated",
 )  # fmt: skip
 
 

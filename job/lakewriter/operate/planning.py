@@ -18,6 +18,7 @@ from lakewriter.operate.column_changes import ColumnChange, list_changes, list_l
 from lakewriter.operate.written_columns import Written, describe_columns, find_written
 from lakewriter.report import format_count
 from lakewriter.run.earlier_columns import with_earlier_columns
+from lakewriter.run.inputs import Chosen, choose_inputs, describe_ways
 from lakewriter.run.judging import plan_watched
 from lakewriter.run.kinds import TablePart
 from lakewriter.run.placement import find_in_catalog, number_objects
@@ -27,7 +28,6 @@ from lakewriter.run.prepare import (
     check_empty,
     check_mode,
     check_unwritten,
-    describe_repeated_append,
     prepare,
 )
 from lakewriter.run.sync import make_ownership, plan_sync
@@ -147,19 +147,17 @@ def _plan_table(
         return
     written = find_written(spec, table, control, state, entry, clients)
     state = with_earlier_columns(control.store, clients, table, state, names)
-    prepared = prepare(spec, table, state, entry, spark)
+    inputs = choose_inputs(control, table, state, spark)
+    prepared = prepare(spec, inputs.table, state, entry, spark)
     try:
         deletes = _list_deletes(spec, table, control)
         fields |= {"key": name_first_key(spec, prepared, names), "deletes": deletes, "loads": state.committed}
         fields["deleted_bytes"] = _sum_sizes(control, spec, deletes)
-        fields |= _describe_plan(spec, table, prepared)
+        fields |= _describe_plan(spec, inputs, prepared)
         fields |= _compare(spec, table, prepared, written, str(fields["key"]))
-        if proposed := _propose_types(spec, table, prepared, written):
-            fields |= {"proposed": proposed, "columns_line": write_columns_line({**table.columns, **proposed})}
-        warnings = [*_list_warnings(table, prepared), *_warn_of_repetition(spec, table, control, state, fields)]
-        if isinstance(written, str):
-            warnings.append(f"columns are not compared with those of before: {written}")
-        fields["warnings"] = tuple(warnings)
+        fields |= _propose_types(spec, table, prepared, written)
+        again = _warn_of_repetition(spec, inputs, control, state, fields)
+        fields["warnings"] = (*_list_warnings(table, prepared, written), *again)
     finally:
         prepared.feed.close()
 
@@ -183,8 +181,10 @@ def _compare(
     return {"compared_with": written.place, "changes": changes, "breaks": tuple(breaks)}
 
 
-def _propose_types(spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None) -> dict[str, str]:
-    """The types that columns of text could have, by the first rows; none where files have no types.
+def _propose_types(
+    spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None
+) -> dict[str, object]:
+    """The types that columns of text could have, by the first rows, and their line; nothing where files have no types.
 
     A column that was loaded as text keeps its type: another one would break its readers.
     """
@@ -197,22 +197,28 @@ def _propose_types(spec: Spec, table: TableSpec, prepared: Prepared, written: Wr
     before = set() if written is None else {name.lower() for name in written.columns}
     loaded = [column.source for column in prepared.shape.columns if column.name.lower() in before]
     proposals = propose_types(feed.read_first(SAMPLE_ROWS), [*table.columns, *loaded])
-    return {name: found.type for name, found in proposals.items() if found.type}
+    proposed = {name: found.type for name, found in proposals.items() if found.type}
+    if not proposed:
+        return {}
+    return {"proposed": proposed, "columns_line": write_columns_line({**table.columns, **proposed})}
 
 
 def _warn_of_repetition(
-    spec: Spec, table: TableSpec, control: Control, state: TableState, fields: Mapping[str, object]
+    spec: Spec, inputs: Chosen, control: Control, state: TableState, fields: Mapping[str, object]
 ) -> tuple[str, ...]:
-    """The warning of rows that every load appends again, with how many they are."""
+    """The warning of rows that every load appends again, with how many they are, and what to do about it."""
     # A pipeline with a checkpoint is run continuously, and reads nothing twice.
-    again = None if spec.checkpoint else describe_repeated_append(table, state.committed)
+    again = None if spec.checkpoint else inputs.describe(state.committed)
     if again is None:
         return ()
+    ways = () if inputs.table.read.new_files else (describe_ways(inputs.table),)
     rows = fields.get("rows")
     if isinstance(rows, int):
-        return (f"{again} ({format_count(rows, 'row')})",)
+        return (f"{again} ({format_count(rows, 'row')})", *ways)
     report = control.read_report(state.last_job) if state.last_job is not None else None
-    return (again if report is None else f"{again} (the last one had {format_count(report['rows'], 'row')})",)
+    if report is None:
+        return (again, *ways)
+    return (f"{again} (the last one had {format_count(report['rows'], 'row')})", *ways)
 
 
 def _sum_sizes(control: Control, spec: Spec, uris: tuple[str, ...]) -> int:
@@ -233,9 +239,16 @@ def name_first_key(spec: Spec, prepared: Prepared, names: ObjectNames) -> str:
     return f"{location}/data/{partition}{names.object_key(0).rpartition('/')[2]}"
 
 
-def _describe_plan(spec: Spec, table: TableSpec, prepared: Prepared) -> dict[str, object]:
+def _describe_reads(inputs: Chosen, prepared: Prepared) -> str:
+    """Say which rows a load reads."""
+    if inputs.table.read.new_files and inputs.listed is not None:
+        return f"{len(inputs.files):,} of {format_count(len(inputs.listed), 'file')}: those that are new"
+    return f"rows where {prepared.condition}" if prepared.condition else "all rows"
+
+
+def _describe_plan(spec: Spec, inputs: Chosen, prepared: Prepared) -> dict[str, object]:
     feed, shape = prepared.feed, prepared.shape
-    plan_watched(spec, table, shape)
+    plan_watched(spec, inputs.table, shape)
     columns = [
         PlannedColumn(source=c.source, name=c.name, type=str(c.type), change=_describe_change(c.source_type, c.type))
         for c in shape.columns
@@ -250,7 +263,7 @@ def _describe_plan(spec: Spec, table: TableSpec, prepared: Prepared) -> dict[str
         "reason": feed.reason,
         "tasks": feed.partitions,
         "rows": sum(feed.counts) if feed.counts is not None else None,
-        "reads": f"rows where {prepared.condition}" if prepared.condition else "all rows",
+        "reads": _describe_reads(inputs, prepared),
         "columns": tuple(columns),
         "catalog": prepared.changes,
     }
@@ -269,7 +282,7 @@ def _describe_change(source: pa.DataType, written: pa.DataType) -> str:
     return "" if source == written else f"cast from {source}"
 
 
-def _list_warnings(table: TableSpec, prepared: Prepared) -> list[str]:
+def _list_warnings(table: TableSpec, prepared: Prepared, written: Written | str | None) -> list[str]:
     warnings = [f"column {name!r} has no type yet and is left out" for name in prepared.shape.left_out]
     warnings += prepared.shape.notes
     if table.cursor is not None and table.cursor_lag is None:
@@ -277,4 +290,6 @@ def _list_warnings(table: TableSpec, prepared: Prepared) -> list[str]:
             f"rows that arrive late, with {table.cursor} at or below the highest one loaded, are not read; "
             "cursor_lag reads them again"
         )
+    if isinstance(written, str):
+        warnings.append(f"columns are not compared with those of before: {written}")
     return warnings

@@ -13,6 +13,7 @@ from lakewriter.commit.closing import choose_last_job, list_changes
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.glue import GlueTables
+from lakewriter.commit.input_records import follow_load
 from lakewriter.commit.intent import CatalogAction, GlueAction, IcebergAction, Intent
 from lakewriter.commit.latest import find_last_change
 from lakewriter.commit.state import Generation, Pending, Phase, Reset, TableState, Undone, is_blank
@@ -163,6 +164,9 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
     else:
         changes = _conclude_changes(state, closed)
     changes["batch"] = closed.batch or state.batch
+    if intent is not None and intent.inputs is not None:
+        # Each intent repeats the record of the loads before it. Whether later ones are missing, a person has to say.
+        changes["inputs"] = follow_load(intent.inputs.before.model_copy(update={"committed": -1}), intent.inputs, 0)
     return state.replace(
         committed=state.committed + 1,
         last_job=choose_last_job(state, closed.job_id),
@@ -269,6 +273,11 @@ def _describe_unknown(control: Control, state: TableState, left: Leftovers) -> l
         lines.append("counters and the source's state of loads whose intents are gone")
     if control.layout is None:
         lines.append("which objects the catalog keeps: they were not looked at")
+    if state.inputs is not None:
+        lines.append(
+            f"whether loads have read other files than the {state.inputs.count_files():,} that are noted: say it by "
+            "lakewriter reset --files-noted, --files-read or --files-unread before a load reads 'files: new'"
+        )
     if state.batch is not None and state.batch.offsets is None:
         lines.append("what the checkpoint planned for the last batch: that it is not an older copy is up to you")
     return lines

@@ -1,6 +1,7 @@
 """Change a table's state by hand: abandon a load, reset a cursor, begin a backfill, adopt loads."""
 
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -9,7 +10,9 @@ from lakewriter.aws import Clients
 from lakewriter.commit.catalog import open_iceberg_writer
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
+from lakewriter.commit.input_records import Inputs
 from lakewriter.commit.intent import IcebergAction, Intent, UndoneLoad
+from lakewriter.commit.read_files import write_files
 from lakewriter.commit.recover import close, move_pending, withdraw_intent
 from lakewriter.commit.state import ADOPTED, ANEW, Lost, Pending, Reset, TableState
 from lakewriter.errors import (
@@ -24,6 +27,7 @@ from lakewriter.errors import (
 from lakewriter.naming import UNDO
 from lakewriter.receipt import Batch, Cursor
 from lakewriter.report import ABANDONED, format_count, join_first
+from lakewriter.spec.listed_files import ListedFile
 
 KEPT_RESETS: Final = 20
 MOST_NAMED: Final = 100
@@ -140,6 +144,22 @@ def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableS
     return _change_unless_pending(control, change)
 
 
+def reset_files(control: Control, files: Sequence[ListedFile] | None, reason: str) -> TableState:
+    """Say which files of its source count as read: ``files``, or with None those that the table's record names.
+
+    Attempts that are running can no longer commit. Return the state.
+    """
+    parts = write_files(control, uuid.uuid4().hex[:12], "reset", files or ())
+
+    def change(state: TableState) -> TableState:
+        noted = (state.inputs or Inputs(committed=0)) if files is None else Inputs(committed=0, parts=parts)
+        what = f"files that count as read: {noted.count_files():,}"
+        counted = noted.model_copy(update={"committed": state.committed})
+        return note_change(state, what, reason).replace(inputs=counted, running={})
+
+    return _change_unless_pending(control, change)
+
+
 def begin_backfill(control: Control, reason: str) -> TableState:
     """Begin the next backfill, without cursor and batch, so that everything is loaded again; return the state."""
 
@@ -147,7 +167,12 @@ def begin_backfill(control: Control, reason: str) -> TableState:
         number = state.backfill + 1
         noted = note_change(state, f"backfill {number} begun", reason)
         return noted.replace(
-            backfill=number, cursor=None, batch=Batch(ANEW, state.committed), running={}, inferred=None
+            backfill=number,
+            cursor=None,
+            batch=Batch(ANEW, state.committed),
+            running={},
+            inferred=None,
+            inputs=state.inputs and Inputs(committed=state.committed),
         )
 
     return _change_unless_pending(control, change)

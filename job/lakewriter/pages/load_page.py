@@ -197,6 +197,8 @@ def _list_remarks(record: LoadRecord) -> Iterator[tuple[str, str]]:
     if record.rows_set_aside:
         rows = format_count(record.rows_set_aside, "row")
         yield f"{rows} set aside: mend them at their source, and load them again.", ""
+    if record.repeated:
+        yield "To load only what is new, give such tables a cursor, read: {files: new}, or mode: refresh.", ""
     for table in record.tables:
         if table.set_aside is not None and any(QUARANTINE in key for key in table.set_aside.keys):
             yield (

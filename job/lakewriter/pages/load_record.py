@@ -7,7 +7,8 @@ from typing import Final, Literal
 from pydantic import Field
 
 from lakewriter.control_object import ControlObject
-from lakewriter.receipt import ChangedValues, Cursor, SetAside, Verdict
+from lakewriter.receipt import ChangedValues, Cursor, RepeatedFiles, SetAside, Verdict
+from lakewriter.report import describe_repeated
 
 MOST_SAMPLES: Final = 10
 """Of a table's changed values; its report has a hundred."""
@@ -50,6 +51,7 @@ class LoadedTable(ControlObject):
     cursor_after: Cursor | None = None
     notes: tuple[str, ...] = ()
     expectations: tuple[Verdict, ...] = ()
+    repeated: RepeatedFiles | None = None
 
     @property
     def id(self) -> str:
@@ -94,6 +96,11 @@ class LoadRecord(ControlObject):
     def bytes(self) -> int:
         """Bytes of all tables."""
         return sum(table.bytes for table in self.tables)
+
+    @property
+    def repeated(self) -> str | None:
+        """What it has appended again, in words; None where it is nothing."""
+        return describe_repeated(table.repeated for table in self.tables)
 
     @property
     def rows_set_aside(self) -> int:

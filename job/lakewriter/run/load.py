@@ -294,7 +294,11 @@ def _report_done(load: Load, table: TableSpec, receipts: Receipts) -> TableResul
     aside = f", {format_count(result.set_aside.rows, 'bad row')} set aside" if result.set_aside is not None else ""
     load.follower.commit(table, load.control(table).versions.get(load.attempt.load))
     load.progress(table, "done", f"{format_count(result.rows, 'row')} in {format_count(result.files, 'file')}{aside}")
-    known = {"changed": receipts.totals.changed, "columns": load.columns.get(table.id, ())}
+    known = {
+        "changed": receipts.totals.changed,
+        "columns": load.columns.get(table.id, ()),
+        "repeated": load.repeated.get(table.id, result.repeated),
+    }
     return result.model_copy(update=known)
 
 

@@ -31,7 +31,7 @@ from lakewriter.source.column_names import quote_column
 from lakewriter.source.feed import Feed, FeedOpener, open_feed
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
-from lakewriter.spec.specification import Mode, Spec, TableSpec
+from lakewriter.spec.specification import Spec, TableSpec
 from lakewriter.spec.stream import AvroEncoding, Envelope, TextEncoding
 
 SparkFactory = Callable[[], SparkSession]
@@ -204,15 +204,6 @@ def _make_not_empty_error(table: TableSpec, what: str) -> TableNotEmptyError:
         f"table {table.id} was never loaded, and {what}.",
         remedy="Move what is there away, or set destination_table_handling: APPEND.",
     )
-
-
-def describe_repeated_append(table: TableSpec, committed: int) -> str | None:
-    """The note on a table that every load reads whole and appends, after ``committed`` loads; None for other tables."""
-    if table.cursor is not None or table.mode is not Mode.APPEND or table.stream is not None:
-        return None
-    if committed:
-        return f"no cursor: all rows of the source are appended again, as by {format_count(committed, 'load')} before"
-    return "no cursor: each load after this one appends all rows of the source again"
 
 
 def write_cursor_condition(table: TableSpec, cursor: Cursor | None) -> str | None:

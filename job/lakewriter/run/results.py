@@ -11,7 +11,7 @@ from lakewriter.spec.specification import TableSpec
 _KEPT: Final = (
     "table", "rows", "files", "bytes", "keys", "feed", "engine", "small_files", "notes", "health", "sync_id",
     "generation_id", "retired", "changes", "change_samples", "undeclared", "set_aside",
-    "cursor_after", "expectations",
+    "cursor_after", "expectations", "repeated",
 )  # fmt: skip
 """What a table's own report says that the run's repeats."""
 

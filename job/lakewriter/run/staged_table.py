@@ -12,8 +12,9 @@ from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.expect.watching import Watched
 from lakewriter.lineage.follower import Follower, Silence
-from lakewriter.receipt import SetAside, Violations
+from lakewriter.receipt import RepeatedFiles, SetAside, Violations
 from lakewriter.receipts.parts import Receipts
+from lakewriter.run.inputs import Chosen
 from lakewriter.run.kinds import Kind
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.shared_jobs import SharedJobs
@@ -54,8 +55,9 @@ class BeginRecord:
 
 @dataclass(frozen=True)
 class Load:
-    """What the tables of one load share. By table id: ``names`` of objects, ``columns`` of Parquet files. ``stopped``
-    says that a failed table ends the others. ``begin`` is None in a process that takes over a registered load."""
+    """What the tables of one load share. By table id: ``names`` of objects, ``columns`` of Parquet files, ``repeated``
+    files of the source. ``stopped`` says that a failed table ends the others. ``begin`` is None in a process that takes
+    over a registered load."""
 
     pipeline: Pipeline
     attempt: Attempt
@@ -66,6 +68,7 @@ class Load:
     stop: Stop
     stopped: Event = field(default_factory=Event)
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    repeated: dict[str, RepeatedFiles] = field(default_factory=dict)
     follower: Follower = field(default_factory=Silence)
     shared: SharedJobs = field(default_factory=SharedJobs)
     begin: BeginRecord | None = None
@@ -89,7 +92,8 @@ class Load:
 class Planned:
     """By what a checked table's files are staged, and what its intent says of that; other processes may take it over.
 
-    ``feed`` is its kind, ``since`` when it was open, ``watched`` what expectations ask about.
+    ``feed`` is its kind, ``since`` when it was open, ``watched`` what expectations ask about. ``inputs`` are the files
+    of its source, None where its rows come from elsewhere.
     """
 
     shape: AnyPlan
@@ -99,6 +103,7 @@ class Planned:
     feed: str
     since: float
     watched: Watched
+    inputs: Chosen | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,8 @@ class Checked:
 @dataclass(frozen=True)
 class Staged:
     """What staging came to. ``seconds`` begin when the feed is open; ``repeated`` are rows that are not unique,
-    ``quarantined`` the receipts of files with bad rows."""
+    ``quarantined`` the receipts of files with bad rows. ``is_as_listed`` says that no other files were read than those
+    that are listed."""
 
     planned: Planned
     action: CatalogAction
@@ -121,3 +127,4 @@ class Staged:
     set_aside: SetAside | None
     quarantined: Receipts
     repeated: Mapping[str, Violations] = field(default_factory=dict)
+    is_as_listed: bool = True

@@ -1,10 +1,12 @@
 """The intent of a staged table: all that whoever commits the load has to know."""
 
+from lakewriter.commit.input_records import InputsIntent
 from lakewriter.commit.intent import Intent, Quarantine, Switch
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import CHANGES, INFERRED, QUARANTINED, RECEIPT_PARTS
 from lakewriter.receipt import Cursor, Verdict
 from lakewriter.receipts.parts import Receipts
+from lakewriter.run.inputs import Chosen
 from lakewriter.run.judging import MOST_OF_A_BATCH, Judged, judge_staged
 from lakewriter.run.placement import find_next_counter, plan_quarantine_action
 from lakewriter.run.staged_table import Load, Staged
@@ -45,7 +47,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         staged_seconds=round(staged.seconds, 3),
         counter_after=find_next_counter(planned.names, receipts),
         batch=load.kind.batch,
-        notes=planned.shape.notes,
+        notes=(*planned.shape.notes, *_list_notes(began, planned.inputs)),
         sync=planned.sync,
         inferred=inferred,
         set_aside=staged.set_aside,
@@ -53,9 +55,28 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         repeats=repeats,
         expectations=_judge(load, table, began, staged),
         switch=_plan_switch(spec, table, began, planned.names) if refreshes else None,
+        inputs=_note_inputs(load, table, began, staged),
         keeps_partitions=table.mode is Mode.REPLACE_PARTITIONS,
         needs=tuple(need for need, is_used in features.items() if is_used),
     ).reading_by(load.control(table).read_body)
+
+
+def _list_notes(began: TableState, inputs: Chosen | None) -> tuple[str, ...]:
+    note = inputs.describe(began.committed) if inputs is not None and began.committed else None
+    return () if note is None else (note,)
+
+
+def _note_inputs(load: Load, table: TableSpec, began: TableState, staged: Staged) -> InputsIntent | None:
+    """What the load adds to the record of the files that were read. Rows that a program gives are of none."""
+    inputs = staged.planned.inputs
+    if inputs is not None:
+        rows = staged.receipts.totals.rows + staged.quarantined.totals.rows
+        noted = inputs.make_intent(load.control(table), load.attempt, rows, is_exact=staged.is_as_listed)
+        if noted is not None and table.id in load.repeated:
+            load.repeated[table.id] = noted.repeated
+        return noted
+    is_given = load.kind.opener is not None and not (load.kind.batch or load.kind.takes)
+    return InputsIntent(before=began.inputs) if is_given and began.inputs is not None else None
 
 
 def _find_cursor_after(load: Load, before: Cursor | None, staged: Staged) -> Cursor | None:

@@ -20,6 +20,7 @@ from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
 from lakewriter.run.earlier_columns import with_earlier_columns
+from lakewriter.run.inputs import Chosen, choose_inputs, is_as_listed
 from lakewriter.run.judging import (
     look_for_repeated,
     plan_watched,
@@ -36,7 +37,6 @@ from lakewriter.run.prepare import (
     check_empty,
     check_mode,
     check_unwritten,
-    describe_repeated_append,
     has_inferred_columns,
     prepare,
 )
@@ -75,17 +75,14 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
         delete_all(control, sync.purge)
     exclusive = _is_exclusive(load, table, sync)
     _tell_of_others(load, table, began, exclusive=exclusive)
-    check_mode(spec, table, began)
-    if table.layout.has_generations:
-        make_ownership(spec, table, control).join(load.attempt.started, refreshes=True)
-    check_empty(control.store, table, began, control.state.read)
+    _check_path(load, table, began)
     names = number_objects(control.store, load.names[table.id], began)
-    is_source_read = not (load.kind.batch or load.kind.takes)
-    load.progress(table, "reading", (is_source_read and describe_repeated_append(table, began.committed)) or "")
+    inputs = _choose_inputs(load, table, began)
     in_place = find_in_catalog(spec, table, names, load.attempt.load, clients)
     check_unwritten(in_place, table, began, control.state.read)
     before = with_earlier_columns(control.store, clients, table, began, names)
-    prepared = prepare(spec, table, before, in_place, load.spark, sync, load.kind.opener)
+    source = table if inputs is None else inputs.table
+    prepared = prepare(spec, source, before, in_place, load.spark, sync, load.kind.opener)
     since = time.monotonic()
     try:
         # Before the table is made; by then its catalog may have given columns other names.
@@ -97,7 +94,9 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
         load.follower.describe(table, shape, action)
         intended = sync.intent if sync is not None else None
         watched = plan_watched(spec, table, shape)
-        yield Checked(prepared.feed, Planned(shape, action, names, intended, prepared.feed.kind, since, watched))
+        yield Checked(
+            prepared.feed, Planned(shape, action, names, intended, prepared.feed.kind, since, watched, inputs)
+        )
     finally:
         prepared.feed.close()
 
@@ -123,7 +122,31 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, kept: list[Recei
     is_again = attempted is not None and not is_whole
     repeats = is_again or is_speculative(load.spark()) or is_any_stage_repeated(returned)
     staged = conclude_staging(load, table, checked.planned, returned, kept, repeats=repeats)
-    return replace(staged, repeated=repeated)
+    inputs = checked.planned.inputs
+    exact = inputs is None or is_as_listed(inputs, load.spark, is_of_spark=feed.kind == "rows")
+    return replace(staged, repeated=repeated, is_as_listed=exact)
+
+
+def _check_path(load: Load, table: TableSpec, began: TableState) -> None:
+    """Check that the table's files may lie where they are to."""
+    control, spec = load.control(table), load.pipeline.spec
+    check_mode(spec, table, began)
+    if table.layout.has_generations:
+        make_ownership(spec, table, control).join(load.attempt.started, refreshes=True)
+    check_empty(control.store, table, began, control.state.read)
+
+
+def _choose_inputs(load: Load, table: TableSpec, began: TableState) -> Chosen | None:
+    """Choose the files of the table's source; None where the load's rows come from elsewhere."""
+    kind = load.kind
+    if kind.batch or kind.takes or kind.opener is not None or table.stream is not None:
+        load.progress(table, "reading", "")
+        return None
+    chosen = choose_inputs(load.control(table), table, began, load.spark)
+    load.progress(table, "reading", chosen.describe(began.committed) or "")
+    if began.committed and chosen.repeated is not None:
+        load.repeated[table.id] = chosen.repeated
+    return chosen
 
 
 def _clear_attempted(load: Load, table: TableSpec, attempted: Attempted) -> None:
@@ -187,7 +210,10 @@ def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
     """True if the load may be bound only while the table is as it was when the load registered."""
     counts = load.names[table.id].counts
     exclusive = table.mode.replaces_at_once or (sync is not None and sync.intent.exclusive)
-    return any((table.cursor, counts, load.kind.batch, load.kind.takes, exclusive, has_inferred_columns(table)))
+    by_files = bool(table.read.new_files) or table.repeated == "fail"
+    return any(
+        (table.cursor, counts, load.kind.batch, load.kind.takes, exclusive, by_files, has_inferred_columns(table))
+    )
 
 
 def _tell_of_others(load: Load, table: TableSpec, began: TableState, *, exclusive: bool) -> None:

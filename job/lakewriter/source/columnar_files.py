@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.source.failures import make_unreadable_error
+from lakewriter.source.inputs import list_load_paths
 from lakewriter.source.int96 import NanosecondCheck, find_int96
 from lakewriter.source.merged_schema import MergedSchema, find_variants, merge
 from lakewriter.source.storage import NotListable, detect_table_format, find_store, to_path
@@ -47,7 +48,7 @@ def load_merged(
 ) -> tuple[DataFrame, tuple[str, ...], NanosecondCheck | None]:
     """What ``reader`` gives of the paths, with every column of every file; notes on what files differ in, and the check
     of those that may have nanoseconds. Each footer is read once."""
-    paths, kind = list(read.paths), str(read.format).lower()
+    paths, kind = list_load_paths(read), str(read.format).lower()
     frame = reader.load(paths)
     if read.columns is not None:
         return frame, (), None

@@ -106,6 +106,11 @@ def _list_remote(read: Read, table: str) -> _Listed | None:
     return store, [], absent
 
 
+def list_local_files(read: Read, table: str) -> list[str]:
+    """List the data files of local paths; ``SOURCE_FAILED`` for a path that is not there."""
+    return [file.path for path in read.paths for file in _list_local(path, read, table)[0]]
+
+
 def _list_local(path: str, read: Read, table: str) -> tuple[list[SourceFile], SourceFailedError | None]:
     """The data files at a local path, in the order of their names; the error says why there are none."""
     bare = path.removeprefix("file://").removeprefix("file:")

@@ -21,6 +21,7 @@ from lakewriter.source.column_names import apply_header_names, load_by_case, quo
 from lakewriter.source.columnar_files import COLUMNAR, load_merged
 from lakewriter.source.csv_headers import Headers, read_headers, require_names, select_header_columns
 from lakewriter.source.failures import SPARK_ERRORS, Origin, find_useful_line
+from lakewriter.source.inputs import add_base_path, list_load_paths
 from lakewriter.source.int96 import NanosecondCheck
 from lakewriter.source.jdbc import add_driver, is_jdbc, load_from_database
 from lakewriter.source.marked_lines import LENIENT, read_marked_lines
@@ -72,9 +73,13 @@ def load_source(
         options = make_reader_options(read, secrets)
         frame = load_by_case(session, lambda: load_from_database(session, options, read.partition, native, table=table))
         return Loaded(add_marks(frame) if aside else frame)
-    return _load_by_header(
-        session, read, secrets, table, _load_named(session, read, secrets, table, aside=aside), aside=aside
-    )
+    named = _load_named(session, read, secrets, table, aside=aside)
+    return _take_none(read, _load_by_header(session, read, secrets, table, named, aside=aside))
+
+
+def _take_none(read: Read, loaded: Loaded) -> Loaded:
+    """Return what is loaded, without a row where no file is to be read."""
+    return replace(loaded, frame=loaded.frame.limit(0), checks=()) if read.is_empty else loaded
 
 
 def _load_by_header(
@@ -107,7 +112,7 @@ def _load_named(
     options = make_reader_options(asked, secrets)
 
     def load(changed: Mapping[str, str]) -> DataFrame:
-        return session.read.options(**changed).format("csv").load(list(read.paths))
+        return session.read.options(**changed).format("csv").load(list_load_paths(read))
 
     if str(read.format).lower() == "csv" and read.columns is None:
         loaded = replace(loaded, frame=apply_header_names(session, loaded.frame, options, load))
@@ -124,7 +129,7 @@ def _union_by_name(
     require_names(table, headers, declared)
     schemas: dict[str, StructType] = {}
     for header, files in headers.groups.items():
-        part_read = read.model_copy(update={"path": files})
+        part_read = read.model_copy(update={"path": files, "listed": None})
         schema = (
             _load_named(session, part_read, secrets, table, aside=False).frame.schema if declared is None else declared
         )
@@ -136,7 +141,7 @@ def _union_by_name(
         columns = ", ".join(
             f"{quote_column(f.name)} {f.dataType.simpleString()}" for f in select_header_columns(header, whole)
         )
-        part_read = read.model_copy(update={"path": files, "columns": columns})
+        part_read = read.model_copy(update={"path": files, "listed": None, "columns": columns})
         part = _plan_checks(_load_named(session, part_read, secrets, table, aside=aside), part_read)
         parts.append(replace(part, frame=_order_columns(part.frame, whole)))
     frame = reduce(DataFrame.unionAll, (part.frame for part in parts))
@@ -168,7 +173,8 @@ def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str], tab
         notes: list[str] = []
         checks: list[ByteCheck | NanosecondCheck] = []
         for name, view in read.views.items():
-            found = _load_by_header(session, view, secrets, table, _load(session, view, secrets, table))
+            loaded = _load(session, view, secrets, table)
+            found = _take_none(view, _load_by_header(session, view, secrets, table, loaded))
             found.frame.createOrReplaceTempView(name)
             notes += (f"view {name!r}: {note}" for note in found.notes)
             checks += found.checks
@@ -184,7 +190,7 @@ def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str], tab
     if read.paths and str(read.format).lower() in COLUMNAR:
         frame, differences, check = load_merged(session, reader, read, table)
         return Loaded(frame, differences, () if check is None else (check,))
-    frame = reader.load(list(read.paths)) if read.paths else reader.load()
+    frame = reader.load(list_load_paths(read)) if read.paths else reader.load()
     is_text = read.paths and str(read.format).lower() in TEXTS
     return Loaded(frame, files=tuple(frame.inputFiles()) if is_text else ())
 
@@ -194,6 +200,7 @@ def make_reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[s
     options = {key: secrets[value] if isinstance(value, SecretText) else value for key, value in read.options.items()}
     if str(read.format).lower() in _STRICT and "mode" not in map(str.lower, options):
         options["mode"] = "FAILFAST"
+    options = add_base_path(read, options)
     return add_driver(options) if is_jdbc(read) else options
 
 

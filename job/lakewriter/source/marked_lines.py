@@ -16,6 +16,7 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.byte_checks import UNREADABLE, find_codec, read_blocks
 from lakewriter.source.failures import make_unreadable_error
+from lakewriter.source.inputs import keep_listed
 from lakewriter.source.marks import mark
 from lakewriter.source.packing import Chunk, pack_texts, read_sizes
 from lakewriter.source.raw_text import find_bad_lines
@@ -58,6 +59,7 @@ def read_marked_lines(
     form = str(read.format).lower()
     try:
         store, files = list_files(read.paths)
+        files = keep_listed(read, files)
         if other := next((file.path for file in files if file.path.endswith(UNREADABLE)), None):
             raise NotListable(f"{other!r} is compressed in a way that only Spark knows")
     except (NotListable, OSError, BotoCoreError, ClientError) as error:

@@ -17,6 +17,7 @@ from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.source.arrow_types import make_nullable, match_by_name, match_by_position, require_utf8
 from lakewriter.source.failures import SPARK_ERRORS, Origin, make_unreadable_error
+from lakewriter.source.inputs import keep_listed
 from lakewriter.source.int96 import require_microseconds
 from lakewriter.source.merged_schema import find_variants, merge
 from lakewriter.source.packing import Chunk, SourceFile, pack, read_sizes, select_row_groups
@@ -90,6 +91,8 @@ class SplitsFeed:
 
     def run(self, body: Body) -> list[str]:
         """What ``body`` yields in the tasks, in the order of the partitions."""
+        if not self._pieces:
+            return []
         pieces = self._spark.sparkContext.parallelize(self._pieces, self.partitions)
         task = partial(_run_task, self.schema, self._splits.store, body)
         try:
@@ -122,7 +125,7 @@ def find_splits(table: TableSpec) -> Splits | str:
         if isinstance(merged, str):
             return merged
         schema, notes = merged
-    return Splits(store, tuple(files), footers, schema, notes)
+    return Splits(store, () if table.read.is_empty else tuple(files), footers, schema, notes)
 
 
 def open_splits(spark_factory: Callable[[], SparkSession], table: TableSpec) -> SplitsFeed | str:
@@ -163,9 +166,10 @@ def _merge_schemas(table: str, footers: dict[str, Footer]) -> tuple[pa.Schema, t
 
 def _list_files(table: TableSpec) -> tuple[Store, list[SourceFile]]:
     try:
-        return list_files(table.read.paths)
+        store, files = list_files(table.read.paths)
     except (OSError, BotoCoreError, ClientError) as error:
         raise make_unreadable_error(", ".join(table.read.paths), error, table.id) from error
+    return store, keep_listed(table.read, files)
 
 
 def read_footers(table: str, system: fs.FileSystem, files: list[SourceFile]) -> dict[str, Footer]:

@@ -12,6 +12,7 @@ from lakewriter.spec.collection import Collection
 from lakewriter.spec.expectations import Acceptance, Condition, Expectation, Unique
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.lineage import Lineage
+from lakewriter.spec.listed_files import ListedFile, Repetition
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.model import Model
 from lakewriter.spec.readers import ValueEncoding
@@ -51,7 +52,8 @@ class JdbcPartition(Model):
 class Read(Model):
     """One source: a ``spark.read`` format with its options, or SQL over other reads.
 
-    With ``sql``, ``views`` names the reads that the statement sees as tables.
+    With ``sql``, ``views`` names the reads that the statement sees as tables. ``files: new`` leaves out files that an
+    earlier load has read.
     """
 
     format: str | None = None
@@ -61,6 +63,11 @@ class Read(Model):
     partition: JdbcPartition | None = None
     sql: str | None = None
     views: Mapping[str, "Read"] = {}
+    files: Literal["all", "new"] = "all"
+    listed: tuple[ListedFile, ...] | None = None
+    """The files to read, once they are listed; None before, and where only Spark can list them."""
+    is_empty: bool = False
+    """Whether the files in ``listed`` give the columns alone: a load has no file to read."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -68,6 +75,12 @@ class Read(Model):
         if self.path is None:
             return ()
         return (self.path,) if isinstance(self.path, str) else self.path
+
+    @property
+    def new_files(self) -> tuple["Read", ...]:
+        """Itself and those of its views that leave out files which an earlier load has read."""
+        own = (self,) if self.files == "new" else ()
+        return (*own, *(read for view in self.views.values() for read in view.new_files))
 
 
 class Mode(StrEnum):
@@ -158,6 +171,7 @@ class TableSpec(Model):
     contract: Contract | None = None
     on_bad_row: BadRows | None = None
     expect: tuple[Expectation, ...] = ()
+    repeated: Repetition = "warn"
 
     @property
     def latest(self) -> str | None:

@@ -13,6 +13,7 @@ from lakewriter.dialects.common.reader_options import find_unknown_option, note_
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.expectations import OnViolation
+from lakewriter.spec.listed_files import FILE_FORMATS, Repetition
 from lakewriter.spec.model import FileModel, Model, require_one
 from lakewriter.spec.row_rules import BadRows, Contract
 from lakewriter.spec.specification import IndexKind, JdbcPartition, Mode, PartitionField, Read
@@ -55,6 +56,9 @@ class ReadEntry(FileModel):
     """A SELECT over ``views``, for filters, joins and expressions. Give either this or ``format``."""
     views: "dict[str, ReadEntry]" = Field(default_factory=dict)
     """The sources that ``sql`` reads, each under the name that the statement has for it."""
+    files: Literal["all", "new"] = "all"
+    """``new`` reads only files that no earlier load of the table has read, such as the day's file in a folder. By
+    default each load reads ``all`` files."""
 
     @field_validator("options")
     @classmethod
@@ -75,6 +79,12 @@ class ReadEntry(FileModel):
         return self
 
     @model_validator(mode="after")
+    def _files_of_a_path(self) -> "ReadEntry":
+        if self.files == "new" and ((self.format or "").lower() not in FILE_FORMATS or not self.path):
+            raise ValueError(f"'files: new' is for a 'path' of {', '.join(sorted(FILE_FORMATS))} files")
+        return self
+
+    @model_validator(mode="after")
     def _partition_of_jdbc(self) -> "ReadEntry":
         if self.partition is None:
             return self
@@ -83,6 +93,11 @@ class ReadEntry(FileModel):
         if given := [name for name in self.options if name.lower() in _BOUNDS]:
             raise ValueError(f"'partition' finds the bounds itself: leave out {given[0]!r}, or leave out 'partition'")
         return self
+
+    @property
+    def has_new_files(self) -> bool:
+        """Whether it, or one of its views, reads new files only."""
+        return self.files == "new" or any(view.has_new_files for view in self.views.values())
 
     def make_read(self, root: str) -> Read:
         """The neutral form, with relative paths made absolute from ``root``."""
@@ -95,6 +110,7 @@ class ReadEntry(FileModel):
             partition=self.partition and JdbcPartition(column=self.partition.column, count=self.partition.count),
             sql=self.sql,
             views={name: view.make_read(root) for name, view in self.views.items()},
+            files=self.files,
         )
 
 
@@ -160,6 +176,9 @@ class TableEntry(FileModel):
     on_violation: OnViolation | None = None
     """What happens where an expectation of this table does not hold: ``fail`` publishes nothing of the load, ``warn``
     publishes it and says so. By default ``fail``."""
+    repeated: Repetition | None = None
+    """What happens where a load of this table would append rows of files that an earlier load has read: ``warn`` counts
+    them, ``fail`` loads nothing, ``allow`` says nothing. By default ``warn``; ``fail`` with ``files: new``."""
 
     @field_validator("cursor_lag")
     @classmethod
@@ -172,6 +191,16 @@ class TableEntry(FileModel):
     def _lag_needs_cursor(self) -> "TableEntry":
         if self.cursor_lag is not None and self.cursor is None:
             raise ValueError("'cursor_lag' needs 'cursor' beside it")
+        return self
+
+    @model_validator(mode="after")
+    def _new_files_are_appended(self) -> "TableEntry":
+        if self.read is None or not self.read.has_new_files:
+            return self
+        if self.cursor is not None:
+            raise ValueError("'files: new' and 'cursor' both say what later loads read; expected one of them")
+        if self.mode is not Mode.APPEND:
+            raise ValueError(f"'files: new' adds the rows of new files, and 'mode: {self.mode.value}' replaces rows")
         return self
 
     def make_read(self, root: str) -> Read:

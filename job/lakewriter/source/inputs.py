@@ -1,0 +1,178 @@
+"""List the files of a source, each with what tells its contents from others, and read those of a list alone."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from lakewriter.aws import BotoCoreError, ClientError
+from lakewriter.aws.source_listing import DatedObject, list_dated_objects
+from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.source.failures import SPARK_ERRORS, find_useful_line, make_unreadable_error
+from lakewriter.source.file_look import list_local_files, read_plain_options
+from lakewriter.source.packing import SourceFile
+from lakewriter.source.session import isolate
+from lakewriter.source.storage import is_hidden
+from lakewriter.spec.listed_files import FILE_FORMATS, ListedFile
+from lakewriter.spec.specification import Read
+
+_REMOTE: Final = ("s3://", "s3a://")
+_PATTERN: Final = frozenset("*?[]{}\\")
+_LISTING_OPTIONS: Final = ("pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter")
+"""Options of Spark's that say which files are there."""
+
+
+def list_leaf_reads(read: Read) -> Iterator[Read]:
+    """Yield the reads of a source that are no SQL: itself, or those of its views."""
+    if read.sql is None:
+        yield read
+    for view in read.views.values():
+        yield from list_leaf_reads(view)
+
+
+def is_of_files(read: Read) -> bool:
+    """Return True where the source's files are what is read, one by one."""
+    return str(read.format).lower() in FILE_FORMATS and bool(read.paths)
+
+
+def list_inputs(
+    read: Read, table: str, spark_factory: Callable[[], SparkSession]
+) -> tuple[tuple[ListedFile, ...], bool]:
+    """List the files that a read finds now, and whether the list has them as every reader of ours finds them.
+
+    Where only Spark knows which they are (a pattern or folders in S3, another file system), Spark lists them.
+    ``SOURCE_FAILED`` where a path is not there, or cannot be listed.
+    """
+    options = read_plain_options(read)
+    is_plain = not any(name in options for name in _LISTING_OPTIONS)
+    if is_plain and all(path.startswith(_REMOTE) for path in read.paths):
+        files = _list_objects(read, table)
+        if files is not None:
+            return tuple(files), True
+    is_local = not any("://" in path.removeprefix("file://") for path in read.paths)
+    if is_local and not any(name.startswith("modified") for name in options):
+        return tuple(_list_local(read, table)), True
+    return tuple(_list_by_spark(read, table, options, isolate(spark_factory()))), False
+
+
+def _list_local(read: Read, table: str) -> Iterator[ListedFile]:
+    for path in list_local_files(read, table):
+        try:
+            stat = Path(path).stat()
+        except OSError as error:
+            raise make_unreadable_error(path, error, table) from error
+        yield ListedFile(path, stat.st_size, "", stat.st_mtime_ns)
+
+
+def _list_objects(read: Read, table: str) -> list[ListedFile] | None:
+    """None where the paths are patterns, or have folders in them."""
+    files: list[ListedFile] = []
+    for path in read.paths:
+        bucket, _, key = path.partition("://")[2].strip("/").partition("/")
+        if _PATTERN & set(path):
+            return None
+        try:
+            objects, folders = list_dated_objects(bucket, f"{key}/" if key else "")
+            if not objects and not folders:
+                objects = [each for each in list_dated_objects(bucket, key)[0] if each.key == key]
+        except (BotoCoreError, ClientError) as error:
+            raise make_unreadable_error(path, error, table) from error
+        if any(not is_hidden(folder.split("/")[-2]) for folder in folders):
+            return None
+        files += [_to_listed(bucket, each) for each in objects if _is_data(each.key.rpartition("/")[2])]
+    return files
+
+
+def _is_data(name: str) -> bool:
+    return bool(name) and not name.startswith((".", "_")) and not name.endswith("._COPYING_")
+
+
+def _to_listed(bucket: str, found: DatedObject) -> ListedFile:
+    return ListedFile(
+        f"s3://{bucket}/{found.key}", found.size, found.etag, round(found.modified.timestamp() * 1000) * 1_000_000
+    )
+
+
+def _list_by_spark(read: Read, table: str, options: Mapping[str, str], session: SparkSession) -> Iterator[ListedFile]:
+    """Yield the files as Spark lists them for any format: their contents are not read for it."""
+    reader = session.read.format("binaryFile")
+    for name in _LISTING_OPTIONS:
+        if name in options:
+            reader = reader.option(name, options[name])
+    try:
+        found = reader.load(list(read.paths))
+        rows = found.select("path", "length", F.unix_micros("modificationTime").alias("at")).collect()
+    except SPARK_ERRORS as error:
+        raise SourceFailedError(
+            f"table {table!r}: the files of {', '.join(read.paths)} cannot be listed: {find_useful_line(str(error))}",
+            remedy="Check the path, and that Spark may list it.",
+        ) from error
+    for row in rows:
+        uri = row.path.replace("s3a://", "s3://", 1) if row.path.startswith("s3a://") else row.path
+        yield ListedFile(uri.removeprefix("file:"), row.length, "", row.at * 1000)
+
+
+def restrict(read: Read, lists: Mapping[int, tuple[ListedFile, ...]], samples: Mapping[int, ListedFile]) -> Read:
+    """Return the read with the files of ``lists``, by the ``id`` of each read among it and its views. One in
+    ``samples`` has the columns of that file, and no row."""
+    changes: dict[str, object] = {}
+    if read.views:
+        changes["views"] = {name: restrict(view, lists, samples) for name, view in read.views.items()}
+    if id(read) in samples:
+        changes |= {"listed": (samples[id(read)],), "is_empty": True}
+    elif id(read) in lists:
+        changes["listed"] = lists[id(read)]
+    return read.model_copy(update=changes)
+
+
+def keep_listed(read: Read, files: list[SourceFile]) -> list[SourceFile]:
+    """Return the files that a read is to have, of those ``files`` that are there now."""
+    if read.listed is None:
+        return files
+    return [SourceFile(file.uri.removeprefix("s3://"), file.size) for file in read.listed]
+
+
+def list_load_paths(read: Read) -> list[str]:
+    """List what Spark is to load: the paths of a read, or its files one by one where it leaves some out."""
+    if read.listed is None or (read.files == "all" and not read.is_empty):
+        return list(read.paths)
+    # Spark takes these characters for a pattern.
+    return [re.sub(r"([\[\]{}*?\\])", r"\\\1", _to_loaded(file.uri, read)) for file in read.listed]
+
+
+def _to_loaded(uri: str, read: Read) -> str:
+    is_s3a = uri.startswith("s3://") and any(path.startswith("s3a://") for path in read.paths)
+    return f"s3a{uri.removeprefix('s3')}" if is_s3a else uri
+
+
+def add_base_path(read: Read, options: dict[str, str]) -> dict[str, str]:
+    """Return the reader's options, with the folder below which folders ``key=value`` are columns."""
+    if read.listed is None or list_load_paths(read) == list(read.paths) or "basepath" in map(str.lower, options):
+        return options
+    base = find_base_path(read, read.listed)
+    return options if base is None else {**options, "basePath": base}
+
+
+def find_base_path(read: Read, files: Sequence[ListedFile]) -> str | None:
+    """Return the folder below which folders ``key=value`` are columns; None where files lie in no such folder.
+
+    ``SPEC_INVALID`` where they lie below several paths.
+    """
+    roots = [path.rstrip("/") for path in read.paths]
+    if not any("=" in part for file in files for part in _get_folders(file.uri, roots)):
+        return None
+    if len(roots) > 1:
+        raise SpecInvalidError(
+            f"'files: new' reads {', '.join(read.paths)}, which have folders 'key=value'; expected one path.",
+            remedy="Name the folder that has them all.",
+        )
+    return None if _PATTERN & set(roots[0]) else roots[0]
+
+
+def _get_folders(uri: str, roots: Sequence[str]) -> list[str]:
+    bare = [root.replace("s3a://", "s3://", 1).removeprefix("file://") for root in roots]
+    root = next((each for each in bare if uri.startswith(f"{each}/")), "")
+    return uri.removeprefix(root).split("/")[:-1]
