@@ -81,6 +81,8 @@ class Auditor:
 
     def changed(self, change: Change) -> None:
         """A change of the bucket."""
+        if change.after is not None and not _is_fit(change.key):
+            self.find(f"a key that some readers cannot read: {change.key!r}")
         place = next((place for place in self.places if place.state == change.key), None)
         if place is not None:
             self._state_changed(place, change)
@@ -405,3 +407,10 @@ class Auditor:
         # Iceberg's readers see what its snapshots name, and those of a quarantine a folder.
         if [key for key in left if place.catalog != "iceberg" or f"{QUARANTINE}/" in key]:
             self.find(f"{name}: attempt at {job} says failed and left {len(left)} objects visible")
+
+
+def _is_fit(key: str) -> bool:
+    """Whether every store and reader takes the key, and keeps it in its folder."""
+    segments = key.split("/")
+    is_folder = segments[0] == "data" or key.startswith(CONTROL)
+    return key.isprintable() and not {"", ".", ".."} & set(segments) and is_folder

@@ -11,6 +11,8 @@ from email.utils import format_datetime
 from itertools import islice
 from typing import Any, Final
 
+from botocore.exceptions import ClientError
+
 from tests.simulation.stores import AWS, Store
 from tests.simulation.weather import Network, refused
 
@@ -109,16 +111,24 @@ class Bucket:
 
 
 class S3:
-    """A process's client; ``requests`` counts what it sends. Only what the product calls is there."""
+    """A process's client; ``requests`` counts what it sends, ``note`` takes the ``Date`` of each answer. Only what the
+    product calls is there."""
 
-    def __init__(self, bucket: Bucket, network: Network, requests: Counter[str]) -> None:
-        self._bucket, self._network, self._requests = bucket, network, requests
+    def __init__(self, bucket: Bucket, network: Network, requests: Counter[str], note: Callable[[str], None]) -> None:
+        self._bucket, self._network, self._requests, self._note = bucket, network, requests, note
 
     def _call(self, operation: str, what: str, apply: Callable[[], Any]) -> Any:
-        answer = self._network.call(operation, what, apply, self._count)
-        # With the store's own time, whatever the caller's clock says.
-        headers = {"date": format_datetime(self._bucket.clock().replace(microsecond=0), usegmt=True)}
-        return answer | {"ResponseMetadata": {"HTTPStatusCode": 200, "HTTPHeaders": headers}}
+        try:
+            answer = self._network.call(operation, what, apply, self._count)
+        except ClientError:
+            self._note(self._read_date())
+            raise
+        self._note(self._read_date())
+        return answer
+
+    def _read_date(self) -> str:
+        """The store's own time, whatever the caller's clock says."""
+        return format_datetime(self._bucket.clock().replace(microsecond=0), usegmt=True)
 
     def _missing(self, hidden: str, told: str) -> tuple[int, str]:
         status = self._bucket.store.missing

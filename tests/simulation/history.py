@@ -27,6 +27,7 @@ from tests.simulation.kept_rows import Marks
 from tests.simulation.lakes import KINDS, Lake, draw, places_of
 from tests.simulation.losses import Losses
 from tests.simulation.messages import Inputs
+from tests.simulation.names_audit import NamesAuditor
 from tests.simulation.replays import Replays
 from tests.simulation.scheduler import Killed, Process, Scheduler, Stuck
 from tests.simulation.simulated import Here, SimulatedClients, Simulation
@@ -39,7 +40,7 @@ from tests.simulation.upload_audit import UploadAuditor, list_uploads_left
 from tests.simulation.weather import Network, Weather
 from tests.simulation.world import World
 
-PENDING: Final = frozenset({"jump"})
+PENDING: Final = frozenset({"names"})
 """Acts that histories have where they are asked for alone, ``--without ''``: the product is not yet as they demand."""
 
 MOST_COPIES: Final = 3
@@ -96,6 +97,10 @@ class History:
         )
         uploads = UploadAuditor(self.bucket, self.auditor.places, self.auditor.find)
         self.bucket.watch += [self.auditor.changed, uploads.changed]
+        names = random.Random(f"names of {seed}")
+        if names.random() < 0.2 and "names" not in options.without:
+            self.sources.names = names
+            self.bucket.watch.append(NamesAuditor(self.bucket, self.sources, self.auditor.find).changed)
         self.bucket.watch_abort = uploads.aborted
         self.catalog.watch = self.auditor.published
         acts = frozenset({"vanish", "stranger"}) - options.without if self.is_quarrel else frozenset()
@@ -319,7 +324,9 @@ class History:
             case "CHECKPOINT_LOST":
                 return self.is_adopting or len(self.streams[lake.pipeline]) > 1
             case "SPEC_INVALID":
-                return self.is_adopting and "--adopt" in message
+                # Who sleeps for a month before he looks whether the store keeps conditions finds his record gone.
+                is_swept = bool(self.auditor.swept) and "ignores If-None-Match" in message
+                return is_swept or (self.is_adopting and "--adopt" in message)
             case _:
                 return False
 

@@ -3,6 +3,7 @@
 import json
 import random
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from unittest.mock import patch
 import yaml
 
 from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.errors import LakeError
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 from tests.simulation.books import GRADE, Place
 
@@ -23,16 +25,52 @@ WEIGHTS: Final = {
     "quarantine": 5, "connector": 4,
 }  # fmt: skip
 """How often each is played: histories of Iceberg's tables take three times as long as others."""
+HOSTILE: Final = (
+    *(
+        "..",
+        ".",
+        "a/../b",
+        "../../x",
+        "\uff0e\uff0e",
+        "a\uff0fb",
+        "_lakewriter",
+        "_LAKEWRITER",
+        "a\x00b",
+        "a\nb",
+        "a b",
+        " a ",
+    ),
+    *(
+        "",
+        "/",
+        "a/b",
+        "a//b",
+        "a.b",
+        "\u00e9",
+        "e",
+        "E",
+        "_x",
+        "a%2fb",
+        "a\\b",
+        "a" * 300,
+        "\u202e",
+        "con",
+        "a.parquet",
+        "public",
+    ),
+)
+"""Names of schemas and tables that a source may give."""
 COLUMNS: Final = "id BIGINT, nonce BIGINT, name STRING"
 GRADED: Final = f"{COLUMNS}, {GRADE} BIGINT"
 
 
 @dataclass(frozen=True)
 class Lake:
-    """A pipeline; where it ``is_shared`` another one writes to the same place."""
+    """A pipeline, by the ``text`` of its file; where it ``is_shared`` another one writes to the same place."""
 
     kind: str
     spec: Spec
+    text: str
     is_shared: bool = False
 
     @property
@@ -71,7 +109,8 @@ def _spec(text: str) -> Spec:
 
 def _lake(kind: str, pipeline: str, destination: dict[str, Any], tables: list[dict[str, Any]], **top: Any) -> Lake:
     content = {"pipeline": pipeline, "destination": destination} | ({"tables": tables} if tables else {}) | top
-    return Lake(kind, _spec(json.dumps(content)))
+    text = json.dumps(content)
+    return Lake(kind, _spec(text), text)
 
 
 def _read(name: str, columns: str = COLUMNS) -> dict[str, Any]:
@@ -92,7 +131,27 @@ def draw(rng: random.Random, kinds: tuple[str, ...]) -> list[Lake]:
     apart = rng.random() < 0.5 or kind in {"estuary", "batches", "refresh"}
     # The same draw for both: they differ in their names alone, and where they lie apart, in their places.
     lakes = [make(random.Random(state), name, f"/{name}" if apart and len(names) > 1 else "") for name in names]
+    naming = random.Random(f"table names of {state}")
+    if naming.random() < 0.15:
+        odd = [naming.choice([("public", own), (own, "orders")]) for own in naming.sample(HOSTILE, 3)]
+        given = [naming.choice([own, ("public", f"t{number}")]) for number, own in enumerate(odd)]
+        lakes = [rename(lake, given) for lake in lakes]
     return [replace(lake, is_shared=len(lakes) > 1 and not apart) for lake in lakes]
+
+
+def rename(lake: Lake, given: Sequence[tuple[str, str]]) -> Lake:
+    """The pipeline with these schemas and names for its tables, in their order; as it was where the product refuses
+    them."""
+    content = json.loads(lake.text)
+    for (schema, name), table in zip(given, content.get("tables", ()), strict=False):
+        table |= {"schema": schema, "table": name}
+    for (schema, name), stream in zip(given, content.get("source", {}).get("streams", ()), strict=False):
+        stream["stream"] |= {"namespace": schema, "name": name}
+    try:
+        text = json.dumps(content)
+        return replace(lake, spec=_spec(text), text=text)
+    except LakeError:
+        return lake
 
 
 def make_crowd(tables: int, *, glue: bool) -> Lake:

@@ -4,7 +4,6 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, Final
 
 from lakewriter.aws import Clients, required_fields
@@ -84,18 +83,6 @@ class Here:
         return cls.now if cls.now is not None and cls.now.scheduler.is_mine() else None
 
 
-class TrueClock(ServiceClock):
-    """The bucket's: those of processes go wrong."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        super().__init__()
-        self._scheduler = scheduler
-
-    def read(self) -> datetime:
-        """The true time."""
-        return self._scheduler.now
-
-
 class SimulatedClients(Clients):
     """A process's clients; nothing of boto3's is made."""
 
@@ -103,8 +90,8 @@ class SimulatedClients(Clients):
         self.access = access
         self.reached = {"s3", "sts", "glue"}
         self.requests: Counter[str] = Counter()
-        self.clock = TrueClock(simulation.scheduler)
-        self._s3 = S3(simulation.bucket, simulation.network, self.requests)
+        self.clock = ServiceClock()
+        self._s3 = S3(simulation.bucket, simulation.network, self.requests, self.clock.note)
         self._glue = Glue(simulation.catalog, simulation.network, self.requests)
 
     @property

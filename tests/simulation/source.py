@@ -3,7 +3,7 @@
 import random
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -15,6 +15,13 @@ from tests.simulation.simulated import Here
 from tests.support.local_tasks import SETTINGS, Context
 
 SCHEMA: Final = pa.schema([("id", pa.int64()), ("nonce", pa.int64()), ("name", pa.string())])
+MARK: Final = " of row "
+"""In the text of a row, between the name of its column and its number."""
+HOSTILE: Final = (
+    *("Name", "NAME", "na me", "na-me", "na_me", "name_1", "Name_1", "e", "\u00e9", "E", "a.b", "a_b", "A b", "a  b"),
+    *("1st", "_1st", "a\tb", "..", ".", "/", "_", "__", "\ufb01", "fi", "\u0131", "i", "\u017f", "s"),
+)
+"""Names of columns, many of which are one when they are made fit for a catalog."""
 _BEYOND: Final = re.compile(r"`id` > (-?\d+)L")
 
 
@@ -30,6 +37,7 @@ class Reading:
     process: str
     ids: tuple[int, ...]
     lines: tuple[int, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 @dataclass
@@ -40,7 +48,8 @@ class Sources:
     rng: random.Random
     marks: Any = None
     rows: dict[str, int] = field(default_factory=dict)
-    columns: dict[str, int] = field(default_factory=dict)
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    names: random.Random | None = None
     readings: dict[int, Reading] = field(default_factory=dict)
 
     def grow(self, table: str, most: int = 2) -> int:
@@ -48,16 +57,29 @@ class Sources:
         self.rows[table] = self.rows.get(table, 2) + self.rng.randint(0, most)
         return self.rows[table]
 
-    def widen(self, table: str) -> int:
-        """Now and then a column more; how many there are beyond the usual ones."""
-        self.columns[table] = self.columns.get(table, 0) + (self.rng.random() < 0.15)
-        return self.columns[table]
+    def widen(self, table: str) -> tuple[str, ...]:
+        """Now and then a column more; those that there are beyond the usual ones, in any order."""
+        columns = self.columns.setdefault(table, [])
+        if self.rng.random() < 0.15:
+            columns.append(f"more_{len(columns)}")
+        if self.names is None:
+            return tuple(columns)
+        left = sorted(set(HOSTILE) - set(columns))
+        columns += self.names.sample(left, min(len(left), self.names.choice([0, 1, 1, 3])))
+        return tuple(self.names.sample(columns, len(columns)))
 
     def read(
-        self, pipeline: str, table: str, job: str, process: str, ids: tuple[int, ...], lines: tuple[int, ...] = ()
+        self,
+        pipeline: str,
+        table: str,
+        job: str,
+        process: str,
+        ids: tuple[int, ...],
+        lines: tuple[int, ...] = (),
+        columns: tuple[str, ...] = (),
     ) -> Reading:
         """A new entry in the book."""
-        reading = Reading(len(self.readings) + 1, pipeline, table, job, process, ids, lines)
+        reading = Reading(len(self.readings) + 1, pipeline, table, job, process, ids, lines, columns)
         self.readings[reading.nonce] = reading
         return reading
 
@@ -100,10 +122,12 @@ class Feed:
     notes: tuple[str, ...] = ()
     reason = "simulated"
 
-    def __init__(self, reading: Reading, partitions: int, session: Session, columns: int = 0) -> None:
+    def __init__(self, reading: Reading, partitions: int, session: Session) -> None:
         self.reading, self.partitions, self.session = reading, partitions, session
-        more = [(f"more_{number}", pa.int64()) for number in range(columns)]
-        self.schema = pa.schema([*SCHEMA, *map(pa.field, *zip(*more, strict=True))] if more else SCHEMA)
+        more = [pa.field(name, pa.int64() if name.startswith("more_") else pa.string()) for name in reading.columns]
+        # A column that comes first is the first to be named.
+        is_first = bool(session.sources.names) and reading.nonce % 2
+        self.schema = pa.schema([*more, *SCHEMA] if is_first else [*SCHEMA, *more])
         self.counts: tuple[int, ...] | None = tuple(len(self._ids(number)) for number in range(partitions))
 
     def _ids(self, partition: int) -> tuple[int, ...]:
@@ -113,9 +137,10 @@ class Feed:
         """The same each time they are asked for."""
         ids = list(self._ids(partition))
         if ids:
-            columns = [ids, [self.reading.nonce] * len(ids), [f"row {number}" for number in ids]]
-            columns += [ids] * (len(self.schema) - len(columns))
-            arrays = [pa.array(column, own.type) for column, own in zip(columns, self.schema, strict=True)]
+            values: dict[str, list[Any]] = {"id": ids, "nonce": [self.reading.nonce] * len(ids)}
+            for own in self.schema:
+                values.setdefault(own.name, ids if own.type == pa.int64() else [f"{own.name}{MARK}{n}" for n in ids])
+            arrays = [pa.array(values[own.name], own.type) for own in self.schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     @property
@@ -158,6 +183,7 @@ def open_feed(
         marked: Feed = session.sources.marks.open(session, table, first, count, single=single)
         return marked
     ids = tuple(range(first, count))
-    reading = session.sources.read(session.pipeline, table.id, session.job, session.process, ids)
-    columns = session.sources.widen(place) if table.collection is None else 0
-    return Feed(reading, 1 if single else session.sources.rng.choice([1, 1, 2]), session, columns)
+    nonce = session.sources.read(session.pipeline, table.id, session.job, session.process, ids).nonce
+    columns = session.sources.widen(place) if table.collection is None else ()
+    reading = session.sources.readings[nonce] = replace(session.sources.readings[nonce], columns=columns)
+    return Feed(reading, 1 if single else session.sources.rng.choice([1, 1, 2]), session)

@@ -1,6 +1,7 @@
 """A machine whose clock is wrong, on a store that takes its requests: what is old is so by the store's clock."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ class Machine:
         reports: list[RunReport] = []
 
         def act(pipeline):
-            session = Session(self.crowd.sources, "crowd", job_id, "p")
+            session: Any = Session(self.crowd.sources, "crowd", job_id, "p")
             told = lambda table, step, detail: self.steps.append(detail)  # noqa: E731
             report = load(self.crowd.spec, job_id=job_id, clients=pipeline.clients, spark=session, progress=told)
             reports.append(report)
