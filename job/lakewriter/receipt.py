@@ -9,6 +9,8 @@ from pydantic import Field, model_validator
 
 from lakewriter.control_object import ControlObject, is_empty, is_false, is_none, is_zero
 
+COPIED: Final = "copied"
+"""The engine of a file that belongs to a record, and has no rows of its own."""
 MOST_BAD_ROWS_SHOWN: Final = 5
 
 

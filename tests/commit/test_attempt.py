@@ -19,7 +19,8 @@ from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Part, Receipt
 from lakewriter.run.results import read_result
 from lakewriter.spec.access import Access
-from lakewriter.spec.layout import Layout, ObjectNames, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout, ObjectNames
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
 from tests.support.sdk import sdk

@@ -15,7 +15,8 @@ from lakewriter.commit.state import StateFile, TableState
 from lakewriter.commit.store import Unclear
 from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, S3AccessDeniedError
 from lakewriter.naming import ControlKeys
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.quarantine_names import QuarantineNames
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World

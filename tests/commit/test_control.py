@@ -16,7 +16,8 @@ from lakewriter.commit.store import Unclear
 from lakewriter.errors import KeyExistsError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Part, Receipt
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
 

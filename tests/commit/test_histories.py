@@ -22,7 +22,8 @@ from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import abandon
 from lakewriter.receipt import Cursor, Part, Receipt
 from lakewriter.spec.access import Access
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from tests.commit.intents import intent
 from tests.commit.memory import Crash, Memory, World
 from tests.support.narrow import need

@@ -10,7 +10,8 @@ from lakewriter.commit.store import Entry, StoredObject
 from lakewriter.errors import CODES, PendingUnrecoverableError, StateLostError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from tests.commit.memory import Memory, World
 
 STATE = "_lakewriter/p/tables/s.t/state.json"

@@ -6,7 +6,8 @@ from lakewriter.aws import Clients
 from lakewriter.doctor import Finding, run_checks
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueCatalog, NoCatalog
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Read, Spec, TableSpec
 from tests.support.server import StrictAws
 

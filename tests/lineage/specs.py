@@ -2,7 +2,8 @@
 
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import NoCatalog
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Read, Spec, TableSpec
 
 

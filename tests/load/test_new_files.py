@@ -16,9 +16,9 @@ from lakewriter.operate.planning import plan
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
 from lakewriter.report import describe_repeated
-from lakewriter.run import inputs
+from lakewriter.run import chosen_files
 from lakewriter.run.load import run
-from lakewriter.source import inputs as sources
+from lakewriter.source import file_listing as sources
 from tests.load.lakes import BUCKET, PREFIX, Lake, completes
 from tests.support.local_tasks import local_session
 
@@ -253,7 +253,7 @@ def forget(landing: Landing) -> None:
 
 RESETS = [
     # what a person says, the ids in the table after the next load
-    (lambda landing: inputs.list_all_files(landing.spec.tables[0], lambda: local_session(1)), [1, 2]),
+    (lambda landing: chosen_files.list_all_files(landing.spec.tables[0], lambda: local_session(1)), [1, 2]),
     (lambda _: (), [1, 1, 2, 2]),
     (lambda _: None, [1, 1, 2, 2]),
 ]

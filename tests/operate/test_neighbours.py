@@ -9,7 +9,8 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.store import Store
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.strangers import Neighbours
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 
 LAYOUTS = {
     "own": Layout("data/a", Template.parse("part-{seq}.parquet")),

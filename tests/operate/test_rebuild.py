@@ -24,7 +24,8 @@ from lakewriter.receipt import Batch, Cursor, Part, Receipt
 from lakewriter.receipts.parts import Receipts
 from lakewriter.run import load as steps
 from lakewriter.run.kinds import MicroBatch, Plain
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from tests.commit.intents import intent
 from tests.commit.test_histories import receipt
 from tests.load.lakes import BUCKET

@@ -9,7 +9,8 @@ from lakewriter.commit.catalog import NoTable
 from lakewriter.commit.state import Pending, TableState
 from lakewriter.errors import TableNotEmptyError
 from lakewriter.run.prepare import check_empty, check_unwritten
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Read, TableSpec
 from tests.commit.memory import Memory, World
 

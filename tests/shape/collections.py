@@ -9,7 +9,8 @@ from lakewriter.dialects.estuary.collection_schema import read_schema
 from lakewriter.shape.flatten_plan import FlattenPlan, plan_flatten
 from lakewriter.shape.flattening import Flattener
 from lakewriter.spec.collection import Collection, Selection
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import IndexKind, Read, TableSpec
 
 _PAIR = {"type": "object", "properties": {"new": {"type": "integer"}, "old": {"type": "integer"}}}

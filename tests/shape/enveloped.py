@@ -11,7 +11,8 @@ from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import DOCUMENTS
 from lakewriter.encode.formats import make_encoder
 from lakewriter.shape.envelope import EnvelopePlan, EnvelopeShaper, plan_documents
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import FileEncoding, Read, TableSpec
 from lakewriter.spec.stream import Envelope
 

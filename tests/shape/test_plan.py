@@ -12,7 +12,8 @@ from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecIn
 from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueCatalog
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Read, Spec, TableSpec, Tracking, TrackingColumn
 
 TRACKING = (

@@ -11,7 +11,8 @@ from lakewriter.receipt import Cursor
 from lakewriter.shape.table import DELETED, Shaper, plan_shape
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import NoCatalog
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Read, Spec, TableSpec, Tracking, TrackingColumn
 
 START = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)

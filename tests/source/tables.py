@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from lakewriter.source.feed import Feed
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import IndexKind, Read, TableSpec
 
 DELETED = "__deleted"

@@ -4,7 +4,8 @@ import random
 from typing import cast
 
 from lakewriter.spec.beside import list_layouts_beside
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Spec, TableSpec
 
 PLACES = ("", "a", "a/b", "a/b/c", "ab", "b", "b/a")

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.spec.layout import Layout, ObjectNames, Template, file_uuid
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout, ObjectNames, file_uuid
 
 START = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 EXTENSION = ".gzip.parquet"

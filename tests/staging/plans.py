@@ -10,7 +10,8 @@ from lakewriter.receipt import Receipt
 from lakewriter.shape.table import plan_shape
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import NoCatalog
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Encoding, Limits, Read, Spec, TableSpec, Tracking, TrackingColumn
 from lakewriter.staging import task
 from lakewriter.staging.task import TaskPlan

@@ -12,7 +12,7 @@ from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.rebuild import ask_catalog
 from lakewriter.operate.rebuild import rebuild as rebuild_state
 from lakewriter.receipt import Cursor
-from lakewriter.run.inputs import list_all_files
+from lakewriter.run.chosen_files import list_all_files
 from lakewriter.shape.cursor import parse_cursor
 from lakewriter.spec.specification import TableSpec
 

@@ -14,7 +14,7 @@ from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
 from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.naming import ControlKeys
 from lakewriter.report import format_count, join_first
-from lakewriter.run.inputs import describe_ways, may_repeat
+from lakewriter.run.chosen_files import describe_ways, may_repeat
 from lakewriter.spec.specification import Read, Spec, TableSpec
 
 LEAST_DAYS: Final = 16

@@ -24,6 +24,8 @@ LOGICAL_TYPE: Final = b"lakewriter.logical_type"
 RECORD: Final = b"lakewriter.record"
 """Schema metadata: the name of the whole record."""
 ROW, DATA, EMITTED, CHANGES = "row", "data", "emitted_at", "changes"
+FILE: Final = "__lakewriter_file"
+"""The property of a document that refers to the file which belongs to it."""
 DOCUMENTS: Final = pa.schema([(ROW, pa.int64()), (DATA, pa.string()), (EMITTED, pa.int64()), (CHANGES, pa.string())])
 """Batches of documents: a number that is the row's own in its load, JSON text, milliseconds since 1970, and what the
 source says it changed, as JSON text."""

@@ -24,7 +24,8 @@ from lakewriter.operate.repair import adopt_objects
 from lakewriter.operate.s3_file import READ_BYTES, S3File, open_text
 from lakewriter.policy.prefixes import list_table_prefixes
 from lakewriter.spec.beside import list_layouts_beside
-from lakewriter.spec.layout import UUID, Layout
+from lakewriter.spec.key_template import UUID
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import Spec, TableSpec
 

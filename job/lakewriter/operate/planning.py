@@ -17,8 +17,8 @@ from lakewriter.expect.words import describe_expectation
 from lakewriter.operate.column_changes import ColumnChange, list_changes, list_layout_changes
 from lakewriter.operate.written_columns import Written, describe_columns, find_written
 from lakewriter.report import format_count
+from lakewriter.run.chosen_files import Chosen, choose_inputs, describe_ways
 from lakewriter.run.earlier_columns import with_earlier_columns
-from lakewriter.run.inputs import Chosen, choose_inputs, describe_ways
 from lakewriter.run.judging import plan_watched
 from lakewriter.run.kinds import TablePart
 from lakewriter.run.placement import find_in_catalog, number_objects

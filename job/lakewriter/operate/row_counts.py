@@ -19,6 +19,7 @@ from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.encode.avro_rows import read_first_fields
 from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.operate.s3_file import READ_BYTES, S3File, open_text
+from lakewriter.receipt import COPIED
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import Spec, Tracking
 
@@ -97,10 +98,10 @@ def count_rows(
     mismatch for each file that cannot be read, and for rows that are missing, added or repeated.
     """
     ids, wrong, expected = _Ids(), [], 0
-    engine = intent.files.totals.engines[0] if intent.files else ""
-    for key, rows, kind in [(file.key, file.rows, file.engine) for file in files] + [
-        (key, 0, engine) for key in copies
-    ]:
+    engine = next((name for name in intent.files.totals.engines if name != COPIED), "")
+    # Files that belong to records have no rows.
+    own = [(file.key, file.rows, file.engine) for file in files if file.engine != COPIED]
+    for key, rows, kind in own + [(key, 0, engine) for key in copies]:
         where = f"s3://{intent.access.bucket}/{key}"
         try:
             for count, row_ids in _read_rows(S3File(intent.access.bucket, key, clients), kind, counting.row_id):

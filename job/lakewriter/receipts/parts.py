@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from lakewriter.errors import PendingUnrecoverableError
 from lakewriter.expect.observing import add_observed
-from lakewriter.receipt import ChangedValues, Cursor, Observed, Receipt, ReceiptPart, Totals, Violations
+from lakewriter.receipt import COPIED, ChangedValues, Cursor, Observed, Receipt, ReceiptPart, Totals, Violations
 from lakewriter.report import SMALL_FILE_BYTES
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.spec.specification import MIB
@@ -65,8 +65,9 @@ class Sum:
 
     def add(self, receipt: Receipt) -> None:
         """Add a file."""
+        is_small = receipt.size < SMALL_FILE_BYTES and receipt.engine != COPIED
         self._numbers.update(
-            files=1, rows=receipt.rows, bytes=receipt.size, small_files=receipt.size < SMALL_FILE_BYTES,
+            files=1, rows=receipt.rows, bytes=receipt.size, small_files=is_small,
             cursor_nulls=receipt.cursor_nulls, changes=receipt.changes,
         )  # fmt: skip
         self._engines.add(receipt.engine)

@@ -118,6 +118,7 @@ class Loader:
         other load of that table can come between.
         """
         _check_types(self.spec)
+        self._require_near_tasks()
         for name, answer in zip(self.controls, call_all(self._recover, self.controls.values()), strict=True):
             if isinstance(answer, TableState):
                 self.states[name] = answer
@@ -136,6 +137,16 @@ class Loader:
             return number
         number = find_next_number(self.states.values())
         return number if counted_alone else claim_number(next(iter(self.controls.values())), self.job_id, number)
+
+    def _require_near_tasks(self) -> None:
+        """``SPEC_INVALID`` for records with files where tasks run on other machines than the source."""
+        names = [table.source_table for table in self.spec.tables if table.stream and table.stream.file_path]
+        if names and not str(self._spark().sparkContext.master).startswith("local"):
+            raise SpecInvalidError(
+                f"stream {names[0]!r} includes files, which its source puts on this machine, and the tasks that would "
+                "copy them run on others.",
+                remedy="Run the load with a local master, where the source runs; or turn include_files off.",
+            )
 
     def _list_repeated(self) -> set[str]:
         """The tables in which a load is done that this one repeats: no part of their streams is loaded again."""

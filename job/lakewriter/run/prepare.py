@@ -78,7 +78,9 @@ def prepare(
 def _open_feed(
     table: TableSpec, condition: str | None, spark: SparkFactory, sync: TableSync | None, opener: FeedOpener | None
 ) -> Feed:
-    single = table.layout.single_file
+    # One task knows each path that has come before.
+    has_files = table.stream is not None and table.stream.file_path is not None
+    single = table.layout.single_file or has_files
     if sync is not None and sync.feed is not None:
         return sync.feed.merge() if single else sync.feed
     if table.stream is not None and opener is None:

@@ -14,7 +14,7 @@ from lakewriter.expect.watching import Watched
 from lakewriter.lineage.follower import Follower, Silence
 from lakewriter.receipt import RepeatedFiles, SetAside, Violations
 from lakewriter.receipts.parts import Receipts
-from lakewriter.run.inputs import Chosen
+from lakewriter.run.chosen_files import Chosen
 from lakewriter.run.kinds import Kind
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.shared_jobs import SharedJobs

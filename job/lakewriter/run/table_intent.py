@@ -6,7 +6,7 @@ from lakewriter.commit.state import TableState
 from lakewriter.control_object import CHANGES, INFERRED, QUARANTINED, RECEIPT_PARTS
 from lakewriter.receipt import Cursor, Verdict
 from lakewriter.receipts.parts import Receipts
-from lakewriter.run.inputs import Chosen
+from lakewriter.run.chosen_files import Chosen
 from lakewriter.run.judging import MOST_OF_A_BATCH, Judged, judge_staged
 from lakewriter.run.placement import find_next_counter, plan_quarantine_action
 from lakewriter.run.staged_table import Load, Staged

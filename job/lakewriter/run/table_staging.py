@@ -19,8 +19,8 @@ from lakewriter.encode.parquet_footer import list_leaf_columns
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
+from lakewriter.run.chosen_files import Chosen, choose_inputs, is_as_listed
 from lakewriter.run.earlier_columns import with_earlier_columns
-from lakewriter.run.inputs import Chosen, choose_inputs, is_as_listed
 from lakewriter.run.judging import (
     look_for_repeated,
     plan_watched,
@@ -48,11 +48,13 @@ from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import ShapePlan
 from lakewriter.source.jobs import is_speculative, run_in_group
+from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.source.packing import read_sizes
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import MIB, Encoding, FileEncoding, Spec, TableSpec
+from lakewriter.staging.copied_files import CopyPlan
 from lakewriter.staging.returned import Returned, plan_spill
 from lakewriter.staging.sample import learn_size
 from lakewriter.staging.set_aside import Aside
@@ -107,6 +109,10 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, kept: list[Recei
     _divide_messages(load, table, checked)
     load.progress(table, "writing", f"{feed.kind} feed, {format_count(feed.partitions, 'task')}")
     plan = plan_task(load, table, checked.planned, feed.partitions, choose_first_indexes(feed), feed.counts)
+    if table.stream is not None and table.stream.file_path is not None:
+        # What arrives does not come again.
+        copies = CopyPlan(table.stream.file_path, deletes=isinstance(feed, ArrivingFeed))
+        plan = replace(plan, copies=copies)
     attempted = load.shared.stage(load.spark, feed, plan) if load.is_of_many else None
     is_whole = attempted is not None and attempted.whole
     if attempted is not None and not is_whole:

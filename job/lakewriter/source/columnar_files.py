@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.source.failures import make_unreadable_error
-from lakewriter.source.inputs import list_load_paths
+from lakewriter.source.file_listing import list_load_paths
 from lakewriter.source.int96 import NanosecondCheck, find_int96
 from lakewriter.source.merged_schema import MergedSchema, find_variants, merge
 from lakewriter.source.storage import NotListable, detect_table_format, find_store, to_path

@@ -21,7 +21,7 @@ from lakewriter.source.column_names import apply_header_names, load_by_case, quo
 from lakewriter.source.columnar_files import COLUMNAR, load_merged
 from lakewriter.source.csv_headers import Headers, read_headers, require_names, select_header_columns
 from lakewriter.source.failures import SPARK_ERRORS, Origin, find_useful_line
-from lakewriter.source.inputs import add_base_path, list_load_paths
+from lakewriter.source.file_listing import add_base_path, list_load_paths
 from lakewriter.source.int96 import NanosecondCheck
 from lakewriter.source.jdbc import add_driver, is_jdbc, load_from_database
 from lakewriter.source.marked_lines import LENIENT, read_marked_lines

@@ -16,7 +16,7 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.byte_checks import UNREADABLE, find_codec, read_blocks
 from lakewriter.source.failures import make_unreadable_error
-from lakewriter.source.inputs import keep_listed
+from lakewriter.source.file_listing import keep_listed
 from lakewriter.source.marks import mark
 from lakewriter.source.packing import Chunk, pack_texts, read_sizes
 from lakewriter.source.raw_text import find_bad_lines

@@ -17,7 +17,7 @@ from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.source.arrow_types import make_nullable, match_by_name, match_by_position, require_utf8
 from lakewriter.source.failures import SPARK_ERRORS, Origin, make_unreadable_error
-from lakewriter.source.inputs import keep_listed
+from lakewriter.source.file_listing import keep_listed
 from lakewriter.source.int96 import require_microseconds
 from lakewriter.source.merged_schema import find_variants, merge
 from lakewriter.source.packing import Chunk, SourceFile, pack, read_sizes, select_row_groups

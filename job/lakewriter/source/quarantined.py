@@ -184,4 +184,4 @@ def _parse_record(key: StreamKey, row: Mapping[str, Any]) -> dict[str, Any]:
         return {BAD: mark | {"value": row["line"], "reason": odd.fault or _NO_RECORD}}
     changes = (bytes(record.meta.changes).decode() or None) if record.meta is not None else None
     emitted_at = None if record.emitted_at is None else int(record.emitted_at)
-    return {ROW: row["place"], DATA: bytes(record.data).decode(), EMITTED: emitted_at, CHANGES: changes, BAD: mark}
+    return {ROW: row["place"], DATA: record.text.decode(), EMITTED: emitted_at, CHANGES: changes, BAD: mark}

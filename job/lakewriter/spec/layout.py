@@ -22,145 +22,18 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import describe_unfit_segment, join_key
+from lakewriter.spec.key_template import CLASH, PER_FILE, UNIQUE, UUID, Part, Template
 
-Part = str | tuple[str, str]
-"""Literal text, or a variable with its argument."""
-
-UUID: Final = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-PER_LOAD: Final = {
-    "job_id": r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}",
-    "date": "",  # By its argument.
-    "epoch": r"\d+",
-    "epoch_micros": r"\d+",
-    "millisecond": r"\d{4}",
-    "sync_id": r"\d+",
-}
-"""Variables that all files of an attempt have in common, with what matches their values."""
-PER_FILE: Final = {
-    "seq": r"\d{5,}",
-    "uuid": UUID,
-    "backfill": r"\d{10}",
-    "generation": r"\d{10}",
-    "counter": r"\d{20}",
-    "part": rf"(?:\d+|{UUID})",
-}
-UNIQUE: Final = frozenset({"uuid", "epoch", "epoch_micros", "job_id"})
-"""Variables that no two loads share."""
+LONGEST_KEY: Final = 1024
+"""Bytes in UTF-8. https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html"""
 MANY_OBJECTS: Final = 10_000
 """Where more objects than this lie in one place, a file is named by a UUID instead of a part number."""
-CLASH: Final = "(?:-[0-9]+)?"
-"""Matches the suffix that Airbyte's own connector puts behind a key that is taken."""
-
-_VARIABLE: Final = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")
 _NEVER: Final = re.compile(r"(?!)")
-_DATE_DIGITS: Final = {"%Y": r"\d{4}"}
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class Template:
-    """A parsed template: no two literal parts follow each other, none of them has ``//``, the key begins without
-    ``/``."""
-
-    parts: tuple[Part, ...]
-
-    @classmethod
-    def of(cls, *parts: Part) -> "Template":
-        """The template of ``parts``, which are concatenated."""
-        merged: list[Part] = []
-        for part in parts:
-            if isinstance(part, str) and merged and isinstance(merged[-1], str):
-                merged[-1] += part
-            else:
-                merged.append(part)
-        plain = [re.sub("/+", "/", part) if isinstance(part, str) else part for part in merged]
-        if plain and isinstance(plain[0], str):
-            plain[0] = plain[0].lstrip("/")
-        return cls(tuple(part for part in plain if part))
-
-    @classmethod
-    def parse(cls, text: str) -> "Template":
-        """The template that ``text`` spells; an unknown variable is ``SPEC_INVALID``."""
-        parts: list[Part] = []
-        end = 0
-        for match in _VARIABLE.finditer(text):
-            name = match[1]
-            if name not in PER_FILE and name not in PER_LOAD:
-                known = ", ".join("{" + v + "}" for v in (*PER_LOAD, *PER_FILE))
-                raise SpecInvalidError(f"unknown variable {match[0]!r} in {text!r}; known: {known}.")
-            parts += [text[end : match.start()], (name, match[2] or "")]
-            end = match.end()
-        return cls.of(*parts, text[end:])
-
-    @property
-    def variables(self) -> frozenset[str]:
-        """Names of the variables used."""
-        return frozenset(part[0] for part in self.parts if isinstance(part, tuple))
-
-    @property
-    def glob(self) -> str:
-        """The text with ``*`` for every variable."""
-        return "".join(part if isinstance(part, str) else "*" for part in self.parts)
-
-    @property
-    def pattern(self) -> str:
-        """The same for readers whose ``*`` matches no slash: a date has as many as it has folders."""
-        return "".join(
-            part if isinstance(part, str) else "/".join("*" * (part[1].count("/") + 1)) for part in self.parts
-        )
-
-    @property
-    def example(self) -> str:
-        """The text with a value for every variable: its literal text alone decides which segments it may have."""
-        return "".join(
-            part if isinstance(part, str) else _EPOCH.strftime(part[1]) if part[0] == "date" else "0"
-            for part in self.parts
-        )
-
-    @property
-    def start(self) -> str:
-        """The literal text before the first variable."""
-        first = self.parts[0] if self.parts else ""
-        return first if isinstance(first, str) else ""
-
-    def bind(self, *, job_id: str, start: datetime) -> "Template":
-        """The same template with the attempt's values filled in; the sync's number and the file's variables remain."""
-        since = start - _EPOCH
-        values = {
-            "job_id": job_id,
-            "epoch": str(since // timedelta(milliseconds=1)),
-            "epoch_micros": str(since // timedelta(microseconds=1)),
-            "millisecond": f"{start.microsecond // 1000:04d}",
-        }
-
-        def fill(part: Part) -> Part:
-            if isinstance(part, str):
-                return part
-            return start.strftime(part[1]) if part[0] == "date" else values.get(part[0], part)
-
-        return Template.of(*map(fill, self.parts))
-
-    def render(self, values: Mapping[str, str]) -> str:
-        """The text, with every remaining variable taken from ``values``."""
-        return "".join(part if isinstance(part, str) else values[part[0]] for part in self.parts)
-
-    def match_text(self, patterns: Mapping[str, str]) -> str:
-        """A regular expression of the texts that it gives, with ``patterns`` for what matches a variable otherwise."""
-        known = {**PER_LOAD, **PER_FILE, **patterns}
-        return "".join(
-            re.escape(part) if isinstance(part, str) else _match_date(part[1]) if part[0] == "date" else known[part[0]]
-            for part in self.parts
-        )
-
-
-def _match_date(letters: str) -> str:
-    texts = re.split("(%[A-Za-z])", letters)
-    return "".join(_DATE_DIGITS.get(text, r"\d{2}") if text.startswith("%") else re.escape(text) for text in texts)
 
 
 @dataclass(frozen=True)
@@ -171,7 +44,8 @@ class Layout:
     the whole key: other tables' objects may lie among this one's then, and are told by the template. ``depth`` is how
     many directories an Iceberg partition has. ``purged`` is a directory of which a full refresh replaces every object,
     whatever its name; blank where it replaces what matches the template. ``variants`` are the templates of the same
-    keys in other file formats: what matches one of them is the table's from before its format changed.
+    keys in other file formats: what matches one of them is the table's from before its format changed. ``folder`` is
+    that of files that belong to records; None where they have none.
     """
 
     directory: str
@@ -179,6 +53,7 @@ class Layout:
     depth: int = 0
     purged: str = ""
     variants: tuple[Template, ...] = ()
+    folder: Template | None = None
 
     @property
     def has_generations(self) -> bool:
@@ -276,7 +151,17 @@ class Layout:
             depth=self.depth,
             sync_id=sync_id,
             table=table,
+            folder=self._bind_folder(job_id, start),
         )
+
+    def _bind_folder(self, job_id: str, start: datetime) -> Template | None:
+        """The folder of an attempt's copied files. Where the template gives it to other loads as well, each load has a
+        folder of its own in it: a file may come again under its path."""
+        if self.folder is None:
+            return None
+        is_own = self.folder.variables & UNIQUE
+        own: tuple[Part, ...] = () if is_own else (("job_id", ""), "/")
+        return Template.of(*self.folder.parts, "/", *own).bind(job_id=job_id, start=start)
 
 
 @dataclass(frozen=True)
@@ -301,6 +186,26 @@ class ObjectNames:
     has_part_numbers: bool = True
     table: str = ""
     quarantine: str = ""
+    folder: Template | None = None
+    """The folder of files that belong to records; None where they have none."""
+
+    def file_key(self, path: str) -> str:
+        """Return the key of a record's file whose path in the source is ``path``. ``ValueError`` for a path that names
+        no file in the folder."""
+        if self.folder is None:
+            raise ValueError("records of this table have no files")
+        plain = join_key(path)
+        if not plain or (fault := describe_unfit_segment(plain)):
+            raise ValueError(f"the path {fault}" if plain else "the path is blank")
+        values = {"uuid": str(file_uuid(self.attempt, 0, f"{self.table}/{plain}")), "sync_id": str(self.sync_id)}
+        folder = self.folder.render(values)
+        key = join_key(folder, plain)
+        if re.fullmatch(self._match({}) + CLASH, key):
+            # The records' own files may have such a name.
+            key = join_key(folder, "files", plain)
+        if len(key.encode()) > LONGEST_KEY:
+            raise ValueError(f"its key {key!r} has more than {LONGEST_KEY} bytes")
+        return key
 
     def object_key(self, seq: int, within: str = "") -> str:
         """Return the key of file number ``seq``, ``within`` the directories of its Iceberg partition; the same each
@@ -365,9 +270,12 @@ class ObjectNames:
     def pattern(self) -> re.Pattern[str]:
         """Matches the keys that this attempt can make, and, where the template has a job id or UUID, no other load's;
         none at all where another load could make them and no counter tells which."""
-        if not self.varies and not self.counts:
-            return _NEVER
-        return re.compile(self._match({"uuid": (own := uuid_pattern(self.attempt)), "part": rf"(?:\d+|{own})"}))
+        own, patterns = uuid_pattern(self.attempt), list[str]()
+        if self.varies or self.counts:
+            patterns.append(self._match({"uuid": own, "part": rf"(?:\d+|{own})"}))
+        if self.folder is not None:
+            patterns.append(f"(?s:{self.folder.match_text({'uuid': own})}.*)")
+        return re.compile("|".join(patterns)) if patterns else _NEVER
 
     def number(self, backfill: int, counter: int, generation: int = 0) -> "ObjectNames":
         """The same names under the table's present numbers."""

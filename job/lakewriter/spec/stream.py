@@ -50,6 +50,8 @@ class Stream(Model):
     generation_id: int | None = None
     minimum_generation_id: int | None = None
     sync_id: int | None = None
+    file_path: str | None = None
+    """The property that tells where a record's file was copied to; None where records have no files."""
 
     @property
     def key(self) -> StreamKey:

@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 from itertools import groupby
@@ -27,6 +27,7 @@ from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.spec.access import Access
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import FileEncoding, Limits
+from lakewriter.staging.copied_files import CopyPlan, FileCopier
 from lakewriter.staging.quarantine import QuarantineWriter
 from lakewriter.staging.returned import Spill
 from lakewriter.staging.rolling import BATCH_BYTES, CanonicalRows, FileRows
@@ -53,6 +54,7 @@ class TaskPlan:
     aside          where bad rows are written; without it a bad row fails the load. ``names`` may have a quarantine
     statistics     whether receipts have those of the columns, which only an Iceberg table keeps
     watched        what expectations ask about
+    copies         how files that belong to records are copied
     spill          where receipts go that are too many to return; without it all are returned
     """
 
@@ -75,6 +77,7 @@ class TaskPlan:
     statistics: bool = True
     spill: Spill | None = None
     watched: Watched = NOTHING
+    copies: CopyPlan | None = None
 
 
 def write_partition(
@@ -116,6 +119,8 @@ class _PartitionWriter:
         if bad is not None:
             bad.read_cursor = self._shaper.read_cursor
         self._uploads: list[StagedUpload] = []
+        metadata = {LOAD_METADATA: plan.load, **plan.metadata}
+        self._copier = FileCopier(plan.copies, plan.names, plan.access, plan.limits, clients, metadata, partition)
         self._limits = _lift_file_size(plan.limits, groups=self._encoder.footer) if plan.single_file else plan.limits
 
     def write_files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Receipt]:
@@ -124,10 +129,12 @@ class _PartitionWriter:
             rows = CanonicalRows(map(itemgetter(1), run), batch_bytes=batch_bytes)
             while rows.peek() is not None:
                 yield self._write_file(rows, self._partition + len(self._uploads) * self._plan.partition_count, values)
+        yield from self._copier.finish()
 
     def abandon(self, cause: BaseException) -> None:
         for upload in self._uploads:
             upload.abandon(cause)
+        self._copier.abandon(cause)
 
     def _shape(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         seen = 0
@@ -140,7 +147,7 @@ class _PartitionWriter:
             if self._bad is not None:
                 rows = self._bad.take_marked(rows)
             if rows.batch.num_rows:
-                yield from self._shape_good_rows(rows)
+                yield from self._shape_good_rows(replace(rows, batch=self._copier.copy(rows.batch)))
         if counted is not None and seen != counted:
             raise self._make_changed_error(counted, str(seen))
 

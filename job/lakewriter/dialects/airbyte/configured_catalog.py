@@ -12,6 +12,9 @@ from lakewriter.spec.stream import MessageSource, Stream
 MESSAGES: Final = "airbyte messages"
 """The ``format`` of tables that are read from messages."""
 
+FILE_PATH: Final = "_airbyte_file_path"
+"""The property that the vendor's connector adds to a record whose file it has copied."""
+
 _MODES: Final = {"append": Mode.APPEND, "overwrite": Mode.OVERWRITE}
 _NONE: Final = "this destination has no other sync mode."
 _ADVICE: Final = {
@@ -59,6 +62,7 @@ class ConfiguredStream(_Foreign):
     generation_id: int | None = Field(None, ge=0)
     minimum_generation_id: int | None = Field(None, ge=0)
     sync_id: int | None = Field(None, ge=0)
+    include_files: bool | None = None
 
     @model_validator(mode="after")
     def _generations(self) -> "ConfiguredStream":
@@ -183,10 +187,19 @@ def list_streams(source: SourceEntry) -> Iterator[tuple[dict[str, Any], Stream]]
             Stream(
                 name=definition.name,
                 namespace=definition.namespace,
-                json_schema=definition.json_schema,
+                json_schema=_add_file_path(configured),
                 sync_mode=configured.sync_mode,
                 generation_id=configured.generation_id,
                 minimum_generation_id=configured.lowest,
                 sync_id=configured.sync_id,
+                file_path=FILE_PATH if configured.include_files else None,
             ),
         )
+
+
+def _add_file_path(configured: ConfiguredStream) -> dict[str, Any]:
+    """Return the stream's schema, where it includes files with the property that tells where one was copied to."""
+    schema = configured.stream.json_schema
+    if not configured.include_files:
+        return schema
+    return {**schema, "properties": {**schema.get("properties", {}), FILE_PATH: {"type": ["null", "string"]}}}

@@ -9,7 +9,8 @@ from lakewriter.dialects.airbyte.file_formats import EXTENSIONS
 from lakewriter.dialects.airbyte.paths import DEFAULT_FILE, make_layout, make_s3_safe
 from lakewriter.dialects.airbyte.settings import AirbyteDestination
 from lakewriter.dialects.common.source_files import Place
-from lakewriter.spec.layout import CLASH, UUID, Layout
+from lakewriter.spec.key_template import CLASH, UUID
+from lakewriter.spec.layout import Layout
 
 NO_SETTING: Final = "no setting gives a stream of the catalog such a key: it stays as it is"
 

@@ -8,7 +8,8 @@ from typing import Final
 from lakewriter.dialects.airbyte.file_formats import EXTENSIONS
 from lakewriter.dialects.common.problems import suggest_nearest
 from lakewriter.naming import drop_marks
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 
 DEFAULT_PATH: Final = "${NAMESPACE}/${STREAM_NAME}/${YEAR}_${MONTH}_${DAY}_${EPOCH}_"
 DEFAULT_FILE: Final = "{part_number}{format_extension}"
@@ -65,14 +66,18 @@ def check_file(text: str) -> str:
     return text
 
 
-def make_layout(bucket_path: str, path_format: str, file_pattern: str, names: tuple[str, str], end: str) -> Layout:
-    """The layout of a stream; ``names`` are namespace and stream, ``end`` the format's extension."""
+def make_layout(
+    bucket_path: str, path_format: str, file_pattern: str, names: tuple[str, str], end: str, *, has_files: bool = False
+) -> Layout:
+    """The layout of a stream; ``names`` are namespace and stream, ``end`` the format's extension. ``has_files`` is true
+    where files belong to its records."""
     namespace, stream = map(make_s3_safe, names)
     directory = tuple(_parse_directory(f"{bucket_path}/{path_format}", namespace, stream))
     templates = [
         Template.of(*directory, *_parse_file(file_pattern, each)) for each in (end, *chain(*EXTENSIONS.values()))
     ]
-    return Layout("", templates[0], variants=tuple(each for each in dict.fromkeys(templates) if each != templates[0]))
+    variants = tuple(each for each in dict.fromkeys(templates) if each != templates[0])
+    return Layout("", templates[0], variants=variants, folder=Template.of(*directory) if has_files else None)
 
 
 def find_stream_directory(bucket_path: str, path_format: str, names: tuple[str, str]) -> str:

@@ -68,6 +68,7 @@ def translate(file: CheckedFile[AirbyteForm]) -> Spec:
         places.append(("source", "catalog", "streams", number))
     for table, place in zip(tables, places, strict=True):
         _require_names(form, table, place)
+        _require_near_files(form, source, table, place)
     _refuse_shared(tables, places)
     paths = [path if path == "-" else make_absolute(path, file.root) for path in source.paths] if source else ()
     return Spec(
@@ -209,7 +210,9 @@ def _require_supported(sources: Sequence[TableSource]) -> Sequence[TableSource]:
 
 def _translate_table(form: AirbyteForm, fields: dict[str, Any], stream: Stream | None) -> TableSpec:
     names = fields["source_schema"], fields["source_table"]
-    layout = make_layout(form.s3_bucket_path, form.s3_path_format, form.file_name_pattern, names, name_extension(form))
+    has_files = stream is not None and stream.file_path is not None
+    path, end = (form.s3_bucket_path, form.s3_path_format, form.file_name_pattern), name_extension(form)
+    layout = make_layout(*path, names, end, has_files=has_files)
     if isinstance(form, HeroPixelS3):
         layout = replace(layout, purged=find_stream_directory(form.s3_bucket_path, form.s3_path_format, names))
     if layout.single_file and not layout.varies:
@@ -240,6 +243,21 @@ def _require_names(form: AirbyteForm, table: TableSpec, location: Location) -> N
                 remedy="Give it another one, with 'prefix' or 'namespace_format' for example.",
             )
     require_fit_keys(table, location)
+
+
+def _require_near_files(form: AirbyteForm, source: Any, table: TableSpec, location: Location) -> None:
+    """``SPEC_INVALID`` for a stream whose records have files that no load could copy."""
+    if table.stream is None or table.stream.file_path is None:
+        return
+    why = "this destination's documents have no files" if isinstance(form, HeroPixelS3) else ""
+    if any("://" in path.removeprefix("file://") for path in source.paths):
+        why = "its messages are read from elsewhere than where its source has put the files"
+    if why:
+        raise FaultError(
+            (*location, "include_files"),
+            f"stream {table.source_table!r} includes files, and {why}.",
+            remedy="Run the load where the source runs, by 'command' or standard input; or turn include_files off.",
+        )
 
 
 def _make_identifier(name: str) -> str:

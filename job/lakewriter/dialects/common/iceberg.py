@@ -9,7 +9,8 @@ from lakewriter.dialects.common.places import require_url
 from lakewriter.naming import join_key
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.catalogs import RestService
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 
 OPEN_CATALOG_KEYS: Final = ("catalog_endpoint", "catalog_name", "client_id", "client_secret")
 """What a destination in Open Catalog needs; ``principal_role`` may be left out."""

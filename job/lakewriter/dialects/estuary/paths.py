@@ -9,7 +9,8 @@ from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.estuary.settings import BindingEntry
 from lakewriter.errors import NameCollisionError
 from lakewriter.naming import join_key
-from lakewriter.spec.layout import Layout, Part, Template
+from lakewriter.spec.key_template import Part, Template
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import TableSpec
 
 FILE: Final = Template.parse("v{backfill}/{counter}.parquet")

@@ -14,7 +14,8 @@ from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
 from lakewriter.errors import NameCollisionError
 from lakewriter.naming import join_key, name_schema, name_tables
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import IndexKind, Limits, Mode, Spec, TableSpec, TrackingColumn
 
 PARTITIONS: Final = {

@@ -16,7 +16,7 @@ from lakewriter.dialects.common.places import require_path, require_plain, requi
 from lakewriter.dialects.common.problems import suggest_nearest
 from lakewriter.dialects.common.role_and_external_id import ExternalId, RoleArn
 from lakewriter.spec.access import KeyNames, SecretText
-from lakewriter.spec.layout import Template
+from lakewriter.spec.key_template import Template
 
 FILE_VARIABLES: Final = {
     "{seq}": "{seq}",

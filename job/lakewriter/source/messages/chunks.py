@@ -97,7 +97,7 @@ def _parse_lines(place: int, chunk: bytes, contents: Contents) -> Iterator[Recor
         message = contents.parse(place, line)
         if message is not None and message.record is not None:
             one = Records(message.record.key)
-            one.add(place, message.record, bytes(message.record.data))
+            one.add(place, message.record, message.record.text)
             yield one
         else:
             yield Other(place, message)
@@ -129,7 +129,7 @@ def _sort_messages(messages: list[Message], place: int) -> list[Records | Other]
             parts.append(Other(at, message))
             stream = None
             continue
-        data = bytes(record.data)
+        data = bytes(record.data) if record.file_reference is None else record.text
         if not data.startswith(b"{") or _is_deep(data):
             return None
         if record.stream != stream or record.namespace != namespace:

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from lakewriter.documents.nesting import MESSAGE_LEVELS, is_too_deep
+from lakewriter.documents.types import FILE
 from lakewriter.spec.stream import StreamKey, stream_key
 
 NOTHING: Final = msgspec.Raw(b"")
@@ -38,6 +39,14 @@ class Meta(msgspec.Struct, gc=False):
     changes: msgspec.Raw = NOTHING
 
 
+class FileReference(msgspec.Struct, gc=False):
+    """A file that belongs to a record: where the source has put it, its path there, and its bytes."""
+
+    staging_file_url: str | None = None
+    source_file_relative_path: str | None = None
+    file_size_bytes: int | None = None
+
+
 class Record(msgspec.Struct, gc=False):
     """A record; ``data`` is its JSON text as it stands in the line, ``emitted_at`` milliseconds since 1970."""
 
@@ -46,6 +55,17 @@ class Record(msgspec.Struct, gc=False):
     emitted_at: int | float | None = None
     namespace: str | None = None
     meta: Meta | None = None
+    file_reference: FileReference | None = None
+
+    @property
+    def text(self) -> bytes:
+        """Its JSON text, with the reference to its file as a property behind the others."""
+        data = bytes(self.data)
+        if self.file_reference is None:
+            return data
+        head = data[:-1].rstrip()
+        comma = b"" if head == b"{" else b","
+        return b'%b%b"%b":%b}' % (head, comma, FILE.encode(), msgspec.json.encode(self.file_reference))
 
     @property
     def key(self) -> StreamKey:

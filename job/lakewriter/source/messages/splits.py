@@ -267,7 +267,7 @@ def read_batches(
         # As ``stream_key`` has it, without a call for each record.
         if record is None or record.stream != name or (record.namespace or None) != namespace:
             continue
-        data = bytes(record.data)
+        data = bytes(record.data) if record.file_reference is None else record.text
         changes = (bytes(record.meta.changes) or None) if record.meta else None
         held.append((place, data, None if record.emitted_at is None else int(record.emitted_at), changes))
         size += len(data)

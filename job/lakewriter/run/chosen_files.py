@@ -14,8 +14,8 @@ from lakewriter.commit.state import TableState
 from lakewriter.errors import ConcurrentLoadError, InputRepeatedError, SourceFailedError, SpecInvalidError
 from lakewriter.receipt import RepeatedFiles
 from lakewriter.report import format_count, join_first
-from lakewriter.source import inputs as sources
-from lakewriter.source.inputs import is_of_files, list_leaf_reads, restrict
+from lakewriter.source import file_listing as sources
+from lakewriter.source.file_listing import is_of_files, list_leaf_reads, restrict
 from lakewriter.spec.listed_files import ListedFile
 from lakewriter.spec.specification import Mode, Read, TableSpec
 
