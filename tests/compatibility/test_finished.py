@@ -84,8 +84,8 @@ ABANDONED = [
     ("airbyte-append-uploaded", CLOSED, [1, 2, 3, 4], 2),
     ("airbyte-append-aborting", UNDONE, [1, 2], 1),
     ("airbyte-overwrite-intended", UNDONE, [1, 2], 1),
-    # One of the two objects of a is deleted already, and nobody deletes the other.
-    ("airbyte-overwrite-uploaded", CLOSED, [1, 3, 4], 2),
+    # One of the two objects of a is deleted already, and the other one then.
+    ("airbyte-overwrite-uploaded", CLOSED, [3, 4], 2),
     ("airbyte-overwrite-aborting", UNDONE, [1, 2], 1),
     ("estuary-intended", UNDONE, [1, 2], 1),
     ("estuary-uploaded", CLOSED, [1, 2, 3], 2),

@@ -106,7 +106,9 @@ class Auditor:
         for text in faults_of(before, after):
             self.find(f"state of {place.table}: {text}")
         self._note_attempts(place, before, after)
-        if after["committed"] > before.get("committed", 0):
+        # A refresh that is given up before readers see it uses its number.
+        is_given_up = (after["pending"] or {}).get("phase") == "aborting"
+        if after["committed"] > before.get("committed", 0) and not is_given_up:
             self._note_commit(place, before, after)
 
     def _judge_rebuilt(self, place: Place, lost: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:

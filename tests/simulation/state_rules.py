@@ -9,7 +9,7 @@ State = Mapping[str, Any]
 NEXT: Final[Mapping[str | None, frozenset[str | None]]] = {
     None: frozenset({None, "intended"}),
     "intended": frozenset({"intended", "uploaded", "aborting"}),
-    "uploaded": frozenset({"uploaded", None}),
+    "uploaded": frozenset({"uploaded", "aborting", None}),
     "aborting": frozenset({"aborting", None}),
 }
 """The phases of a pending intent that may follow one another."""

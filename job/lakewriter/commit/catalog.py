@@ -71,6 +71,12 @@ class CatalogWriter(Protocol):
     def read_back(self, intent: Intent) -> TableHealth | None:
         """Compare the catalog with the intent after publishing; ``COMMIT_UNKNOWN`` where they differ."""
 
+    def decide(self, intent: Intent, number: int) -> bool | None:
+        """Return whether readers see change ``number``, which is given up; None where that cannot be known.
+
+        After False no process can publish it any more: its number is used up, or its table is gone.
+        """
+
     def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
         """After publishing, delete catalog files that other processes wrote for the intent, if they are ``gone``.
 
@@ -134,6 +140,10 @@ class FilesOnly:
     def read_back(self, intent: Intent) -> TableHealth | None:
         """Do nothing: S3 has confirmed each object already."""
         return None
+
+    def decide(self, intent: Intent, number: int) -> bool:
+        """Return True: a completed object is visible."""
+        return True
 
     def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
         """Do nothing: there are no catalog files."""

@@ -47,23 +47,27 @@ def list_changes(state: TableState, intent: Intent, now: datetime, *, abandoned:
     changes = _list_loaded(state, intent)
     if intent.switch is None:
         return changes
-    if abandoned:
-        # Which files readers see is not known: none are deleted, and none lie under its number again.
-        return changes | {"generation": max(state.generation, intent.switch.after)}
-    return changes | _list_refreshed(state, intent, intent.switch, now)
+    return changes | _list_refreshed(state, intent, intent.switch, now, abandoned=abandoned)
 
 
-def _list_refreshed(state: TableState, intent: Intent, switch: Switch, now: datetime) -> dict[str, Any]:
+def _list_refreshed(
+    state: TableState, intent: Intent, switch: Switch, now: datetime, *, abandoned: bool
+) -> dict[str, Any]:
     """List what a full refresh changes beside: the files of the one before it are kept for a while, so that it can be
-    taken back. Iceberg keeps them with its snapshots."""
+    taken back. Iceberg keeps them with its snapshots.
+
+    Of one that was abandoned nobody knows which files readers see: those of both stay until the next one."""
     generation = Generation(number=switch.after, job_id=intent.job_id, attempt=intent.attempt, started=intent.started)
     generations = (*state.generations, generation)
-    changes: dict[str, Any] = {"generation": max(state.generation, switch.after), "generations": generations}
+    changes: dict[str, Any] = {"generation": max(state.generation, switch.after)}
     if isinstance(intent.catalog, IcebergAction):
-        return changes | {"generations": generations[-KEPT_GENERATIONS:]}
-    retiring = state.retiring
-    if state.shown is not None:
-        retiring = (*retiring, _make_retiring(state.shown, now + timedelta(seconds=switch.keep_seconds)))
+        return changes if abandoned else changes | {"generations": generations[-KEPT_GENERATIONS:]}
+    changes["generations"] = generations
+    if abandoned:
+        return changes
+    retiring, until = state.retiring, now + timedelta(seconds=switch.keep_seconds)
+    waiting = {entry.generation for entry in retiring}
+    retiring = (*retiring, *(_make_retiring(each, until) for each in state.generations if each.number not in waiting))
     due = {each.number for each in generations[:-KEPT_GENERATIONS]}
     retiring = tuple(
         entry.model_copy(update={"not_before": min(now, entry.not_before)}) if entry.generation in due else entry

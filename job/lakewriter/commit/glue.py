@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from lakewriter import aws
 from lakewriter.commit.backoff import Backoff
@@ -35,6 +35,9 @@ _KEPT: Final = (
 _CONFLICTS: Final = ("ConcurrentModificationException", "ResourceNotReadyException")
 _LATE: Final = ("AlreadyExistsException", *_CONFLICTS)
 """Error codes that mean that another writer is creating, or has created, the same thing or one beside it."""
+
+_GIVEN_UP: Final = "given up: "
+"""Begins the name of a load in a table's parameters whose change was given up."""
 
 T = TypeVar("T")
 
@@ -90,6 +93,39 @@ class GlueTables:
                 remedy="Run the same job id again; look for another writer of this table.",
             )
 
+    def decide(self, intent: Intent, number: int) -> bool | None:
+        """See ``CatalogWriter``. A switch that is not made is made impossible by a count without one; of a partition
+        that is not there a process may be about to add it."""
+        action = _require_glue(intent)
+        if intent.switch is not None:
+            return self._decide_switch(action, intent, number)
+        table = self._find_table(action)
+        if table is None or describe_differences(table, action):
+            return None
+        is_there = action.partition is None or self.find_partition_location(action) == action.partition_location
+        return True if is_there else None
+
+    def _decide_switch(self, action: GlueAction, intent: Intent, number: int) -> bool | None:
+        """A switch that is given up uses its number: a process that comes late has read the table before, and is
+        refused by its version, or finds the number. Nothing fences one that is about to create the table."""
+        given_up = {name_count_property(intent.pipeline): str(number), LOAD_METADATA: f"{_GIVEN_UP}{intent.load}"}
+
+        def decide() -> Literal["seen", "not seen", "unknown"] | None:
+            table = self._find_table(action)
+            if table is None:
+                return "unknown"
+            last, load = _read_switch(table, intent.pipeline, _name(action))
+            if last >= number:
+                return "seen" if load == intent.load else "not seen"
+            check_layout(table, action)
+            if "VersionId" not in table:
+                return "unknown"
+            columns = {"Columns": table["StorageDescriptor"].get("Columns", [])}
+            return "not seen" if self._update(action, table, columns, given_up) else None
+
+        decided = _retry_until_done(f"table {action.database}.{action.table}", decide)
+        return None if decided == "unknown" else decided == "seen"
+
     def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
         """Do nothing: Glue has no files of its own."""
         return ()
@@ -127,8 +163,7 @@ class GlueTables:
 
     def find_last_switch(self, action: GlueAction, pipeline: str) -> tuple[int, str]:
         """Return the number of the last change of a refreshed table's location, and the load that made it."""
-        parameters = (self._find_table(action) or {}).get("Parameters", {})
-        return read_count(parameters, pipeline, _name(action)), str(parameters.get(LOAD_METADATA, ""))
+        return _read_switch(self._find_table(action) or {}, pipeline, _name(action))
 
     def find_partition_location(self, action: GlueAction) -> str | None:
         """Return the partition's location in Glue, None where there is no such partition."""
@@ -205,7 +240,13 @@ class GlueTables:
                 made = made | {"Parameters": made["Parameters"] | counted}
                 made_in = {"DatabaseName": action.database, "TableInput": made}
                 return self._ask("CreateTable", action, absent=_LATE, **made_in) is not None or None
-            if read_count(table.get("Parameters", {}), intent.pipeline, _name(action)) >= number:
+            last, load = _read_switch(table, intent.pipeline, _name(action))
+            if last == number and load == f"{_GIVEN_UP}{intent.load}":
+                raise CommitUnknownError(
+                    f"{_name(action)} was left as it is: load {intent.job_id!r} was given up before it was shown.",
+                    remedy=f"Give it up to the end: lakewriter abandon LAKE {intent.job_id} --reason TEXT",
+                )
+            if last >= number:
                 return True
             check_layout(table, action)
             changed = {"Location": action.location, "Columns": to_column_inputs(action.columns)}
@@ -329,6 +370,12 @@ def _retry_until_done(what: str, step: Callable[[], T | None]) -> T:
                 remedy="Run the same job id again.",
             )
     return done
+
+
+def _read_switch(table: Mapping[str, Any], pipeline: str, name: str) -> tuple[int, str]:
+    """Return the number of the last change of a refreshed table's location, and the load that made it."""
+    parameters = table.get("Parameters", {})
+    return read_count(parameters, pipeline, name), str(parameters.get(LOAD_METADATA, ""))
 
 
 def _name(action: GlueAction) -> str:

@@ -7,11 +7,13 @@ from functools import partial
 from typing import Final
 
 from lakewriter.aws import Clients
-from lakewriter.commit.catalog import open_iceberg_writer
+from lakewriter.commit.catalog import open_catalog_writer, open_iceberg_writer
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.input_records import Inputs
 from lakewriter.commit.intent import IcebergAction, Intent, UndoneLoad
+from lakewriter.commit.latest import write_latest
+from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.read_files import write_files
 from lakewriter.commit.recover import close, move_pending, withdraw_intent
 from lakewriter.commit.state import ADOPTED, ANEW, Lost, Pending, Reset, TableState
@@ -20,6 +22,7 @@ from lakewriter.errors import (
     CatalogUnauthorizedError,
     ConcurrentLoadError,
     EndpointUnreachableError,
+    LakeError,
     NoAnswerError,
     SecretUnresolvedError,
     SpecInvalidError,
@@ -37,7 +40,8 @@ MOST_NAMED: Final = 100
 def abandon(controls: Mapping[str, Control], job_id: str, reason: str, clients: Clients) -> dict[str, str]:
     """Abandon the load in each table where it is pending; return what was done, by table.
 
-    The load is undone where no catalog has it, otherwise closed as it is.
+    The load is undone where no catalog has it, otherwise closed as it is. What replaces older rows is closed once these
+    are gone where readers see it, and undone where the catalog certainly does not have it.
     """
     chosen = find_pending_tables(controls, job_id)
     return {control.table_id: _abandon(control, job_id, reason, clients) for control in chosen}
@@ -74,7 +78,8 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
         if is_withdrawn:
             _undo(control, pending, intent, clients)
         elif pending.phase == "uploaded":
-            return _close_as_it_is(control, pending, intent)
+            if done := _end_uploaded(control, pending, intent, clients):
+                return done
         else:
             aborting = pending.model_copy(update={"phase": "aborting"})
             move_pending(control, pending, partial(TableState.replace, pending=aborting))
@@ -106,11 +111,85 @@ def _make_undo_error(control: Control, load: UndoneLoad) -> SpecInvalidError:
     )
 
 
+def _replaces(intent: Intent) -> bool:
+    """Whether rows would be in two places, or in none, if it is not known whether the catalog has the change."""
+    is_refresh = intent.switch is not None or (intent.sync is not None and bool(intent.sync.retire))
+    return intent.undoes is None and (is_refresh or bool(intent.taken))
+
+
+def _end_uploaded(control: Control, pending: Pending, intent: Intent, clients: Clients) -> str:
+    """End a load whose files are there by what its catalog shows; return what was done, blank for one that is now being
+    withdrawn."""
+    if not _replaces(intent):
+        return _close_as_it_is(control, pending, intent)
+    number = control.state.recall().committed + 1
+    try:
+        catalog = open_catalog_writer(intent, reuse_clients(clients)(intent.access))
+        is_seen = catalog.decide(intent, number)
+        if is_seen:
+            write_latest(control, intent, number)
+            delete_all(control, _list_deleted(intent))
+    except LakeError as error:
+        return _close_unknown(control, pending, intent, f" ({error})")
+    if is_seen:
+        return _close_seen(control, pending, intent)
+    if is_seen is None:
+        return _close_unknown(control, pending, intent, "")
+    # The catalog may have used the number up.
+    change = partial(_begin_withdrawal, pending=pending, generation=intent.switch.after if intent.switch else 0)
+    move_pending(control, pending, change)
+    return ""
+
+
+def _begin_withdrawal(state: TableState, pending: Pending, generation: int) -> TableState:
+    aborting = pending.model_copy(update={"phase": "aborting"})
+    number = state.committed + 1
+    return state.replace(pending=aborting, committed=number, generation=max(state.generation, generation))
+
+
+def _list_deleted(intent: Intent) -> list[tuple[str, str]]:
+    """List key and etag of the objects that go once readers see the load."""
+    retired = intent.sync.retire if intent.sync is not None else ()
+    return [*retired, *((removal.key, removal.etag) for removal in intent.taken)]
+
+
+def _close_seen(control: Control, pending: Pending, intent: Intent) -> str:
+    replaced = _list_deleted(intent)
+    shown = f"{_count_shown(intent)} visible under {control.table_id}"
+    close(control, pending, intent, intent.make_report(f"given up by hand once readers saw it: {shown}"))
+    gone = f", and {format_count(len(replaced), 'object')} that they replace deleted" if replaced else ""
+    return f"closed as it is: {shown}{gone}"
+
+
+def _close_unknown(control: Control, pending: Pending, intent: Intent, why: str) -> str:
+    said = _close_as_it_is(control, pending, intent)
+    if intent.taken:
+        return said
+    new = join_first(list(intent.files.list_keys()), MOST_NAMED)
+    old = join_first(_list_replaced(control, intent), MOST_NAMED)
+    return (
+        f"{said}. Whether readers see this refresh or what was there before it, or both, cannot be known{why}. Its "
+        f"files: {new or 'none'}. Those of before: {old or 'none'}. The next refresh deletes both"
+    )
+
+
+def _list_replaced(control: Control, intent: Intent) -> list[str]:
+    """List the files that the refresh replaces, as far as records tell."""
+    if intent.sync is not None:
+        return [key for key, _ in intent.sync.retire]
+    before = control.state.recall().find_generation(intent.switch.before) if intent.switch is not None else None
+    earlier = control.find_intent(before.job_id, before.attempt) if before is not None else None
+    return list(earlier.files.list_keys()) if earlier is not None else []
+
+
+def _count_shown(intent: Intent) -> str:
+    return f"{format_count(len(intent.files), 'object')} with {format_count(intent.rows, 'row')}"
+
+
 def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
-    objects, rows = format_count(len(intent.files), "object"), format_count(intent.rows, "row")
-    shown = f"{objects} with {rows} left visible under {control.table_id}"
+    shown = f"{_count_shown(intent)} left visible under {control.table_id}"
     if isinstance(intent.catalog, IcebergAction):
-        shown = f"{objects} with {rows} left at {control.table_id}, which readers see if a snapshot has them"
+        shown = f"{_count_shown(intent)} left at {control.table_id}, which readers see if a snapshot has them"
     close(control, pending, intent, intent.make_report(f"{ABANDONED}: {shown}"), abandoned=True)
     taken = [removal.key for removal in intent.taken]
     both = f"; its rows are in the quarantine too: delete {join_first(taken, MOST_NAMED)} there" if taken else ""

@@ -139,6 +139,13 @@ class IcebergTables:
             return False
         return not is_current(table, intent, load)
 
+    def decide(self, intent: Intent, number: int) -> bool | None:
+        """See ``CatalogWriter``. A process may commit as long as it is the same table."""
+        table = self._own.load()
+        if table is None or not is_same_table(table, intent):
+            return False
+        return True if _count_committed(table, intent) >= number else None
+
     def find_missing(self, intent: Intent) -> list[str]:
         """List the files of a committed load that the current snapshot does not have: they were rewritten since, or
         the table was rolled back."""
