@@ -214,3 +214,37 @@ def test_a_refresh_replaces_other_formats_of_the_same_template() -> None:
     assert [key for key in keys if rule(key)] == keys[:3]
     early = Layout("", Template.parse("d/x.jsonl_{part}"), variants=(Template.parse("d/x.csv_{part}"),))
     assert early.replaced_prefix == "d/x."
+
+
+COPIES = [
+    # the folder's template, a path, the key in two loads of an attempt that starts at midnight
+    (("data/s/", ("epoch", ""), "_"), "/a//b c.txt", ["data/s/1704067200000_/a/b c.txt"] * 2),
+    (("data/s/", ("date", "%Y"), "/"), "b.txt", ["data/s/2024/j1/b.txt", "data/s/2024/j2/b.txt"]),
+    (("data/s/", ("sync_id", ""), "/"), "b.txt", ["data/s/7/j1/b.txt", "data/s/7/j2/b.txt"]),
+    (("data/s",), "0.csv", ["data/s/j1/0.csv", "data/s/j2/0.csv"]),
+    # A load's own files may be called so.
+    (("data/s/", ("epoch", ""), "/"), "0.csv", ["data/s/1704067200000/files/0.csv"] * 2),
+]
+
+
+@pytest.mark.parametrize(("folder", "path", "expected"), COPIES)
+def test_keys_of_copied_files(folder, path, expected):
+    """Each is found among the uploads of its attempt, and of no other load where the folder has the load in it."""
+    parts = Template.of(*folder)
+    layout = Layout("", Template.of(*folder, ("part", ""), ".csv"), folder=parts)
+    bound = [
+        layout.bind(job_id=job, attempt=f"A{job}", start=datetime(2024, 1, 1, tzinfo=UTC), sync_id=7)
+        for job in ("j1", "j2")
+    ]
+    keys = [names.file_key(path) for names in bound]
+    assert keys == expected
+    assert [names.pattern().fullmatch(key) is not None for names, key in zip(bound, keys, strict=True)] == [True, True]
+    if keys[0] != keys[1]:
+        assert bound[0].pattern().fullmatch(keys[1]) is None
+
+
+def test_a_uuid_in_the_folder_is_the_files_own():
+    layout = Layout("", Template.of("s/", ("uuid", ""), "/x"), folder=Template.of("s/", ("uuid", ""), "/"))
+    names = layout.bind(job_id="j", attempt="A", start=datetime(2024, 1, 1, tzinfo=UTC))
+    one, other = names.file_key("a"), names.file_key("b")
+    assert (one != other, one == names.file_key("a"), names.pattern().fullmatch(one) is not None) == (True, True, True)

@@ -50,7 +50,7 @@ class Chosen:
     @property
     def repeated(self) -> RepeatedFiles | None:
         """What is appended again, as far as it is known; None for a table that no load appends to again."""
-        if not is_appended(self.table):
+        if not is_appended(self.table) or (self.table.stream is not None and self.listed is None):
             return None
         is_allowed = self.table.repeated == "allow"
         if self.listed is None or self.before is None:
@@ -77,6 +77,9 @@ class Chosen:
             return (
                 f"{changed} changed since an earlier load has read them, and come whole" if repeated.changed else None
             )
+        if self.table.stream is not None:
+            files = format_count(repeated.files or 0, "file")
+            return f"records of {repeated.again:,} of {files} are appended again" if repeated.again else None
         if not committed:
             return "no cursor: each load after this one appends all rows of the source again"
         text = f"no cursor: all rows of the source are appended again, as by {format_count(committed, 'load')} before"
@@ -107,12 +110,28 @@ class Chosen:
 
 def is_appended(table: TableSpec) -> bool:
     """Return True for a table whose loads read its source whole, and append what they read."""
-    return table.cursor is None and table.mode is Mode.APPEND and table.stream is None
+    is_kept = table.stream is None or not table.stream.minimum_generation_id
+    return table.cursor is None and table.mode is Mode.APPEND and is_kept
 
 
 def may_repeat(table: TableSpec) -> bool:
     """Return True for a table of which each load appends all rows of its source again, and nobody has allowed it."""
-    return is_appended(table) and not (table.is_given or table.read.new_files or table.repeated == "allow")
+    is_asked_for = table.is_given or table.read.new_files or table.repeated == "allow"
+    return table.stream is None and is_appended(table) and not is_asked_for
+
+
+def choose_messages(control: Control, table: TableSpec, state: TableState, files: tuple[ListedFile, ...]) -> Chosen:
+    """Compare the files of messages that a stream is read from with those that its earlier loads have read.
+
+    ``INPUT_REPEATED`` where the load would read one again, and ``repeated`` is ``fail``.
+    """
+    if not is_appended(table):
+        return Chosen(table)
+    before = state.inputs or (None if state.committed else Inputs(committed=0))
+    compared = compare_files(control, before, files) if before is not None else _NOTHING
+    if table.repeated == "fail":
+        _refuse_repeated(table, files, compared)
+    return Chosen(table, files, files, compared, before)
 
 
 def choose_inputs(control: Control, table: TableSpec, state: TableState, spark: SparkFactory) -> Chosen:
@@ -121,7 +140,7 @@ def choose_inputs(control: Control, table: TableSpec, state: TableState, spark: 
     ``INPUT_REPEATED`` where it would read again what ``repeated: fail`` refuses. ``SPEC_INVALID`` for ``files: new``
     where nobody knows which files earlier loads have read.
     """
-    if not is_appended(table) or table.is_given:
+    if not is_appended(table) or table.is_given or table.stream is not None:
         return Chosen(table)
     before = state.inputs or (None if state.committed else Inputs(committed=0))
     new = table.read.new_files

@@ -15,6 +15,7 @@ from lakewriter.report import TableResult
 from lakewriter.source.feed import FeedOpener
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.splits import MessagesFeed
+from lakewriter.spec.listed_files import ListedFile
 
 StreamFeed = MessagesFeed | ArrivingFeed
 """The records of a stream, from files or as they arrive."""
@@ -60,12 +61,14 @@ class TablePart:
 
     ``ending`` is None for a replay, which reads nothing of the source: what the last sync said of it stays.
     ``feed`` is None for a table that is read as its ``read`` says. ``read`` is the state by which the input was chosen
-    (where a source goes on, from which place on records are loaded); None where no state was looked at.
+    (where a source goes on, from which place on records are loaded); None where no state was looked at. ``listed`` are
+    the files of messages that are read whole; None where they are not, or come otherwise.
     """
 
     ending: Ending | None = Ending()
     feed: StreamFeed | None = None
     read: TableState | None = None
+    listed: tuple[ListedFile, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,13 @@ from lakewriter.run.staged_table import Progress
 from lakewriter.run.stop import Stop
 from lakewriter.run.stream_completion import Input, Verdict, describe_place, hold_back
 from lakewriter.run.sync import claim_number, find_known_number, find_next_number
+from lakewriter.source.file_listing import list_inputs
 from lakewriter.source.messages.message_input import Messages, look_through
 from lakewriter.source.messages.splits import Stretch, list_message_files
 from lakewriter.source.messages.spool import run_connector, spool
 from lakewriter.spec.given import require_reads
-from lakewriter.spec.specification import Mode, Spec, TableSpec
+from lakewriter.spec.listed_files import ListedFile
+from lakewriter.spec.specification import Mode, Read, Spec, TableSpec
 from lakewriter.spec.stream import MessageSource, Stream
 
 _STDIN: Final = ("-",)
@@ -65,6 +67,7 @@ class Loader:
         self.broken: dict[str, LakeError] = {}
         self._done: set[str] = set()
         self._given: Mapping[str, SourceState] = {}
+        self._listed: tuple[ListedFile, ...] | None = None
 
     def plan_tables(self, sync_id: int | None, kind: Plain | MicroBatch) -> Sync | MicroBatch:
         """The sync of tables that are read by Spark; each is complete when it is loaded."""
@@ -182,7 +185,9 @@ class Loader:
     def _open_messages(self, source: MessageSource) -> Iterator[Messages]:
         spark = self._spark()
         if not source.command and source.paths != _STDIN:
-            yield look_through(spark, list_message_files(source.paths), "")
+            found = list_message_files(source.paths)
+            self._listed, _ = list_inputs(Read(format="text", path=source.paths), "messages", self._spark)
+            yield look_through(spark, found, "")
             return
         key = f"{self._pipeline.keys.load(self.job_id)}/{uuid.uuid4().hex}/messages.jsonl"
         with spool(spark, self._pipeline.clients, key) as place:
@@ -263,7 +268,9 @@ class Loader:
         goes_on = table.id in self._given or verdict.stretch.start > 0
         ending = Ending(verdict.complete, self.states[table.id].sync.unfinished and goes_on, verdict.source)
         feed = messages.open_feed(self._spark(), verdict.stretch, table)
-        return TablePart(ending, feed, self.states[table.id])
+        # What is read in part is counted when the rest follows.
+        listed = self._listed if verdict.complete and not verdict.stretch.start else None
+        return TablePart(ending, feed, self.states[table.id], listed)
 
     def _load_partial_streams(
         self, number: int, verdicts: Mapping[str, Verdict], messages: Messages

@@ -19,7 +19,7 @@ from lakewriter.encode.parquet_footer import list_leaf_columns
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
-from lakewriter.run.chosen_files import Chosen, choose_inputs, is_as_listed
+from lakewriter.run.chosen_files import Chosen, choose_inputs, choose_messages, is_as_listed
 from lakewriter.run.earlier_columns import with_earlier_columns
 from lakewriter.run.judging import (
     look_for_repeated,
@@ -144,11 +144,15 @@ def _check_path(load: Load, table: TableSpec, began: TableState) -> None:
 
 def _choose_inputs(load: Load, table: TableSpec, began: TableState) -> Chosen | None:
     """Choose the files of the table's source; None where the load's rows come from elsewhere."""
-    kind = load.kind
-    if kind.batch or kind.takes or kind.opener is not None or table.stream is not None:
+    kind, control = load.kind, load.control(table)
+    files = kind.sync.tables[table.id].listed if kind.sync is not None and table.stream is not None else None
+    if kind.batch or kind.takes or kind.opener is not None or (table.stream is not None and files is None):
         load.progress(table, "reading", "")
         return None
-    chosen = choose_inputs(load.control(table), table, began, load.spark)
+    if files is not None:
+        chosen = choose_messages(control, table, began, files)
+    else:
+        chosen = choose_inputs(control, table, began, load.spark)
     load.progress(table, "reading", chosen.describe(began.committed) or "")
     if began.committed and chosen.repeated is not None:
         load.repeated[table.id] = chosen.repeated
@@ -216,7 +220,7 @@ def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
     """True if the load may be bound only while the table is as it was when the load registered."""
     counts = load.names[table.id].counts
     exclusive = table.mode.replaces_at_once or (sync is not None and sync.intent.exclusive)
-    by_files = bool(table.read.new_files) or table.repeated == "fail"
+    by_files = table.stream is None and bool(table.read.new_files or table.repeated == "fail")
     return any(
         (table.cursor, counts, load.kind.batch, load.kind.takes, exclusive, by_files, has_inferred_columns(table))
     )
