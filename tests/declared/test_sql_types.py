@@ -21,7 +21,7 @@ TYPES = [
 
 REFUSED = [
     ("money", "there is no type 'money'"),
-    ("timestmp", "there is no type 'timestmp', did you mean 'timestamp'?"),
+    ("timestmp", "there is no type 'timestmp'; did you mean 'timestamp'?"),
     ("", "expected a type, got the end"),
     ("int int", "unexpected 'int'"),
     ("decimal(39,1)", "expected decimal(p,s) with p from 1 to 38 and s from 0 to p"),
@@ -47,7 +47,7 @@ def test_types(text: str, kind: pa.DataType) -> None:
 def test_refused_types(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match="Types: string, ") as error:
         parse_type(text)
-    assert str(error.value) == f"{reason}. Types: {TYPE_NAMES}"
+    assert str(error.value) == f"{reason}{'' if reason[-1] == '?' else '.'} Types: {TYPE_NAMES}"
 
 
 COLUMNS = [
@@ -83,4 +83,4 @@ def test_columns(text: str, fields: list[tuple[str, pa.DataType]]) -> None:
 def test_refused_columns(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match="Types: ") as error:
         parse_columns(text)
-    assert str(error.value) == f"{reason}. Types: {TYPE_NAMES}"
+    assert str(error.value) == f"{reason}{'' if reason[-1] == '?' else '.'} Types: {TYPE_NAMES}"

@@ -3,6 +3,8 @@
 The messages were read aloud. Each has the keys of its own destination, and the line at fault.
 """
 
+from lakewriter.declared.sql_types import TYPE_NAMES
+
 S = """\
 pipeline: flights
 destination:
@@ -176,7 +178,32 @@ MISTAKES = [
     (S, "schema: public", "columns: [note]", [
      "lake.yaml:9: tables.0.columns: a list: expected a mapping."]),
     (S, "schema: public", "columns: {note: 5}", [
-     "lake.yaml:9: tables.0.columns.note: 5: expected text, in quotes."]),
+     "lake.yaml:9: tables.0.columns.note: 5: expected text or a mapping."]),
+    (S, "schema: public", "columns: {note: money}", [
+     f"lake.yaml:9: tables.0.columns.note: 'money': there is no type 'money'. Types: {TYPE_NAMES}."]),
+    (S, "schema: public", "columns: {note: timestmp}", [
+     "lake.yaml:9: tables.0.columns.note: 'timestmp': there is no type 'timestmp'; did you mean 'timestamp'? "
+     f"Types: {TYPE_NAMES}."]),
+    (S, "schema: public", "columns: {note: {typ: int}}", [
+     "lake.yaml:9: tables.0.columns.note.type: is required.",
+     "lake.yaml:9: tables.0.columns.note.typ: unknown key, with value 'int'; did you mean 'type'?"]),
+    (S, "schema: public", "columns: {note: {type: timestamp, from: epoch_min}}", [
+     "lake.yaml:9: tables.0.columns.note.from: 'epoch_min' is not allowed; expected 'epoch_s', 'epoch_ms', "
+     "'epoch_us' or 'epoch_ns'; did you mean 'epoch_ms' or 'epoch_ns'?"]),
+    (S, "schema: public", "columns: {note: {type: int, from: epoch_s}}", [
+     "lake.yaml:9: tables.0.columns.note.from: 'epoch_s': it is for timestamp and timestamp_ntz, not for int."]),
+    (S, "schema: public", "columns: {note: {type: date, format: yy-MM-dd}}", [
+     "lake.yaml:9: tables.0.columns.note.format: 'yy-MM-dd': it has 'yy', which is not taken: years have four digits: "
+     "write yyyy, and correct the source."]),
+    (S, "schema: public", "columns: {note: {type: date, from: epoch_s}}", [
+     "lake.yaml:9: tables.0.columns.note.from: 'epoch_s': it is for timestamp and timestamp_ntz, not for date."]),
+    (S, "schema: public", "columns: {note: {type: timestamp, from: epoch_s, format: yyyy-MM-dd}}", [
+     "lake.yaml:9: tables.0.columns.note.format: 'yyyy-MM-dd': expected 'from' or 'format', got both."]),
+    (S, "schema: public", "columns: {note: {type: timestamp_ntz, format: yyyy-MM-dd XXX}}", [
+     "lake.yaml:9: tables.0.columns.note.format: 'yyyy-MM-dd XXX': it has an offset or a zone, which timestamp_ntz has "
+     "not."]),
+    (S, "path: flights.csv}", "path: flights.csv, columns: id BIGINT NAME}", [
+     f"lake.yaml:10: tables.0.read.columns: 'id BIGINT NAME': unexpected 'NAME'. Types: {TYPE_NAMES}."]),
     (S, "  - table: flights", "  - table: ''", [
      "lake.yaml:8: tables.0.table: '': expected text that is not blank."]),
     (S, "  - table: flights", "  - source: flights", [

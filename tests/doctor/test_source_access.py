@@ -16,7 +16,7 @@ from lakewriter.doctor.probe import Finding, SeenColumn, run_probes
 from lakewriter.doctor.source_access import SourceProbes
 from lakewriter.run.loader import load
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.specification import Read, Spec
+from lakewriter.spec.specification import ColumnType, Read, Spec
 from tests.doctor.pipeline import spec
 
 CSV = b"id,name,zip\n1,Ada,01234\n2,Bob,99999\n"
@@ -127,6 +127,7 @@ def place(read: Read, folder: Path) -> Read:
 def make_spec(read: Read, folder: Path, **keys: Any) -> Spec:
     own = spec(read=place(read, folder))
     (table,) = own.tables
+    keys = keys | {"columns": {name: ColumnType(type=kind) for name, kind in keys.get("columns", {}).items()}}
     return own.model_copy(update={"tables": (table.model_copy(update=keys),)})
 
 
@@ -239,10 +240,9 @@ ODDITIES: list[tuple[Read, dict[str, Any], list[tuple[str, str, str]]]] = [
         ("warning", f"{FLIGHTS}: 1 column of text could have a type. id: all values (2) are whole numbers, from 1 to "
          "2.", "To have them, set columns: {zip: string, id: bigint}.")]),
     (csv("a.csv"), {"columns": {"name": "int", "id": "int"}}, [
-        ("failed", f"{FLIGHTS}: [CAST_INVALID_INPUT] The value 'Ada' of the type \"STRING\" cannot be cast to \"INT\" "
-         "because it is malformed. Correct the value as per the syntax, or change its target type. Use `try_cast` to "
-         "tolerate malformed input and return NULL instead.", "Correct the value, or declare another type under "
-         "columns:.")]),
+        ("failed", f"{FLIGHTS}, the first rows, row 0: 'Ada' in column 'name' does not convert to int: it is not a "
+         "whole number of digits 0 to 9.", "Correct the value; or declare another type or spelling under columns:; or "
+         "keep such rows apart with on_bad_row: quarantine or set_aside.")]),
     (csv("a.csv"), {"cursor": "id", "columns": {"id": "boolean"}}, [
         ("failed", "cursor of 'nyc_public.flights': column 'id' has type 'bool'.",
          "Use a number, a date, a timestamp or a string.")]),

@@ -13,7 +13,7 @@ from lakewriter.errors import (
 )
 from lakewriter.source.feed import open_feed
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.specification import IndexKind
+from lakewriter.spec.specification import ColumnType, IndexKind
 from tests.source.tables import DELETED, partitions, rows, table
 
 pytestmark = pytest.mark.spark
@@ -150,8 +150,71 @@ def test_refused(spark, sql, columns, deleted, kind, text):
 
 def test_value_that_does_not_cast(spark, tmp_path):
     (tmp_path / "a.csv").write_text("1\nx\n", "utf-8")
-    with pytest.raises(ValueUnrepresentableError, match=r"CAST_INVALID_INPUT\] The value 'x'"):
-        rows(opened(spark, format="csv", path=str(tmp_path / "a.csv"), columns={"_c0": "int"}))
+    said = (
+        "VALUE_UNREPRESENTABLE: table 's.t', {}: 'x' in column '_c0' does not convert to int: it is not a whole number "
+        "of digits 0 to 9. Correct the value; or declare another type or spelling under columns:; or keep such rows "
+        "apart with on_bad_row: quarantine or set_aside."
+    )
+    read = {"format": "csv", "path": str(tmp_path / "a.csv"), "columns": {"_c0": "int"}}
+    for more, where in (({}, "partition 0, row 1"), ({"deleted": "_c0 = 1"}, "a row")):
+        with pytest.raises(ValueUnrepresentableError) as error:
+            rows(opened(spark, **read, **more))
+        assert str(error.value) == said.format(where)
+
+
+def test_conditions_see_the_declared_types(spark, tmp_path):
+    """As text 9 is above 10, and no text is a time."""
+    (tmp_path / "a.csv").write_text("9,1704448800000\n10,1704448800001\n11,\n", "utf-8")
+    types = {"_c0": "int", "_c1": ColumnType(type="timestamp", unit="epoch_ms")}
+    read = {"format": "csv", "path": str(tmp_path / "a.csv"), "columns": types}
+    feed = opened(spark, **read, cursor="_c0", condition="_c0 > 9", deleted="_c1 > timestamp'2024-01-05 10:00:00'")
+    assert feed.schema.types == [pa.int32(), pa.timestamp("us", "UTC"), pa.bool_()]
+    assert rows(feed) == [[10, "2024-01-05 10:00:00.001000+00:00", True], [11, None, False]]
+
+
+TYPED = [
+    # a query, its columns, the rows, or what is said of the one that does not convert
+    ("select 1 a, cast(1.5 as float) b, 1.20bd c", {"a": "bigint", "b": "double", "c": "decimal(10,4)"},
+     [[1, 1.5, "1.2000"]]),
+    ("select 300L a", {"a": "tinyint"}, "'300' in column 'a' does not convert to tinyint: it is outside the range"),
+    ("select 1.239bd a", {"a": "decimal(10,2)"},
+     "'1.239' in column 'a' does not convert to decimal(10,2): it has 3 dec"),
+    ("select timestamp'2024-01-05 10:00:00' a", {"a": "date"}, "'2024-01-05 10:00:00' in column 'a' does not convert"),
+    ("select date'2024-01-05' a, timestamp'2024-01-05 00:00:00' b", {"a": "timestamp", "b": "date"},
+     [["2024-01-05 00:00:00+00:00", "2024-01-05"]]),
+    ("select interval '1' day a, 1.0e10d b, named_struct('x', 1) c, null d, X'61' e",
+     {"a": "string", "b": "string", "c": "string", "d": "date", "e": "string"},
+     [["INTERVAL '1' DAY", "1.0E10", "{1}", None, "a"]]),
+    ("select array(1, 2) a, named_struct('x', 5L) b, map('k', 1.50bd) c",
+     {"a": "array<bigint>", "b": "struct<x:int>", "c": "map<string,decimal(3,1)>"},
+     [[[1, 2], {"x": 5}, [["k", "1.5"]]]]),
+    ("select array(1, 3000000000) a", {"a": "array<int>"},
+     "'[1, 3000000000]' in column 'a' does not convert to array<int>"),
+    ("select '[1, 2]' a", {"a": "array<int>"}, [[[1, 2]]]),
+    ("select 1 id, '7' id", {"id": "int"}, [[1, 7]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "columns", "expected"), TYPED)
+@pytest.mark.parametrize("more", [{}, {"deleted": "false"}], ids=["in the tasks", "in Spark's plan"])
+def test_typed_columns_are_cast_where_nothing_is_lost(spark, sql, columns, expected, more):
+    feed = query(spark, sql, columns=columns, **more)
+    if isinstance(expected, str):
+        with pytest.raises(ValueUnrepresentableError) as error:
+            rows(feed)
+        assert expected in str(error.value)
+    else:
+        assert [row[: len(expected[0])] for row in rows(feed)] == expected
+
+
+def test_numbers_are_no_timestamps_without_a_unit(spark):
+    with pytest.raises(SpecInvalidError) as error:
+        query(spark, "select 1704448800000 a", columns={"a": "timestamp"})
+    assert str(error.value) == (
+        "SPEC_INVALID: tables.s.t.columns declares 'a' as timestamp, and the source has bigint, which does not convert "
+        "to it. Convert it in an sql: read, or declare another type; or name the unit: columns: {a: {type: timestamp, "
+        "from: epoch_ms}}."
+    )
 
 
 def test_lag_of_a_text_cursor_is_refused_before_a_row_is_read(spark):

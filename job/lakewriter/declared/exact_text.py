@@ -2,6 +2,7 @@
 
 import json
 import re
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ def convert_text(text: str, kind: pa.DataType, form: TextForm = DEFAULT) -> tupl
     if pt.is_timestamp(kind):
         return _convert_timestamp(text, kind, form)
     if pt.is_nested(kind):
-        return _convert_json(_read_json(text), kind, form)
+        return convert_json(read_json(text), kind, form)
     convert = next(convert for is_kind, convert in _CONVERTERS if is_kind(kind))
     return convert(text, kind, form), False
 
@@ -182,7 +183,8 @@ class _Number(str):
     """The digits of a number in JSON."""
 
 
-def _read_json(text: str) -> Any:
+def read_json(text: str) -> Any:
+    """Return a JSON text's value, whose numbers keep their digits; ``MisfitError`` says what is wrong with it."""
     try:
         return json.loads(
             text, parse_int=_Number, parse_float=_Number, parse_constant=_refuse_name, object_pairs_hook=_read_object
@@ -204,27 +206,41 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _convert_json(value: Any, kind: pa.DataType, form: TextForm) -> tuple[Any, bool]:
-    """Return a value of JSON as one of ``kind``, and whether nanoseconds were cut inside."""
+def convert_json(value: Any, kind: pa.DataType, form: TextForm = DEFAULT) -> tuple[Any, bool]:
+    """Return a value of ``read_json`` as one of ``kind``, and whether nanoseconds were cut inside.
+
+    Binary is base64, as the product writes it; ``MisfitError`` says why the value is none of ``kind``.
+    """
     if value is None:
         return None, False
     if pt.is_struct(kind) and isinstance(value, dict):
         if unknown := value.keys() - {field.name for field in kind}:
             raise MisfitError(f"the struct has no field {min(unknown)!r}")
-        members = {field.name: _convert_json(value.get(field.name), field.type, form) for field in kind}
+        members = {field.name: convert_json(value.get(field.name), field.type, form) for field in kind}
         return {name: member for name, (member, _) in members.items()}, any(cut for _, cut in members.values())
     if pt.is_map(kind) and isinstance(value, dict):
-        keys = [_convert_json(key, kind.key_type, form)[0] for key in value]
-        items = [_convert_json(item, kind.item_type, form) for item in value.values()]
+        keys = [convert_json(key, kind.key_type, form)[0] for key in value]
+        items = [convert_json(item, kind.item_type, form) for item in value.values()]
         return list(zip(keys, [item for item, _ in items], strict=True)), any(cut for _, cut in items)
     if pt.is_list(kind) and isinstance(value, list):
-        items = [_convert_json(item, kind.value_type, form) for item in value]
+        items = [convert_json(item, kind.value_type, form) for item in value]
         return [item for item, _ in items], any(cut for _, cut in items)
+    return _convert_leaf(value, kind, form)
+
+
+def _convert_leaf(value: Any, kind: pa.DataType, form: TextForm) -> tuple[Any, bool]:
     if isinstance(value, bool) and (pt.is_boolean(kind) or pt.is_string(kind)):
         return value if pt.is_boolean(kind) else str(value).lower(), False
     if isinstance(value, str) and not pt.is_nested(kind):
-        return convert_text(value, kind, form)
+        return (_decode_base64(value), False) if pt.is_binary(kind) else convert_text(value, kind, form)
     raise MisfitError(f"JSON's {_JSON_NAMES[type(value)]} does not convert to {name_type(kind)}")
+
+
+def _decode_base64(text: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        raise MisfitError("it is not base64") from None
 
 
 _JSON_NAMES: Final = {dict: "object", list: "array", bool: "boolean", str: "string", _Number: "number"}

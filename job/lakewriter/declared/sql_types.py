@@ -73,7 +73,7 @@ def _parse(text: str, read: "Callable[[_Tokens], Parsed]") -> Parsed:
         parsed = read(tokens)
         tokens.require_end()
     except _SyntaxError as error:
-        raise ValueError(f"{error}. Types: {TYPE_NAMES}") from error
+        raise ValueError(f"{error}{'' if str(error).endswith('?') else '.'} Types: {TYPE_NAMES}") from error
     return parsed
 
 
@@ -100,7 +100,7 @@ class _Tokens:
             return pa.string()
         if word not in _SCALARS:
             near = difflib.get_close_matches(word, [*_SCALARS, *_DECIMALS, *_CHARACTERS, *_NESTED], 1, 0.7)
-            raise _SyntaxError(f"there is no type {name!r}" + (f", did you mean {near[0]!r}?" if near else ""))
+            raise _SyntaxError(f"there is no type {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         return _SCALARS[word]
 
     def read_fields(self, end: str = "") -> list[pa.Field]:

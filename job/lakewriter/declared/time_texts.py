@@ -84,10 +84,10 @@ class TimePattern:
         self._regex = re.compile(self._translate(), re.IGNORECASE | re.ASCII)
         letters = {letter for letter, is_optional in self._needed if not is_optional}
         if not all(letters & set(choice) for choice in _NEEDED):
-            raise ValueError(f"{pattern!r} names no year, month and day that every text has: write yyyy, MM and dd")
+            raise ValueError("it names no year, month and day that every text has: write yyyy, MM and dd")
         halves = set(self._letters) & {"h", "K"}
         if bool(halves) != ("a" in self._letters):
-            raise ValueError(f"{pattern!r} has one of h and a without the other: write HH for hours from 0 to 23")
+            raise ValueError("it has one of h and a without the other: write HH for hours from 0 to 23")
 
     def read(self, text: str) -> Moment:
         """Return what ``text`` says; ``ValueError`` where it is not of this pattern, or no such moment."""
@@ -116,20 +116,22 @@ class TimePattern:
                 self._letters.append(letter)
                 self._needed.append((letter, depth > 0))
             elif part in "#{}" or part == "'":
-                raise ValueError(f"{self.pattern!r} has {part!r}, which stands in quotes: ''")
+                raise ValueError(
+                    f"it has {part!r} outside quotes: write {chr(39) * 2 if part == chr(39) else repr(part)}"
+                )
             else:
                 parts.append(re.escape(part[1:-1].replace("''", "'") or "'" if part[0] == "'" else part))
             if depth < 0:
                 break
         if depth:
-            raise ValueError(f"{self.pattern!r} has a '[' or ']' without the other")
+            raise ValueError("it has a '[' or ']' without the other")
         return "".join(parts)
 
     def _find_field(self, part: str) -> str:
         if part in _FIELDS:
             return _FIELDS[part]
         reason = _REFUSED.get(part, _REFUSED.get(part[0], f"letters that are taken: {_TAKEN}"))
-        raise ValueError(f"{self.pattern!r} has {part!r}, which is not taken: {reason}")
+        raise ValueError(f"it has {part!r}, which is not taken: {reason}")
 
 
 @lru_cache(maxsize=64)

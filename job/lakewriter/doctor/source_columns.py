@@ -65,10 +65,10 @@ def list_type_findings(name: str, table: TableSpec, rows: pa.Table | None, seen:
     cursor = next((column for column in fitting if column.lower() == (table.cursor or "").lower()), None)
     if cursor is not None:
         message = f"cursor {cursor!r} of {table.id!r} is text, compared letter by letter: {fitting[cursor].reason}."
-        line = write_columns_line({**table.columns, cursor: str(fitting[cursor].type)})
+        line = write_columns_line(table.columns, {cursor: str(fitting[cursor].type)})
         yield Finding(name, "warning", message, f"To compare values, set {line}.")
     said = "; ".join(f"{column}: {found.reason}" for column, found in list(fitting.items())[:_MOST_REASONS])
-    line = write_columns_line({**table.columns, **{column: str(found.type) for column, found in fitting.items()}})
+    line = write_columns_line(table.columns, {column: str(found.type) for column, found in fitting.items()})
     one = "1 column of text could have a type"
     columns = one if len(fitting) == 1 else f"{len(fitting):,} columns of text could have types"
     message = f"table {table.id!r}: {columns}. {said}."

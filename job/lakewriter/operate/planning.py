@@ -200,7 +200,7 @@ def _propose_types(
     proposed = {name: found.type for name, found in proposals.items() if found.type}
     if not proposed:
         return {}
-    return {"proposed": proposed, "columns_line": write_columns_line({**table.columns, **proposed})}
+    return {"proposed": proposed, "columns_line": write_columns_line(table.columns, proposed)}
 
 
 def _warn_of_repetition(

@@ -6,7 +6,8 @@ import pyarrow as pa
 
 BAD: Final = "__lakewriter_bad"
 """The last column of a batch that may have bad rows: where each row begins, if that is known, and what is wrong with
-it; the reason is null for good ones. ``row`` has the whole row as JSON where it was read from that."""
+it; the reason is null for good ones. ``row`` has the whole row as JSON where it was read from that. Beside a ``column``
+it has the texts of all values that do not fit by their columns, where there are several."""
 CHECKS: Final = "__lakewriter_checks"
 """The column before it, of a table with expectations in SQL: a struct of what each is of the row, true or false."""
 FIELDS: Final = ("file", "offset", "column", "value", "reason", "row")

@@ -1,6 +1,5 @@
 """DataFrames as a table asks for them: read, their types declared, deleted rows marked, values as Arrow takes them."""
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,7 +7,7 @@ from functools import reduce
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType, StructType
 
@@ -20,12 +19,13 @@ from lakewriter.source.byte_checks import TEXTS, ByteCheck, plan_byte_check
 from lakewriter.source.column_names import apply_header_names, load_by_case, quote_column
 from lakewriter.source.columnar_files import COLUMNAR, load_merged
 from lakewriter.source.csv_headers import Headers, read_headers, require_names, select_header_columns
+from lakewriter.source.declared_columns import name_places
 from lakewriter.source.failures import SPARK_ERRORS, Origin, find_useful_line
 from lakewriter.source.file_listing import add_base_path, list_load_paths
 from lakewriter.source.int96 import NanosecondCheck
 from lakewriter.source.jdbc import add_driver, is_jdbc, load_from_database
 from lakewriter.source.marked_lines import LENIENT, read_marked_lines
-from lakewriter.source.marks import add_marks, add_misfits, find_misfit, is_marked
+from lakewriter.source.marks import add_marks, is_marked
 from lakewriter.source.merged_schema import find_variants, merge
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.row_rules import LINES
@@ -224,43 +224,6 @@ def _describe_source(read: Read) -> str:
     return f"{read.format} {place}" if place else str(read.format)
 
 
-def apply_declared_types(source: DataFrame, table: TableSpec) -> DataFrame:
-    """The source with the types that the table declares; positions stand for names, which may occur twice.
-
-    Where bad rows are marked, a value that does not convert marks its own.
-    """
-    if not table.columns:
-        return source
-    names = source.columns
-    known = names[:-1] if is_marked(source) else names
-    types = {_find_column(name, known, table): _CHARACTERS.sub("string", kind) for name, kind in table.columns.items()}
-    places = source.toDF(*_name_places(names))
-    columns = [F.col(place) for place in places.columns]
-    cast = Column.try_cast if is_marked(source) else Column.cast
-    casts = [
-        cast(column, types[name]) if name in types else column for column, name in zip(columns, names, strict=True)
-    ]
-    if is_marked(source):
-        misfits = [
-            find_misfit(name, column, converted, types[name])
-            for column, converted, name in zip(columns, casts, known, strict=False)
-            if name in types
-        ]
-        casts[-1] = add_misfits(casts[-1], misfits)
-    return places.select(*casts).toDF(*names)
-
-
-def _find_column(name: str, names: list[str], table: TableSpec) -> str:
-    for candidate in (name, *[other for other in names if other.lower() == name.lower()]):
-        if candidate in names:
-            return candidate
-    nearest = difflib.get_close_matches(name, names, 1, 0.0)
-    raise SpecInvalidError(
-        f"tables.{table.id}.columns names {name!r}, which the source does not have.",
-        remedy=f"The nearest is {nearest[0]!r}." if nearest else "The source has no columns.",
-    )
-
-
 def add_deleted_column(source: DataFrame, table: TableSpec, deleted_column: str) -> DataFrame:
     """The source, and behind it whether each row is deleted where the table has an expression for it."""
     if table.deleted is None:
@@ -288,7 +251,7 @@ def prepare_delivery(source: DataFrame) -> tuple[DataFrame, pa.Schema]:
     names = source.columns
     if not names or names == [BAD]:
         raise SourceFailedError("the source has no columns.", remedy="Check its path and options.")
-    places = source.toDF(*_name_places(names))
+    places = source.toDF(*name_places(names))
     columns = [
         to_delivered(name, F.col(field.name), field.dataType).alias(field.name)
         for name, field in zip(names, places.schema, strict=True)
@@ -299,7 +262,3 @@ def prepare_delivery(source: DataFrame) -> tuple[DataFrame, pa.Schema]:
         columns = [*columns[:place], *columns[place + 1 :], columns[place]]
     frame = places.select(*columns)
     return frame, make_arrow_schema(names, frame.schema)
-
-
-def _name_places(names: list[str]) -> list[str]:
-    return [f"c{index}" for index in range(len(names))]

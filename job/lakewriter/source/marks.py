@@ -31,23 +31,16 @@ def is_marked(frame: DataFrame) -> bool:
 
 
 def add_misfits(marks: Column, misfits: Sequence[Column]) -> Column:
-    """The marks, with that of the first of the ``misfits`` in each row that is good so far.
+    """Return the marks, with those of the ``misfits`` in each row that is good so far: the first one's parts, and the
+    texts of all where there are several.
 
     Each is named once for all columns: a mark that is made of the one before it would double with every column.
     """
-    first = F.coalesce(*misfits)
+    present = F.filter(F.array(*misfits), lambda misfit: misfit.isNotNull())
+    first = F.get(present, F.lit(0))
     parts = {part: first.getField(part) for part in ("column", "value", "reason")}
+    texts = F.transform(present, lambda misfit: F.struct(misfit.getField("column"), misfit.getField("value")))
+    several = F.when(F.size(present) > 1, F.to_json(F.map_from_entries(texts)))
     place = {part: marks.getField(part) for part in ("file", "offset")}
     is_misfit = first.isNotNull() & marks.getField("reason").isNull()
-    return F.when(is_misfit, mark(**place, **parts)).otherwise(marks)
-
-
-def find_misfit(name: str, value: Column, converted: Column, kind: str) -> Column:
-    """What is wrong with a ``value`` that does not convert to the type declared for column ``name``; null where it
-    does."""
-    parts = {
-        "column": F.lit(name),
-        "value": value.try_cast("string"),
-        "reason": F.lit(f"it does not convert to {kind}"),
-    }
-    return F.when(value.isNotNull() & converted.isNull(), F.struct(*(part.alias(key) for key, part in parts.items())))
+    return F.when(is_misfit, mark(**place, **parts, row=several)).otherwise(marks)

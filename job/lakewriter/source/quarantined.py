@@ -12,16 +12,18 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StringType, StructField, StructType
 
+from lakewriter.column_types import name_type
+from lakewriter.declared.exact_text import DEFAULT, MisfitError, TextForm, convert_json, read_json
 from lakewriter.documents.types import CHANGES, DATA, DOCUMENTS, EMITTED, ROW
 from lakewriter.source.bad_rows import BAD, BAD_FIELD
+from lakewriter.source.declared_columns import apply_declared_types, make_form, name_places
 from lakewriter.source.failures import SPARK_ERRORS
 from lakewriter.source.frames import (
-    apply_declared_types,
     load_source,
     make_origin,
     make_reader_options,
+    prepare_delivery,
     resolve_secrets,
 )
 from lakewriter.source.marked_lines import parse_lines
@@ -37,7 +39,6 @@ from lakewriter.spec.stream import StreamKey
 Read = Callable[[str], bytes]
 """Gives the content of a file."""
 
-_CORRUPT: Final = "__lakewriter_corrupt"
 _READ: Final = {
     "_lake_source": "file",
     "_lake_offset": "offset",
@@ -61,7 +62,6 @@ among those of a replay."""
 _RECORDS: Final = pa.schema([*(field.with_nullable(True) for field in DOCUMENTS), BAD_FIELD])
 _NO_RECORD: Final = "not a record of this stream"
 _NO_LINES: Final = "it is a line, and the source has none"
-_MISFIT: Final = "a value is not of its column's type"
 
 
 class _Said(msgspec.Struct):
@@ -83,10 +83,12 @@ def read_quarantined(
         form = str(table.read.format).lower()
         options = {key.lower(): value for key, value in make_reader_options(table.read, secrets).items()}
         whole, lines = _open_files(session, read, keys, options.get("nullvalue") if form == "csv" else None)
-        rows = _parse_rows(whole, apply_declared_types(source, table).schema)
+        typed, _ = apply_declared_types(source, table, in_spark=True)
+        rows = _parse_rows(whole, prepare_delivery(typed)[1], table)
         if form in LINES:
             faultless = lines.select("file", "offset", "line", F.lit(None).cast("string").alias("fault"))
-            rows = rows.union(apply_declared_types(parse_lines(faultless, source.schema, form, options), table))
+            parsed = parse_lines(faultless, source.schema, form, options)
+            rows = rows.union(apply_declared_types(parsed, table, in_spark=True)[0])
         else:
             # The source has no lines any more: they stay what they are, since their files are deleted.
             kept = mark(file=F.col("file"), offset=F.col("offset"), value=F.col("line"), reason=F.lit(_NO_LINES))
@@ -120,17 +122,46 @@ def _open_files(
     return files.where("row IS NOT NULL"), lines
 
 
-def _parse_rows(rows: DataFrame, declared: StructType) -> DataFrame:
-    """Rows of JSON in the columns of the source as the table declares them, then their marks."""
-    whole = StructType([*declared.fields, StructField(_CORRUPT, StringType())])
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    parsed = rows.withColumn("parsed", F.from_json("given", whole, options))
-    is_bad = F.col("parsed").isNull() | F.col("parsed").getField(_CORRUPT).isNotNull()
-    place = {"file": F.col("file"), "offset": F.col("offset")}
-    # The row stays as it was kept: what is null in it may be what does not fit.
-    marks = mark(**place, reason=F.when(is_bad, F.lit(_MISFIT)), row=F.when(is_bad, F.col("row")))
-    columns = [F.col("parsed").getField(name) for name in declared.names]
-    return parsed.select(*columns, marks).toDF(*declared.names, BAD)
+def _parse_rows(rows: DataFrame, declared: pa.Schema, table: TableSpec) -> DataFrame:
+    """Return rows of JSON in the columns of the source as the table declares them, then their marks."""
+    forms = {name.lower(): make_form(column, table) for name, column in table.columns.items()}
+    columns = [(field.name, field.type, forms.get(field.name.lower(), DEFAULT)) for field in declared]
+    fields = [pa.field(place, field.type) for place, field in zip(name_places(declared.names), declared, strict=True)]
+    schema = pa.schema([*fields, BAD_FIELD])
+    parsed = rows.mapInArrow(partial(_convert_rows, columns, schema), from_arrow_schema(schema, True))
+    return parsed.toDF(*declared.names, BAD)
+
+
+def _convert_rows(
+    columns: Sequence[tuple[str, pa.DataType, TextForm]], schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = [_convert_row(columns, row) for row in batch.to_pylist()]
+        arrays = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), schema.types, strict=True)]
+        yield from [pa.RecordBatch.from_arrays(arrays, schema=schema)] if rows else []
+
+
+def _convert_row(columns: Sequence[tuple[str, pa.DataType, TextForm]], row: Mapping[str, Any]) -> list[Any]:
+    """Return a row's values, and its mark; the row stays as it was kept where a value is not of its column's type."""
+    members, values, reasons = read_json(row["given"]), [], []
+    for name, kind, form in columns:
+        try:
+            values.append(_convert_member(members.get(name), kind, form))
+        except MisfitError as misfit:
+            reasons.append(f"{name}: it does not convert to {name_type(kind)}: {misfit}")
+            values.append(None)
+    mark = {"file": row["file"], "offset": row["offset"]}
+    if reasons:
+        return [*(None for _ in columns), mark | {"reason": "; ".join(reasons), "row": row["row"]}]
+    return [*values, mark]
+
+
+def _convert_member(value: Any, kind: pa.DataType, form: TextForm) -> Any:
+    """Return a value that was kept: one that was of its type in the default spelling, others as the source has them."""
+    try:
+        return convert_json(value, kind)[0]
+    except MisfitError:
+        return convert_json(value, kind, form)[0]
 
 
 def _read_files(

@@ -18,11 +18,17 @@ from lakewriter.source.bad_rows import BAD, CHECKS
 from lakewriter.source.byte_checks import ByteCheck
 from lakewriter.source.column_names import quote_column
 from lakewriter.source.cursor_lag import check_lag
+from lakewriter.source.declared_columns import (
+    ColumnCast,
+    apply_declared_types,
+    cast_batch,
+    cast_batches,
+    declare_schema,
+)
 from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.frames import (
     Loaded,
     add_deleted_column,
-    apply_declared_types,
     load_source,
     make_origin,
     prepare_delivery,
@@ -64,9 +70,12 @@ class RowsFeed:
         reason: str,
         numbering: Numbering,
         source: Loaded | None = None,
+        casts: tuple[ColumnCast, ...] = (),
     ) -> None:
-        self.schema = pa.schema([field for field in schema if field.name not in (BAD, CHECKS)])
+        declared = declare_schema(schema, casts)
+        self.schema = pa.schema([field for field in declared if field.name not in (BAD, CHECKS)])
         self._delivered = schema
+        self._casts = casts
         self.notes = source.notes if source else ()
         self._checks = source.checks if source else ()
         self.reason = reason
@@ -141,7 +150,8 @@ class RowsFeed:
         """What ``body`` yields in the tasks, in the order of the partitions."""
         self._look()
         try:
-            receipts = self._frame.mapInArrow(partial(_run_task, self._delivered, body), "receipt string").collect()
+            task = partial(_run_task, self._delivered, self._casts, self._origin.table, body)
+            receipts = self._frame.mapInArrow(task, "receipt string").collect()
         except SPARK_ERRORS as error:
             raise self._origin.make_error(error) from error
         return [str(row[0]) for row in receipts]
@@ -162,7 +172,9 @@ class RowsFeed:
         except SPARK_ERRORS as error:
             raise self._origin.make_error(error) from error
         # What is behind the source's columns is not its own.
-        return table.rename_columns(self._delivered.names).select(range(len(self.schema)))
+        source = table.rename_columns(self._delivered.names).select(range(len(self.schema)))
+        batch = source.combine_chunks().to_batches()[:1] or [pa.RecordBatch.from_pylist([], source.schema)]
+        return pa.Table.from_batches([cast_batch(batch[0], self._casts, self._origin.table, "the first rows")])
 
     def find_repeated(self, positions: Sequence[int], shown: int) -> tuple[int, list[tuple[object, ...]]]:
         """How many rows have the values of other rows in the columns at ``positions``, and the first such values, each
@@ -187,12 +199,19 @@ class RowsFeed:
             self._kept = False
 
 
-def _run_task(schema: pa.Schema, body: Body, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_task(
+    schema: pa.Schema,
+    casts: tuple[ColumnCast, ...],
+    table: str,
+    body: Body,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     if context is None:
         raise RuntimeError("no Spark task is running")
     number = context.partitionId()
-    for text in body(number, (check_batch(batch, schema, number) for batch in batches)):
+    checked = (check_batch(batch, schema, number) for batch in batches)
+    for text in body(number, cast_batches(checked, casts, table, f"partition {number}")):
         yield pa.RecordBatch.from_arrays([pa.array([text], pa.string())], ["receipt"])
 
 
@@ -219,7 +238,7 @@ def open_rows(
     # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
     frame = opened.frame.coalesce(1) if single else opened.frame
     numbering = _choose_numbering(table, steady)
-    feed = RowsFeed(frame, opened.schema, opened.origin, reason, numbering, opened.loaded)
+    feed = RowsFeed(frame, opened.schema, opened.origin, reason, numbering, opened.loaded, opened.casts)
     _settle(feed, table, twice=twice and not steady)
     return feed
 
@@ -230,7 +249,9 @@ def open_sample(
     """The feed of the table's first ``rows`` rows, opened as a load opens it; no row is read for it yet."""
     opened = _open(spark, table, condition, deleted_column)
     unchecked = replace(opened.loaded, checks=())
-    return RowsFeed(opened.frame.limit(rows), opened.schema, opened.origin, reason, Numbering.NONE, unchecked)
+    return RowsFeed(
+        opened.frame.limit(rows), opened.schema, opened.origin, reason, Numbering.NONE, unchecked, opened.casts
+    )
 
 
 @dataclass(frozen=True)
@@ -241,6 +262,7 @@ class _Opened:
     schema: pa.Schema
     origin: Origin
     loaded: Loaded
+    casts: tuple[ColumnCast, ...]
 
 
 def _open(spark: SparkSession, table: TableSpec, condition: str | None, deleted_column: str) -> _Opened:
@@ -250,11 +272,11 @@ def _open(spark: SparkSession, table: TableSpec, condition: str | None, deleted_
     try:
         loaded = load_source(session, table.read, secrets, table.id, aside=table.sets_aside, cursor=table.cursor)
         loaded = replace(loaded, checks=tuple(_spare_declared(check, table) for check in loaded.checks))
-        source = _filter_rows(apply_declared_types(loaded.frame, table), table, condition)
+        source, casts = _declare(loaded.frame, table, condition)
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
     frame, schema = prepare_delivery(add_checks(add_deleted_column(source, table, deleted_column), table))
-    return _Opened(frame, schema, origin, loaded)
+    return _Opened(frame, schema, origin, loaded, casts)
 
 
 def _spare_declared(check: ByteCheck | NanosecondCheck, table: TableSpec) -> ByteCheck | NanosecondCheck:
@@ -269,12 +291,13 @@ def open_batch(
 ) -> RowsFeed:
     """The feed of one micro-batch, in at most ``tasks`` partitions."""
     try:
-        rows = add_deleted_column(apply_declared_types(batch, table), table, deleted_column)
-        source = add_checks(rows, table).coalesce(tasks)
+        typed, casts = _declare(batch, table, None)
+        source = add_checks(add_deleted_column(typed, table, deleted_column), table).coalesce(tasks)
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
     frame, schema = prepare_delivery(source)
-    feed = RowsFeed(frame, schema, origin, "it is a micro-batch", _choose_numbering(table, steady=False))
+    numbering = _choose_numbering(table, steady=False)
+    feed = RowsFeed(frame, schema, origin, "it is a micro-batch", numbering, casts=casts)
     _settle(feed, table, twice=twice)
     return feed
 
@@ -295,23 +318,33 @@ def open_frame(
     try:
         rows = rebind(frame)
         marked = add_marks(rows) if table.sets_aside and not is_marked(rows) else rows
-        given = apply_declared_types(marked, table)
-        source = add_checks(add_deleted_column(_filter_rows(given, table, condition), table, deleted_column), table)
+        typed, casts = _declare(marked, table, condition)
+        source = add_checks(add_deleted_column(typed, table, deleted_column), table)
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
     delivered, schema = prepare_delivery(source.coalesce(1) if single else source)
-    feed = RowsFeed(delivered, schema, origin, "it is a DataFrame", _choose_numbering(table, steady=False))
+    numbering = _choose_numbering(table, steady=False)
+    feed = RowsFeed(delivered, schema, origin, "it is a DataFrame", numbering, casts=casts)
     _settle(feed, table, twice=twice)
     return feed
 
 
-def _filter_rows(source: DataFrame, table: TableSpec, condition: str | None) -> DataFrame:
+def _declare(source: DataFrame, table: TableSpec, condition: str | None) -> tuple[DataFrame, tuple[ColumnCast, ...]]:
+    """Return the rows above the cursor as the table declares them, and the casts that are left to the tasks.
+
+    Spark has to see the types itself where it judges rows by them or brings rows together.
+    """
+    is_judged = bool(table.deleted or table.conditions or table.unique_checks or table.partition_by)
+    compares = condition is not None and str(table.cursor).lower() in map(str.lower, table.columns)
+    typed, casts = apply_declared_types(source, table, in_spark=is_judged or compares)
+    if table.cursor_lag is not None:
+        check_lag(table, declare_schema(prepare_delivery(typed)[1], casts))
+    return typed if condition is None else _filter_rows(typed, table, condition), casts
+
+
+def _filter_rows(source: DataFrame, table: TableSpec, condition: str) -> DataFrame:
     """The rows above the cursor, and those that are bad whatever it is. The quarantine has each once, as far as its
     cursor can be read: it passes them."""
-    if table.cursor_lag is not None:
-        check_lag(table, prepare_delivery(source)[1])
-    if condition is None:
-        return source
     if not is_marked(source):
         return source.where(condition)
     once = table.quarantine is not None and table.cursor is not None

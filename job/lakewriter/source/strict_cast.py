@@ -31,10 +31,8 @@ _ZONED: Final = ":[0-9.]+[Z+-]"
 """What a text of that spelling has in it where it has an offset."""
 _FLOAT: Final = "[+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?"
 _MORE_THAN_ZERO: Final = r"\A[+-]?[0.]*[1-9]"
-_YEARS: Final = {
-    pa.date32(): (-719162, 2932896),
-    pa.timestamp("us"): (-62135596800000000, 253402300799999999),
-}
+MICROS: Final = pa.timestamp("us")
+YEARS: Final = {pa.date32(): (-719162, 2932896), MICROS: (-62135596800000000, 253402300799999999)}
 """The first value of the year 0001 and the last of 9999."""
 
 
@@ -167,17 +165,16 @@ def _leave_out_extremes(values: pa.Array, parsed: pa.Array) -> pa.Array:
 
 def _parse_timestamps(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return the instants in UTC, without a zone. Arrow takes texts with offsets, or texts without, in one array."""
-    local = pa.timestamp("us")
     if kind.tz is None:
-        return values.cast(local)
+        return values.cast(MICROS)
     # A cast that fails looks at all values: the first tell which is likely to succeed.
     is_zoned = bool(pc.any(pc.match_substring_regex(values[:_FEW], _ZONED)).as_py())
     try:
-        return values.cast(kind if is_zoned else local).cast(local)
+        return values.cast(kind if is_zoned else MICROS).cast(MICROS)
     except pa.ArrowInvalid:
         has_offset = pc.match_substring_regex(values, _ZONED)
-    zoned = pc.if_else(has_offset, values, None).cast(kind).cast(local)
-    return pc.coalesce(zoned, pc.if_else(has_offset, None, values).cast(local))
+    zoned = pc.if_else(has_offset, values, None).cast(kind).cast(MICROS)
+    return pc.coalesce(zoned, pc.if_else(has_offset, None, values).cast(MICROS))
 
 
 def _count_micros(values: pa.Array, unit: EpochUnit) -> pa.Array:
@@ -185,16 +182,16 @@ def _count_micros(values: pa.Array, unit: EpochUnit) -> pa.Array:
     numbers = values.cast(pa.int64())
     power = EPOCH_DIGITS[unit]
     if power >= 0:
-        return pc.multiply_checked(numbers, 10**power).cast(pa.timestamp("us"))
+        return pc.multiply_checked(numbers, 10**power).cast(MICROS)
     micros = pc.divide(numbers, 10**-power)
     is_whole = pc.equal(pc.multiply(micros, 10**-power), numbers)
-    return pc.if_else(is_whole, micros, None).cast(pa.timestamp("us"))
+    return pc.if_else(is_whole, micros, None).cast(MICROS)
 
 
 def _leave_out_years(parsed: pa.Array) -> pa.Array:
     """Return dates or times without those outside the years 0001 to 9999."""
     numbers = parsed.view(pa.int32() if pt.is_date32(parsed.type) else pa.int64())
-    first, last = _YEARS[parsed.type]
+    first, last = YEARS[parsed.type]
     bounds = pc.min_max(numbers).as_py()
     if bounds["min"] is None or (bounds["min"] >= first and bounds["max"] <= last):
         return parsed

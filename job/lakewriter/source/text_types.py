@@ -1,28 +1,27 @@
-"""Propose a type for a column of text, from its values.
+"""Propose a type for a column of text, from its values: one of which the strict cast takes every value.
 
-Values come as Spark delivers them. A type is proposed if the load's conversion, which is Spark's ANSI cast in UTC,
-takes every value and none becomes another: the cast also takes ``01234`` as a number, ``1d`` as a double and ``10:00``
-as a time of today.
+More is asked of a proposal than of a declared type: ``01234`` is taken as a number and is likely a code.
 """
 
 import json
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import date
-from enum import StrEnum
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lakewriter.declared.exact_text import FLOATS
+from lakewriter.declared.sql_types import parse_type
 from lakewriter.report import format_count
+from lakewriter.source.strict_cast import cast_text, explain_misfit
 from lakewriter.spec.model import Model
+from lakewriter.spec.specification import ColumnType
 
 _SHOWN: Final = 40
-_PADDING: Final = " \t\r\n"
 _EXAMPLES: Final = 3
 _EXACT_DIGITS: Final = 15
 """A double gives back every number of so many digits. https://en.cppreference.com/w/cpp/types/numeric_limits/digits10"""
@@ -31,55 +30,27 @@ _SMALLEST: Final = 2.2250738585072014e-308
 _MOST_DIGITS: Final = 38
 _PHONE_DIGITS: Final = 7
 
-_INTEGER: Final = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
-_DECIMAL: Final = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+)")
-_EXPONENT: Final = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)[eE][+-]?[0-9]+")
 _ZEROS: Final = re.compile(r"[+-]?0[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
-_SPECIAL: Final = re.compile(r"nan|[+-]?inf(?:inity)?", re.IGNORECASE)
-_DATE: Final = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
-_TIMESTAMP: Final = re.compile(
-    r"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2})[ T]"
-    r"(?:[01]?[0-9]|2[0-3])(?::[0-5]?[0-9](?::[0-5]?[0-9](?:\.([0-9]*))?"
-    r"( ?(?:Z|UTC|[+-](?:0[0-9]|1[0-7])(?::?[0-5][0-9])?))?)?)?"
-)
-_TIME: Final = re.compile(r"T?[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?: ?[AaPp][Mm])?")
-_OTHER_DATE: Final = re.compile(
-    r"[0-9]{1,4}[./][0-9]{1,2}[./][0-9]{1,4}.*|[0-9]{4}-[0-9]{1,2}|[0-9]{2}-[0-9]{2}-[0-9]{4}.*"
-)
-_COMMA: Final = re.compile(r"[+-]?[0-9]{1,3}(?:[.,'_ ]?[0-9]{3})*(?:,[0-9]+)?")
 _STAND_IN: Final = re.compile(r"[A-Za-z/.?\\ -]+")
 _YAML_WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "null", "true", "false"})
 _SECONDS: Final = range(10**9, 4 * 10**9)
 _ODDITIES: Final = (
+    (re.compile(r"\s*"), "is blank, and only null converts"),
+    (re.compile(r"\s.*|.*\s"), "has blanks around it"),
     (_ZEROS, "has a leading zero, as codes have"),
-    (_TIME, "is a time of day without a date"),
-    (_DATE, "is no date of the calendar"),
-    (_OTHER_DATE, "is not a date as Spark takes it (2026-01-31)"),
-    (_COMMA, "is not a number as Spark takes it (1234.5)"),
-    (_EXPONENT, "is beyond the range of a double"),
-)
+    (re.compile(r"T?[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?: ?[AaPp][Mm])?"),
+     "is a time of day without a date"),
+    (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), "is no date of the calendar"),
+    (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]+\.[0-9]{7,}.*"),
+     "is finer than the microseconds of a timestamp; nanoseconds: truncate would cut it"),
+    (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T].*"), "is not a time as it is taken (2026-01-31 10:00:00)"),
+    (re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}.*|[0-9]{4}-[0-9]{1,2}"),
+     "is not a date as it is taken (2026-01-31); its spelling can be named by format:"),
+    (re.compile(r"[+-]?[0-9]{1,3}(?:[.,'_ ]?[0-9]{3})*(?:,[0-9]+)?"), "is not a number as it is taken (1234.5)"),
+)  # fmt: skip
 """What a value looks like that is no number, date or time, and why it is not."""
 
-
-class _Kind(StrEnum):
-    """What one value is; the words complete "3 of 4 values are"."""
-
-    INTEGER = "whole numbers"
-    LONG = "whole numbers beyond 64 bits"
-    DECIMAL = "numbers"
-    SCIENTIFIC = "numbers with an exponent"
-    SPECIAL = "NaN or Infinity"
-    BOOLEAN = "true or false"
-    ANSWER = "yes or no"
-    DATE = "dates"
-    TIMESTAMP = "times"
-    BLANK = "blank"
-    TEXT = "text"
-
-
-_NUMBERS: Final = (_Kind.INTEGER, _Kind.LONG, _Kind.DECIMAL, _Kind.SCIENTIFIC, _Kind.SPECIAL)
-_FAMILIES: Final = ((_NUMBERS, "numbers"), ((_Kind.DATE, _Kind.TIMESTAMP), "dates or times"),
-                    ((_Kind.BOOLEAN, _Kind.ANSWER), "true or false"))  # fmt: skip
+_FAMILIES: Final = {"double": "numbers", "timestamp": "dates or times", "boolean": "true or false"}
 _ANSWERS: Final = {"yes": "no", "y": "n", "t": "f"}
 
 
@@ -97,23 +68,35 @@ class Proposal(Model):
 
 
 class _Values:
-    """The distinct values of a column by kind, and how often each occurs."""
+    """The distinct values of a column, and how often each occurs."""
 
     def __init__(self, counts: dict[str, int]) -> None:
         self.counts = counts
-        self.kinds: dict[_Kind, list[str]] = {}
-        for text in counts:
-            self.kinds.setdefault(_classify(text), []).append(text)
+        self.texts = list(counts)
+        self._fitting: dict[str, frozenset[str]] = {}
 
     @property
     def total(self) -> int:
         return sum(self.counts.values())
 
-    def are(self, *kinds: _Kind) -> bool:
-        return self.kinds.keys() <= set(kinds)
+    @cached_property
+    def codes(self) -> frozenset[str]:
+        """Those that are no numbers though they convert to one."""
+        return frozenset(filter(_ZEROS.fullmatch, self.texts))
 
-    def count(self, kinds: Iterable[_Kind]) -> int:
-        return sum(self.counts[text] for kind in kinds for text in self.kinds.get(kind, ()))
+    def list_fitting(self, kind: str) -> frozenset[str]:
+        """Return the values that convert to a type."""
+        if kind not in self._fitting:
+            values = cast_text(pa.array(self.texts, pa.string()), parse_type(kind)).values.is_valid()
+            fitting = {text for text, is_value in zip(self.texts, values.to_pylist(), strict=True) if is_value}
+            self._fitting[kind] = frozenset(fitting) - (frozenset() if kind == "boolean" else self.codes)
+        return self._fitting[kind]
+
+    def are(self, kind: str) -> bool:
+        return len(self.list_fitting(kind)) == len(self.texts)
+
+    def count(self, texts: Iterable[str]) -> int:
+        return sum(self.counts[text] for text in texts)
 
 
 def propose_type(values: pa.Array | pa.ChunkedArray) -> Proposal:
@@ -145,9 +128,19 @@ def propose_types(rows: pa.Table, declared: Collection[str] = ()) -> dict[str, P
     }
 
 
-def write_columns_line(types: Mapping[str, str]) -> str:
-    """The line of lake.yaml that declares ``types``."""
-    return f"columns: {{{', '.join(f'{_quote_name(name)}: {_quote_type(kind)}' for name, kind in types.items())}}}"
+def write_columns_line(declared: Mapping[str, ColumnType], proposed: Mapping[str, str]) -> str:
+    """Return the line of lake.yaml that declares the ``proposed`` types beside those that are ``declared``."""
+    types = {name: _write_type(column) for name, column in declared.items()}
+    types |= {name: _quote_type(kind) for name, kind in proposed.items()}
+    return f"columns: {{{', '.join(f'{_quote_name(name)}: {text}' for name, text in types.items())}}}"
+
+
+def _write_type(column: ColumnType) -> str:
+    if column.unit:
+        return f"{{type: {column.type}, from: {column.unit}}}"
+    if column.format:
+        return f"{{type: {column.type}, format: {json.dumps(column.format, ensure_ascii=False)}}}"
+    return _quote_type(column.type)
 
 
 def _quote_name(name: str) -> str:
@@ -163,145 +156,92 @@ def _quote_type(kind: str) -> str:
 
 def _propose(values: _Values) -> tuple[str | None, str]:
     every = f"all values ({values.total:,}) are"
-    if values.are(*_NUMBERS):
+    if values.are("double"):
         return _propose_number(values, every)
-    if values.are(_Kind.DATE):
-        return "date", f"{every} dates, such as {_show_first(values)}"
-    if values.are(_Kind.DATE, _Kind.TIMESTAMP):
-        return _propose_timestamp(values, every)
-    if values.are(_Kind.BOOLEAN):
-        return "boolean", f"{every} true or false"
-    if values.are(_Kind.BOOLEAN, _Kind.ANSWER):
-        return _propose_answers(values, every)
+    if values.are("date"):
+        return "date", f"{every} dates, such as {_show(values.texts[0])}"
+    if values.are("timestamp"):
+        return "timestamp", f"{every} times, {_describe_times(values)}"
+    if values.are("boolean"):
+        return _propose_boolean(values, every)
     return None, _explain_text(values)
 
 
 def _propose_number(values: _Values, every: str) -> tuple[str | None, str]:
-    texts = [text.strip(_PADDING) for text in values.counts]
+    texts = values.texts
     if phone := next((text for text in texts if text[0] == "+" and _count_digits(text) >= _PHONE_DIGITS), None):
         return None, f"{_show(phone)} begins with a plus sign, as phone numbers do"
-    if values.are(_Kind.INTEGER):
+    if values.are("bigint"):
         lowest, highest = min(map(int, texts)), max(map(int, texts))
         epoch = "; they could be seconds since 1970" if lowest in _SECONDS and highest in _SECONDS else ""
         return "bigint", f"{every} whole numbers, from {lowest} to {highest}{epoch}"
-    if values.are(_Kind.SPECIAL):
+    numbers = [text for text in texts if text not in FLOATS]
+    if not numbers:
         return None, f"{every} NaN or Infinity, and none is a number"
-    if all(map(_is_exact_double, texts)):
-        return "double", f"{every} numbers, such as {_show_first(values)}"
-    if values.are(_Kind.INTEGER, _Kind.LONG, _Kind.DECIMAL):
-        scale = max(len(text.partition(".")[2]) for text in texts)
-        whole = max(_count_digits(text.partition(".")[0]) for text in texts)
-        if whole + scale <= _MOST_DIGITS:
-            longest = max(texts, key=_count_digits)
-            return (
-                f"decimal({_MOST_DIGITS},{scale})",
-                f"{every} numbers, and {_show(longest)} has more digits than a double",
-            )
-    worst = next(text for text in texts if not _is_exact_double(text))
-    return None, f"{_show(worst)} is a number that neither a double nor a decimal holds beside the others"
+    long = [text for text in numbers if not _is_exact_double(text)]
+    if not long:
+        return "double", f"{every} numbers, such as {_show(numbers[0])}"
+    scale = max(len(re.split("[eE]", text)[0].partition(".")[2]) for text in texts)
+    decimal = f"decimal({_MOST_DIGITS},{scale})"
+    if scale <= _MOST_DIGITS and values.are(decimal):
+        return decimal, f"{every} numbers, and {_show(max(long, key=_count_digits))} has more digits than a double"
+    return None, f"{_show(long[0])} is a number that neither a double nor a decimal holds beside the others"
 
 
-def _propose_timestamp(values: _Values, every: str) -> tuple[str | None, str]:
-    texts = [(text, match) for text in values.counts if (match := _TIMESTAMP.fullmatch(text.strip(_PADDING)))]
-    fine = next((text for text, match in texts if (match[2] or "")[6:].strip("0")), None)
-    if fine is not None:
-        return None, f"{_show(fine)} is finer than the microseconds of a timestamp, which would cut it"
-    zoned = sum(bool(match[3]) for _, match in texts)
-    zone = "" if zoned == len(values.counts) else "; taken as UTC where they name no zone"
-    return "timestamp", f"{every} times, such as {_show(texts[0][0])}{zone}"
+def _describe_times(values: _Values) -> str:
+    local = values.list_fitting("timestamp_ntz")
+    times = [text for text in values.texts if text not in values.list_fitting("date")]
+    return f"such as {_show(times[0])}{'; taken as UTC where they name no zone' if local else ''}"
 
 
-def _propose_answers(values: _Values, every: str) -> tuple[str | None, str]:
-    answers = {text.strip(_PADDING).lower() for text in values.kinds[_Kind.ANSWER]}
-    pairs = [{yes, no} for yes, no in _ANSWERS.items() if answers & {yes, no}]
-    if len(pairs) == 1 and answers == pairs[0] and _Kind.BOOLEAN not in values.kinds:
+def _propose_boolean(values: _Values, every: str) -> tuple[str | None, str]:
+    words = {text.lower() for text in values.texts}
+    if words <= {"true", "false"}:
+        return "boolean", f"{every} true or false"
+    if any(words == {yes, no} for yes, no in _ANSWERS.items()):
         return "boolean", f"{every} {_show_pair(values)}"
+    if numbers := words & {"1", "0"}:
+        answer = next(text for text in values.texts if text not in numbers)
+        return (
+            None,
+            f"{values.count(numbers):,} of {format_count(values.total, 'value')} are numbers, but "
+            f"{_show(answer)} is not",
+        )
     # NO alone is a country, and a column of Y may hold other letters later.
-    return None, f"{_show(values.kinds[_Kind.ANSWER][0])} is taken as true or false only beside its opposite"
+    answer = next(text for text in values.texts if text.lower() not in {"true", "false"})
+    return None, f"{_show(answer)} is taken as true or false only beside its opposite"
 
 
 def _explain_text(values: _Values) -> str:
     """Say what keeps the column text, best beside what most of its values are."""
-    family, words = max(_FAMILIES, key=lambda family: values.count(family[0]))
-    fitting = values.count(family)
-    odd = [text for kind, texts in values.kinds.items() if kind not in family for text in texts]
+    family = max(_FAMILIES, key=lambda kind: values.count(values.list_fitting(kind)))
+    fitting = values.list_fitting(family)
+    odd = [text for text in values.texts if text not in fitting]
     commonest = max(odd, key=lambda text: values.counts[text])
     if not fitting:
-        return _explain_value(commonest)
-    said = f"{fitting:,} of {format_count(values.total, 'value')} are {words}, but {_explain_value(commonest)}"
-    if len(odd) > 1 or _classify(commonest) is not _Kind.TEXT or not _STAND_IN.fullmatch(commonest):
+        return _explain_value(commonest, values)
+    total = format_count(values.total, "value")
+    said = f"{values.count(fitting):,} of {total} are {_FAMILIES[family]}, but {_explain_value(commonest, values)}"
+    if len(odd) > 1 or not said.endswith(" is text") or not _STAND_IN.fullmatch(commonest):
         return said
     return f"{said}; if it stands for null, a CSV source can have options: {{nullValue: {json.dumps(commonest)}}}"
 
 
-def _explain_value(text: str) -> str:
-    bare, shown = text.strip(_PADDING), _show(text)
-    if not bare:
-        return f"{shown} is blank, and only null converts"
-    if _classify(text) is not _Kind.TEXT:
-        return f"{shown} is not"
-    return f"{shown} {next((reason for pattern, reason in _ODDITIES if pattern.fullmatch(bare)), 'is text')}"
-
-
-def _classify(text: str) -> _Kind:
-    bare = text.strip(_PADDING)
-    checks: tuple[tuple[Callable[[str], object], _Kind], ...] = (
-        (lambda t: not t, _Kind.BLANK),
-        (_INTEGER.fullmatch, _Kind.INTEGER),
-        (_DECIMAL.fullmatch, _Kind.DECIMAL),
-        (_is_date, _Kind.DATE),
-        (_is_timestamp, _Kind.TIMESTAMP),
-        (_is_finite, _Kind.SCIENTIFIC),
-        (_SPECIAL.fullmatch, _Kind.SPECIAL),
-        (lambda t: t.lower() in ("true", "false"), _Kind.BOOLEAN),
-        (lambda t: t.lower() in {*_ANSWERS, *_ANSWERS.values()}, _Kind.ANSWER),
-    )
-    kind = next((kind for check, kind in checks if check(bare)), _Kind.TEXT)
-    return _Kind.LONG if kind is _Kind.INTEGER and not -(2**63) <= _to_int(bare) < 2**63 else kind
-
-
-def _to_int(text: str) -> int:
-    # Python refuses to convert thousands of digits: so many are beyond 64 bits in any case.
-    return int(text) if len(text) <= _MOST_DIGITS else 10**_MOST_DIGITS
-
-
-def _is_date(text: str) -> bool:
-    match = _DATE.fullmatch(text)
-    if match is None:
-        return False
-    try:
-        date(int(match[1]), int(match[2]), int(match[3]))
-    except ValueError:
-        return False
-    return True
-
-
-def _is_timestamp(text: str) -> bool:
-    match = _TIMESTAMP.fullmatch(text)
-    return match is not None and _is_date(match[1])
-
-
-def _is_finite(text: str) -> bool:
-    """True for a number with an exponent that is within the range of a double."""
-    if _EXPONENT.fullmatch(text) is None:
-        return False
-    number = float(text)
-    mantissa = re.split("[eE]", text)[0]
-    return math.isfinite(number) and (abs(number) >= _SMALLEST or not mantissa.strip("+-0."))
+def _explain_value(text: str, values: _Values) -> str:
+    if any(text in values.list_fitting(kind) for kind in _FAMILIES):
+        return f"{_show(text)} is not"
+    odd = next((reason for pattern, reason in _ODDITIES if pattern.fullmatch(text)), None)
+    beyond = explain_misfit(text, pa.float64())
+    return f"{_show(text)} {odd or (beyond.removeprefix('it ') if 'double' in beyond else 'is text')}"
 
 
 def _is_exact_double(text: str) -> bool:
-    mantissa = re.split("[eE]", text)[0]
-    return _SPECIAL.fullmatch(text) is not None or len(mantissa.replace(".", "").lstrip("+-0")) <= _EXACT_DIGITS
+    digits = len(re.split("[eE]", text)[0].replace(".", "").lstrip("+-0"))
+    return digits <= _EXACT_DIGITS and not 0 < abs(float(text)) < _SMALLEST
 
 
 def _count_digits(text: str) -> int:
     return sum(character.isdigit() for character in text)
-
-
-def _show_first(values: _Values) -> str:
-    special = values.kinds.get(_Kind.SPECIAL, ())
-    return _show(next(text for text in values.counts if text not in special))
 
 
 def _show_pair(values: _Values) -> str:

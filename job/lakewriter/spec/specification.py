@@ -5,6 +5,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal
 
+from pydantic import model_validator
+
 from lakewriter.naming import LATEST, QUARANTINE, cut, join_key
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, RestService
@@ -83,6 +85,23 @@ class Read(Model):
         return (*own, *(read for view in self.views.values() for read in view.new_files))
 
 
+class ColumnType(Model):
+    """The type that a column is declared with, in SQL's words, and how its texts are spelled.
+
+    ``unit`` is what numbers count since 1970 where a timestamp comes as a number, ``format`` the pattern of dates and
+    times; without either the type has its default spelling.
+    """
+
+    type: str
+    unit: Literal["epoch_s", "epoch_ms", "epoch_us", "epoch_ns"] | None = None
+    format: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_text(cls, value: object) -> object:
+        return {"type": value} if isinstance(value, str) else value
+
+
 class Mode(StrEnum):
     """What a load does to the rows that are there: it adds to them, replaces them file by file after it, or replaces
     them at once, all of them or those of the partitions that it has rows for."""
@@ -156,7 +175,9 @@ class TableSpec(Model):
     cursor: str | None = None
     cursor_lag: str | None = None
     deleted: str | None = None
-    columns: Mapping[str, str] = {}
+    columns: Mapping[str, ColumnType] = {}
+    truncates_nanoseconds: bool = False
+    """Times finer than microseconds are cut, and counted, instead of being bad values."""
     index: IndexKind = IndexKind.CONTIGUOUS
     partition_by: Partition = ()
     """By source columns; none but Iceberg tables have any."""

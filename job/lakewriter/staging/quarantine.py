@@ -124,20 +124,20 @@ class QuarantineWriter(BadRowKeeper):
     def _keep_marked(self, rows: Rows) -> None:
         assert rows.marks is not None
         marks = dict(zip(FIELDS, rows.marks.flatten(), strict=True))
-        is_line = pc.and_(marks["column"].is_null(), marks["row"].is_null())
+        is_misfit = marks["column"].is_valid()
+        is_line = pc.and_(pc.invert(is_misfit), marks["row"].is_null())
         lines = pc.if_else(is_line, marks["value"], pa.scalar(None, pa.string()))
-        misfits = pc.if_else(is_line, pa.scalar(None, pa.string()), self._render_misfits(rows, marks))
-        texts = pc.coalesce(marks["row"], misfits)
+        texts = pc.if_else(is_misfit, self._render_misfits(rows, marks), marks["row"])
         where = pc.binary_join_element_wise(marks["column"], marks["reason"], ": ")
         reasons = pc.coalesce(where, marks["reason"])
         self._add(ON_BAD_ROW, Violations(rows=rows.batch.num_rows))
         self._keep(ON_BAD_ROW, rows, self._make_columns(ON_BAD_ROW, rows, _make_lists(reasons), texts, lines))
 
     def _render_misfits(self, rows: Rows, marks: Mapping[str, pa.Array]) -> pa.Array:
-        """The rows as JSON, with the source's own text of the one value that does not convert to its column's type."""
+        """Return the rows as JSON, with the source's own texts of the values that do not fit their columns."""
         texts = render_rows(rows.batch).to_pylist()
-        misfits = zip(texts, marks["column"].to_pylist(), marks["value"].to_pylist(), strict=True)
-        return pa.array([text if name is None else _set_member(text, name, value) for text, name, value in misfits])
+        misfits = (marks[name].to_pylist() for name in ("column", "value", "row"))
+        return pa.array([_set_misfits(*parts) for parts in zip(texts, *misfits, strict=True)], pa.string())
 
     def refuse(self, row: Rows, error: ValueUnrepresentableError) -> None:
         """See ``BadRowKeeper``."""
@@ -290,10 +290,12 @@ def _list_reasons(failing: Sequence[Failing], rows: pa.Array) -> pa.Array:
     return pa.array(lists, pa.list_(pa.string())).take(sets.indices)
 
 
-def _set_member(text: str, name: str, value: str | None) -> str:
-    # Of a row its columns without a value are left out, so this one is not there. Numbers stay as they are written.
-    comma = "" if text == "{}" else ","
-    return f"{text[:-1]}{comma}{json.dumps(name)}:{json.dumps(value, ensure_ascii=False)}}}"
+def _set_misfits(text: str, name: str | None, value: str | None, several: str | None) -> str:
+    # Of a row its columns without a value are left out, so these are not there. Numbers stay as they are written.
+    if name is None:
+        return text
+    members = several or json.dumps({name: value}, ensure_ascii=False, separators=(",", ":"))
+    return f"{text[:-1]}{'' if text == '{}' else ','}{members[1:]}"
 
 
 def _describe_rows(columns: pa.RecordBatch, source: pa.RecordBatch, is_rendered: bool) -> list[str]:

@@ -177,19 +177,20 @@ def _find_discriminator(found: Any) -> str:
 
 
 def _drop_union_members(found: Any, location: Location, data: Any) -> Location:
-    """``location`` without the members of a union, which pydantic puts behind the place of the value."""
-    if found["type"] in {"missing", "invalid_key"}:
+    """Return ``location`` without the members of unions, which pydantic puts behind the place of the value."""
+    if found["type"] == "invalid_key":
         return location
+    missing = location[-1:] if found["type"] == "missing" else ()
     place: Location = ()
-    for step in location:
+    for step in location[: len(location) - len(missing)]:
         if isinstance(data, list) and isinstance(step, str):
             continue
         try:
             data = data[step]
         except (KeyError, IndexError, TypeError):
-            return place or location
+            continue
         place = (*place, step)
-    return place or location
+    return (*place, *missing) or location
 
 
 def _describe(findings: Sequence[Any], location: Location, known_keys: KnownKeys, tags: Tags) -> str:
@@ -290,7 +291,7 @@ def _join_kinds(findings: Sequence[Any]) -> str:
 def _suggest_quotes(findings: Sequence[Any], value: Any) -> str:
     """What to do about text that YAML takes for a number, a truth value or a date."""
     scalar = value is not None and not isinstance(value, str | list | dict)
-    return ", in quotes" if scalar and _EXPECTED[findings[0]["type"]] == "text" else ""
+    return ", in quotes" if scalar and _join_kinds(findings) == "text" else ""
 
 
 def _suggest_no_quotes(findings: Sequence[Any], value: Any, said: str) -> str:

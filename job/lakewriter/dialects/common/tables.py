@@ -6,8 +6,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
+import pyarrow.types as pt
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
+from lakewriter.declared.exact_text import EpochUnit
+from lakewriter.declared.sql_types import parse_columns, parse_type
+from lakewriter.declared.time_texts import compile_pattern
 from lakewriter.dialects.common.expect_keys import ExpectEntry
 from lakewriter.dialects.common.reader_options import find_unknown_option, note_unknown_options
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
@@ -16,7 +20,7 @@ from lakewriter.spec.expectations import OnViolation
 from lakewriter.spec.listed_files import FILE_FORMATS, Repetition
 from lakewriter.spec.model import FileModel, Model, require_one
 from lakewriter.spec.row_rules import BadRows, Contract
-from lakewriter.spec.specification import IndexKind, JdbcPartition, Mode, PartitionField, Read
+from lakewriter.spec.specification import ColumnType, IndexKind, JdbcPartition, Mode, PartitionField, Read
 
 _LAG: Final = re.compile(r"\d+(\.\d+)?|\d+ (second|minute|hour|day|week)s?")
 _BOUNDS: Final = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
@@ -24,6 +28,58 @@ _OF_TIME: Final = re.compile(r"(year|month|day|hour)\(\s*([^()]+?)\s*\)")
 _NUMBERED: Final = re.compile(r"(bucket|truncate)\(\s*([1-9]\d{0,8})\s*,\s*([^()]+?)\s*\)")
 # A scheme has two letters at least: one is a drive, as in C:\\data.
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def _check_type(text: str) -> str:
+    parse_type(text)
+    return text
+
+
+def _check_columns(text: str) -> str:
+    parse_columns(text)
+    return text
+
+
+TypeText = Annotated[str, AfterValidator(_check_type)]
+
+
+class ColumnEntry(FileModel):
+    """A column's type, and how its values are spelled where it is not the default."""
+
+    type: TypeText
+    """The type, such as ``timestamp`` or ``decimal(10,2)``."""
+    from_: EpochUnit | None = Field(None, alias="from")
+    """What the values of a ``timestamp`` or ``timestamp_ntz`` count since 1970 where they are numbers: ``epoch_s``,
+    ``epoch_ms``, ``epoch_us`` or ``epoch_ns``."""
+    format: str | None = None
+    """The pattern of a ``date``, ``timestamp`` or ``timestamp_ntz``, in Spark's letters, such as ``dd.MM.yyyy HH:mm``.
+    Without it dates are ``YYYY-MM-DD``, times ``YYYY-MM-DD hh:mm:ss``."""
+
+    @field_validator("from_")
+    @classmethod
+    def _counts_time(cls, unit: EpochUnit | None, info: ValidationInfo) -> EpochUnit | None:
+        if unit is not None and "type" in info.data and not pt.is_timestamp(parse_type(info.data["type"])):
+            raise ValueError(f"it is for timestamp and timestamp_ntz, not for {info.data['type']}")
+        return unit
+
+    @field_validator("format")
+    @classmethod
+    def _is_of_time(cls, pattern: str | None, info: ValidationInfo) -> str | None:
+        if pattern is None or "type" not in info.data:
+            return pattern
+        kind = parse_type(info.data["type"])
+        if info.data.get("from_") is not None:
+            raise ValueError("expected 'from' or 'format', got both")
+        if not pt.is_temporal(kind):
+            raise ValueError(f"it is for date, timestamp and timestamp_ntz, not for {info.data['type']}")
+        if compile_pattern(pattern).has_offset and not getattr(kind, "tz", None):
+            raise ValueError(f"it has an offset or a zone, which {info.data['type']} has not")
+        return pattern
+
+    @property
+    def column_type(self) -> ColumnType:
+        """The neutral form."""
+        return ColumnType(type=self.type, unit=self.from_, format=self.format)
 
 
 class PartitionEntry(FileModel):
@@ -47,7 +103,7 @@ class ReadEntry(FileModel):
     options: dict[str, SecretText | bool | int | float] = Field(default_factory=dict)
     """The data source's own options, such as ``header: true``. A value may be a secret by reference:
     ``${env:NAME}``."""
-    columns: str | None = None
+    columns: Annotated[str, AfterValidator(_check_columns)] | None = None
     """The source's columns and types as Spark DDL, such as ``id BIGINT, name STRING``. Without it Spark finds them
     itself."""
     partition: PartitionEntry | None = None
@@ -153,9 +209,12 @@ class TableEntry(FileModel):
     hours``."""
     deleted: str | None = None
     """A SQL condition over source columns that is true for a deleted row, such as ``op = 'D'``."""
-    columns: dict[str, str] = Field(default_factory=dict)
-    """Spark types of single columns, where the source has only text or its type changes: ``{updated_at:
-    timestamp}``."""
+    columns: dict[str, TypeText | ColumnEntry] = Field(default_factory=dict)
+    """Types of single columns, where the source has only text or its type changes: ``{updated_at: timestamp}``; with a
+    spelling, ``{seen: {type: timestamp, from: epoch_ms}}``. A value that is not of its type makes a bad row."""
+    nanoseconds: Literal["exact", "truncate"] = "exact"
+    """What happens to a time that is finer than microseconds: ``exact`` makes its row a bad row, ``truncate`` cuts
+    it."""
     index: Literal["contiguous", "sparse"] = "contiguous"
     """How rows are numbered: ``contiguous`` counts them before the load; ``sparse`` saves the count, and numbers have
     gaps."""
@@ -224,7 +283,11 @@ class TableEntry(FileModel):
             cursor=self.cursor,
             cursor_lag=None if self.cursor_lag is None else str(self.cursor_lag),
             deleted=self.deleted,
-            columns=self.columns,
+            columns={
+                name: ColumnType(type=column) if isinstance(column, str) else column.column_type
+                for name, column in self.columns.items()
+            },
+            truncates_nanoseconds=self.nanoseconds == "truncate",
             index=IndexKind(self.index),
             partition_by=tuple(parse_partition_field(text) for text in self.partition_by),
             sort_by=self.sort_by,
@@ -245,7 +308,8 @@ class TableSource(Model):
     cursor: str | None
     cursor_lag: str | None
     deleted: str | None
-    columns: dict[str, str]
+    columns: dict[str, ColumnType]
+    truncates_nanoseconds: bool
     index: IndexKind
     partition_by: tuple[PartitionField, ...]
     sort_by: tuple[str, ...]

@@ -1,0 +1,285 @@
+"""The types that a table declares for columns of its source: planned once, cast in the tasks or in Spark's plan.
+
+Tasks cast the batches that they load, which costs a tenth of a second a million values. Where Spark itself has to see
+the types, in conditions and where it brings rows together, the same cast is part of Spark's plan.
+"""
+
+import difflib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.types import DataType, StructType
+
+from lakewriter.column_types import can_hold, name_type
+from lakewriter.declared.exact_text import TextForm
+from lakewriter.declared.sql_types import parse_type
+from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
+from lakewriter.source.arrow_types import make_nullable
+from lakewriter.source.bad_rows import BAD_FIELD, FIELDS
+from lakewriter.source.marks import add_misfits, is_marked
+from lakewriter.source.strict_cast import explain_misfit
+from lakewriter.source.typed_cast import cast_values, is_castable, is_text
+from lakewriter.spec.specification import ColumnType, TableSpec
+
+_SHOWN: Final = 200
+_MISFIT_PARTS: Final = ("column", "value", "reason")
+_MISFIT_KIND: Final = pa.struct([(part, pa.string()) for part in _MISFIT_PARTS])
+
+
+@dataclass(frozen=True)
+class ColumnCast:
+    """The cast of the column ``name`` at ``place`` from ``source``, None where Arrow has no such type, to ``kind``."""
+
+    place: int
+    name: str
+    source: pa.DataType | None
+    kind: pa.DataType
+    form: TextForm
+
+    @property
+    def is_exact(self) -> bool:
+        """True where no value is lost whatever it is: numbers become wider, and all becomes text."""
+        if self.source is None or not is_text(self.source):
+            return bool(pt.is_string(self.kind) or (self.source is not None and self._widens(self.source)))
+        return False
+
+    def _widens(self, source: pa.DataType) -> bool:
+        return bool(pt.is_null(source) or can_hold(self.kind, source))
+
+    @property
+    def type_name(self) -> str:
+        """The declared type in SQL's words."""
+        return name_type(self.kind)
+
+
+def plan_casts(names: Sequence[str], kinds: Sequence[pa.DataType | None], table: TableSpec) -> tuple[ColumnCast, ...]:
+    """Return the casts of the columns that are not of their declared type yet.
+
+    Args:
+        names: The source's columns, of which several may have one name.
+        kinds: Their types; None for one that Arrow has not.
+        table: Its ``columns`` are looked up by exact name, else in whatever case they are spelled.
+
+    Raises:
+        SpecInvalidError: A declared column is not there, or its type is not one that converts.
+    """
+    casts = []
+    for declared, column in table.columns.items():
+        name = _find_column(declared, names, table)
+        kind = parse_type(column.type)
+        form = make_form(column, table)
+        for place in (place for place, other in enumerate(names) if other == name):
+            source = kinds[place]
+            cast = ColumnCast(place, name, source, kind, form)
+            if not cast.is_exact and (source is None or not is_castable(source, kind, form)):
+                raise _make_type_error(table, cast)
+            if source is None or not source.equals(kind):
+                casts.append(cast)
+    return tuple(casts)
+
+
+def make_form(column: ColumnType, table: TableSpec) -> TextForm:
+    """Return how a declared column's texts are spelled."""
+    return TextForm(column.format, column.format, column.unit, table.truncates_nanoseconds)
+
+
+def _find_column(name: str, names: Sequence[str], table: TableSpec) -> str:
+    for candidate in (name, *[other for other in names if other.lower() == name.lower()]):
+        if candidate in names:
+            return candidate
+    nearest = difflib.get_close_matches(name, names, 1, 0.0)
+    raise SpecInvalidError(
+        f"tables.{table.id}.columns names {name!r}, which the source does not have.",
+        remedy=f"The nearest is {nearest[0]!r}." if nearest else "The source has no columns.",
+    )
+
+
+def _make_type_error(table: TableSpec, cast: ColumnCast) -> SpecInvalidError:
+    source, name = cast.source, cast.name
+    is_count = source is not None and pt.is_integer(source) and pt.is_timestamp(cast.kind)
+    unit = f"; or name the unit: columns: {{{name}: {{type: {cast.type_name}, from: epoch_ms}}}}" if is_count else ""
+    return SpecInvalidError(
+        f"tables.{table.id}.columns declares {name!r} as {cast.type_name}, and the source has "
+        f"{'a type that Arrow has not' if source is None else name_type(source)}, which does not convert to it.",
+        remedy=f"Convert it in an sql: read, or declare another type{unit}.",
+    )
+
+
+def apply_declared_types(
+    source: DataFrame, table: TableSpec, *, in_spark: bool
+) -> tuple[DataFrame, tuple[ColumnCast, ...]]:
+    """Return the source with the types that the table declares, and the casts that are left to the tasks.
+
+    Spark does by itself what loses nothing: it widens numbers and writes texts. The other casts are part of its plan
+    only ``in_spark``. Where bad rows are marked, a value that does not convert marks its own.
+    """
+    if not table.columns:
+        return source, ()
+    kinds = [_find_arrow_type(field.dataType) for field in source.schema]
+    count = len(kinds) - is_marked(source)
+    casts = plan_casts(source.columns[:count], kinds[:count], table)
+    casts_in_plan = [cast for cast in casts if in_spark or cast.is_exact]
+    frame = _cast_in_plan(source, casts_in_plan, table) if casts_in_plan else source
+    return frame, tuple(cast for cast in casts if cast not in casts_in_plan)
+
+
+def _find_arrow_type(kind: DataType) -> pa.DataType | None:
+    try:
+        return make_nullable(to_arrow_type(kind))
+    except PySparkException:
+        return None
+
+
+def _cast_in_plan(source: DataFrame, casts: Sequence[ColumnCast], table: TableSpec) -> DataFrame:
+    """Return the source with the casts in Spark's plan, under whose names several columns may be."""
+    places = source.toDF(*name_places(source.columns))
+    columns = [F.col(name) for name in places.columns]
+    misfits = []
+    for cast in casts:
+        target = from_arrow_type(cast.kind, prefer_timestamp_ntz=True)
+        if cast.is_exact:
+            columns[cast.place] = columns[cast.place].cast(target)
+            continue
+        result = StructType().add("value", target).add("misfit", from_arrow_type(_MISFIT_KIND))
+        convert = _make_spark_cast(cast, table.id, marks=is_marked(source))
+        # PySpark goes by the annotations; its stubs do not.
+        converted = arrow_udf(convert, result)(columns[cast.place])  # type: ignore[call-overload]
+        columns[cast.place] = converted.getField("value")
+        misfits.append(converted.getField("misfit"))
+    if misfits and is_marked(source):
+        columns[-1] = add_misfits(columns[-1], misfits)
+    return places.select(*columns).toDF(*source.columns)
+
+
+def _make_spark_cast(cast: ColumnCast, table: str, *, marks: bool) -> Callable[[pa.Array], pa.Array]:
+    def convert(values: pa.Array) -> pa.Array:
+        return _cast_for_spark(cast, table, values, marks=marks)
+
+    return convert
+
+
+def _cast_for_spark(cast: ColumnCast, table: str, values: pa.Array, *, marks: bool) -> pa.Array:
+    """Return the values, and what is wrong with each misfit; the first is raised where rows have no marks."""
+    result = cast_values(values, cast.kind, cast.form)
+    misfits = pa.nulls(len(values), _MISFIT_KIND)
+    if result.misfits is not None:
+        if not marks:
+            number = pc.index(result.misfits, True).as_py()
+            raise make_misfit_error(table, "a row", cast, values[number : number + 1])
+        found = [
+            _describe_misfit(cast, values[number : number + 1]) if is_misfit else None
+            for number, is_misfit in enumerate(result.misfits.to_pylist())
+        ]
+        misfits = pa.array(found, _MISFIT_KIND)
+    return pa.StructArray.from_arrays([result.values, misfits], ["value", "misfit"])
+
+
+def declare_schema(schema: pa.Schema, casts: Sequence[ColumnCast]) -> pa.Schema:
+    """Return the schema with the types that the casts give."""
+    for cast in casts:
+        schema = schema.set(cast.place, pa.field(schema.field(cast.place).name, cast.kind))
+    return schema
+
+
+def cast_batch(
+    batch: pa.RecordBatch, casts: Sequence[ColumnCast], table: str, where: str, first: int = 0
+) -> pa.RecordBatch:
+    """Return the batch with its columns cast.
+
+    A row with a misfit is marked where the last column has marks, its value is null; else the first misfit is raised.
+    ``where`` names the rows' partition and ``first`` is the number of the first one in it, for the message.
+    """
+    columns = list(batch.columns)
+    misfits: list[tuple[ColumnCast, pa.Array]] = []
+    for cast in casts:
+        result = cast_values(batch.column(cast.place), cast.kind, cast.form)
+        columns[cast.place] = result.values
+        if result.misfits is not None:
+            misfits.append((cast, result.misfits))
+    is_marked = batch.num_columns > 0 and batch.schema.field(batch.num_columns - 1).equals(BAD_FIELD)
+    if misfits and not is_marked:
+        cast, mask = misfits[0]
+        number = pc.index(mask, True).as_py()
+        raise make_misfit_error(
+            table, f"{where}, row {first + number}", cast, batch.column(cast.place)[number : number + 1]
+        )
+    if misfits:
+        columns[-1] = _mark_misfits(batch, misfits)
+    return pa.RecordBatch.from_arrays(columns, schema=declare_schema(batch.schema, casts))
+
+
+def cast_batches(
+    batches: Iterable[pa.RecordBatch], casts: Sequence[ColumnCast], table: str, where: str
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of one partition with their columns cast; see ``cast_batch``."""
+    first = 0
+    for batch in batches:
+        yield cast_batch(batch, casts, table, where, first) if casts else batch
+        first += batch.num_rows
+
+
+def make_misfit_error(table: str, where: str, cast: ColumnCast, value: pa.Array) -> ValueUnrepresentableError:
+    """Return the error to raise for the one ``value`` of an array, which does not fit."""
+    text = _write(value)
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return ValueUnrepresentableError(
+        f"table {table!r}, {where}: {shown!r} in column {cast.name!r} {explain(cast, value)}.",
+        remedy="Correct the value; or declare another type or spelling under columns:; or keep such rows apart with "
+        "on_bad_row: quarantine or set_aside.",
+        column=cast.name,
+    )
+
+
+def explain(cast: ColumnCast, value: pa.Array) -> str:
+    """Return why the one value of an array does not fit, as ``does not convert to int: it is ...``."""
+    reason = "" if pt.is_nested(value.type) else explain_misfit(_write(value), cast.kind, cast.form)
+    return f"does not convert to {cast.type_name}: {reason or 'a part of it would be lost'}"
+
+
+def _write(value: pa.Array) -> str:
+    if is_castable(value.type, pa.string()):
+        text = cast_values(value, pa.string()).values[0].as_py()
+        return value[0].as_py().hex() if text is None else str(text)
+    return json.dumps(value[0].as_py(), default=str, ensure_ascii=False)
+
+
+def _mark_misfits(batch: pa.RecordBatch, misfits: Sequence[tuple[ColumnCast, pa.Array]]) -> pa.Array:
+    """Return the marks of rows with those of the misfits: the first one's of each row that is good so far, and the
+    texts of all as its ``row`` where there are several."""
+    marks = dict(zip(FIELDS, batch.column(batch.num_columns - 1).flatten(), strict=True))
+    is_good = marks["reason"].is_null()
+    rows: dict[int, list[dict[str, str]]] = {}
+    for cast, mask in misfits:
+        for number in pc.indices_nonzero(pc.and_(mask, is_good)).to_pylist():
+            rows.setdefault(number, []).append(_describe_misfit(cast, batch.column(cast.place)[number : number + 1]))
+    found = [rows[number] for number in sorted(rows)]
+    is_misfit = pa.array([number in rows for number in range(batch.num_rows)])
+    texts: dict[str, list[str | None]] = {part: [first[part] for first, *_ in found] for part in _MISFIT_PARTS}
+    texts["row"] = [_write_all(each) if len(each) > 1 else None for each in found]
+    for name, values in texts.items():
+        marks[name] = pc.replace_with_mask(marks[name], is_misfit, pa.array(values, pa.string()))
+    return pa.StructArray.from_arrays(list(marks.values()), fields=list(BAD_FIELD.type))
+
+
+def _describe_misfit(cast: ColumnCast, value: pa.Array) -> dict[str, str]:
+    return {"column": cast.name, "value": _write(value), "reason": f"it {explain(cast, value)}"}
+
+
+def _write_all(misfits: Sequence[dict[str, str]]) -> str:
+    texts = {misfit["column"]: misfit["value"] for misfit in misfits}
+    return json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
+
+
+def name_places(names: Sequence[str]) -> list[str]:
+    """Return a name of its own for each column, by its place: several may have one name."""
+    return [f"c{index}" for index in range(len(names))]
