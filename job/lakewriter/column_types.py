@@ -1,7 +1,8 @@
 """Types of the source, of the files and of Glue, and how one becomes another; pure, no values are touched here."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -103,18 +104,47 @@ def is_void(t: pa.DataType) -> bool:
     return bool(pt.is_null(t))
 
 
-def rebuild_type(t: pa.DataType, rename: Callable[[Sequence[str]], Iterable[str]]) -> pa.DataType:
+Rename = Callable[[Sequence[str]], list[str]]
+"""Makes the names of one struct fit for a file, and distinct."""
+ELEMENT: Final = "[]"
+KEY: Final = "key"
+VALUE: Final = "value"
+"""Steps of a path from a list or a map to what is in it; from a struct it is the name of a field."""
+
+
+class NamesByPath(ABC):
+    """A ``Rename`` of which the path of a struct decides too, and not its names alone."""
+
+    @abstractmethod
+    def __call__(self, names: Sequence[str]) -> list[str]:
+        """See ``Rename``."""
+
+    @abstractmethod
+    def inside(self, step: str) -> "NamesByPath":
+        """Return what names the struct at ``step``."""
+
+
+def enter(rename: Rename, step: str) -> Rename:
+    """Return what names the struct at ``step`` of one that ``rename`` names."""
+    return rename.inside(step) if isinstance(rename, NamesByPath) else rename
+
+
+def rebuild_type(t: pa.DataType, rename: Rename) -> pa.DataType:
     """``t`` with every struct's names renamed, all fields nullable, lists of one layout, no metadata."""
     if is_wrapped(t):
         return rebuild_type(t.value_type, rename)
     if is_list_like(t):
-        return make_list(rebuild_type(t.value_type, rename))
+        return make_list(rebuild_type(t.value_type, enter(rename, ELEMENT)))
     if pt.is_map(t):
-        return pa.map_(rebuild_type(t.key_type, rename), rebuild_type(t.item_type, rename))
+        key, item = enter(rename, KEY), enter(rename, VALUE)
+        return pa.map_(rebuild_type(t.key_type, key), rebuild_type(t.item_type, item))
     if pt.is_struct(t):
         names = rename([field.name for field in t])
         return pa.struct(
-            [pa.field(name, rebuild_type(field.type, rename)) for name, field in zip(names, t, strict=True)]
+            [
+                pa.field(name, rebuild_type(field.type, enter(rename, field.name)))
+                for name, field in zip(names, t, strict=True)
+            ]
         )
     return t
 

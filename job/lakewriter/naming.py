@@ -4,7 +4,8 @@ import hashlib
 import re
 import unicodedata
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -71,53 +72,84 @@ def cut(name: str, *, distinct: str | None = None) -> str:
     return f"{name[: MAX_NAME - 11]}_{digest}"
 
 
-def make_unique(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
-    """``names`` made distinct without regard to case: the first keeps its name, later ones get ``_1``, ``_2``.
+@dataclass(frozen=True)
+class NameRule:
+    """How the names of columns, and of the fields of one struct, are written.
 
-    A suffixed name that is itself taken is skipped. ``reserved`` names count as taken from the start.
+    ``make`` gives the name that a source name has by itself; ``folds_case`` says that no two names may differ by case
+    alone.
     """
-    taken = {name.lower() for name in reserved}
-    # Where the last equal name ended: all before it is taken.
-    numbers: dict[str, int] = {}
-    result = []
-    for name in names:
-        candidate, number = name, numbers.get(name, 0)
-        while candidate.lower() in taken:
-            number += 1
-            suffix = f"_{number}"
-            candidate = name[: MAX_NAME - len(suffix)] + suffix
-        taken.add(candidate.lower())
-        numbers[name] = number
-        result.append(candidate)
-    return result
+
+    make: Callable[[str], str]
+    folds_case: bool
+
+    def fold(self, name: str) -> str:
+        """Return what two names have in common that may not stand side by side."""
+        return name.lower() if self.folds_case else name
+
+    def number(self, name: str, number: int) -> str:
+        """Return ``name`` with a number behind it, as the second and later of equal names get."""
+        suffix = f"_{number}"
+        return (name[: MAX_NAME - len(suffix)] if self.folds_case else name) + suffix
+
+    def make_distinct(self, names: Iterable[str], taken: Iterable[str]) -> list[str]:
+        """Return ``names`` made distinct: the first keeps its name, later ones get ``_1``, ``_2``.
+
+        A number that gives a name which is itself taken is skipped. ``taken`` names are taken from the start.
+        """
+        folded = {self.fold(name) for name in taken}
+        # Where the last equal name ended: all before it is taken.
+        numbers: dict[str, int] = {}
+        result = []
+        for name in names:
+            candidate, number = name, numbers.get(name, 0)
+            while self.fold(candidate) in folded:
+                number += 1
+                candidate = self.number(name, number)
+            folded.add(self.fold(candidate))
+            numbers[name] = number
+            result.append(candidate)
+        return result
+
+    def name_all(self, names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
+        """Return the written names of ``names``, in order, of a table that has no names yet."""
+        return self.make_distinct(map(self.make, names), taken)
+
+
+def _make_avro_name(name: str) -> str:
+    """Return a name that Avro takes: accents dropped, ``_`` for what is no letter, digit or ``_`` and in front of a
+    digit."""
+    safe = _UNSAFE.sub("_", drop_marks(name)) or "_"
+    return f"_{safe}" if safe[0].isdigit() else safe
+
+
+def _keep(name: str) -> str:
+    return name
+
+
+NORMALISED: Final = NameRule(normalise, folds_case=True)
+"""Names that every engine takes, in the source's case."""
+KEPT: Final = NameRule(_keep, folds_case=True)
+"""The source's names, made distinct as engines tell them apart."""
+AVRO_SAFE: Final = NameRule(_make_avro_name, folds_case=False)
+"""Names that Avro takes, as Airbyte writes them to Avro and Parquet."""
+AS_TEXT: Final = NameRule(_keep, folds_case=False)
+"""The keys of documents, as they are."""
+
+
+def make_unique(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
+    """Return ``names`` made distinct without regard to case; ``reserved`` names are taken from the start."""
+    return KEPT.make_distinct(names, reserved)
 
 
 def name_columns(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[str]:
-    """The normalised, distinct column names, in source order and in the source's case."""
-    return make_unique([normalise(name) for name in names], reserved=reserved)
+    """Return the normalised, distinct column names, in source order and in the source's case."""
+    return NORMALISED.name_all(names, reserved)
 
 
 def name_avro_fields(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[str]:
-    """Names that Avro takes, in source order: accents dropped, ``_`` for what is no letter, digit or ``_`` and in
-    front of a digit; the second of two that become equal gets ``_1``."""
-    plain = []
-    for name in names:
-        safe = _UNSAFE.sub("_", drop_marks(name)) or "_"
-        plain.append(f"_{safe}" if safe[0].isdigit() else safe)
-    return make_distinct(plain, reserved=reserved)
-
-
-def make_distinct(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
-    """``names`` made distinct as ``make_unique`` does, but with regard to case."""
-    taken, result = set(reserved), []
-    for name in names:
-        candidate, number = name, 0
-        while candidate in taken:
-            number += 1
-            candidate = f"{name}_{number}"
-        taken.add(candidate)
-        result.append(candidate)
-    return result
+    """Return names that Avro takes, in source order, made distinct with regard to case."""
+    return AVRO_SAFE.name_all(names, reserved)
 
 
 def name_schema(*parts: str) -> str:
@@ -126,9 +158,9 @@ def name_schema(*parts: str) -> str:
     return normalise("_".join(filled)).lower() if filled else ""
 
 
-def name_tables(names: Sequence[str]) -> list[str]:
+def name_tables(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[str]:
     """The distinct table names of one schema; lower case, since Glue folds case and paths must equal it."""
-    return make_unique([normalise(name).lower() for name in names])
+    return make_unique([normalise(name).lower() for name in names], reserved=reserved)
 
 
 def join_key(*segments: str) -> str:

@@ -146,6 +146,25 @@ class InferredColumn(ControlObject):
     path: tuple[str, ...] = ()
 
 
+class GivenName(ControlObject):
+    """A column, or a field of a struct, and its name in the source: they stay together once a load is committed.
+
+    ``within`` are the names in the source of what a field lies in, from the column on; ``[]`` is any element of an
+    array, ``key`` and ``value`` those of a map.
+    """
+
+    source: str
+    name: str
+    within: tuple[str, ...] = Field((), exclude_if=is_empty)
+
+
+class Origin(ControlObject):
+    """The source table whose rows a table holds, by the names that lake.yaml has for it."""
+
+    source_schema: str
+    source_table: str
+
+
 class Batch(ControlObject):
     """One micro-batch of a continuous run: its query's id, which the checkpoint keeps, and its number from 0.
 

@@ -243,8 +243,12 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
 
 
 def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableState) -> bool:
-    registered = state.is_registered(attempt.job_id, attempt.id)
-    return registered and is_unchanged(began, state, exclusive=intent.exclusive) and _may_switch(state, intent.switch)
+    return (
+        state.is_registered(attempt.job_id, attempt.id)
+        and is_unchanged(began, state, exclusive=intent.exclusive)
+        and state.accepts_names(intent.names, began)
+        and _may_switch(state, intent.switch)
+    )
 
 
 def _may_switch(state: TableState, switch: Switch | None) -> bool:

@@ -90,6 +90,8 @@ def _list_loaded(state: TableState, intent: Intent) -> dict[str, Any]:
         "batch": intent.batch or _follow_replay(state, intent),
         "inferred": state.inferred if intent.inferred is None else intent.inferred,
         "inputs": _follow_inputs(state, intent),
+        "names": state.add_names(intent.names),
+        "origin": intent.origin or state.origin,
     }
     if intent.sync is not None:
         changes["sync"] = advance_sync(

@@ -10,7 +10,7 @@ from lakewriter.commit.input_records import InputsIntent
 from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.control_object import QUARANTINED, RECEIPT_PARTS, ControlObject, is_empty, is_false, is_none, parse
 from lakewriter.naming import QUARANTINE
-from lakewriter.receipt import Batch, Cursor, InferredColumn, Receipt, ReceiptPart, SetAside, Verdict
+from lakewriter.receipt import Batch, Cursor, GivenName, InferredColumn, Origin, Receipt, ReceiptPart, SetAside, Verdict
 from lakewriter.receipts.parts import Read, Receipts
 from lakewriter.report import TableHealth, TableReport
 from lakewriter.spec.access import Access, KeyNames
@@ -174,7 +174,9 @@ class Intent(ControlObject):
     partitions of an Iceberg table alone that it has files in. ``repeats`` are the job ids that a load after an
     undo stands for.
 
-    ``inferred`` are the table's columns after the load, for documents without a schema. A load of few files has their
+    ``inferred`` are the table's columns after the load, for documents without a schema; ``names`` are those that the
+    load's columns have in their source, None where the table keeps none. ``origin`` is the source
+    table, where the table keeps it. A load of few files has their
     ``receipts``; of many files, ``parts`` name the objects that have them, and ``files`` are all of both. ``needs``
     names features that a release must know to finish the load.
     """
@@ -200,6 +202,8 @@ class Intent(ControlObject):
     notes: tuple[str, ...] = ()
     sync: SyncIntent | None = None
     inferred: tuple[InferredColumn, ...] | None = Field(None, exclude_if=is_none)
+    names: tuple[GivenName, ...] | None = Field(None, exclude_if=is_none)
+    origin: Origin | None = Field(None, exclude_if=is_none)
     set_aside: SetAside | None = Field(None, exclude_if=is_none)
     parts: tuple[ReceiptPart, ...] = Field((), exclude_if=is_empty)
     needs: tuple[str, ...] = Field((), exclude_if=is_empty)

@@ -17,7 +17,7 @@ from lakewriter.commit.store import Store, Unclear
 from lakewriter.commit.sync_records import SyncState
 from lakewriter.control_object import ControlObject, is_empty, is_none, is_zero, parse
 from lakewriter.errors import StateLostError
-from lakewriter.receipt import Batch, Cursor, InferredColumn
+from lakewriter.receipt import Batch, Cursor, GivenName, InferredColumn, Origin
 
 REBUILD: Final = (
     "Restore the object from its bucket's versions; or conclude it from what the loads have left: "
@@ -120,6 +120,8 @@ class TableState(ControlObject):
     backfill  how often everything was loaded again
     batch     the last one of a continuous run
     inferred  the table's columns from documents without a schema, None where there were none
+    names     the names that the table's columns have in their source, None where no load has kept them
+    origin    the source table whose rows the table holds, None where no load has kept it
     needs     features that a release must know to use the state
     undone    loads that were taken back, the last one last
     retiring  changes whose removed objects are still to be deleted
@@ -143,6 +145,8 @@ class TableState(ControlObject):
     swept: datetime | None = None
     sync: SyncState = SyncState()
     inferred: tuple[InferredColumn, ...] | None = Field(None, exclude_if=is_none)
+    names: tuple[GivenName, ...] | None = Field(None, exclude_if=is_none)
+    origin: Origin | None = Field(None, exclude_if=is_none)
     needs: tuple[str, ...] = Field((), exclude_if=is_empty)
     undone: tuple[Undone, ...] = Field((), exclude_if=is_empty)
     retiring: tuple[Retiring, ...] = Field((), exclude_if=is_empty)
@@ -172,6 +176,24 @@ class TableState(ControlObject):
     def find_undone(self, job_id: str) -> Undone | None:
         """What became of a load that was taken back; None for any other."""
         return next((load for load in self.undone if load.job_id == job_id), None)
+
+    def add_names(self, given: tuple[GivenName, ...] | None) -> "tuple[GivenName, ...] | None":
+        """Return the table's names after a load that has ``given`` some; all names that were given before stay."""
+        if given is None:
+            return self.names
+        names, there = self.names or (), set(self.names or ())
+        return (*names, *(name for name in given if name not in there))
+
+    def accepts_names(self, given: tuple[GivenName, ...] | None, before: "TableState") -> bool:
+        """Whether a load whose names were chosen as of the state ``before`` may give them: no load that was committed
+        since has given a column another name, or a name to another column."""
+        planned = set(given or ())
+        sources = {(name.within, name.source) for name in planned}
+        written = {(name.within, name.name.lower()) for name in planned}
+        new = set(self.names or ()) - planned - set(before.names or ())
+        return not any(
+            (name.within, name.source) in sources or (name.within, name.name.lower()) in written for name in new
+        )
 
     def is_registered(self, job_id: str, attempt: str) -> bool:
         """Whether this attempt is the one of its job that may bind."""

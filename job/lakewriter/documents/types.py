@@ -3,13 +3,12 @@
 A union is stored as a struct: ``type`` names the branch that is set, and each branch has a field of its own.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
-from lakewriter.column_types import UTC_MICROS
+from lakewriter.column_types import ELEMENT, UTC_MICROS, Rename, enter
 from lakewriter.spec.collection import Kind
 
 KIND: Final = b"lakewriter.kind"
@@ -91,7 +90,6 @@ class Union:
 
 
 DocumentType = Leaf | Record | Items | Union
-Rename = Callable[[Sequence[str]], list[str]]
 
 
 def to_arrow_type(t: DocumentType, rename: Rename) -> pa.DataType:
@@ -99,13 +97,15 @@ def to_arrow_type(t: DocumentType, rename: Rename) -> pa.DataType:
     if isinstance(t, Leaf):
         return ARROW[t.kind]
     if isinstance(t, Items):
-        return pa.list_(make_arrow_field("element", t.item, rename))
+        return pa.list_(make_arrow_field("element", t.item, enter(rename, ELEMENT)))
     if isinstance(t, Union):
-        branches = [make_arrow_field(name, branch, rename) for name, branch in t.branches]
+        branches = [make_arrow_field(name, branch, enter(rename, name)) for name, branch in t.branches]
         return pa.struct([pa.field(BRANCH, pa.string(), nullable=False), *branches])
     names = rename([name for name, _ in t.fields])
     fields = zip(names, t.fields, strict=True)
-    return pa.struct([make_arrow_field(name, own, rename, original) for name, (original, own) in fields])
+    return pa.struct(
+        [make_arrow_field(name, own, enter(rename, original), original) for name, (original, own) in fields]
+    )
 
 
 def make_arrow_field(name: str, t: DocumentType, rename: Rename, original: str | None = None) -> pa.Field:

@@ -27,6 +27,7 @@ from lakewriter.run.prepare import (
     SparkFactory,
     check_empty,
     check_mode,
+    check_origin,
     check_unwritten,
     prepare,
 )
@@ -136,10 +137,7 @@ def _plan_table(
     state = control.state.read()
     names = number_objects(control.store, names, state)
     fields["key"] = f"s3://{spec.access.bucket}/{names.object_key(0)}"
-    check_mode(spec, table, state)
-    if table.layout.has_generations:
-        make_ownership(spec, table, control).check(refreshes=True)
-    check_empty(control.store, table, state)
+    _check_place(spec, table, control, state)
     entry = find_in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
     check_unwritten(entry, table, state)
     if table.is_given:
@@ -151,8 +149,8 @@ def _plan_table(
     prepared = prepare(spec, inputs.table, state, entry, spark)
     try:
         deletes = _list_deletes(spec, table, control)
-        fields |= {"key": name_first_key(spec, prepared, names), "deletes": deletes, "loads": state.committed}
-        fields["deleted_bytes"] = _sum_sizes(control, spec, deletes)
+        key, size = name_first_key(spec, prepared, names), _sum_sizes(control, spec, deletes)
+        fields |= {"key": key, "deletes": deletes, "deleted_bytes": size, "loads": state.committed}
         fields |= _describe_plan(spec, inputs, prepared)
         fields |= _compare(spec, table, prepared, written, str(fields["key"]))
         fields |= _propose_types(spec, table, prepared, written)
@@ -160,6 +158,15 @@ def _plan_table(
         fields["warnings"] = (*_list_warnings(table, prepared, written), *again)
     finally:
         prepared.feed.close()
+
+
+def _check_place(spec: Spec, table: TableSpec, control: Control, state: TableState) -> None:
+    """Raise what keeps a load from writing where the table lies."""
+    check_mode(spec, table, state)
+    check_origin(spec, table, control, state)
+    if table.layout.has_generations:
+        make_ownership(spec, table, control).check(refreshes=True)
+    check_empty(control.store, table, state)
 
 
 def _compare(

@@ -271,6 +271,8 @@ def _describe_unknown(control: Control, state: TableState, left: Leftovers) -> l
         lines.append(f"whether {jobs} came to its point of no return: none of its files is there, so run it again")
     if any(closed.intent is None for closed in left.closed):
         lines.append("counters and the source's state of loads whose intents are gone")
+    if state.names is not None and state.committed > sum(closed.intent is not None for closed in left.closed):
+        lines.append("the names of columns that only loads had whose intents are gone")
     if control.layout is None:
         lines.append("which objects the catalog keeps: they were not looked at")
     if state.inputs is not None:

@@ -252,6 +252,8 @@ def begin_backfill(control: Control, reason: str) -> TableState:
             running={},
             inferred=None,
             inputs=state.inputs and Inputs(committed=state.committed),
+            # Its files lie in a folder of their own.
+            names=None if state.names is None else (),
         )
 
     return _change_unless_pending(control, change)

@@ -66,7 +66,9 @@ def _write_table(spec: Spec, table: TableSpec, name: str, only: str | None) -> l
         else []
     )
     title = "The same where the integration names no namespace" if only else "Create an externally managed table"
-    keys = [normalise(key) for key in table.primary_key or table.unique_key] or ["<a column of both>"]
+    keys = [table.names.get(key) or normalise(key) for key in table.primary_key or table.unique_key] or [
+        "<a column of both>"
+    ]
     return [
         *created,
         _query(table.id, title, _write_create_table(spec, table, name, table.schema_name)),

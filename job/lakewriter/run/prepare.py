@@ -1,5 +1,6 @@
 """Open the source, plan its columns, compare them with the catalog: all that can fail before a byte is written."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -8,19 +9,21 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lakewriter.commit.catalog import CatalogTable
-from lakewriter.commit.state import TableState
+from lakewriter.commit.control import Control
+from lakewriter.commit.state import StateFile, TableState
 from lakewriter.commit.store import Store
 from lakewriter.documents.inference import Seen, collect_paths, merge_paths
 from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import Record
-from lakewriter.errors import SpecInvalidError, TableNotEmptyError
-from lakewriter.naming import make_unique, name_columns
-from lakewriter.receipt import Cursor
+from lakewriter.errors import NameCollisionError, SpecInvalidError, TableNotEmptyError
+from lakewriter.naming import AS_TEXT, KEPT, NORMALISED
+from lakewriter.receipt import Cursor, GivenName, Origin
 from lakewriter.report import format_count
 from lakewriter.run.sync import TableSync
+from lakewriter.shape.column_names import ColumnNames, EarlierNames
 from lakewriter.shape.contract import find_columns_to_discard, require_types
 from lakewriter.shape.cursor import write_spark_literal
-from lakewriter.shape.envelope import EnvelopePlan, plan_documents, plan_rows
+from lakewriter.shape.envelope import EnvelopePlan, choose_name_rule, plan_documents, plan_rows
 from lakewriter.shape.flatten_plan import plan_flatten
 from lakewriter.shape.inferred_columns import Known
 from lakewriter.shape.partitions import make_grouping
@@ -39,13 +42,15 @@ SparkFactory = Callable[[], SparkSession]
 
 @dataclass(frozen=True)
 class Prepared:
-    """A table ready to be staged; ``changes`` is what the load would do to ``table``, in words."""
+    """A table ready to be staged; ``changes`` is what the load would do to ``table``, in words. ``given`` are the names
+    of the load's columns that the table keeps, None where it keeps none."""
 
     feed: Feed
     shape: AnyPlan
     table: CatalogTable
     changes: tuple[str, ...]
     condition: str | None
+    given: tuple[GivenName, ...] | None
 
 
 def prepare(
@@ -61,9 +66,10 @@ def prepare(
     condition = write_cursor_condition(table, state.cursor)
     feed = _open_feed(table, condition, spark, sync, opener)
     try:
-        shape = _plan_shape(feed, spec, table, in_place, sync, state.inferred or ())
-        if feed.notes:
-            shape = replace(shape, notes=(*shape.notes, *feed.notes))
+        names = _name_columns(spec, table, state, in_place)
+        shape = _plan_shape(feed, spec, table, in_place, sync, state.inferred or (), names)
+        idle = [f"names: the source has no column {source!r}" for source in names.list_idle_pins()]
+        shape = replace(shape, notes=(*shape.notes, *feed.notes, *idle))
         changes = tuple(in_place.describe_changes(shape.schema, shape.partition))
         if table.latest is not None:
             changes = (*changes, f"name the new files, instead of those before, in {table.latest}")
@@ -72,7 +78,7 @@ def prepare(
     except BaseException:
         feed.close()
         raise
-    return Prepared(feed, shape, in_place, changes, condition)
+    return Prepared(feed, shape, in_place, changes, condition, _choose_given(names, state, shape))
 
 
 def _open_feed(
@@ -90,14 +96,55 @@ def _open_feed(
     return open_table(spark, table, condition=condition, deleted_column=DELETED, twice=twice, single=single)
 
 
+def _name_columns(spec: Spec, table: TableSpec, state: TableState, in_place: CatalogTable) -> ColumnNames:
+    """Name the columns of the load as the table's earlier loads did; a load that replaces all rows of a table of which
+    no record has the names begins anew."""
+    begins = state.names is None and table.mode in {Mode.REFRESH, Mode.OVERWRITE}
+    earlier = EarlierNames(
+        table.id,
+        state.names,
+        None if begins else in_place.read_columns(),
+        table.names,
+        is_loaded=bool(state.committed) and not begins,
+        pin=_write_pin(spec, table),
+    )
+    if table.collection is not None:
+        return ColumnNames(earlier, AS_TEXT)
+    if spec.envelope is not None:
+        return ColumnNames(earlier, choose_name_rule(spec.envelope), spec.reserved_columns)
+    return ColumnNames(earlier, KEPT if spec.column_names == "kept" else NORMALISED, spec.reserved_columns)
+
+
+def _write_pin(spec: Spec, table: TableSpec) -> str | None:
+    """Write the line of lake.yaml that pins names of a table's columns, with ``#`` for the names; None where no line
+    can."""
+    if table.collection is not None or (table.stream is not None and spec.source is None):
+        return None
+    return "names: #" if table.stream is None else f"source: {{names: {{{json.dumps(table.id)}: #}}}}"
+
+
+def _choose_given(names: ColumnNames, state: TableState, shape: AnyPlan) -> tuple[GivenName, ...] | None:
+    """Return the names that the table keeps. A table that release 0.1.0 has loaded gets none while all its columns have
+    their source names: that release reads no state with such a field, and may be deployed again."""
+    discarded = [column.name for column in shape.discarded] if isinstance(shape, ShapePlan) else ()
+    given = names.list_given(discarded)
+    is_needed = not state.committed or state.names is not None or not names.is_plain
+    return given if given and is_needed else None
+
+
 def _plan_shape(
-    feed: Feed, spec: Spec, table: TableSpec, in_place: CatalogTable, sync: TableSync | None, known: Known
+    feed: Feed,
+    spec: Spec,
+    table: TableSpec,
+    in_place: CatalogTable,
+    sync: TableSync | None,
+    known: Known,
+    rename: ColumnNames,
 ) -> AnyPlan:
     if spec.envelope is not None:
-        return _plan_envelope(feed.schema, spec, table, spec.envelope, sync)
+        return _plan_envelope(feed.schema, spec, table, spec.envelope, sync, rename)
     if table.collection is not None:
-        return plan_flatten(feed.schema, table, _look_at_documents(feed, table), known)
-    rename = make_unique if spec.column_names == "kept" else name_columns
+        return plan_flatten(feed.schema, table, _look_at_documents(feed, table), known, rename.name_fields)
     shape = plan_shape(feed.schema, spec, table, rename=rename)
     there = in_place.read_columns() if table.contract else None
     discard = find_columns_to_discard(table, shape, there)
@@ -109,17 +156,18 @@ def _plan_shape(
 
 
 def _plan_envelope(
-    source: pa.Schema, spec: Spec, table: TableSpec, envelope: Envelope, sync: TableSync | None
+    source: pa.Schema, spec: Spec, table: TableSpec, envelope: Envelope, sync: TableSync | None, rename: ColumnNames
 ) -> EnvelopePlan:
     if table.stream is None:
-        shape = plan_rows(source, spec, table, envelope)
+        shape = plan_rows(source, spec, table, envelope, rename)
     else:
         schema = table.stream.json_schema
         properties = () if envelope.typed else find_property_names(schema)
         one_text = isinstance(spec.encoding, AvroEncoding)
         record = make_record_type(schema, one_text=one_text) if envelope.typed else Record(())
         shape = replace(
-            plan_documents(source, table, envelope, record, properties), watched=_type_watched(table, envelope)
+            plan_documents(source, table, envelope, record, properties, rename),
+            watched=_type_watched(table, envelope),
         )
     if sync is None:
         return shape
@@ -168,6 +216,52 @@ def check_empty(
     stray = next((entry for entry in store.list_entries(table.path + "/") if not entry.key.startswith(metadata)), None)
     if stray is not None and not _is_begun(latest):
         raise _make_not_empty_error(table, f"{stray.key!r} lies under its path {table.path + '/'!r}")
+
+
+def find_origin(table: TableSpec) -> Origin:
+    """Return the source table that a load of ``table`` reads."""
+    return Origin(source_schema=table.source_schema, source_table=table.source_table)
+
+
+def choose_origin(table: TableSpec, state: TableState) -> Origin | None:
+    """Return the source table that the state keeps; None where no table's path depends on others, and of a table that
+    release 0.1.0 has loaded while nothing collides, since that release reads no state with such a field."""
+    if table.alike is None or (state.committed and state.origin is None and not table.alike and not table.is_pinned):
+        return None
+    return find_origin(table)
+
+
+def check_origin(spec: Spec, table: TableSpec, control: Control, own: TableState) -> None:
+    """``NAME_COLLISION`` where the table's path has another table's rows, or another path has its own: numbers follow
+    the order of lake.yaml, and a path stays with its table. ``own`` is the table's state."""
+    if table.alike is None or table.is_pinned:
+        return
+    pinned = {other.id for other in spec.tables if other.is_pinned}
+    origin = find_origin(table)
+    others = {
+        other: StateFile(control.store, control.keys.state(other)).read()
+        for other in table.alike
+        if other not in pinned
+    }
+    if own.origin is not None and own.origin != origin:
+        holds = f"which has the rows of {own.origin.source_table!r}"
+    elif own.committed and own.origin is None and table.alike:
+        holds = "which was loaded before, and no record tells from which of the tables whose names collide"
+    elif moved := next((other for other, state in others.items() if state.origin == origin), None):
+        holds = f"and its rows are in {moved!r}"
+    elif untold := next((other for other, state in others.items() if _is_untold(own, state)), None):
+        holds = f"and no record tells whose rows {untold!r} has"
+    else:
+        return
+    raise NameCollisionError(
+        f"table {table.source_table!r} would be written as {table.id!r}, {holds}.",
+        remedy=f"Say in the entry of each of these tables what it is called, such as written_as: {table.name}; or give "
+        "the table another name.",
+    )
+
+
+def _is_untold(own: TableState, other: TableState) -> bool:
+    return not own.committed and other.committed > 0 and other.origin is None
 
 
 def check_mode(spec: Spec, table: TableSpec, state: TableState) -> None:

@@ -12,7 +12,7 @@ from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.expect.watching import Watched
 from lakewriter.lineage.follower import Follower, Silence
-from lakewriter.receipt import RepeatedFiles, SetAside, Violations
+from lakewriter.receipt import GivenName, RepeatedFiles, SetAside, Violations
 from lakewriter.receipts.parts import Receipts
 from lakewriter.run.chosen_files import Chosen
 from lakewriter.run.kinds import Kind
@@ -93,7 +93,7 @@ class Planned:
     """By what a checked table's files are staged, and what its intent says of that; other processes may take it over.
 
     ``feed`` is its kind, ``since`` when it was open, ``watched`` what expectations ask about. ``inputs`` are the files
-    of its source, None where its rows come from elsewhere.
+    of its source, None where its rows come from elsewhere. ``given`` are the names that the table keeps.
     """
 
     shape: AnyPlan
@@ -104,6 +104,7 @@ class Planned:
     since: float
     watched: Watched
     inputs: Chosen | None = None
+    given: tuple[GivenName, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from lakewriter.receipts.parts import Receipts
 from lakewriter.run.chosen_files import Chosen
 from lakewriter.run.judging import MOST_OF_A_BATCH, Judged, judge_staged
 from lakewriter.run.placement import find_next_counter, plan_quarantine_action
+from lakewriter.run.prepare import choose_origin
 from lakewriter.run.staged_table import Load, Staged
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.shape.flatten_plan import FlattenPlan
@@ -50,6 +51,8 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         notes=(*planned.shape.notes, *_list_notes(began, planned.inputs)),
         sync=planned.sync,
         inferred=inferred,
+        names=planned.given,
+        origin=choose_origin(table, began),
         set_aside=staged.set_aside,
         quarantine=_make_quarantine(load, table, staged.quarantined),
         repeats=repeats,

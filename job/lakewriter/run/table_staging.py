@@ -36,6 +36,7 @@ from lakewriter.run.prepare import (
     Prepared,
     check_empty,
     check_mode,
+    check_origin,
     check_unwritten,
     has_inferred_columns,
     prepare,
@@ -94,11 +95,8 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
             # What is staged from here on could not be bound.
             attempts.require_unchanged(control, load.attempt, began, control.state.read(), exclusive=True)
         load.follower.describe(table, shape, action)
-        intended = sync.intent if sync is not None else None
-        watched = plan_watched(spec, table, shape)
-        yield Checked(
-            prepared.feed, Planned(shape, action, names, intended, prepared.feed.kind, since, watched, inputs)
-        )
+        facts = (sync.intent if sync is not None else None, prepared.feed.kind, since, plan_watched(spec, table, shape))
+        yield Checked(prepared.feed, Planned(shape, action, names, *facts, inputs, prepared.given))
     finally:
         prepared.feed.close()
 
@@ -137,6 +135,7 @@ def _check_path(load: Load, table: TableSpec, began: TableState) -> None:
     """Check that the table's files may lie where they are to."""
     control, spec = load.control(table), load.pipeline.spec
     check_mode(spec, table, began)
+    check_origin(spec, table, control, began)
     if table.layout.has_generations:
         make_ownership(spec, table, control).join(load.attempt.started, refreshes=True)
     check_empty(control.store, table, began, control.state.read)

@@ -1,13 +1,22 @@
 """How an array of the source becomes one of the file: built once from two types, applied to every batch."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.column_types import is_list_like, is_void, is_wrapped, rebuild_type
+from lakewriter.column_types import (
+    ELEMENT,
+    KEY,
+    VALUE,
+    Rename,
+    enter,
+    is_list_like,
+    is_void,
+    is_wrapped,
+    rebuild_type,
+)
 from lakewriter.naming import name_columns
 from lakewriter.nested_arrays import compute_flat_offsets, list_map_entries
 
@@ -20,10 +29,6 @@ class Conversion:
     children: "tuple[tuple[int | None, Conversion], ...]" = ()
 
 
-Rename = Callable[[Sequence[str]], list[str]]
-"""Makes the names of one struct fit for a file, and distinct."""
-
-
 def normalise_names(t: pa.DataType, rename: Rename = name_columns) -> pa.DataType:
     """``t`` with the names of every struct made fit by ``rename``; void fields keep theirs taken."""
     return rebuild_type(t, rename)
@@ -34,10 +39,12 @@ def plan_conversion(source: pa.DataType, target: pa.DataType, rename: Rename = n
     if is_wrapped(source):
         return plan_conversion(source.value_type, target, rename)
     if is_list_like(source):
-        return Conversion(target, ((0, plan_conversion(source.value_type, target.value_type, rename)),))
+        element = plan_conversion(source.value_type, target.value_type, enter(rename, ELEMENT))
+        return Conversion(target, ((0, element),))
     if pt.is_map(source):
-        key = plan_conversion(source.key_type, target.key_type, rename)
-        return Conversion(target, ((0, key), (1, plan_conversion(source.item_type, target.item_type, rename))))
+        key = plan_conversion(source.key_type, target.key_type, enter(rename, KEY))
+        item = plan_conversion(source.item_type, target.item_type, enter(rename, VALUE))
+        return Conversion(target, ((0, key), (1, item)))
     if not pt.is_struct(source):
         return Conversion(target)
     names = rename([field.name for field in source])
@@ -52,7 +59,8 @@ def _plan_child(
 ) -> tuple[int | None, Conversion]:
     if place is None:
         return None, Conversion(target)
-    return place, plan_conversion(source.field(place).type, target, rename)
+    child = source.field(place)
+    return place, plan_conversion(child.type, target, enter(rename, child.name))
 
 
 def convert(array: pa.Array, to: Conversion) -> pa.Array:

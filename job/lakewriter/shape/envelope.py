@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.column_types import is_list_like, is_wrapped
+from lakewriter.column_types import ELEMENT, KEY, VALUE, Rename, enter, is_list_like, is_wrapped
 from lakewriter.documents.compact_text import compact_texts
 from lakewriter.documents.decoding import Documents
 from lakewriter.documents.parsing import NO_FIT, NULLED, TRUNCATED
@@ -31,7 +30,7 @@ from lakewriter.documents.types import (
     make_arrow_field,
 )
 from lakewriter.documents.values_to_text import COMPACT, find_non_finite, render_json, render_objects
-from lakewriter.naming import make_distinct, name_avro_fields
+from lakewriter.naming import AS_TEXT, AVRO_SAFE, NameRule, name_avro_fields
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.digest import compute_digests
 from lakewriter.shape.table import ColumnPlan, ShapePlan, Shaper, plan_shape
@@ -98,11 +97,19 @@ class EnvelopePlan:
         return tuple(own)
 
 
-def plan_rows(source: pa.Schema, spec: Spec, table: TableSpec, envelope: Envelope) -> EnvelopePlan:
-    """The plan for typed rows; in text a column keeps its name."""
-    rows = plan_shape(source, spec, table, rename=name_avro_fields if envelope.typed else make_distinct)
+def choose_name_rule(envelope: Envelope) -> NameRule:
+    """Return how a record's columns are named: in text they keep their names."""
+    return AVRO_SAFE if envelope.typed else AS_TEXT
+
+
+def plan_rows(
+    source: pa.Schema, spec: Spec, table: TableSpec, envelope: Envelope, rename: Rename | None = None
+) -> EnvelopePlan:
+    """The plan for typed rows."""
+    rename = rename or choose_name_rule(envelope).name_all
+    rows = plan_shape(source, spec, table, rename=rename)
     named = [
-        _name_field(column.name, column.type, source.field(column.position))
+        _name_field(column.name, column.type, source.field(column.position), rename)
         if envelope.typed
         else _make_json_field(column.name)
         for column in rows.columns
@@ -111,17 +118,23 @@ def plan_rows(source: pa.Schema, spec: Spec, table: TableSpec, envelope: Envelop
 
 
 def plan_documents(
-    source: pa.Schema, table: TableSpec, envelope: Envelope, record: Record, properties: Sequence[str]
+    source: pa.Schema,
+    table: TableSpec,
+    envelope: Envelope,
+    record: Record,
+    properties: Sequence[str],
+    rename: Rename | None = None,
 ) -> EnvelopePlan:
     """The plan for documents; ``record`` types them for files that have types."""
+    rename, reserved = rename or choose_name_rule(envelope).name_all, len(envelope.names)
     if not envelope.typed:
         kept = None if envelope.data else tuple(properties)
-        fields = [_make_json_field(name) for name in make_distinct(kept or (), reserved=envelope.names)]
+        names = rename([*envelope.names, *kept])[reserved:] if kept else []
+        fields = [_make_json_field(name) for name in names]
         return EnvelopePlan(source, make_file_schema(envelope, table, fields), envelope, table.id, properties=kept)
-    rename = partial(name_avro_fields, reserved=envelope.names)
-    names = rename([name for name, _ in record.fields])
+    names = rename([*envelope.names, *(name for name, _ in record.fields)])[reserved:]
     typed = zip(names, record.fields, strict=True)
-    fields = [make_arrow_field(name, own, name_avro_fields, original) for name, (original, own) in typed]
+    fields = [make_arrow_field(name, t, enter(rename, original), original) for name, (original, t) in typed]
     return EnvelopePlan(source, make_file_schema(envelope, table, fields), envelope, table.id, record=record)
 
 
@@ -140,24 +153,26 @@ def make_file_schema(envelope: Envelope, table: TableSpec, fields: Sequence[pa.F
     return pa.schema(columns, metadata={RECORD: name_avro_fields([table.source_table])[0].encode()})
 
 
-def _name_field(name: str, t: pa.DataType, source: pa.Field) -> pa.Field:
+def _name_field(name: str, t: pa.DataType, source: pa.Field, rename: Rename) -> pa.Field:
     """A column or field with its name in the source, where the written one is another, and so those inside it."""
     metadata = {ORIGINAL: source.name.encode()} if source.name != name else None
-    return pa.field(name, _rename_nested(t, source.type), metadata=metadata)
+    return pa.field(name, _rename_nested(t, source.type, enter(rename, source.name)), metadata=metadata)
 
 
-def _rename_nested(t: pa.DataType, source: pa.DataType) -> pa.DataType:
+def _rename_nested(t: pa.DataType, source: pa.DataType, rename: Rename) -> pa.DataType:
     """``t``, which is written for ``source``, with the names that its structs have there."""
     if is_wrapped(source):
-        return _rename_nested(t, source.value_type)
+        return _rename_nested(t, source.value_type, rename)
     if is_list_like(source):
-        return pa.list_(t.value_field.with_type(_rename_nested(t.value_type, source.value_type)))
+        element = _rename_nested(t.value_type, source.value_type, enter(rename, ELEMENT))
+        return pa.list_(t.value_field.with_type(element))
     if pt.is_map(source):
-        key, item = _rename_nested(t.key_type, source.key_type), _rename_nested(t.item_type, source.item_type)
+        key = _rename_nested(t.key_type, source.key_type, enter(rename, KEY))
+        item = _rename_nested(t.item_type, source.item_type, enter(rename, VALUE))
         return pa.map_(t.key_field.with_type(key), t.item_field.with_type(item))
     if pt.is_struct(source):
-        origins = dict(zip(name_avro_fields([field.name for field in source]), source, strict=True))
-        return pa.struct([_name_field(field.name, field.type, origins[field.name]) for field in t])
+        origins = dict(zip(rename([field.name for field in source]), source, strict=True))
+        return pa.struct([_name_field(field.name, field.type, origins[field.name], rename) for field in t])
     return t
 
 

@@ -24,7 +24,7 @@ from lakewriter.shape.inferred_columns import (
     list_locations,
 )
 from lakewriter.shape.locations import find_location, unwrap
-from lakewriter.shape.selection import Field, Pins, choose
+from lakewriter.shape.selection import Field, NameFields, Pins, choose
 from lakewriter.shape.table import ColumnPlan
 from lakewriter.spec.collection import Kind, Location
 from lakewriter.spec.specification import Partition, TableSpec
@@ -100,10 +100,17 @@ class FlattenPlan:
         return field.type if t is None else t
 
 
-def plan_flatten(source: pa.Schema, table: TableSpec, seen: Seen | None = None, known: Known = ()) -> FlattenPlan:
+def plan_flatten(
+    source: pa.Schema,
+    table: TableSpec,
+    seen: Seen | None = None,
+    known: Known = (),
+    name_fields: NameFields | None = None,
+) -> FlattenPlan:
     """The plan for rows of ``source``.
 
     ``seen`` is what JSON documents without a schema have, ``known`` the columns that earlier ones gave the table.
+    ``name_fields`` names the columns of all others.
     """
     collection = table.collection
     if collection is None:
@@ -114,7 +121,8 @@ def plan_flatten(source: pa.Schema, table: TableSpec, seen: Seen | None = None, 
         return _plan_inferred(source, table, documents, seen or {}, known)
     declared = collection.locations
     locations = list(list_source_locations(source)) if declared is None else list(declared)
-    chosen = choose(table.id, locations, collection, seen=declared is None and _has_guessed_columns(table))
+    is_seen = declared is None and _has_guessed_columns(table)
+    chosen = choose(table.id, locations, collection, seen=is_seen, name_fields=name_fields)
     fields = chosen.fields
     if documents is None:
         fields = tuple(_choose_type(source, field, declared is not None) for field in fields)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakewriter.documents.nesting import write_json_pointer
 from lakewriter.documents.types import ARROW, LOGICAL_TYPE
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
+from lakewriter.naming import AS_TEXT
 from lakewriter.spec.collection import PUBLISHED_AT, Collection, Kind, Location, LogicalType, steps
 
 Path = tuple[str, ...]
@@ -53,16 +54,33 @@ class Pins:
     name_of: Callable[[Path, str], str | None]
 
 
+NameFields = Callable[[Sequence[tuple[str, str]]], list[str]]
+"""Gives columns their names, each by what tells it from others and by the name that it wants."""
+
+
 def choose(
-    table: str, locations: Sequence[Location], collection: Collection, *, seen: bool = False, pins: Pins | None = None
+    table: str,
+    locations: Sequence[Location],
+    collection: Collection,
+    *,
+    seen: bool = False,
+    pins: Pins | None = None,
+    name_fields: NameFields | None = None,
 ) -> Chosen:
     """Keys and included fields, and by default every scalar that no included object holds.
 
     ``SPEC_INVALID`` for a field or a key that is not there. Where ``locations`` are only those ``seen`` in one load's
     documents a field may be missing, and is left out; so may a key, and is a column in which no document has a value.
-    With ``pins`` they are of documents without a schema: what is included is whole, whatever it is.
+    With ``pins`` they are of documents without a schema: what is included is whole, whatever it is. The columns of
+    other documents are named by ``name_fields``.
     """
-    return _Choice(table, locations, collection, seen, pins).choose()
+    chosen = _Choice(table, locations, collection, seen, pins).choose()
+    if pins is not None:
+        return replace(chosen, fields=tuple(_make_distinct(chosen.fields, pins)))
+    wanted = [(f"{write_json_pointer(field.path)}#{field.name}", field.name) for field in chosen.fields]
+    names = name_fields(wanted) if name_fields else AS_TEXT.make_distinct((name for _, name in wanted), ())
+    named = zip(chosen.fields, names, strict=True)
+    return replace(chosen, fields=tuple(replace(field, name=name) for field, name in named))
 
 
 class _Choice:
@@ -108,7 +126,7 @@ class _Choice:
         if self._has_published and PUBLISHED_AT not in self._selection.exclude:
             fields.append(Field(PUBLISHED_AT, _UUID, Kind.PUBLISHED, ARROW[Kind.PUBLISHED], key=False))
         named = frozenset(self._included.values())
-        return Chosen(tuple(_make_distinct(fields, self._pins)), tuple(left_out), named)
+        return Chosen(tuple(fields), tuple(left_out), named)
 
     def _list_absent(self) -> list[str]:
         return [name for name in self._selection.include if name not in self._included and name != PUBLISHED_AT]
@@ -199,11 +217,10 @@ class _Choice:
         return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _make_distinct(fields: Iterable[Field], pins: Pins | None) -> list[Field]:
+def _make_distinct(fields: Sequence[Field], pins: Pins) -> list[Field]:
     """The second of two fields of one name gets ``_1``; one that the table has keeps its name."""
-    fields = list(fields)
-    pinned_names = [None if pins is None else pins.name_of(field.path, field.name) for field in fields]
-    taken = set() if pins is None else set(pins.taken)
+    pinned_names = [pins.name_of(field.path, field.name) for field in fields]
+    taken = set(pins.taken)
     result = []
     for field, pinned in zip(fields, pinned_names, strict=True):
         name, number = field.name, 0

@@ -9,11 +9,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lakewriter.column_types import is_void, rebuild_type, reconcile, to_stored_type
+from lakewriter.column_types import Rename, enter, is_void, rebuild_type, reconcile, to_stored_type
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.naming import name_columns
 from lakewriter.receipt import Cursor, Findings
-from lakewriter.shape.conversion import Conversion, Rename, convert, normalise_names, plan_conversion
+from lakewriter.shape.conversion import Conversion, convert, normalise_names, plan_conversion
 from lakewriter.shape.cursor import choose_higher, find_highest
 from lakewriter.shape.tracking import TRACKING_TYPES, TrackingValues
 from lakewriter.spec.specification import Partition, Spec, TableSpec, Tracking, TrackingColumn
@@ -127,10 +127,11 @@ def _plan_columns(
         if is_void(field.type):
             left_out.append(field.name)
             continue
-        plain = normalise_names(field.type, rename)
+        inner = enter(rename, field.name)
+        plain = normalise_names(field.type, inner)
         known = existing.get(name.lower())
         written = to_stored_type(field.name, plain) if known is None else reconcile(field.name, plain, known)
-        way = plan_conversion(field.type, written, rename)
+        way = plan_conversion(field.type, written, inner)
         columns.append(ColumnPlan(position, field.name, name, field.type, written, way, casts=plain != written))
     return tuple(columns), tuple(left_out)
 

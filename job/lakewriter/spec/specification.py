@@ -178,6 +178,8 @@ class TableSpec(Model):
     columns: Mapping[str, ColumnType] = {}
     truncates_nanoseconds: bool = False
     """Times finer than microseconds are cut, and counted, instead of being bad values."""
+    names: Mapping[str, str] = {}
+    """Written names of source columns; a field of a struct is named by its path, with dots."""
     index: IndexKind = IndexKind.CONTIGUOUS
     partition_by: Partition = ()
     """By source columns; none but Iceberg tables have any."""
@@ -185,6 +187,11 @@ class TableSpec(Model):
     """The source columns by which the rows of each row group are sorted; none but Parquet files have any."""
     layout: Layout
     path: str
+    alike: tuple[str, ...] | None = None
+    """The ids of the other tables whose names collide with its own, which numbers keep apart; None where no table gets
+    a number."""
+    is_pinned: bool = False
+    """Whether lake.yaml says what the table is called at the destination."""
     must_be_empty: bool = False
     collection: Collection | None = None
     stream: Stream | None = None

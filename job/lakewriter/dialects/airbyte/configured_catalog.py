@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
+from lakewriter.dialects.common.tables import require_names
 from lakewriter.spec.model import FileModel, require_one
 from lakewriter.spec.specification import IndexKind, Mode, Read
 from lakewriter.spec.stream import MessageSource, Stream
@@ -135,6 +136,9 @@ class SourceEntry(FileModel):
     """The namespace for ``customformat``; ``${SOURCE_NAMESPACE}`` is the stream's own."""
     prefix: str = ""
     """Text before every stream's name."""
+    names: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """Written names of single properties, by stream: ``{public.users: {First-Name: first_name}}``. A column that is
+    written already keeps its name."""
 
     @model_validator(mode="before")
     @classmethod
@@ -145,6 +149,11 @@ class SourceEntry(FileModel):
                 "program as 'command', or land what it prints in S3 and give that as 'messages'"
             )
         return value
+
+    @field_validator("names")
+    @classmethod
+    def _names(cls, value: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        return {stream: require_names(names) for stream, names in value.items()}
 
     @model_validator(mode="after")
     def _one_way(self) -> "SourceEntry":

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -32,6 +32,7 @@ from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided, list_fields
 from lakewriter.dialects.common.places import require_fit_keys
+from lakewriter.dialects.common.problems import list_words
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.dialects.common.tables import TableSource, make_absolute
 from lakewriter.errors import NameCollisionError
@@ -60,7 +61,10 @@ def translate(file: CheckedFile[AirbyteForm]) -> Spec:
     """The neutral Spec; the streams of a catalog have no entries of their own for what the pipeline decides."""
     form, source = file.destination, file.source
     sources = _require_supported([entry.make_source(file.root) for entry in file.tables])
-    tables = [_translate_table(form, each.model_dump(exclude={"read"}) | {"read": each.read}, None) for each in sources]
+    tables = [
+        _translate_table(form, each.model_dump(exclude={"read", "written_as"}) | {"read": each.read}, None)
+        for each in sources
+    ]
     places: list[Location] = [("tables", number) for number in range(len(tables))]
     rules = {"contract": file.contract.contract, "on_bad_row": file.on_bad_row and file.on_bad_row.bad_rows}
     for number, (fields, stream) in enumerate(list_streams(source) if source else ()):
@@ -70,6 +74,7 @@ def translate(file: CheckedFile[AirbyteForm]) -> Spec:
         _require_names(form, table, place)
         _require_near_files(form, source, table, place)
     _refuse_shared(tables, places)
+    tables = _pin_names(tables, source.names if source else {})
     paths = [path if path == "-" else make_absolute(path, file.root) for path in source.paths] if source else ()
     return Spec(
         pipeline=file.pipeline,
@@ -180,6 +185,12 @@ def _require_supported(sources: Sequence[TableSource]) -> Sequence[TableSource]:
                 f"table {source.source_table!r} has 'deleted', and this destination has no column for it.",
                 remedy="Leave it out; the source's own columns are written as they are.",
             )
+        if source.written_as:
+            raise FaultError(
+                ("tables", number, "written_as"),
+                f"table {source.source_table!r} has written_as, and here s3_path_format says where it lies.",
+                remedy="Leave it out.",
+            )
         if source.partition_by:
             raise FaultError(
                 ("tables", number, "partition_by"),
@@ -287,6 +298,19 @@ def _refuse_shared(tables: Sequence[TableSpec], locations: Sequence[Location]) -
                 remedy="Give one of them another name, with 'prefix' or 'namespace_format' for example.",
                 kind=NameCollisionError,
             )
+
+
+def _pin_names(tables: Sequence[TableSpec], names: Mapping[str, Mapping[str, str]]) -> list[TableSpec]:
+    """Give the streams the names that lake.yaml pins, by the ids that commands and messages call them."""
+    ids = [table.id for table in tables]
+    for stream in names:
+        if stream not in ids:
+            raise FaultError(
+                ("source", "names", stream),
+                f"there is no stream {stream!r}; expected {list_words(ids)}.",
+                remedy="Name it as lakewriter plan does.",
+            )
+    return [table.model_copy(update={"names": names[table.id]}) if table.id in names else table for table in tables]
 
 
 def _list_warnings(form: AirbyteForm) -> Iterator[str]:

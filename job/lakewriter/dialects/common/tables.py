@@ -13,8 +13,10 @@ from lakewriter.declared.exact_text import EpochUnit
 from lakewriter.declared.sql_types import parse_columns, parse_type
 from lakewriter.declared.time_texts import compile_pattern
 from lakewriter.dialects.common.expect_keys import ExpectEntry
+from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.reader_options import find_unknown_option, note_unknown_options
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
+from lakewriter.naming import name_tables
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.expectations import OnViolation
 from lakewriter.spec.listed_files import FILE_FORMATS, Repetition
@@ -190,6 +192,9 @@ class TableEntry(FileModel):
     """The table's name in the source. The destination's table is named after it."""
     schema_: str = Field("", alias="schema")
     """The table's schema (or namespace) in the source. It becomes a part of the destination's names."""
+    written_as: str | None = Field(None, min_length=1)
+    """The table's name at the destination, where it is to be another than the one that follows from ``table``. A table
+    that is written already keeps its name."""
     read: ReadEntry | None = None
     """Where the rows come from: a Spark data source, or SQL over several of them. A table without it is written by a
     program, from a DataFrame."""
@@ -215,6 +220,9 @@ class TableEntry(FileModel):
     nanoseconds: Literal["exact", "truncate"] = "exact"
     """What happens to a time that is finer than microseconds: ``exact`` makes its row a bad row, ``truncate`` cuts
     it."""
+    names: dict[str, str] = Field(default_factory=dict)
+    """Written names of single columns, by their names in the source: ``{First-Name: first_name}``; of a field inside a
+    struct by its path, ``{address.Street: street}``. A column that is written already keeps its name."""
     index: Literal["contiguous", "sparse"] = "contiguous"
     """How rows are numbered: ``contiguous`` counts them before the load; ``sparse`` saves the count, and numbers have
     gaps."""
@@ -238,6 +246,11 @@ class TableEntry(FileModel):
     repeated: Repetition | None = None
     """What happens where a load of this table would append rows of files that an earlier load has read: ``warn`` counts
     them, ``fail`` loads nothing, ``allow`` says nothing. By default ``warn``; ``fail`` with ``files: new``."""
+
+    @field_validator("names")
+    @classmethod
+    def _names(cls, value: dict[str, str]) -> dict[str, str]:
+        return require_names(value)
 
     @field_validator("cursor_lag")
     @classmethod
@@ -288,6 +301,8 @@ class TableEntry(FileModel):
                 for name, column in self.columns.items()
             },
             truncates_nanoseconds=self.nanoseconds == "truncate",
+            names=self.names,
+            written_as=self.written_as,
             index=IndexKind(self.index),
             partition_by=tuple(parse_partition_field(text) for text in self.partition_by),
             sort_by=self.sort_by,
@@ -310,11 +325,37 @@ class TableSource(Model):
     deleted: str | None
     columns: dict[str, ColumnType]
     truncates_nanoseconds: bool
+    names: dict[str, str]
+    written_as: str | None
     index: IndexKind
     partition_by: tuple[PartitionField, ...]
     sort_by: tuple[str, ...]
     contract: Contract | None
     on_bad_row: BadRows | None
+
+
+def choose_table_name(source: TableSource, number: int) -> str | None:
+    """Return the name that lake.yaml gives a table at the destination, None for none; ``SPEC_INVALID`` for one that
+    would be written as another."""
+    if source.written_as is not None and name_tables([source.written_as]) != [source.written_as]:
+        raise FaultError(
+            ("tables", number, "written_as"),
+            f"no table is written as {source.written_as!r}.",
+            remedy=f"Give it as it is written, such as {name_tables([source.written_as])[0]!r}.",
+        )
+    return source.written_as
+
+
+def require_names(names: dict[str, str]) -> dict[str, str]:
+    """Return written names by source column; ``ValueError`` for one that two columns of one struct have, or a blank."""
+    taken: dict[tuple[str, str], str] = {}
+    for source, name in names.items():
+        if not name:
+            raise ValueError(f"{source!r} has no name; expected one such as 'first_name'")
+        other = taken.setdefault((source.rpartition(".")[0], name.lower()), source)
+        if other != source:
+            raise ValueError(f"{other!r} and {source!r} have the name {name!r}; expected one for each")
+    return names
 
 
 def parse_partition_field(text: str) -> PartitionField:

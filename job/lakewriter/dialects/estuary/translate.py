@@ -94,6 +94,8 @@ def _require_binding(number: int, entry: TableEntry) -> BindingEntry:
         "unique_key": entry.unique_key,
         "partition_by": entry.partition_by,
         "sort_by": entry.sort_by,
+        "names": entry.names,
+        "written_as": entry.written_as,
     }
     for key, value in unknown.items():
         if value:
@@ -113,7 +115,7 @@ def _require_binding(number: int, entry: TableEntry) -> BindingEntry:
 
 def _translate_table(destination: EstuaryDestination, entry: BindingEntry, place: BindingPlace, root: str) -> TableSpec:
     return TableSpec(
-        **entry.make_source(root).model_dump(exclude={"read", "source_table", "index", "primary_key"}),
+        **entry.make_source(root).model_dump(exclude={"read", "source_table", "index", "primary_key", "written_as"}),
         source_table=entry.table or entry.source.rpartition("/")[2],
         read=entry.make_read(root),
         index=IndexKind.SPARSE,

@@ -8,7 +8,7 @@ from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.common.iceberg import lay_out_iceberg, make_open_catalog
 from lakewriter.dialects.common.places import require_fit_keys
-from lakewriter.dialects.common.tables import TableSource, find_nested
+from lakewriter.dialects.common.tables import TableSource, choose_table_name, find_nested
 from lakewriter.dialects.lakewriter_s3.file_formats import make_encoding, name_extension
 from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
 from lakewriter.errors import NameCollisionError
@@ -90,12 +90,12 @@ def _translate_table(form: LakewriterS3, number: int, source: TableSource) -> Ta
             f"table {source.source_table!r} has no schema, and the catalog needs a database.",
             remedy="Give destination.database, or the table's schema.",
         )
-    (name,) = name_tables([source.source_table])
+    name = choose_table_name(source, number) or name_tables([source.source_table])[0]
     path = join_key(form.prefix, schema, name)
     # Rows are counted before a load only where their numbers are asked for.
     index = source.index if "row_number" in form.tracking else IndexKind.SPARSE
     table = TableSpec(
-        **source.model_dump(exclude={"read", "partition_by", "index"}),
+        **source.model_dump(exclude={"read", "partition_by", "index", "written_as"}),
         read=source.read,
         partition_by=source.partition_by,
         index=index,

@@ -1,5 +1,6 @@
 """What Supaflow's Amazon S3 and S3 Data Lake destinations mean: names, paths, tracking columns."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
@@ -8,7 +9,7 @@ from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided, list_fields
 from lakewriter.dialects.common.iceberg import lay_out_iceberg, make_open_catalog
 from lakewriter.dialects.common.places import require_fit_keys
-from lakewriter.dialects.common.tables import TableSource, find_nested
+from lakewriter.dialects.common.tables import TableSource, choose_table_name, find_nested
 from lakewriter.dialects.supaflow.settings import (
     AnyDestination,
     ParquetDestination,
@@ -110,21 +111,41 @@ def _translate_tables(
 ) -> tuple[tuple[TableSpec, ...], tuple[str, ...]]:
     _refuse_twins(sources)
     schemas = [_name_schema(destination, number, source) for number, source in enumerate(sources)]
-    names = [""] * len(sources)
-    warnings = []
+    names = _name_tables(sources, schemas)
+    wanted_tables = zip(sources, schemas, names, strict=True)
+    tables = [_translate_table(destination, number, *table) for number, table in enumerate(wanted_tables)]
+    _refuse_nested(tables)
+    plain = [name_tables([source.source_table])[0] for source in sources]
+    warnings = [
+        f"table {source.source_table!r} becomes {name!r}: {alone!r} is taken in {schema!r}."
+        for source, name, alone, schema in zip(sources, names, plain, schemas, strict=True)
+        if name != alone and source.written_as is None
+    ]
+    groups = defaultdict[tuple[str, str], set[int]](set)
+    for number, table in enumerate(tables):
+        groups[table.schema_name, table.name].add(number)
+        groups[table.schema_name, plain[number]].add(number)
+    alike = [
+        sorted(groups[table.schema_name, table.name] | groups[table.schema_name, plain[number]])
+        for number, table in enumerate(tables)
+    ]
+    return tuple(
+        table.model_copy(update={"alike": tuple(tables[other].id for other in alike[number] if other != number)})
+        for number, table in enumerate(tables)
+    ), tuple(warnings)
+
+
+def _name_tables(sources: Sequence[TableSource], schemas: Sequence[str]) -> list[str]:
+    """Name each table: as lake.yaml says, or, of those that have one name in a schema, by a number in their order."""
+    names = [choose_table_name(source, number) or "" for number, source in enumerate(sources)]
     for schema in dict.fromkeys(schemas):
         members = [number for number, own in enumerate(schemas) if own == schema]
-        wanted = [sources[number].source_table for number in members]
-        for number, name in zip(members, name_tables(wanted), strict=True):
+        given = [names[number] for number in members if names[number]]
+        rest = [number for number in members if not names[number]]
+        wanted = [sources[number].source_table for number in rest]
+        for number, name in zip(rest, name_tables(wanted, reserved=given), strict=True):
             names[number] = name
-            alone = name_tables([sources[number].source_table])[0]
-            if name != alone:
-                source = sources[number].source_table
-                warnings.append(f"table {source!r} becomes {name!r}: {alone!r} is taken in {schema!r}.")
-    wanted_tables = zip(sources, schemas, names, strict=True)
-    tables = tuple(_translate_table(destination, number, *table) for number, table in enumerate(wanted_tables))
-    _refuse_nested(tables)
-    return tables, tuple(warnings)
+    return names
 
 
 def _name_schema(destination: AnyDestination, number: int, source: TableSource) -> str:
@@ -161,13 +182,14 @@ def _translate_table(
         )
     path = join_key(destination.s3_path_prefix, schema, name)
     table = TableSpec(
-        **source.model_dump(exclude={"read", "mode", "partition_by"}),
+        **source.model_dump(exclude={"read", "mode", "partition_by", "written_as"}),
         read=source.read,
         partition_by=source.partition_by,
         schema_name=schema,
         name=name,
         layout=_make_layout(destination, path, len(source.partition_by)),
         path=path,
+        is_pinned=source.written_as is not None,
         must_be_empty=destination.destination_table_handling == "FAIL",
     )
     require_fit_keys(table, ("tables", number))
