@@ -124,6 +124,15 @@ def test_type_without_the_transform(field, kind):
         transforms([field], pa.schema([("c", kind)]))
 
 
+def test_folder_among_control_objects():
+    """docs/guide-lakewriter.md, "Names in keys"."""
+    schema = pa.schema([("_lakewriter_at", pa.date32())])
+    with pytest.raises(
+        SpecInvalidError, match=r"folders would be named '_lakewriter_at_day=': the name has the segment"
+    ):
+        transforms(["day(_lakewriter_at)"], schema)
+
+
 BEYOND = [
     # transform, type, days or microseconds since 1970 or the number, how the value is shown
     ("c", pa.date32(), 5_000_000, "15659-07-15"),

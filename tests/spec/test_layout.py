@@ -248,3 +248,21 @@ def test_a_uuid_in_the_folder_is_the_files_own():
     names = layout.bind(job_id="j", attempt="A", start=datetime(2024, 1, 1, tzinfo=UTC))
     one, other = names.file_key("a"), names.file_key("b")
     assert (one != other, one == names.file_key("a"), names.pattern().fullmatch(one) is not None) == (True, True, True)
+
+
+OUTSIDE = [
+    # a template, the folders of a partition, what is said
+    ("{uuid}", "_lakewriter_x=1", "has the segment '_lakewriter_x=1'"),
+    ("{uuid}", "a=1/..", "has the segment '..'"),
+    ("_{job_id}", "", "has the segment '_lakewriter'"),
+]
+
+
+@pytest.mark.parametrize(("template", "within", "said"), OUTSIDE)
+def test_key_outside_its_folder(template, within, said):
+    """docs/guide-lakewriter.md, "Names in keys"."""
+    own = Layout("d", Template.parse(template)).bind(
+        job_id="lakewriter", attempt="a", start=datetime(2027, 1, 4, tzinfo=UTC)
+    )
+    with pytest.raises(SpecInvalidError, match=f"a file would lie at .*: the key {said}"):
+        own.object_key(0, within)
