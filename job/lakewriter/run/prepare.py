@@ -34,7 +34,7 @@ from lakewriter.source.column_names import quote_column
 from lakewriter.source.feed import Feed, FeedOpener, open_feed
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Mode, Spec, TableSpec
 from lakewriter.spec.stream import AvroEncoding, Envelope, TextEncoding
 
 SparkFactory = Callable[[], SparkSession]
