@@ -48,6 +48,7 @@ _DIGEST_AT_END = re.compile(rf"--[0-9a-f]{{{_DIGEST}}}$")
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 _RUNS = re.compile(r"_+")
+_SAFE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def normalise(name: str) -> str:
@@ -77,11 +78,16 @@ class NameRule:
     """How the names of columns, and of the fields of one struct, are written.
 
     ``make`` gives the name that a source name has by itself; ``folds_case`` says that no two names may differ by case
-    alone.
+    alone, ``is_ascii`` that a name has ASCII letters, digits and ``_`` alone, and no digit first.
     """
 
     make: Callable[[str], str]
     folds_case: bool
+    is_ascii: bool
+
+    def takes(self, name: str) -> bool:
+        """Return whether a column may be written as ``name``."""
+        return bool(name) and (not self.is_ascii or _SAFE.fullmatch(name) is not None)
 
     def fold(self, name: str) -> str:
         """Return what two names have in common that may not stand side by side."""
@@ -127,13 +133,13 @@ def _keep(name: str) -> str:
     return name
 
 
-NORMALISED: Final = NameRule(normalise, folds_case=True)
+NORMALISED: Final = NameRule(normalise, folds_case=True, is_ascii=True)
 """Names that every engine takes, in the source's case."""
-KEPT: Final = NameRule(_keep, folds_case=True)
+KEPT: Final = NameRule(_keep, folds_case=True, is_ascii=False)
 """The source's names, made distinct as engines tell them apart."""
-AVRO_SAFE: Final = NameRule(_make_avro_name, folds_case=False)
+AVRO_SAFE: Final = NameRule(_make_avro_name, folds_case=False, is_ascii=True)
 """Names that Avro takes, as Airbyte writes them to Avro and Parquet."""
-AS_TEXT: Final = NameRule(_keep, folds_case=False)
+AS_TEXT: Final = NameRule(_keep, folds_case=False, is_ascii=False)
 """The keys of documents, as they are."""
 
 

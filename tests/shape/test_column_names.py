@@ -65,6 +65,8 @@ GIVEN = [
     # a column that went and came back
     (NORMALISED, ["first name", "id"], ["id"], ["id"]),
     (AVRO_SAFE, ["a-b"], ["a b", "a-b"], ["a_b_1", "a_b"]),
+    # a number behind a name that ends with _
+    (NORMALISED, ["_", "/"], ["%", "/", "_"], ["__2", "__1", "_"]),
     (AS_TEXT, ["_raw_id_1"], ["_raw_id", "_raw_id_1"], ["_raw_id_2", "_raw_id_1"]),
 ]
 
@@ -74,6 +76,18 @@ def test_names_stay(rule, first, second, expected):
     reserved = ("_raw_id",) if rule is AS_TEXT else ()
     _, before = name(first, rule, reserved)
     assert name(second, rule, reserved, given=before.list_given(), is_loaded=True)[0] == expected
+
+
+LEFT = [
+    # names that a load left in the catalog which failed, new columns, their names
+    (["name", "name_1"], ["NAME", "name"], ["NAME_1", "name"]),
+    (["name", "name_1", "name_2"], ["NAME", "Name", "name"], ["NAME_3", "Name_4", "name"]),
+]
+
+
+@pytest.mark.parametrize(("existing", "sources", "expected"), LEFT)
+def test_names_that_a_failed_load_left_in_the_catalog(existing, sources, expected):
+    assert name(sources, existing=existing, given=give(("name", "name")), is_loaded=True)[0] == expected
 
 
 def test_a_column_comes_back():

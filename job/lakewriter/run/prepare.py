@@ -100,10 +100,12 @@ def _name_columns(spec: Spec, table: TableSpec, state: TableState, in_place: Cat
     """Name the columns of the load as the table's earlier loads did; a load that replaces all rows of a table of which
     no record has the names begins anew."""
     begins = state.names is None and table.mode in {Mode.REFRESH, Mode.OVERWRITE}
+    # A load that failed leaves an Iceberg table without rows, whose names do not count.
+    is_empty = not state.committed and spec.iceberg and in_place.explain_occupied() is None
     earlier = EarlierNames(
         table.id,
         state.names,
-        None if begins else in_place.read_columns(),
+        None if begins or is_empty else in_place.read_columns(),
         table.names,
         is_loaded=bool(state.committed) and not begins,
         pin=_write_pin(spec, table),

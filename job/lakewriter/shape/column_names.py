@@ -154,8 +154,8 @@ class ColumnNames(NamesByPath):
         renamed = self._find_renamed(dict.fromkeys(entry.source for entry in given), sources)
         names = defaultdict[str, deque[str]](deque)
         for entry in given:
-            # A name that the rule would not give is of a format that took other names.
-            if self._rule.make(entry.name) == entry.name and self._rule.fold(entry.name) not in shared:
+            # A name that the rule does not take is of a format that took other names.
+            if self._rule.takes(entry.name) and self._rule.fold(entry.name) not in shared:
                 names[renamed.get(entry.source, entry.source)].append(entry.name)
         for position, (source, _) in enumerate(fields):
             if names[source]:
@@ -202,7 +202,7 @@ class ColumnNames(NamesByPath):
             if name is None or source in (before for before, _ in fields[:position]):
                 continue
             line = f"names of table {self._earlier.table_id} give column {where!r} the name {name!r}"
-            if self._rule.make(name) != name:
+            if not self._rule.takes(name):
                 raise SpecInvalidError(f"{line}, expected one that its files take, such as {self._rule.make(name)!r}.")
             if chosen[position] not in (None, name):
                 raise NameCollisionError(
@@ -219,11 +219,14 @@ class ColumnNames(NamesByPath):
         while self._earlier.is_untold or self._list_there():
             taken = {self._rule.fold(name) for name in owned}
             untold = {self._rule.fold(name) for name in self._list_there()} - taken
-            wanted = defaultdict[str, dict[str, str]](dict)
+            wanted: dict[str, dict[str, str]] = defaultdict(dict)
             for (source, name), given in zip(fields, chosen, strict=True):
                 fits = self._find_untold(name, taken, untold) if given is None else None
                 if fits is not None:
                     wanted[self._rule.fold(fits)].setdefault(source, fits)
+            if self._earlier.given is not None:
+                # A load that failed may have left names in the catalog, none of which has values: they stay unused.
+                wanted = {name: sources for name, sources in wanted.items() if len(sources) == 1}
             if not wanted:
                 return
             for names in wanted.values():
