@@ -129,17 +129,13 @@ def _make_avro_name(name: str) -> str:
     return f"_{safe}" if safe[0].isdigit() else safe
 
 
-def _keep(name: str) -> str:
-    return name
-
-
 NORMALISED: Final = NameRule(normalise, folds_case=True, is_ascii=True)
 """Names that every engine takes, in the source's case."""
-KEPT: Final = NameRule(_keep, folds_case=True, is_ascii=False)
+KEPT: Final = NameRule(str, folds_case=True, is_ascii=False)
 """The source's names, made distinct as engines tell them apart."""
 AVRO_SAFE: Final = NameRule(_make_avro_name, folds_case=False, is_ascii=True)
 """Names that Avro takes, as Airbyte writes them to Avro and Parquet."""
-AS_TEXT: Final = NameRule(_keep, folds_case=False, is_ascii=False)
+AS_TEXT: Final = NameRule(str, folds_case=False, is_ascii=False)
 """The keys of documents, as they are."""
 
 
