@@ -73,7 +73,7 @@ WRONG = [
     (
         ["reset", "FILE", "accounts", "--cursor", "1", "--no-cursor", "--reason", "r"],
         2,
-        "SPEC_INVALID: expected one of --cursor VALUE, --no-cursor, --backfill and --adopt",
+        "SPEC_INVALID: expected one of --cursor VALUE, --no-cursor, --backfill, --files-read, --files-unread, ",
     ),
     (["reset", "FILE", "other", "--no-cursor", "--reason", "r"], 2, "SPEC_INVALID: 'other' names 0 tables"),
     (["reset", "FILE", "accounts", "--cursor", "1", "--reason", "r"], 2, "has no cursor column"),
@@ -238,13 +238,16 @@ CHECKED = """\
     Add a lifecycle rule that aborts incomplete multipart uploads after 30 days: \
 what a killed load left staged is invisible, and is paid for until then.
 ✓ pending loads: no load has been pending for 15 days.
+! second loads: each load appends all rows of supaflow_public.orders again.
+    A cursor, read: {files: new}, or a mode that replaces rows keeps them from coming again. \
+Or allow it: repeated: allow.
 ✓ glue database supaflow_public: database 'supaflow_public' does not exist yet; the \
 first load creates it (glue:CreateDatabase cannot be tried without creating it.).
 ✓ glue write supaflow_public: tables and partitions of 'supaflow_public' can be written
 ✓ glue table supaflow_public.orders: table 'supaflow_public.orders' does not exist yet; the first load creates it.
 - policies: the file names no role that writes: CloudFormation names the role that the stacks make.
 ✓ source supaflow_public.orders: csv, 1 file, 8 B, 2 columns: _c0 string, _c1 string (1 row looked at).
-18 ok, 0 failed, 1 warning, 1 skipped
+18 ok, 0 failed, 2 warning, 1 skipped
 """
 
 

@@ -7,9 +7,12 @@ import pytest
 from rich.console import Console
 
 from lakewriter.cli.fitting import shorten
+from lakewriter.cli.printed import LoadSummary
 from lakewriter.cli.run_view import show_run
-from lakewriter.receipt import Cursor
-from lakewriter.report import RunReport, TableResult
+from lakewriter.pages.load_page import render_load
+from lakewriter.pages.load_record import LoadedTable, LoadRecord
+from lakewriter.receipt import Cursor, RepeatedFiles
+from lakewriter.report import RunReport, TableResult, describe_repeated
 
 JOB = "scheduled__2026-01-31T06-00-00-00-00--0a6fa1084d7f33f048a2a4f5db2f4808"
 AT = Cursor("timestamp[us]", "2026-01-31T05:59:58.123456Z")
@@ -101,3 +104,33 @@ NAMES = [("orders", 6, "orders"), ("orders", 5, "or…rs"), ("page_view_events",
 @pytest.mark.parametrize(("name", "width", "expected"), NAMES)
 def test_shorten(name, width, expected):
     assert shorten(name, width) == expected
+
+
+REPEATED = [
+    # what the tables have read again, the words of the summary, of the history and of the load's page
+    ([None, RepeatedFiles(files=3)], None),
+    ([RepeatedFiles(files=15, again=15, rows=3_000_000)],
+     "appended again: 3,000,000 rows, 15 of 15 files that an earlier load has read"),
+    ([RepeatedFiles(files=2, again=1), RepeatedFiles(files=1, again=1, rows=5)],
+     "appended again: 2 of 3 files that an earlier load has read"),
+    ([RepeatedFiles(), RepeatedFiles(files=1, changed=1)],
+     "1 file changed since an earlier load has read them; rows of 1 table may repeat"),
+    ([RepeatedFiles(files=15, again=15, rows=3, allowed=True)], None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tables", "said"), REPEATED)
+def test_what_was_appended_again(tables, said):
+    assert describe_repeated(tables) == said
+    results = [TableResult(schema_="", table=f"t{n}", status="done", repeated=each) for n, each in enumerate(tables)]
+    report = make_report().model_copy(update={"tables": tuple(results)})
+    out = io.StringIO()
+    show_run(Console(file=out, width=400, color_system=None), report)
+    assert (f"! {said}" in out.getvalue()) is (said is not None)
+    loaded = tuple(
+        LoadedTable(schema_name="", table=each.table, status="done", repeated=each.repeated) for each in results
+    )
+    record = LoadRecord(pipeline="p", job_id="j", attempt="a", status="done", tables=loaded)
+    page = render_load(record, ())
+    assert (LoadSummary.of(record).repeated, record.repeated) == (said, said)
+    assert (said is not None) is ("To load only what is new" in page)

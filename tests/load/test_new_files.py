@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from lakewriter.aws import Clients
+from lakewriter.cli.main import main
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.retention import sweep
 from lakewriter.operate import repair
@@ -380,3 +382,18 @@ def test_objects_in_s3_are_told_by_their_etags(landing):
     put("1.parquet", 1, 7)
     assert landing.go("d", "failed").code == "INPUT_REPEATED"
     assert landing.ids() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("way", "said", "rows"), [("--files-read", 2, 0), ("--files-unread", 0, 2), ("--files-noted", 2, 0)]
+)
+def test_a_person_says_which_files_count_as_read(landing, way, said, rows):
+    landing.describe()
+    landing.drop("1.parquet", 1)
+    landing.drop("2.parquet", 2)
+    landing.go("a")
+    arguments = ["reset", str(landing.file), "days", way, "--reason", "a drill"]
+    result = CliRunner().invoke(main, arguments)
+    assert (result.exit_code, result.stdout.strip()) == (0, f"{ID}: files that count as read: {said}"), result.stderr
+    assert landing.control(ID).state.read().resets[-1].reason == "a drill"
+    assert landing.go("b").rows == rows
