@@ -9,7 +9,7 @@ import pytest
 from lakewriter.aws import Clients
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.dialects.lake_yaml import load_spec
-from lakewriter.errors import SpecInvalidError
+from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.operate.row_counts import Counting
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
@@ -223,3 +223,27 @@ def test_tasks_on_other_machines_are_refused_before_anything_starts(lake, monkey
         lake.sync("a", lake.attach(1, "x", b"abc"))
     assert "stream 'files' includes files, which its source puts on this machine" in str(refused.value)
     assert lake.aws.objects(BUCKET) == {}
+
+
+@pytest.mark.parametrize("path_format", [None, "${STREAM_NAME}/"])
+def test_what_a_killed_attempt_has_staged_goes_with_the_next_one(lake, path_format):
+    """AWS refuses everything from the intent on: nothing can be withdrawn either."""
+    dead = []
+
+    def refuse(call, proceed):
+        dead.extend([call] if call.method == "PUT" and "/loads/" in call.key and "/tables/" in call.key else [])
+        return call.denied() if dead else proceed(call)
+
+    lake.aws.interceptors.append(refuse)
+    try:
+        assert lake.sync("a", lake.attach(1, "x.txt", b"abc"), path_format=path_format).status == "failed"
+    except LakeError:
+        # Its outcome could not be written either.
+        pass
+    finally:
+        lake.aws.interceptors.remove(refuse)
+    assert len(lake.aws.uploads(BUCKET)) == 2
+    assert lake.sync("a", lake.attach(1, "x.txt", b"abc"), path_format=path_format).status == "done"
+    assert list(lake.copies().values()) == [b"abc"]
+    left = [upload for upload in lake.aws.uploads(BUCKET) if "x.txt" in str(upload)]
+    assert left == []
