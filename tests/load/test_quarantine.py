@@ -59,7 +59,7 @@ def test_line_that_cannot_be_read_is_in_the_quarantine_with_the_load(lake):
     assert (result.status, result.rows, result.set_aside.rows) == ("done", 2, 1)
     [key] = list_quarantined(lake.aws)
     assert key.startswith(f"{PREFIX}/{PLACE}/on_bad_row-")
-    file, reason = f"{lake.folder}/cities.csv", "its fields are not those of the columns"
+    file, reason = f"{lake.folder}/cities.csv", "it has 1 field, expected 2"
     assert (result.set_aside.keys, result.set_aside.samples) == ((key,), (f"{file}, offset 14: {reason}: '2'",))
     assert lake.rows(
         "SELECT _lake_check, _lake_reasons, _lake_source, _lake_offset, _lake_row, _lake_line, _lake_job_id FROM t",
@@ -85,7 +85,7 @@ def test_more_bad_rows_than_allowed_leave_nothing(lake):
     [result] = lake.load("abc123").tables
     assert (result.status, result.code) == ("failed", "SOURCE_FAILED")
     assert "on_bad_row sets aside at most 0.10%" in result.message
-    assert "cities.csv, offset 14: its fields are not those of the columns: '2'" in result.message
+    assert "cities.csv, offset 14: it has 1 field, expected 2: '2'" in result.message
     assert "All of them" not in result.message
     assert not lake.data()
     assert not lake.aws.uploads(BUCKET)

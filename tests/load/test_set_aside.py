@@ -39,7 +39,7 @@ def test_bad_rows_are_kept_beside_the_load(lake):
     assert key.removeprefix(begins).split("/")[1:3] == ["bad_rows", "supaflow_nyc_public.cities"]
     file = str(lake.folder / "cities.csv")
     assert json.loads(gzip.decompress(body)) == {
-        "file": file, "offset": 14, "value": "2", "reason": "its fields are not those of the columns",
+        "file": file, "offset": 14, "value": "2", "reason": "it has 1 field, expected 2",
     }  # fmt: skip
     # The same job id again finds the report.
     [again] = lake.load("abc123").tables
@@ -52,7 +52,7 @@ def test_more_bad_rows_than_allowed_fail_the_load(lake):
     [result] = lake.load("abc123").tables
     assert (result.status, result.code, result.set_aside) == ("failed", "SOURCE_FAILED", None)
     assert "1 of 3 rows cannot be loaded, 33.33%, and on_bad_row sets aside at most 0.10%" in result.message
-    assert "cities.csv, offset 14: its fields are not those of the columns: '2'" in result.message
+    assert "cities.csv, offset 14: it has 1 field, expected 2: '2'" in result.message
     assert next(iter(aside(lake))) in result.message
     assert not lake.data()
     assert not lake.aws.uploads(BUCKET)

@@ -22,7 +22,7 @@ def people(lake: Lake, spark):
 
 
 READS = [
-    ({"format": "csv", "path": "csv", "options": {"header": "true"}, "columns": "id INT, name STRING"}, "rows"),
+    ({"format": "csv", "path": "csv", "options": {"header": "true"}, "columns": "id INT, name STRING"}, "splits"),
     ({"format": "json", "path": "json", "columns": "id INT, name STRING"}, "rows"),
     ({"format": "parquet", "path": "parquet"}, "splits"),
     ({"format": "orc", "path": "orc"}, "rows"),

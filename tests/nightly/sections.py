@@ -59,6 +59,12 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
             LAKEWRITER_DOCUMENTS="10000",
         ),
         _tests(
+            "csv-files",
+            "100,000 random CSV files, read by Python's csv as well",
+            "tests/source/files/test_csv_differential.py",
+            LAKEWRITER_CSV_FILES="100000",
+        ),
+        _tests(
             "servers",
             "the protocol on SeaweedFS and versitygw",
             "tests/interop/test_s3_servers.py",

@@ -5,7 +5,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.source.column_names import rename_as_spark
 from lakewriter.source.feed import open_feed
 from tests.source.tables import DELETED, rows, table
 
@@ -76,15 +75,3 @@ def test_columns_of_one_name_are_not_merged(spark, tmp_path):
     with_names(tmp_path / "b.parquet", ["name", "x"])
     with pytest.raises(SchemaIncompatibleError, match=r"a\.parquet' has several columns 'name', and .*b\.parquet' has"):
         open_feed(lambda: spark, table(format="parquet", path=str(tmp_path)), deleted_column=DELETED)
-
-
-HEADERS = [
-    (["Name", "name", "x"], "", ["Name0", "name1", "x"]),
-    (["a", None, "", "NULL"], "NULL", ["a", "_c1", "_c2", "_c3"]),
-    (["a0", "a1"], "", ["a0", "a1"]),
-]
-
-
-@pytest.mark.parametrize(("header", "null", "names"), HEADERS)
-def test_as_spark_renames(header, null, names):
-    assert rename_as_spark(header, null) == names

@@ -1,11 +1,11 @@
-"""CSV and JSON lines of which some are bad: the others are read as Spark reads them, these have file and offset."""
+"""CSV and JSON lines of which some are bad: the others are read, these have file and offset."""
 
 import gzip
 import json
 
 import pytest
 
-from lakewriter.errors import SpecInvalidError
+from lakewriter.source import file_splits
 from lakewriter.source.feed import open_feed
 from lakewriter.spec.row_rules import BadRows
 from lakewriter.staging.set_aside import Aside, BadRowWriter, Rows
@@ -49,21 +49,21 @@ def split(feed):
 
 
 HEADED = {"header": "true", "inferSchema": "true"}
-NO_FIELDS, NO_JSON = "its fields are not t", "it is not a JSON obj"
+FEW, MANY, NO_JSON = "it has 1 field, expec", "it has 3 fields, expe", "it is not a JSON obj"
 LINES = [
     # format, fields of the table, the file, its good rows, its bad ones
     ("csv", {"options": HEADED}, b"id,t\n1,a\n2,b,c\n3\n4,d\n", [[1, "a"], [4, "d"]],
-     [(15, None, "3", NO_FIELDS), (9, None, "2,b,c", NO_FIELDS)]),
-    ("csv", {"options": {"header": "true"}}, b'id,t\r\n1,"a\r\n2,\xe9\r\n\r\n3,c\r\n', [["1", "a"], ["3", "c"]],
-     [(12, None, "2,\\xe9", "byte 0xe9 is not UTF-8"[:20])]),
+     [(15, None, "3", FEW[:20]), (9, None, "2,b,c", MANY[:20])]),
+    ("csv", {"options": {"header": "true"}}, b'id,t\r\n1,a\r\n2,\xe9\r\n\r\n3,c\r\n', [["1", "a"], ["3", "c"]],
+     [(11, None, "2,\\xe9", "byte 0xe9 is not UTF-8"[:20])]),
     ("csv", {"options": {"header": "true", "sep": ";", "comment": "#"}}, b"#x\nid;t\n1;a\n#2\n2;b;c\n", [["1", "a"]],
-     [(15, None, "2;b;c", NO_FIELDS)]),
+     [(15, None, "2;b;c", MANY[:20])]),
     ("csv", {"options": {"header": "true"}, "columns": {"id": "int"}}, b"id,t\n1,a\nx,b\n", [[1, "a"]],
-     [(9, "id", "x", "it does not convert ")]),
+     [(9, "id", "x", "it does not convert to"[:20])]),
     # Without a line feed: lines of old Macs are lines, as to Spark.
-    ("csv", {"options": {"header": "true"}}, b"id,t\r1,a\r2\r", [["1", "a"]], [(9, None, "2", NO_FIELDS)]),
+    ("csv", {"options": {"header": "true"}}, b"id,t\r1,a\r2\r", [["1", "a"]], [(9, None, "2", FEW[:20])]),
     # A name that the other differs from by case alone.
-    ("csv", {"options": {"header": "true"}}, b"Id,id\n1,a\n2\n", [["1", "a"]], [(10, None, "2", NO_FIELDS)]),
+    ("csv", {"options": {"header": "true"}}, b"Id,id\n1,a\n2\n", [["1", "a"]], [(10, None, "2", FEW[:20])]),
     ("text", {}, b"a\n\n b\xe9\nc", [[""], ["a"], ["c"]], [(3, None, " b\\xe9", "byte 0xe9 is not UTF-8"[:20])]),
     ("json", {}, b'{"id": 1}\n[{"id": 2}]\n7\nnull\n', [[1]],
      [(10, None, '[{"id": 2}]', NO_JSON), (22, None, "7", NO_JSON), (24, None, "null", NO_JSON)]),
@@ -84,10 +84,11 @@ def test_bad_lines_are_marked(spark, tmp_path, form, fields, content, expected, 
     assert files == {str(tmp_path / f"a.{form}")}
 
 
-def test_rows_are_counted_with_the_bad_ones(spark, tmp_path):
+def test_rows_are_counted_with_the_bad_ones(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(file_splits, "_ONE_TASK_BYTES", 0)
+    spark.conf.set("spark.sql.files.openCostInBytes", "128m")
     (tmp_path / "a.csv").write_bytes(b"1,a\n2\n3,c\n")
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"4,d\n5\n"))
-    spark.conf.set("spark.sql.files.openCostInBytes", "128m")
     try:
         feed = opened(spark, tmp_path, "csv")
         assert feed.schema.names == ["_c0", "_c1"]
@@ -102,10 +103,10 @@ def test_cursor_keeps_bad_rows_in_sight(spark, tmp_path):
     (tmp_path / "a.csv").write_bytes(b"id,t\n1,a\n2,b,c\n3,d\n")
     feed = opened(spark, tmp_path, "csv", condition="id > 1", options=HEADED, deleted="id = 3")
     assert feed.schema.names == ["id", "t", DELETED]
-    assert split(feed)[:2] == ([[3, "d", True]], [(9, None, "2,b,c", NO_FIELDS)])
+    assert split(feed)[:2] == ([[3, "d", True]], [(9, None, "2,b,c", MANY[:20])])
 
 
-def test_good_files_are_read_as_spark_reads_them(spark, tmp_path):
+def test_good_files_are_read_as_without_marks(spark, tmp_path):
     text = 'id,t,d\n1,"a, b",2020-01-02\n2,,\n3, x ,2020-01-03\n'
     (tmp_path / "a.csv").write_text(text, "utf-8")
     marked = opened(spark, tmp_path, "csv", options=HEADED)
@@ -114,10 +115,9 @@ def test_good_files_are_read_as_spark_reads_them(spark, tmp_path):
     assert [row[:3] for row in rows(marked)] == rows(plain)
 
 
-def test_files_that_only_spark_can_list_are_refused(spark, tmp_path):
-    (tmp_path / "a.csv").write_text("1\n")
-    with pytest.raises(SpecInvalidError, match=r"lines are read one by one.*: a path is a pattern"):
-        opened(spark, tmp_path / "*.csv", "csv")
+def test_bad_lines_of_a_pattern_are_marked(spark, tmp_path):
+    (tmp_path / "a.csv").write_text("1,2\n3\n")
+    assert split(opened(spark, tmp_path / "*.csv", "csv"))[:2] == ([["1", "2"]], [(4, None, "3", FEW[:20])])
 
 
 def test_marks_of_many_columns_are_one_expression(spark, tmp_path):

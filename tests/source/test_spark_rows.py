@@ -151,15 +151,14 @@ def test_refused(spark, sql, columns, deleted, kind, text):
 def test_value_that_does_not_cast(spark, tmp_path):
     (tmp_path / "a.csv").write_text("1\nx\n", "utf-8")
     said = (
-        "VALUE_UNREPRESENTABLE: table 's.t', {}: 'x' in column '_c0' does not convert to int: it is not a whole number "
-        "of digits 0 to 9. Correct the value; or declare another type or spelling under columns:; or keep such rows "
-        "apart with on_bad_row: quarantine or set_aside."
+        f"VALUE_UNREPRESENTABLE: table 's.t': '{tmp_path}/a.csv', line 2, offset 2, column '_c0': it does not convert "
+        "to int: it is not a whole number of digits 0 to 9: 'x'."
     )
     read = {"format": "csv", "path": str(tmp_path / "a.csv"), "columns": {"_c0": "int"}}
-    for more, where in (({}, "partition 0, row 1"), ({"deleted": "_c0 = 1"}, "a row")):
+    for more in ({}, {"deleted": "_c0 = 1"}):
         with pytest.raises(ValueUnrepresentableError) as error:
             rows(opened(spark, **read, **more))
-        assert str(error.value) == said.format(where)
+        assert str(error.value).startswith(said)
 
 
 def test_conditions_see_the_declared_types(spark, tmp_path):
@@ -225,11 +224,12 @@ def test_lag_of_a_text_cursor_is_refused_before_a_row_is_read(spark):
 
 UNREADABLE = [
     # format, path, options, what the message has
-    ("csv", "/no/such/file", {}, "csv '/no/such/file': [PATH_NOT_FOUND]"),
+    ("csv", "/no/such/file", {}, "table 's.t': there is no '/no/such/file'"),
+    ("xml", "/no/such/file", {"rowTag": "r"}, "xml '/no/such/file': [PATH_NOT_FOUND]"),
     ("parquet", "/no/such/file", {}, "[PATH_NOT_FOUND]"),
     ("nosuch", "/", {}, "[DATA_SOURCE_NOT_FOUND]"),
-    ("csv", "s3a://bucket/key", {}, "org.apache.hadoop:hadoop-aws:3.4.2"),
-    ("csv", "s3://bucket/key", {}, "org.apache.hadoop:hadoop-aws:3.4.2"),
+    ("xml", "s3a://bucket/key", {"rowTag": "r"}, "org.apache.hadoop:hadoop-aws:3.4.2"),
+    ("xml", "s3://bucket/key", {"rowTag": "r"}, "org.apache.hadoop:hadoop-aws:3.4.2"),
     ("jdbc", None, {"url": "jdbc:postgresql://h/d", "dbtable": "t"}, "org.postgresql:postgresql:"),
     ("jdbc", None, {"url": "jdbc:x://h", "dbtable": "t", "driver": "org.postgresql.Driver"}, "spark.jars.packages"),
 ]

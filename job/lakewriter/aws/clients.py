@@ -90,7 +90,7 @@ def list_objects(bucket: str, prefix: str) -> tuple[list[SourceObject], list[str
     keys: list[SourceObject] = []
     folders: list[str] = []
     for page in pages:
-        keys += [SourceObject(item["Key"], item["Size"], item["ETag"]) for item in page.get("Contents", [])]
+        keys += [SourceObject(item["Key"], item["Size"], item["ETag"].strip('"')) for item in page.get("Contents", [])]
         folders += [item["Prefix"] for item in page.get("CommonPrefixes", [])]
     return keys, folders
 

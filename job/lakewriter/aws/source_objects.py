@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from functools import lru_cache
 from typing import Any, Final
 
@@ -35,10 +36,11 @@ def stream_object(
     client, broken = _get_client(region, endpoint), 0
     while start < end:
         try:
-            answer = client.get_object(Bucket=bucket, Key=key, IfMatch=etag, Range=f"bytes={start}-{end - 1}")
-            for block in answer["Body"].iter_chunks(_BLOCK):
-                start += len(block)
-                yield block
+            answer = client.get_object(Bucket=bucket, Key=key, IfMatch=f'"{etag}"', Range=f"bytes={start}-{end - 1}")
+            with closing(answer["Body"]) as body:
+                for block in body.iter_chunks(_BLOCK):
+                    start += len(block)
+                    yield block
             broken += start < end
         except ClientError as error:
             if int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) == _CHANGED:

@@ -32,6 +32,7 @@ from lakewriter.run.prepare import (
     prepare,
 )
 from lakewriter.run.sync import make_ownership, plan_sync
+from lakewriter.source.file_splits import FilesFeed
 from lakewriter.source.look import SAMPLE_ROWS
 from lakewriter.source.parquet_splits import SplitsFeed
 from lakewriter.source.spark_rows import RowsFeed
@@ -197,7 +198,7 @@ def _propose_types(
     """
     feed = prepared.feed
     has_types = not isinstance(spec.encoding, TextEncoding) or spec.encoding.kind != "csv"
-    if table.collection is not None or not has_types or not isinstance(feed, RowsFeed | SplitsFeed):
+    if table.collection is not None or not has_types or not isinstance(feed, FilesFeed | RowsFeed | SplitsFeed):
         return {}
     if isinstance(written, str):
         return {}

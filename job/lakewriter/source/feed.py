@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.columnar_files import refuse_table_folders
 from lakewriter.source.cursor_lag import check_lag
+from lakewriter.source.file_splits import open_file_splits
+from lakewriter.source.files.source import has_reader
 from lakewriter.source.parquet_splits import open_splits
 from lakewriter.source.spark_rows import open_rows
 from lakewriter.spec.given import require_read
@@ -105,6 +107,10 @@ def open_feed(
     require_read(table)
     refuse_table_folders(table.read, table.id)
     why = explain_need_of_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
+    if why is None and has_reader(table.read):
+        feed = open_file_splits(spark_factory, table, single=single)
+        check_lag(table, feed.schema)
+        return feed
     why = why or ("all rows go into one file" if single else None)
     splits = why or open_splits(spark_factory, table)
     if not isinstance(splits, str):
@@ -129,11 +135,12 @@ def open_feed(
 def explain_need_of_spark(table: TableSpec, condition: str | None) -> str | None:
     """What of a table only Spark can do."""
     read = table.read
+    is_bare = not has_reader(read)
     needs = {
         "it is a query": read.sql is not None,
-        f"its format is {read.format}": read.format != "parquet",
-        "it has reader options": bool(read.options),
-        "its types are declared": bool(read.columns or table.columns),
+        f"its format is {read.format}": is_bare and read.format != "parquet",
+        "it has reader options": is_bare and bool(read.options),
+        "its types are declared": is_bare and bool(read.columns or table.columns),
         "it has a deleted expression": table.deleted is not None,
         "its rows are judged by SQL": bool(table.conditions),
         "its rows are looked at for repeated values": bool(table.unique_checks),

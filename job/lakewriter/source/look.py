@@ -1,5 +1,6 @@
 """Open a table's source as a load does, and read no more of it than its first rows."""
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -10,6 +11,8 @@ from pyspark.sql import SparkSession
 from lakewriter.source.columnar_files import refuse_table_folders
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.feed import Feed, explain_need_of_spark
+from lakewriter.source.file_splits import open_own_files, read_good_rows, spread_locally
+from lakewriter.source.files.source import OpenedFiles, has_reader
 from lakewriter.source.parquet_splits import Splits, find_splits, read_first_rows
 from lakewriter.source.spark_rows import RowsFeed, open_sample
 from lakewriter.spec.specification import TableSpec
@@ -42,11 +45,35 @@ class FootersFeed:
         """Nothing is held."""
 
 
+class FirstRowsFeed:
+    """What the tasks would read of text files, its first rows read without Spark."""
+
+    kind = "splits"
+    partitions = 1
+    counts: tuple[int, ...] | None = None
+
+    def __init__(self, opened: OpenedFiles) -> None:
+        self.schema, self.notes = opened.source.schema, opened.notes
+        self.reason = "files of text"
+        self._opened = opened
+
+    def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
+        """What ``body`` yields of the first rows."""
+        return list(body(0, iter(self.read_first(SAMPLE_ROWS).to_batches())))
+
+    def read_first(self, rows: int) -> pa.Table:
+        """The first rows; bad ones are left out where the table keeps them apart, and else an error."""
+        return read_good_rows(self._opened.source, self._opened.cut(sys.maxsize // 2, spread_locally), rows)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
 @dataclass
 class Looker:
     """Opens tables for a look; it keeps the feed of the last one. Its ``open`` is a ``FeedOpener``."""
 
-    feed: FootersFeed | RowsFeed | None = None
+    feed: FootersFeed | FirstRowsFeed | RowsFeed | None = None
 
     def open(
         self,
@@ -62,6 +89,10 @@ class Looker:
         del twice, single
         refuse_table_folders(table.read, table.id)
         why = explain_need_of_spark(table, condition)
+        if why is None and has_reader(table.read):
+            self.feed = FirstRowsFeed(open_own_files(table, spread_locally))
+            check_lag(table, self.feed.schema)
+            return self.feed
         splits = why or find_splits(table)
         if isinstance(splits, Splits):
             check_lag(table, splits.schema)

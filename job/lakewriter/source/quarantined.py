@@ -16,23 +16,20 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from lakewriter.column_types import name_type
 from lakewriter.declared.exact_text import DEFAULT, MisfitError, TextForm, convert_json, read_json
 from lakewriter.documents.types import CHANGES, DATA, DOCUMENTS, EMITTED, ROW
+from lakewriter.errors import SourceFailedError
 from lakewriter.source.bad_rows import BAD, BAD_FIELD
 from lakewriter.source.declared_columns import apply_declared_types, make_form, name_places
 from lakewriter.source.failures import SPARK_ERRORS
-from lakewriter.source.frames import (
-    load_source,
-    make_origin,
-    make_reader_options,
-    prepare_delivery,
-    resolve_secrets,
-)
+from lakewriter.source.file_splits import open_own_files, spread_locally
+from lakewriter.source.files.source import FilesSource, has_reader
+from lakewriter.source.frames import load_source, prepare_delivery
 from lakewriter.source.marked_lines import parse_lines
 from lakewriter.source.marks import mark
 from lakewriter.source.messages.lines import NOTHING, parse_line
 from lakewriter.source.messages.odd_lines import Odd, parse_odd_line
 from lakewriter.source.messages.splits import FILE_BITS
+from lakewriter.source.reads import make_origin, make_reader_options, resolve_secrets
 from lakewriter.source.session import isolate
-from lakewriter.spec.row_rules import LINES
 from lakewriter.spec.specification import TableSpec
 from lakewriter.spec.stream import StreamKey
 
@@ -79,24 +76,51 @@ def read_quarantined(
     session = isolate(spark_factory())
     secrets = resolve_secrets(table.read)
     try:
-        source = load_source(session, table.read, secrets, table.id, cursor=table.cursor).frame
-        form = str(table.read.format).lower()
-        options = {key.lower(): value for key, value in make_reader_options(table.read, secrets).items()}
-        whole, lines = _open_files(session, read, keys, options.get("nullvalue") if form == "csv" else None)
+        if has_reader(table.read):
+            return _read_text_rows(session, table, read, keys)
+        source = load_source(session, table.read, secrets, table).frame
+        whole, lines = _open_files(session, read, keys)
         typed, _ = apply_declared_types(source, table, in_spark=True)
         rows = _parse_rows(whole, prepare_delivery(typed)[1], table)
-        if form in LINES:
+        if str(table.read.format).lower() == "json":
             faultless = lines.select("file", "offset", "line", F.lit(None).cast("string").alias("fault"))
-            parsed = parse_lines(faultless, source.schema, form, options)
-            rows = rows.union(apply_declared_types(parsed, table, in_spark=True)[0])
-        else:
-            # The source has no lines any more: they stay what they are, since their files are deleted.
-            kept = mark(file=F.col("file"), offset=F.col("offset"), value=F.col("line"), reason=F.lit(_NO_LINES))
-            nothing = [F.lit(None).cast(field.dataType) for field in rows.schema.fields[:-1]]
-            rows = rows.union(lines.select(*nothing, kept))
+            parsed = parse_lines(faultless, source.schema, "json", make_reader_options(table.read, secrets))
+            return rows.union(apply_declared_types(parsed, table, in_spark=True)[0])
+        # The source has no lines any more: they stay what they are, since their files are deleted.
+        kept = mark(file=F.col("file"), offset=F.col("offset"), value=F.col("line"), reason=F.lit(_NO_LINES))
+        nothing = [F.lit(None).cast(field.dataType) for field in rows.schema.fields[:-1]]
+        return rows.union(lines.select(*nothing, kept))
     except SPARK_ERRORS as error:
         raise make_origin(table, secrets).make_error(error) from error
-    return rows
+
+
+def _read_text_rows(session: SparkSession, table: TableSpec, read: Read, keys: Sequence[str]) -> DataFrame:
+    """The rows, and the lines that the reader of the source's format reads today."""
+    opened = open_own_files(table, spread_locally)
+    source, layouts = opened.source, {file.path: layout for file, layout in opened.look.files}
+    if not layouts:
+        raise SourceFailedError(
+            f"table {table.id!r}: no file of the source has rows, so that what its lines are is not known.",
+            remedy="Run the replay again when there is one.",
+        )
+    null = table.read.options.get("nullValue") if str(table.read.format).lower() == "csv" else None
+    whole, lines = _open_files(session, read, keys, None if null is None else str(null))
+    rows = _parse_rows(whole, source.schema, table)
+    fields = [
+        field.with_name(place) for place, field in zip(name_places(source.schema.names), source.schema, strict=True)
+    ]
+    kinds = from_arrow_schema(pa.schema([*fields, BAD_FIELD]), prefer_timestamp_ntz=True)
+    parsed = lines.select("file", "offset", "line").mapInArrow(partial(_reread, source, layouts), kinds)
+    return rows.union(parsed)
+
+
+def _reread(
+    source: FilesSource, layouts: Mapping[str, Any], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            for parsed in source.reread(row["file"], row["offset"], row["line"], layouts):
+                yield parsed.rename_columns([*(f"c{place}" for place in range(parsed.num_columns - 1)), BAD])
 
 
 def read_quarantined_records(

@@ -26,16 +26,11 @@ from lakewriter.source.declared_columns import (
     declare_schema,
 )
 from lakewriter.source.failures import SPARK_ERRORS, Origin
-from lakewriter.source.frames import (
-    Loaded,
-    add_deleted_column,
-    load_source,
-    make_origin,
-    prepare_delivery,
-    resolve_secrets,
-)
+from lakewriter.source.files.source import has_reader
+from lakewriter.source.frames import Loaded, add_deleted_column, load_source, prepare_delivery
 from lakewriter.source.int96 import NanosecondCheck
 from lakewriter.source.marks import IS_BAD, add_marks, is_marked
+from lakewriter.source.reads import make_origin, resolve_secrets
 from lakewriter.source.row_checks import add_checks, find_repeated
 from lakewriter.source.session import isolate, rebind
 from lakewriter.spec.specification import IndexKind, TableSpec
@@ -233,7 +228,8 @@ def open_rows(
     single: bool = False,
 ) -> RowsFeed:
     """The feed of a table; its rows are numbered later where they are first brought into another order."""
-    steady = table.read.format in _STEADY_FORMATS and table.read.sql is None and condition is None
+    is_steady = table.read.format in _STEADY_FORMATS or has_reader(table.read)
+    steady = is_steady and table.read.sql is None and condition is None
     opened = _open(spark, table, condition, deleted_column)
     # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
     frame = opened.frame.coalesce(1) if single else opened.frame
@@ -270,7 +266,7 @@ def _open(spark: SparkSession, table: TableSpec, condition: str | None, deleted_
     secrets = resolve_secrets(table.read)
     origin = make_origin(table, secrets)
     try:
-        loaded = load_source(session, table.read, secrets, table.id, aside=table.sets_aside, cursor=table.cursor)
+        loaded = load_source(session, table.read, secrets, table, aside=table.sets_aside)
         loaded = replace(loaded, checks=tuple(_spare_declared(check, table) for check in loaded.checks))
         source, casts = _declare(loaded.frame, table, condition)
     except SPARK_ERRORS as error:

@@ -85,13 +85,19 @@ def list_files(paths: tuple[str, ...], *, by_name: bool = False) -> tuple[Store,
 
 
 def find_store(uri: str) -> tuple[Store, str]:
-    """Where one file lies, and its path there; ``NotListable`` where only Spark can tell."""
-    if uri.startswith(_S3_SCHEMES):
+    """Where one file or folder lies, and its path there; ``NotListable`` where only Spark can tell."""
+    if is_remote(uri):
         bare = uri.partition("://")[2]
         return _open_s3_store(bare.partition("/")[0]), bare
-    if "://" in uri:
+    bare = uri.removeprefix("file://").removeprefix("file:")
+    if "://" in bare:
         raise NotListable(f"{uri!r} is neither local nor on S3")
-    return Store(), uri
+    return Store(), str(Path(bare).absolute())
+
+
+def is_remote(uri: str) -> bool:
+    """True for a path in S3."""
+    return uri.startswith(_S3_SCHEMES)
 
 
 def to_path(uri: str) -> str:

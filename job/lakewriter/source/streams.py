@@ -15,8 +15,9 @@ from pyspark.sql.types import StructType
 from lakewriter.errors import LakeError, SourceUnreachableError, SpecInvalidError
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.failures import SPARK_ERRORS, Origin, find_useful_line
-from lakewriter.source.frames import make_origin, make_reader_options, replace_char_types, resolve_secrets
+from lakewriter.source.frames import replace_char_types
 from lakewriter.source.marks import mark
+from lakewriter.source.reads import make_origin, make_reader_options, resolve_secrets
 from lakewriter.source.session import isolate
 from lakewriter.source.spark_rows import RowsFeed, open_batch
 from lakewriter.spec.access import SecretText

@@ -55,10 +55,11 @@ class Read(Model):
     """One source: a ``spark.read`` format with its options, or SQL over other reads.
 
     With ``sql``, ``views`` names the reads that the statement sees as tables. ``files: new`` leaves out files that an
-    earlier load has read.
+    earlier load has read. With ``engine`` Spark's own reader reads a format that the product has a reader for.
     """
 
     format: str | None = None
+    engine: Literal["spark"] | None = None
     path: str | tuple[str, ...] | None = None
     options: Mapping[str, str | SecretText] = {}
     columns: str | None = None

@@ -161,6 +161,12 @@ def _explain_unmarkable(table: TableSpec) -> str:
         return ""
     if form not in LINES:
         return f"for {form} files"
+    if table.read.engine is not None:
+        return "with engine: spark, whose reader does not tell bad rows apart"
+    return _explain_unmarkable_json(table) if form == "json" else ""
+
+
+def _explain_unmarkable_json(table: TableSpec) -> str:
     options = {name.lower(): str(value).lower() for name, value in table.read.options.items()}
     if options.get("multiline", "false") != "false":
         return "with the option multiLine: a record is not a line then"

@@ -110,6 +110,9 @@ class ReadEntry(FileModel):
     itself."""
     partition: PartitionEntry | None = None
     """Reads a database's table by several tasks at a time. Only for ``format: jdbc``."""
+    engine: Literal["spark"] | None = None
+    """``spark`` lets Spark read a format that Lakewriter has a reader for: a way out for options that this one does not
+    take. Nothing is promised of values then, and bad rows cannot be kept apart."""
     sql: str | None = None
     """A SELECT over ``views``, for filters, joins and expressions. Give either this or ``format``."""
     views: "dict[str, ReadEntry]" = Field(default_factory=dict)
@@ -130,9 +133,10 @@ class ReadEntry(FileModel):
         require_one(format=self.format is not None, sql=self.sql is not None)
         if self.sql is None and self.views:
             raise ValueError("'views' are only for 'sql'")
-        if self.sql is not None and (self.path or self.options or self.columns or self.partition):
+        if self.sql is not None and (self.path or self.options or self.columns or self.partition or self.engine):
             raise ValueError(
-                "'path', 'options', 'columns' and 'partition' are for 'format'; beside 'sql' they go into 'views'"
+                "'path', 'options', 'columns', 'partition' and 'engine' are for 'format'; beside 'sql' they go into "
+                "'views'"
             )
         return self
 
@@ -169,6 +173,7 @@ class ReadEntry(FileModel):
             sql=self.sql,
             views={name: view.make_read(root) for name, view in self.views.items()},
             files=self.files,
+            engine=self.engine,
         )
 
 
@@ -178,6 +183,11 @@ def list_option_notes(table: str, read: Read) -> Iterator[str]:
         yield from list_option_notes(table, view)
     if note := note_unknown_options(read.format or "", read.options):
         yield f"table {table!r}: read.options {note}"
+    if read.engine is not None:
+        yield (
+            f"table {table!r}: Spark reads its files, as engine: {read.engine} asks; what its reader changes, leaves "
+            "out or takes for null is not told."
+        )
 
 
 def _check_partition_field(text: str) -> str:

@@ -73,6 +73,9 @@ class FileReader(Protocol):
         stands, and the row's columns are null.
         """
 
+    def find_line(self, piece: Piece, offset: int) -> int | None:
+        """Return the number of the line in which the row at ``offset`` begins; None where nobody has counted."""
+
 
 @dataclass(frozen=True)
 class Fault:

@@ -16,7 +16,6 @@ from lakewriter.source.storage import Store
 
 BLOCK: Final = 4 * 1024 * 1024
 _MAGIC: Final = ((b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\x00", "xz"))
-_ENDINGS: Final = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd", ".xz": "xz"}
 _UNREAD: Final = {".deflate": "deflate", ".snappy": "Snappy", ".lz4": "LZ4", ".lzo": "LZO"}
 _GZIP_WINDOW: Final = 31
 """zlib's number for a stream with gzip's own header and checksum."""
@@ -39,7 +38,7 @@ class StoredFile:
     size: int
     version: str
     store: Store = LOCAL
-    folders: tuple[tuple[str, str], ...] = ()
+    folders: tuple[tuple[str, str | None], ...] = ()
 
     def stream(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
         """Yield the bytes from ``start`` to before ``end`` as they are stored, in blocks.
@@ -65,6 +64,18 @@ class StoredFile:
         return b"".join(self.stream(0, size))
 
 
+@dataclass(frozen=True)
+class HeldFile(StoredFile):
+    """A stretch of a file that is held in memory; any range of the file is this stretch."""
+
+    content: bytes = b""
+
+    def stream(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """Yield what is held."""
+        del start, end
+        yield self.content
+
+
 def pin_local(path: Path) -> tuple[int, str]:
     """Return a local file's size and what tells one state of it from another."""
     stat = path.stat()
@@ -84,11 +95,6 @@ def find_compression(file: StoredFile, head: bytes) -> str | None:
             remedy="Compress it otherwise, or let Spark read it: read: {engine: spark}.",
         )
     return by_content
-
-
-def is_compressed_by_name(path: str) -> bool:
-    """Return True where a file's name says that it is compressed."""
-    return Path(path).suffix.lower() in _ENDINGS
 
 
 def decompress(blocks: Iterator[bytes], compression: str | None) -> Iterator[bytes]:
@@ -151,9 +157,6 @@ class _Blocks:
 
     def readable(self) -> bool:
         return True
-
-    def writable(self) -> bool:
-        return False
 
     def seekable(self) -> bool:
         return False

@@ -1,0 +1,200 @@
+"""The splits feed of text files: each task reads its own pieces with the product's readers."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from lakewriter.report import format_count
+from lakewriter.source.bad_rows import BAD, BAD_FIELD
+from lakewriter.source.failures import SPARK_ERRORS, Origin
+from lakewriter.source.files.reader import Item, Piece, Result, Spread
+from lakewriter.source.files.source import FilesSource, OpenedFiles, open_files
+from lakewriter.source.packing import Sizes, read_sizes
+from lakewriter.source.read_ahead import Reading, read_ahead
+from lakewriter.source.reads import make_origin, make_reader_options, resolve_secrets
+from lakewriter.spec.specification import MIB, IndexKind, Read, TableSpec
+
+Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
+SparkFactory = Callable[[], SparkSession]
+
+PIECE_BYTES: Final = 64 * MIB
+_FEW_BYTES: Final = 16 * MIB
+"""Of files that the driver itself looks through, where all rows have to be: a job of Spark takes longer."""
+_ONE_TASK_BYTES: Final = 4 * MIB
+"""As Spark's ``openCostInBytes``: more tasks for fewer bytes take longer."""
+_THREADS: Final = 4
+
+
+def spread_locally(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Call ``work`` for each item in threads of this process."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(work, items))
+
+
+def make_spread(spark: SparkFactory, origin: Origin) -> Spread:
+    """Return what calls a function in Spark's tasks, for many bytes at a time."""
+
+    def spread(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        if sum(_measure(item) for item in items) <= _FEW_BYTES:
+            return spread_locally(work, items)
+        try:
+            return list(spark().sparkContext.parallelize(items, len(items)).map(work).collect())
+        except SPARK_ERRORS as error:
+            raise origin.make_error(error) from error
+
+    return spread
+
+
+def _measure(item: object) -> int:
+    """Return the bytes that work on an item reads: of a piece or a part of a file, or of several of them."""
+    if isinstance(item, tuple | list):
+        return sum(map(_measure, item))
+    return int(getattr(item, "size", 0))
+
+
+class FilesFeed:
+    """Batches read by the tasks, at most 65,536 rows and about 8 MiB of a file each."""
+
+    kind = "splits"
+
+    def __init__(
+        self,
+        spark: SparkFactory,
+        opened: OpenedFiles,
+        partitions: Sequence[tuple[Piece, ...]],
+        counts: tuple[int, ...] | None,
+        origin: Origin,
+    ) -> None:
+        files = len(opened.look.files)
+        self.schema = opened.source.schema
+        self.notes = opened.notes
+        self.reason = f"{format_count(files, 'file')} of text, read by the tasks themselves"
+        self.partitions = len(partitions)
+        self.counts = counts
+        self._spark, self._source, self._pieces, self._origin = spark, opened.source, partitions, origin
+
+    @property
+    def input_bytes(self) -> int:
+        """The bytes of its files, as they are stored."""
+        return _measure(self._pieces)
+
+    def list_readers(self) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
+        """What reads each partition, in whatever task it is called."""
+        return [partial(_read_pieces, self._source, pieces) for pieces in self._pieces]
+
+    def run(self, body: Body) -> list[str]:
+        """What ``body`` yields in the tasks, in the order of the partitions."""
+        if not self._pieces:
+            return []
+        pieces = self._spark().sparkContext.parallelize(self._pieces, self.partitions)
+        try:
+            return list(pieces.mapPartitionsWithIndex(partial(_run_task, self._source, body)).collect())
+        except SPARK_ERRORS as error:
+            raise self._origin.make_error(error) from error
+
+    def read_first(self, rows: int) -> pa.Table:
+        """The first rows in one table, under the source's own names; bad ones are left out."""
+        return read_good_rows(self._source, [piece for pieces in self._pieces for piece in pieces], rows)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _run_task(source: FilesSource, body: Body, partition: int, shares: Iterable[tuple[Piece, ...]]) -> Iterator[str]:
+    yield from body(partition, (batch for pieces in shares for batch in _read_pieces(source, pieces)))
+
+
+def _read_pieces(source: FilesSource, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+    yield from read_ahead([Reading(piece.size, partial(source.read, piece)) for piece in pieces])
+
+
+def read_good_rows(source: FilesSource, pieces: Sequence[Piece], rows: int) -> pa.Table:
+    """Return the first rows in one table, without their marks; bad ones are left out."""
+    batches: list[pa.RecordBatch] = []
+    for batch in source.read_all(pieces):
+        is_good = batch.column(batch.num_columns - 1).field("reason").is_null() if source.aside else None
+        plain = batch.filter(is_good).select(range(len(source.schema))) if is_good is not None else batch
+        batches.append(plain.slice(0, rows - sum(taken.num_rows for taken in batches)))
+        if sum(taken.num_rows for taken in batches) >= rows:
+            break
+    return pa.Table.from_batches(batches, source.schema)
+
+
+def open_own_files(table: TableSpec, spread: Spread) -> OpenedFiles:
+    """Look at the files of a table that the product's own readers read."""
+    options = make_reader_options(table.read, resolve_secrets(table.read))
+    return open_files(table, table.read, options, spread, aside=table.sets_aside)
+
+
+def open_file_splits(spark: SparkFactory, table: TableSpec, *, single: bool) -> FilesFeed:
+    """Open the feed of a table whose files the tasks read."""
+    origin = make_origin(table, resolve_secrets(table.read))
+    spread = make_spread(spark, origin)
+    opened = open_own_files(table, spread)
+    pieces = opened.cut(PIECE_BYTES, spread)
+    is_one = single or _measure(pieces) <= _ONE_TASK_BYTES
+    partitions = [tuple(pieces)] if is_one and pieces else pack_pieces(pieces, read_sizes(spark())) if pieces else []
+    counts: tuple[int, ...] | None = None
+    if len(partitions) > 1 and table.index == IndexKind.CONTIGUOUS:
+        counts = tuple(spread(opened.source.count_all, partitions))
+    return FilesFeed(spark, opened, partitions, counts, origin)
+
+
+def pack_pieces(pieces: Sequence[Piece], sizes: Sizes) -> list[tuple[Piece, ...]]:
+    """Return pieces in partitions of about the size that Spark's own would have, in their order."""
+    total = sum(piece.size + sizes.open_cost for piece in pieces)
+    limit = min(sizes.partition_bytes, max(sizes.open_cost, total // sizes.least_partitions))
+    partitions: list[list[Piece]] = []
+    filled = limit
+    for piece in pieces:
+        if filled + piece.size // 2 >= limit:
+            partitions.append([])
+            filled = 0
+        partitions[-1].append(piece)
+        filled += piece.size + sizes.open_cost
+    return [tuple(partition) for partition in partitions]
+
+
+def load_files(
+    session: SparkSession,
+    read: Read,
+    options: dict[str, str],
+    table: TableSpec,
+    origin: Origin,
+    *,
+    aside: bool,
+) -> tuple[DataFrame, tuple[str, ...]]:
+    """Return a DataFrame whose rows the tasks read, marked behind its columns where ``aside``; and notes on the files.
+
+    ``table`` has the types that it declares for columns of this source.
+    """
+    spread = make_spread(lambda: session, origin)
+    opened = open_files(table, read, options, spread, aside=aside)
+    partitions = pack_pieces(opened.cut(PIECE_BYTES, spread), read_sizes(session))
+    count = max(1, len(partitions))
+    names = [*opened.source.schema.names, *([BAD] if aside else [])]
+    # By their places: Spark tells only some names apart.
+    fields = [field.with_name(f"c{place}") for place, field in enumerate(opened.source.schema)]
+    schema = from_arrow_schema(pa.schema([*fields, *([BAD_FIELD] if aside else [])]), prefer_timestamp_ntz=True)
+    numbers = session.range(0, count, 1, count)
+    frame = numbers.mapInArrow(partial(_read_numbered, opened.source, partitions, schema.names), schema)
+    if len({field.lower() for field in names}) < len(set(names)):
+        session.conf.set("spark.sql.caseSensitive", "true")
+    return frame.toDF(*names), opened.notes
+
+
+def _read_numbered(
+    source: FilesSource,
+    partitions: Sequence[tuple[Piece, ...]],
+    names: Sequence[str],
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            for pieces in partitions[number : number + 1]:
+                yield from (found.rename_columns(names) for found in _read_pieces(source, pieces))

@@ -1,0 +1,257 @@
+"""CSV by RFC 4180: quotes doubled, line breaks in quotes kept, nothing a null, any fault a bad row."""
+
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewriter.declared.exact_text import DEFAULT, TextForm
+from lakewriter.errors import SourceFailedError
+from lakewriter.source.files.blocks import MOST_ROW_BYTES, Head, Window, open_text, read_head
+from lakewriter.source.files.charsets import Charset, explain_bad_text, look_up, show_text
+from lakewriter.source.files.csv_columns import Columns, Header, Positions, match_headers, name_columns
+from lakewriter.source.files.csv_cuts import cut_file
+from lakewriter.source.files.csv_rows import Flags, Grammar, Row, Rows, find_rows, step
+from lakewriter.source.files.csv_values import Block, parse_rows, select_rows, split_row
+from lakewriter.source.files.options import Options, unescape
+from lakewriter.source.files.reader import Look, Piece, Spread, make_marks
+from lakewriter.source.files.stored import StoredFile
+from lakewriter.source.files.typed import make_batches, make_form
+
+_THREADS: Final = 16
+_HEAD_BYTES: Final = 64 * 1024
+_BLOCK_BYTES: Final = 8 * 1024 * 1024
+_MOST_BLOCK_BYTES: Final = 8 * MOST_ROW_BYTES
+_SHOWN: Final = 200
+
+
+@dataclass(frozen=True)
+class CsvLayout:
+    """What one file is like. Its rows end with ``line_end``, blank for either of LF and CRLF; each has so many
+    ``fields``, of which the columns take those at ``positions``."""
+
+    compression: str | None
+    charset: Charset
+    line_end: bytes
+    fields: int
+    positions: Positions = ()
+
+
+@dataclass(frozen=True)
+class CsvReader:
+    """The settings of a source of CSV. ``columns`` are the declared ones with their types.
+
+    ``null`` and ``empty`` are the texts of the options nullValue and emptyValue, None where they are not given. With
+    ``mixes_ends`` both LF and CRLF end rows; else those of another kind than a file's first one are faults.
+    """
+
+    grammar: Grammar = Grammar()  # noqa: RUF009 - it is frozen
+    header: bool = False
+    encoding: str | None = None
+    null: str | None = None
+    empty: str | None = None
+    by_position: bool = False
+    mixes_ends: bool = False
+    columns: pa.Schema | None = None
+    form: TextForm = DEFAULT
+
+    @classmethod
+    def make(cls, options: Options, columns: pa.Schema | None) -> "CsvReader":
+        """Return the reader that the options ask for."""
+        quote, escape = options.get_character("quote", '"'), options.get_character("escape", "")
+        trims = options.is_true("ignoreLeadingWhiteSpace")
+        if trims != options.is_true("ignoreTrailingWhiteSpace"):
+            name = "ignoreLeadingWhiteSpace" if trims else "ignoreTrailingWhiteSpace"
+            raise options.refuse(name, "and the other of the two is not", "Set both, or none.")
+        sep = unescape(options.get("sep", "delimiter") or ",")
+        if not sep or set(sep) & set("\r\n" + quote):
+            raise options.refuse(
+                "sep" if options.get("sep") else "delimiter", "expected a text without line ends and without the quote"
+            )
+        line_sep = options.get("lineSep")
+        if line_sep is not None and line_sep not in ("\n", "\r\n", "\r"):
+            raise options.refuse("lineSep", "expected \\n, \\r\\n or \\r", "Leave it out: they are told apart.")
+        encoding = options.get("encoding", "charset")
+        look_up(encoding)
+        grammar = Grammar(
+            sep.encode(),
+            quote.encode(),
+            b"" if escape == quote else escape.encode(),
+            options.get_character("comment", "").encode(),
+            trims=trims,
+        )
+        return cls(
+            grammar,
+            options.is_true("header"),
+            encoding,
+            options.get("nullValue"),
+            options.get("emptyValue"),
+            options.is_true("enforceSchema"),
+            line_sep is not None,
+            columns,
+            make_form(options),
+        )
+
+    def look(self, files: Sequence[StoredFile], table: str) -> Look:
+        """See ``FileReader``."""
+        with ThreadPoolExecutor(_THREADS) as pool:
+            heads = list(pool.map(partial(self._look_at, table=table), files))
+        begun = [(file, head) for file, head in zip(files, heads, strict=True) if head is not None]
+        columns = self._match(table, begun)
+        if columns is None:
+            return Look(self.columns if self.columns is not None else pa.schema([]), ())
+        layouts = []
+        for file, (layout, header) in begun:
+            places = columns.positions.get(header, tuple(range(len(columns.names))))
+            layouts.append((file, replace(layout, fields=self._count_fields(columns, header), positions=places)))
+        return Look(self._make_schema(columns), tuple(layouts), columns.notes)
+
+    def _make_schema(self, columns: Columns) -> pa.Schema:
+        if self.columns is not None:
+            return self.columns
+        return pa.schema([pa.field(name, pa.string()) for name in columns.names])
+
+    def _count_fields(self, columns: Columns, header: Header) -> int:
+        return len(header) if header in columns.positions else len(columns.names)
+
+    def _match(self, table: str, begun: Sequence[tuple[StoredFile, tuple[CsvLayout, Header]]]) -> Columns | None:
+        declared = None if self.columns is None else self.columns.names
+        if not begun:
+            return None
+        first = begun[0][1][1]
+        if not self.header or self.by_position:
+            names = name_columns(first) if self.header else tuple(f"_c{place}" for place in range(len(first)))
+            return Columns(tuple(declared or names), {})
+        headers: dict[Header, list[str]] = {}
+        for file, (_, header) in begun:
+            headers.setdefault(header, []).append(file.path)
+        return match_headers(table, headers, declared)
+
+    def _look_at(self, file: StoredFile, table: str) -> tuple[CsvLayout, Header] | None:
+        """Return the layout of a file and its first row; None for one without rows."""
+        size, start, row = _HEAD_BYTES, 0, None
+        while True:
+            head = read_head(file, size, self.encoding, table)
+            grammar = replace(self.grammar, end=self._find_line_end(head))
+            start, row = _find_first_row(head, grammar)
+            if row is not None or head.is_whole:
+                break
+            if size > MOST_ROW_BYTES:
+                raise SourceFailedError(f"table {table!r}: the first row of {file.path!r} has no end.")
+            size *= 16
+        if row is None:
+            return None
+        header = self._read_header(head, start, row, grammar, file, table)
+        return CsvLayout(head.compression, head.charset, grammar.end, len(header)), header
+
+    def _find_line_end(self, head: Head) -> bytes:
+        """Return the first line end outside quotes; blank where LF and CRLF both end rows."""
+        text = head.text
+        if self.grammar.quote:
+            quote = re.escape(self.grammar.quote)
+            text = re.sub(rb"%b[^%b]*%b" % (quote, quote, quote), b"", text)
+        found = re.search(rb"\r\n|\n|\r" if head.is_whole else rb"\r\n|\n|\r(?!\Z)", text)
+        if found is None or (self.mixes_ends and found[0] != b"\r"):
+            return b""
+        return found[0]
+
+    def _read_header(self, head: Head, start: int, row: Row, grammar: Grammar, file: StoredFile, table: str) -> Header:
+        """Return the names in a file's first row, blank ones for those that are to be named by their positions."""
+        text = head.text[start : row.end].removesuffix(b"\r")
+        fault = row.fault or explain_bad_text(text, head.charset)
+        if self.header and fault is not None:
+            raise SourceFailedError(
+                f"table {table!r}: the header of {file.path!r} cannot be read, at byte {head.charset.mark + start}: "
+                f"{fault}: {show_text(text, head.charset)[:_SHOWN]!r}.",
+                remedy="Correct the file's first row, or give quote, sep or encoding among the options.",
+            )
+        names = () if row.fault is not None else split_row(text, grammar)
+        texts = ("" if name is None else name.decode(head.charset.text_name, "replace") for name in names)
+        return tuple("" if text == self.null else text for text in texts)
+
+    def cut(self, look: Look, size: int, spread: Spread) -> list[Piece]:
+        """See ``FileReader``."""
+        pieces: list[Piece] = []
+        for file, layout in look.files:
+            whole = Piece(file, 0, file.size, layout, 1, is_whole=True)
+            if layout.compression or not layout.charset.is_plain or file.size <= size * 3 // 2:
+                pieces.append(whole)
+            else:
+                pieces += cut_file(whole, replace(self.grammar, end=layout.line_end), size, spread)
+        return pieces
+
+    def count(self, piece: Piece) -> int:
+        """See ``FileReader``."""
+        return sum(int(is_row.sum()) for _, _, is_row, _ in self._find_rows(piece))
+
+    def read(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """See ``FileReader``."""
+        layout = piece.layout
+        grammar = replace(self.grammar, end=layout.line_end)
+        for data, rows, is_row, base in self._find_rows(piece):
+            values = parse_rows(Block(data, rows, grammar, layout.charset, layout.fields), is_row)
+            nothing = pa.nulls(len(values.starts), pa.string())
+            texts = [self._settle(values.columns[place]) if place >= 0 else nothing for place in layout.positions]
+            offsets = base + layout.charset.measure(data, values.starts)
+            yield from make_batches(texts, schema, make_marks(piece.file.path, offsets, values.faults), self.form)
+
+    def find_line(self, piece: Piece, offset: int) -> int | None:
+        """See ``FileReader``."""
+        if piece.first_line is None:
+            return None
+        end, lines = (b"\r" if piece.layout.line_end == b"\r" else b"\n"), piece.first_line
+        for data, rows, _, base in self._find_rows(piece):
+            starts = base + piece.layout.charset.measure(data, rows.starts)
+            number = int(np.searchsorted(starts, offset))
+            if number < len(starts):
+                return lines + data.count(end, 0, int(rows.starts[number]))
+            lines += data.count(end, 0, rows.rest)
+        return None
+
+    def _settle(self, column: pa.Array) -> pa.Array:
+        """Return a column with null for the text that stands for it, and the text that an empty one stands for."""
+        if self.empty:
+            column = pc.if_else(pc.equal(column, ""), self.empty, column)
+        if self.null is not None:
+            column = pc.if_else(pc.equal(column, self.null), pa.scalar(None, pa.string()), column)
+        return column
+
+    def _find_rows(self, piece: Piece) -> Iterator[tuple[bytes, Rows, Flags, int]]:
+        """Yield blocks with their rows, which of these count, and how many stored bytes are before the block."""
+        layout: CsvLayout = piece.layout
+        grammar, charset = replace(self.grammar, end=layout.line_end), layout.charset
+        has_header = self.header and piece.start == 0
+        window = Window(open_text(piece.file, piece.start, piece.end, layout.compression, charset))
+        base, size, at_end = max(piece.start, charset.mark), _BLOCK_BYTES, False
+        while not at_end:
+            data, at_end = window.fill(size)
+            rows = find_rows(data, grammar, at_end=at_end)
+            size = _BLOCK_BYTES if len(rows.starts) else 2 * len(data)
+            if size > _MOST_BLOCK_BYTES:
+                raise SourceFailedError(f"{piece.file.path!r}: the row at byte {base} has no end.")
+            window.drop(rows.rest)
+            is_row = select_rows(data, rows, grammar, layout.fields)
+            if has_header and is_row.any():
+                is_row[is_row.argmax()] = has_header = False
+            yield data, rows, is_row, base
+            base += int(charset.measure(data, np.array([rows.rest]))[0])
+
+
+def _find_first_row(head: Head, grammar: Grammar) -> tuple[int, Row | None]:
+    """Return the first row that is neither blank nor a comment, and where it begins; None for one that is not whole."""
+    start = 0
+    while start < len(head.text):
+        row = step(head.text, grammar, start, at_end=head.is_whole)
+        if row is None:
+            break
+        is_comment = grammar.comment and head.text.startswith(grammar.comment, start)
+        if head.text[start : row.end].strip() and not is_comment:
+            return start, row
+        start = row.next
+    return start, None

@@ -1,0 +1,118 @@
+"""The columns of CSV files whose headers may differ: by exact name, by name without case and blanks, or by position."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakewriter.errors import LakeError, SchemaIncompatibleError
+from lakewriter.report import format_count, join_first
+
+Header = tuple[str, ...]
+Positions = tuple[int, ...]
+"""For each column the field of a file that it is, -1 where the file has none."""
+
+_MOST_NOTES = 20
+_MOST_NAMES = 4
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of all columns, where each is in the files of a header, and notes on what differs."""
+
+    names: tuple[str, ...]
+    positions: Mapping[Header, Positions]
+    notes: tuple[str, ...] = ()
+
+
+def match_headers(table: str, headers: Mapping[Header, Sequence[str]], declared: Sequence[str] | None) -> Columns:
+    """Return the columns of files by their headers; each header has the paths of its files, in the order of the files.
+
+    ``declared`` are the names that the table declares for all columns. ``SCHEMA_INCOMPATIBLE`` where columns cannot go
+    by the names of headers that differ.
+    """
+    if len(headers) == 1:
+        ((header, paths),) = headers.items()
+        return _match_one(table, header, paths[0], declared)
+    _require_names(table, headers, declared)
+    twins = {key for header in headers for key, count in Counter(map(_fold, header)).items() if count > 1}
+    columns: dict[str, str] = {}
+    for names in headers if declared is None else [declared]:
+        for name in names:
+            columns.setdefault(_make_key(name, twins), name)
+    positions = {header: _find_positions(columns, [_make_key(name, twins) for name in header]) for header in headers}
+    return Columns(tuple(columns.values()), positions, _note_absent(list(columns.values()), headers, positions))
+
+
+def _match_one(table: str, header: Header, path: str, declared: Sequence[str] | None) -> Columns:
+    """Return the columns of files that all have one header."""
+    places = tuple(range(len(header)))
+    if declared is None:
+        return Columns(name_columns(header), {header: places})
+    if len(declared) != len(header):
+        raise SchemaIncompatibleError(
+            f"table {table!r}: read.columns has {format_count(len(declared), 'column')}, and the header of {path!r} "
+            f"has {len(header)}: {join_first(header, _MOST_NAMES)}.",
+            remedy="Give read.columns a name and a type for each column of the file.",
+        )
+    folded, wanted = [_fold(name) for name in header], [_fold(name) for name in declared]
+    if folded == wanted or len(set(folded)) < len(folded) or set(folded) != set(wanted):
+        note = f"read.columns names the columns of {path!r} by their positions: its header has {', '.join(header)}"
+        return Columns(tuple(declared), {header: places}, () if folded == wanted else (note,))
+    return Columns(tuple(declared), {header: tuple(folded.index(name) for name in wanted)})
+
+
+def name_columns(header: Header) -> tuple[str, ...]:
+    """Return the names of a header; a column that has none gets its position's."""
+    return tuple(name or f"_c{place}" for place, name in enumerate(header))
+
+
+def _find_positions(columns: Mapping[str, str], keys: Sequence[str]) -> Positions:
+    return tuple(keys.index(key) if key in keys else -1 for key in columns)
+
+
+def _fold(name: str) -> str:
+    return name.strip().lower()
+
+
+def _make_key(name: str, twins: set[str]) -> str:
+    """Return by what a column is found: the name as it is where a file has two that differ by case or blanks alone."""
+    return name if _fold(name) in twins else _fold(name)
+
+
+def _require_names(table: str, headers: Mapping[Header, Sequence[str]], declared: Sequence[str] | None) -> None:
+    first = next(iter(headers))
+    known = None if declared is None else {_fold(name) for name in declared}
+    for header, paths in headers.items():
+        strange = [name for name in header if known is not None and _fold(name) not in known]
+        why = (
+            "has names that are blank or occur twice" if len(set(header)) < len(header) or not all(map(_fold, header))
+            else f"has {strange[0]!r}, which read.columns does not have" if strange
+            else ""
+        )  # fmt: skip
+        if why:
+            raise make_headers_error(table, headers[first][0], first, paths[0], header, why)
+
+
+def make_headers_error(table: str, first_path: str, first: Header, path: str, header: Header, why: str) -> LakeError:
+    """Make the error for files whose headers differ."""
+    return SchemaIncompatibleError(
+        f"table {table!r}: the headers of its CSV files differ: {first_path!r} begins with {', '.join(first)}, "
+        f"{path!r} with {', '.join(header)}; and {path!r} {why}.",
+        remedy="Load the files as two tables, or read each as a view of an sql: read. With the option "
+        "enforceSchema: true they are read by position, whatever their headers say.",
+    )
+
+
+def _note_absent(
+    names: Sequence[str], headers: Mapping[Header, Sequence[str]], positions: Mapping[Header, Positions]
+) -> tuple[str, ...]:
+    total = sum(map(len, headers.values()))
+    notes = []
+    for place, name in enumerate(names):
+        without = [path for header, paths in headers.items() if positions[header][place] < 0 for path in paths]
+        if without:
+            notes.append(
+                f"column {name!r} is not in {len(without)} of {total} files, such as {without[0]!r}: null in their rows"
+            )
+    more = len(notes) - _MOST_NOTES
+    return tuple(notes if more <= 0 else [*notes[:_MOST_NOTES], f"{more} more columns differ between files"])

@@ -1,0 +1,294 @@
+"""List the files of a source: local ones and S3's by the same rules, which are Spark's, each pinned to its contents."""
+
+import difflib
+import fnmatch
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+from urllib.parse import unquote
+
+from lakewriter.aws import BotoCoreError, ClientError, list_objects
+from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.report import join_first
+from lakewriter.source.failures import make_unreadable_error
+from lakewriter.source.files.stored import LOCAL, StoredFile, pin_local
+from lakewriter.source.storage import NotListable, Store, find_store, is_hidden, is_remote
+
+_MOST_NAMES: Final = 4
+_PATTERN: Final = frozenset("*?[]{}")
+_BRACES: Final = re.compile(r"\{([^{}]*)\}")
+_NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+"""The folder of rows whose key is null, as Hive and Spark name it."""
+_COPYING: Final = "._COPYING_"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file or a folder directly in another; ``version`` is as ``StoredFile`` has it, blank for folders."""
+
+    name: str
+    path: str
+    size: int = 0
+    version: str = ""
+
+    @property
+    def is_folder(self) -> bool:
+        """True for a folder."""
+        return not self.version
+
+
+class _Tree(Protocol):
+    """Where files lie."""
+
+    def find(self, path: str) -> Entry | None:
+        """Return what is at a path, None where nothing is."""
+
+    def list_folder(self, path: str) -> list[Entry]:
+        """Return what lies directly in a folder, by name."""
+
+
+class _Disk:
+    def find(self, path: str) -> Entry | None:
+        place = Path(path)
+        if not place.exists():
+            return None
+        return Entry(place.name, path) if place.is_dir() else Entry(place.name, path, *pin_local(place))
+
+    def list_folder(self, path: str) -> list[Entry]:
+        places = sorted(Path(path).iterdir())
+        return [entry for place in places if (entry := self.find(str(place))) is not None]
+
+
+class _Bucket:
+    def find(self, path: str) -> Entry | None:
+        """By listing alone: whether one key exists is not to be told from an answer of 403."""
+        bucket, _, key = path.partition("/")
+        name = key.rpartition("/")[2]
+        objects, folders = list_objects(bucket, f"{key}/" if key else "")
+        if objects or folders:
+            return Entry(name, path)
+        return next(
+            (Entry(name, path, item.size, item.etag) for item in list_objects(bucket, key)[0] if item.key == key), None
+        )
+
+    def list_folder(self, path: str) -> list[Entry]:
+        bucket, _, key = path.partition("/")
+        objects, folders = list_objects(bucket, f"{key}/" if key else "")
+        names = [folder.rstrip("/").rpartition("/")[2] for folder in folders]
+        below = [Entry(name, f"{path}/{name}") for name in names if name]
+        files = [Entry(item.key.rpartition("/")[2], f"{bucket}/{item.key}", item.size, item.etag) for item in objects]
+        # An object whose key ends with a slash stands for its folder.
+        return sorted([*below, *(file for file in files if file.name)], key=lambda entry: entry.name)
+
+
+@dataclass
+class Listing:
+    """The files of a source by their paths; ``missing`` is the error for a path that has none."""
+
+    files: list[StoredFile] = field(default_factory=list)
+    missing: SourceFailedError | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def folder_keys(self) -> tuple[str, ...]:
+        """The keys of the folders ``key=value``."""
+        return tuple(key for key, _ in self.files[0].folders) if self.files else ()
+
+
+def list_stored(paths: Sequence[str], options: Mapping[str, str], table: str) -> Listing:
+    """Return the files at the paths, those of a folder by their names; ``options`` have names in lower case.
+
+    A folder's files are those directly in it and in its folders ``key=value``; with ``recursiveFileLookup`` all files
+    below it. Names that begin with ``_`` or ``.`` are passed over. ``SOURCE_FAILED`` where a path is not there, or
+    names a file that another path has named.
+    """
+    listing = Listing()
+    for path in paths:
+        try:
+            store, root = find_store(path)
+            _add_path(_Walk(listing, _make_tree(store), store, options, table, path), root)
+        except NotListable as error:
+            raise SpecInvalidError(
+                f"table {table!r}: {path!r} is neither on a local disk nor in S3.",
+                remedy="Give a path or an s3:// URI, or let Spark read it: read: {engine: spark}.",
+            ) from error
+        except (OSError, BotoCoreError, ClientError) as error:
+            raise make_unreadable_error(path, error, table) from error
+    _require_once(listing, table)
+    _require_same_keys(listing, table)
+    return listing
+
+
+def _make_tree(store: Store) -> _Tree:
+    return _Disk() if store == LOCAL else _Bucket()
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """One path on its way into a listing."""
+
+    listing: Listing
+    tree: _Tree
+    store: Store
+    options: Mapping[str, str]
+    table: str
+    path: str
+
+    @property
+    def is_recursive(self) -> bool:
+        return self.options.get("recursivefilelookup", "").lower() == "true"
+
+    def add(self, entry: Entry, folders: tuple[tuple[str, str | None], ...]) -> None:
+        self.listing.files.append(StoredFile(entry.path, entry.size, entry.version, self.store, folders))
+
+
+def _add_path(walk: _Walk, root: str) -> None:
+    bare = root.rstrip("/") or root
+    literal = walk.tree.find(bare)
+    has_pattern = literal is None and bool(_PATTERN & set(bare))
+    entries = [literal] if literal is not None else list(_match(walk.tree, bare)) if has_pattern else []
+    if not entries:
+        raise _make_absent_error(walk, bare)
+    skipped, nested, before = list[str](), list[str](), len(walk.listing.files)
+    for entry in entries:
+        if entry.is_folder:
+            _add_folder(walk, entry.path, (), skipped, nested)
+        elif is_hidden(entry.name) and has_pattern:
+            skipped.append(entry.name)
+        else:
+            walk.add(entry, ())
+    if len(walk.listing.files) == before and walk.listing.missing is None:
+        walk.listing.missing = _make_nothing_error(walk, skipped, nested)
+    elif nested:
+        walk.listing.notes.append(
+            f"{walk.path!r} has folders whose files are not read: {join_first(nested, _MOST_NAMES)}; with "
+            "recursiveFileLookup: true they are"
+        )
+
+
+def _add_folder(
+    walk: _Walk, folder: str, folders: tuple[tuple[str, str | None], ...], skipped: list[str], nested: list[str]
+) -> None:
+    pattern = walk.options.get("pathglobfilter", "*")
+    for entry in walk.tree.list_folder(folder):
+        is_left_out = not entry.is_folder and (
+            entry.name.startswith(("_", ".")) or entry.name.endswith(_COPYING)
+            or not fnmatch.fnmatchcase(entry.name, pattern)
+        )  # fmt: skip
+        if is_left_out or is_hidden(entry.name):
+            skipped.append(entry.name)
+        elif not entry.is_folder:
+            walk.add(entry, folders)
+        elif walk.is_recursive:
+            _add_folder(walk, entry.path, (), skipped, nested)
+        elif "=" in entry.name:
+            key, _, value = entry.name.partition("=")
+            pair = (unquote(key), None if value == _NO_VALUE else unquote(value))
+            _add_folder(walk, entry.path, (*folders, pair), skipped, nested)
+        else:
+            nested.append(entry.name)
+
+
+def _match(tree: _Tree, pattern: str) -> Iterator[Entry]:
+    """Yield what matches a pattern, folder by folder; nothing twice."""
+    seen = set[str]()
+    for text in _expand_braces(pattern):
+        steps = text.split("/")
+        fixed = next((number for number, step in enumerate(steps) if _PATTERN & set(step)), len(steps))
+        for entry in _match_steps(tree, "/".join(steps[:fixed]), steps[fixed:]):
+            if entry.path not in seen:
+                seen.add(entry.path)
+                yield entry
+
+
+def _match_steps(tree: _Tree, base: str, steps: Sequence[str]) -> Iterator[Entry]:
+    if not steps:
+        entry = tree.find(base)
+        yield from [entry] if entry is not None else []
+        return
+    folder = tree.find(base or "/")
+    for entry in tree.list_folder(base or "/") if folder is not None and folder.is_folder else []:
+        if not fnmatch.fnmatchcase(entry.name, steps[0].replace("[^", "[!")):
+            continue
+        if len(steps) == 1:
+            yield entry
+        elif entry.is_folder:
+            yield from _match_steps(tree, entry.path, steps[1:])
+
+
+def _expand_braces(text: str) -> list[str]:
+    """Return a pattern with ``{a,b}`` as one for each of the texts in it."""
+    inner = _BRACES.search(text)
+    if inner is None:
+        return [text]
+    choices = (text[: inner.start()] + choice + text[inner.end() :] for choice in inner[1].split(","))
+    return [expanded for choice in choices for expanded in _expand_braces(choice)]
+
+
+def _require_once(listing: Listing, table: str) -> None:
+    seen = set[str]()
+    for file in listing.files:
+        if file.path in seen:
+            raise SpecInvalidError(
+                f"table {table!r}: read.path names {file.path!r} twice: its rows would be loaded twice.",
+                remedy="Leave out one of the paths: the file is there twice, or with its folder or another pattern.",
+            )
+        seen.add(file.path)
+
+
+def _require_same_keys(listing: Listing, table: str) -> None:
+    for file in listing.files:
+        if tuple(key for key, _ in file.folders) != listing.folder_keys:
+            raise SourceFailedError(
+                f"table {table!r}: {listing.files[0].path!r} and {file.path!r} lie in folders of different keys: "
+                f"{', '.join(listing.folder_keys) or 'none'} and {', '.join(dict(file.folders)) or 'none'}.",
+                remedy="Name the folders of one kind in read.path, or load them as two tables.",
+            )
+
+
+def _make_absent_error(walk: _Walk, root: str) -> SourceFailedError:
+    """Make the error for a path or pattern without any match: what there is instead is its remedy."""
+    if is_remote(walk.path):
+        return SourceFailedError(
+            f"table {walk.table!r}: there is no object at or below {walk.path!r}.",
+            remedy="Check bucket and key; keys whose names begin with _ or . are skipped.",
+        )
+    what = f"no file matches {walk.path!r}" if _PATTERN & set(root) else f"there is no {walk.path!r}"
+    return SourceFailedError(f"table {walk.table!r}: {what}.", remedy=_find_nearby(Path(root)))
+
+
+def _find_nearby(path: Path) -> str:
+    """Return what is there along the path: the nearest names in the deepest folder that exists."""
+    missing, folder = path.name, path.parent
+    while not folder.exists() and folder != folder.parent:
+        missing, folder = folder.name, folder.parent
+    if folder.is_file():
+        return f"{str(folder)!r} is a file, not a folder."
+    names = [entry.name for entry in sorted(folder.iterdir()) if not is_hidden(entry.name)]
+    near = difflib.get_close_matches(missing, names, 1, 0.6)
+    if near:
+        return f"Did you mean {str(folder / near[0])!r}?"
+    return (
+        f"The folder {str(folder)!r} has {join_first(names, _MOST_NAMES)}."
+        if names
+        else f"The folder {str(folder)!r} is empty."
+    )
+
+
+def _make_nothing_error(walk: _Walk, skipped: list[str], nested: list[str]) -> SourceFailedError:
+    if nested:
+        return SourceFailedError(
+            f"table {walk.table!r}: {walk.path!r} has no files, only folders: {join_first(nested, _MOST_NAMES)}.",
+            remedy=f"Name a folder of them, such as {walk.path.rstrip('/')}/{nested[0]}; or all files below it, with "
+            "options: {recursiveFileLookup: true}.",
+        )
+    if skipped:
+        return SourceFailedError(
+            f"table {walk.table!r}: {walk.path!r} has only files that are skipped: {join_first(skipped, _MOST_NAMES)}.",
+            remedy="No file is read whose name begins with _ or ., or that pathGlobFilter does not match.",
+        )
+    return SourceFailedError(
+        f"table {walk.table!r}: the folder {walk.path!r} is empty.", remedy="Name a folder with files."
+    )

@@ -1,0 +1,124 @@
+"""Reader options by Spark's names: taken where their meaning is kept, otherwise refused with what to use instead."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from lakewriter.errors import SpecInvalidError
+
+_SPARK: Final = "let Spark read the files: read: {engine: spark}"
+_ON_BAD_ROW: Final = "on_bad_row says what becomes of bad rows: fail, set_aside or quarantine"
+
+TAKEN: Final[Mapping[str, frozenset[str]]] = {
+    "csv": frozenset(
+        {
+            *("header", "sep", "delimiter", "quote", "escape", "comment", "encoding", "charset", "nullvalue"),
+            *("emptyvalue", "linesep", "inferschema", "enforceschema", "ignoreleadingwhitespace"),
+            *("ignoretrailingwhitespace", "dateformat", "timestampformat", "timestampntzformat", "timezone"),
+        }
+    ),
+    "text": frozenset({"encoding", "linesep", "wholetext"}),
+    "json": frozenset(
+        {
+            *("multiline", "encoding", "charset", "linesep", "dateformat", "timestampformat", "timestampntzformat"),
+            *("timezone", "primitivesasstring", "prefersdecimal", "samplingratio", "dropfieldifallnull"),
+        }
+    ),
+}
+"""The options that a format's reader goes by; their case does not matter."""
+
+OF_LISTING: Final = frozenset({"recursivefilelookup", "pathglobfilter"})
+"""The options by which files are found."""
+
+_WITHOUT_EFFECT: Final = frozenset(
+    {
+        # Line breaks in quotes are always read, of rows and fields of any size.
+        *("multiline", "maxcolumns", "maxcharspercolumn", "inputbuffersize", "columnpruning", "preferdate"),
+        *("samplingratio", "compression", "codec", "extension", "escapequotes", "quoteall", "locale"),
+        *("ignorenullfields", "pretty", "writenonasciicharacterascodepoint", "useunsaferow", "infertimestamp"),
+        # Of readStream.
+        *("maxfilespertrigger", "maxbytespertrigger", "maxfileage", "maxcachedfiles", "discardcachedinputratio"),
+        *("latestfirst", "filenameonly", "cleansource", "sourcearchivedir"),
+    }
+)
+"""Options that change nothing of what is read: the first are limits and hints, the others are a writer's."""
+
+_ONLY: Final[Mapping[str, tuple[frozenset[str], str]]] = {
+    # option: the values with which it changes nothing, what to use instead of others
+    "mode": (frozenset({"failfast"}), _ON_BAD_ROW),
+    "columnnameofcorruptrecord": (frozenset(), _ON_BAD_ROW),
+    "badrecordspath": (frozenset(), _ON_BAD_ROW),
+    "path": (frozenset(), "name the files in read.path"),
+    "basepath": (frozenset(), _SPARK),
+    "modifiedbefore": (frozenset(), _SPARK),
+    "modifiedafter": (frozenset(), _SPARK),
+    "ignorecorruptfiles": (frozenset({"false"}), "remove the files that cannot be read"),
+    "ignoremissingfiles": (frozenset({"false"}), "name files that are there"),
+    "nanvalue": (frozenset({"nan"}), "write NaN, or read the column as text"),
+    "positiveinf": (frozenset({"infinity"}), "write Infinity, or read the column as text"),
+    "negativeinf": (frozenset({"-infinity"}), "write -Infinity, or read the column as text"),
+    "unescapedquotehandling": (frozenset({"stop_at_delimiter"}), _ON_BAD_ROW),
+    "singlevariantcolumn": (frozenset(), _SPARK),
+    "enabledatetimeparsingfallback": (frozenset({"false"}), "give dateFormat or timestampFormat"),
+    "allowcomments": (frozenset({"false"}), _SPARK),
+    "allowunquotedfieldnames": (frozenset({"false"}), _SPARK),
+    "allowsinglequotes": (frozenset({"false"}), _SPARK),
+    "allownumericleadingzeros": (frozenset({"false"}), _SPARK),
+    "allowbackslashescapinganycharacter": (frozenset({"false"}), _SPARK),
+    "allowunquotedcontrolchars": (frozenset({"false"}), _SPARK),
+    "allownonnumericnumbers": (frozenset({"false"}), _SPARK),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of one source by their names in lower case; ``table`` is for messages."""
+
+    given: Mapping[str, str]
+    table: str
+
+    def get(self, *names: str) -> str | None:
+        """Return the first of the options that is given."""
+        return next((self.given[name.lower()] for name in names if name.lower() in self.given), None)
+
+    def is_true(self, name: str) -> bool:
+        """Return whether an option is true; ``SPEC_INVALID`` for one that is neither true nor false."""
+        value = self.given.get(name.lower(), "false").strip().lower()
+        if value not in ("true", "false"):
+            raise self.refuse(name, "expected true or false")
+        return value == "true"
+
+    def get_character(self, name: str, default: str) -> str:
+        """Return an option of one character of ASCII, blank for none."""
+        value = self.given.get(name.lower(), default)
+        if value in ("", "\0", "\\0", "\\u0000"):
+            return ""
+        value = unescape(value)
+        if len(value) != 1 or not value.isascii() or value in "\r\n":
+            raise self.refuse(name, "expected one ASCII character, or nothing")
+        return value
+
+    def refuse(self, name: str, expected: str, remedy: str = "") -> SpecInvalidError:
+        """Make the error for an option."""
+        return SpecInvalidError(
+            f"table {self.table!r}: options: {name} is {self.given.get(name.lower())!r}, {expected}.", remedy=remedy
+        )
+
+
+def take_options(form: str, options: Mapping[str, str], table: str) -> Options:
+    """Return the options of a format; ``SPEC_INVALID`` for one that would be read otherwise than it asks."""
+    taken = Options({name.lower(): str(value) for name, value in options.items()}, table)
+    for name in options:
+        lower = name.lower()
+        if "." in name or lower in OF_LISTING or lower in TAKEN[form] or lower in _WITHOUT_EFFECT:
+            continue
+        harmless, instead = _ONLY.get(lower, (frozenset[str](), _SPARK))
+        if taken.given[lower].strip().lower() not in harmless:
+            raise taken.refuse(name, "which the product's own reader does not take", f"Leave it out: {instead}.")
+    return taken
+
+
+def unescape(text: str) -> str:
+    r"""Return a separator as it is meant: ``\t`` is a tab, ``\\`` a backslash."""
+    return re.sub(r"\\([t\\])", lambda found: "\t" if found[1] == "t" else "\\", text)

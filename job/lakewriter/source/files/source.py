@@ -1,0 +1,241 @@
+"""A source of files as one table reads it: its reader, the types that the table declares, what a bad row does."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewriter.declared.exact_text import DEFAULT
+from lakewriter.declared.sql_types import parse_columns
+from lakewriter.errors import (
+    LakeError,
+    SchemaIncompatibleError,
+    SourceFailedError,
+    SpecInvalidError,
+    ValueUnrepresentableError,
+)
+from lakewriter.source.declared_columns import ColumnCast, cast_batch, declare_schema, plan_casts
+from lakewriter.source.files.charsets import Charset
+from lakewriter.source.files.csv import CsvReader
+from lakewriter.source.files.csv_rows import BEHIND_QUOTE, LINE_END
+from lakewriter.source.files.infer import infer_types
+from lakewriter.source.files.listing import Listing, list_stored
+from lakewriter.source.files.options import Options, take_options
+from lakewriter.source.files.reader import FileReader, Look, Piece, Spread
+from lakewriter.source.files.stored import HeldFile
+from lakewriter.source.files.text import TextReader
+from lakewriter.spec.specification import Read, TableSpec
+
+_MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = {
+    "csv": CsvReader.make,
+    "text": TextReader.make,
+}
+"""What makes the reader of each format."""
+_SHOWN: Final = 300
+_ASIDE: Final = "Correct the file, or keep such rows apart: on_bad_row: set_aside, or quarantine."
+
+
+def has_reader(read: Read) -> bool:
+    """Return whether files of this format are read by a reader of the product's own."""
+    return bool(read.paths) and read.sql is None and read.engine is None and str(read.format).lower() in _MAKE
+
+
+@dataclass(frozen=True)
+class FilesSource:
+    """What a task needs to read a piece: picklable.
+
+    ``read_schema`` is what the reader is asked for, the folders' keys are texts behind it; ``casts`` are those of all
+    these columns. Where ``aside`` the batches have marks behind their columns, else the
+    first bad row is an error.
+    """
+
+    table: str
+    reader: FileReader
+    read_schema: pa.Schema
+    folder_keys: tuple[str, ...]
+    casts: tuple[ColumnCast, ...]
+    aside: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the batches, without their marks."""
+        fields = [*self.read_schema, *(pa.field(key, pa.string()) for key in self.folder_keys)]
+        return declare_schema(pa.schema(fields), self.casts)
+
+    def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a piece."""
+        for batch in self.reader.read(piece, self.read_schema):
+            whole = self._add_folders(batch, piece)
+            typed = cast_batch(whole, self.casts, self.table, piece.file.path) if self.casts else whole
+            if self.aside:
+                yield typed
+            else:
+                self._require_good(typed, piece)
+                yield typed.select(range(typed.num_columns - 1))
+
+    def read_all(self, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of several pieces."""
+        for piece in pieces:
+            yield from self.read(piece)
+
+    def count_all(self, pieces: Sequence[Piece]) -> int:
+        """Return how many rows several pieces have."""
+        return sum(self.reader.count(piece) for piece in pieces)
+
+    def reread(self, path: str, offset: int, line: str, layouts: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a line that was kept of the file at ``path``; ``layouts`` are those of files today."""
+        content = line.encode(errors="surrogatepass")
+        parts = [part.partition("=") for part in path.split("/")[:-1]]
+        values = {unquote(key): unquote(value) for key, _, value in parts}
+        folders = tuple((key, values.get(key)) for key in self.folder_keys)
+        file = HeldFile(path, offset + len(content), "", folders=folders, content=content)
+        layout = layouts.get(path) or next(iter(layouts.values()))
+        plain = replace(layout, compression=None, charset=Charset())
+        yield from self.read(Piece(file, offset, file.size, plain, is_whole=True))
+
+    def _add_folders(self, batch: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
+        if not self.folder_keys:
+            return batch
+        values = [pa.repeat(pa.scalar(value, pa.string()), batch.num_rows) for _, value in piece.file.folders]
+        *columns, marks = batch.columns
+        *fields, mark = batch.schema
+        named = [pa.field(key, pa.string()) for key in self.folder_keys]
+        return pa.RecordBatch.from_arrays([*columns, *values, marks], schema=pa.schema([*fields, *named, mark]))
+
+    def _require_good(self, batch: pa.RecordBatch, piece: Piece) -> None:
+        reasons = batch.column(batch.num_columns - 1).field("reason")
+        if reasons.null_count < len(reasons):
+            mark = batch.column(batch.num_columns - 1)[pc.index(reasons.is_valid(), True).as_py()].as_py()
+            raise make_bad_row_error(self.table, mark, self.reader.find_line(piece, mark["offset"]))
+
+
+def make_bad_row_error(table: str, mark: Mapping[str, str | None], line: int | None) -> LakeError:
+    """Make the error for a bad row of a table that fails on it."""
+    value, column = mark["value"] or "", mark["column"]
+    shown = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}...")
+    where = f"table {table!r}: {mark['file']!r}, {f'line {line}, ' if line else ''}offset {mark['offset']}"
+    if column is not None:
+        message = f"{where}, column {column!r}: {mark['reason']}: {shown}"
+        return ValueUnrepresentableError(f"{message}.", remedy=f"Declare another type under columns:. {_ASIDE}")
+    kind = ValueUnrepresentableError if str(mark["reason"]).startswith("byte ") else SourceFailedError
+    remedy = ""
+    if mark["reason"] == BEHIND_QUOTE and '\\"' in value:
+        remedy = "If a backslash escapes quotes in it, set options: {escape: '\\'}. "
+    elif mark["reason"] == LINE_END and "\r" not in value:
+        remedy = 'If LF and CRLF both end its rows, set options: {lineSep: "\\n"}. '
+    return kind(f"{where}: {mark['reason']}: {shown}.", remedy=f"{remedy}{_ASIDE}")
+
+
+@dataclass(frozen=True)
+class OpenedFiles:
+    """A source whose files have been looked at."""
+
+    source: FilesSource
+    look: Look
+    listing: Listing
+    is_empty: bool
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What its files differ in, in words for a user."""
+        return (*self.listing.notes, *self.look.notes)
+
+    def cut(self, size: int, spread: Spread) -> list[Piece]:
+        """Return the pieces of its files, each of about ``size`` bytes; none where they give the columns alone."""
+        return [] if self.is_empty else self.source.reader.cut(self.look, size, spread)
+
+
+def open_files(table: TableSpec, read: Read, options: Mapping[str, str], spread: Spread, *, aside: bool) -> OpenedFiles:
+    """Look at the files of a source; all that can be refused before a row is read is refused here.
+
+    Args:
+        table: The table, with the types that it declares for columns of this source.
+        read: The source, which ``has_reader``.
+        options: The source's options, with the values of its secrets.
+        spread: Where files are looked through, if all their rows have to be.
+        aside: Whether bad rows are marked; else the first one is an error.
+    """
+    form = str(read.format).lower()
+    taken = take_options(form, options, table.id)
+    listing = _keep_listed(read, list_stored(read.paths, taken.given, table.id), table.id)
+    if listing.missing is not None and read.columns is None:
+        raise listing.missing
+    declared = _parse_read_columns(table.id, read)
+    keys = listing.folder_keys
+    data = None if declared is None else pa.schema([field for field in declared if field.name not in keys])
+    reader = _MAKE[form](taken, data)
+    look = reader.look(listing.files, table.id)
+    _require_columns(table.id, look, keys, listing)
+    texts = pa.schema([pa.field(key, pa.string()) for key in keys])
+    planned = plan_casts([*look.schema.names, *keys], [pa.string()] * (len(look.schema) + len(keys)), table)
+    declared_names = {name.lower() for name in table.columns}
+    read_schema = _ask_for_text(look.schema, declared_names)
+    if form == "csv" and taken.is_true("inferSchema") and declared is None:
+        pieces = reader.cut(look, 1 << 26, spread)
+        read_schema = infer_types(reader, read_schema, pieces, declared_names, spread)
+    places = {cast.place for cast in planned}
+    casts = [*planned, *(cast for cast in _list_key_casts(declared, look, texts) if cast.place not in places)]
+    return OpenedFiles(
+        FilesSource(table.id, reader, read_schema, keys, tuple(casts), aside), look, listing, read.is_empty
+    )
+
+
+def _keep_listed(read: Read, listing: Listing, table: str) -> Listing:
+    """Leave out files that the load is not to have; ``SOURCE_FAILED`` where one of the others has changed since."""
+    if read.listed is None:
+        return listing
+    found = {file.path: file for file in listing.files}
+    kept = []
+    for listed in read.listed:
+        file = found.get(listed.uri.removeprefix("s3://"))
+        version = listed.etag if file is not None and file.store.region is not None else str(listed.modified)
+        # Spark's own listing has neither ETags nor times to the nanosecond.
+        is_pinned = bool(listed.etag) or listed.modified % 1000 != 0
+        if file is None or file.size != listed.size or (is_pinned and file.version != version):
+            raise SourceFailedError(
+                f"table {table!r}: {listed.uri!r} has changed since the load listed it.",
+                remedy="Run the load again, once nothing writes to the file any more.",
+            )
+        kept.append(file)
+    return replace(listing, files=kept)
+
+
+def _parse_read_columns(table: str, read: Read) -> pa.Schema | None:
+    if read.columns is None:
+        return None
+    try:
+        return parse_columns(read.columns)
+    except ValueError as error:
+        raise SpecInvalidError(f"table {table!r}: read.columns is {read.columns!r}: {error}.") from error
+
+
+def _require_columns(table: str, look: Look, keys: Sequence[str], listing: Listing) -> None:
+    if not look.schema.names and not keys:
+        raise SourceFailedError(
+            f"table {table!r}: {listing.files[0].path!r} has no rows, and its columns are not declared.",
+            remedy="Check what writes it; a file without rows can be read if its columns are declared under "
+            "read.columns.",
+        )
+    lower = {name.lower(): name for name in look.schema.names}
+    for key in keys:
+        if key.lower() in lower:
+            raise SchemaIncompatibleError(
+                f"table {table!r}: {lower[key.lower()]!r} is a column of the files, and {key!r} a key in the names of "
+                f"their folders, as in {listing.files[0].path!r}.",
+                remedy="Rename one of them, or give each file's path itself instead of its folder's.",
+            )
+
+
+def _ask_for_text(schema: pa.Schema, declared: Set[str]) -> pa.Schema:
+    """Return the schema with text for what the table declares: its cast sees each value as it is written."""
+    return pa.schema([field.with_type(pa.string()) if field.name.lower() in declared else field for field in schema])
+
+
+def _list_key_casts(declared: pa.Schema | None, look: Look, keys: pa.Schema) -> Iterator[ColumnCast]:
+    """Yield the casts of folders' keys whose types ``read.columns`` has."""
+    for place, key in enumerate(keys, len(look.schema)):
+        if declared is not None and key.name in declared.names and not declared.field(key.name).type.equals(key.type):
+            yield ColumnCast(place, key.name, key.type, declared.field(key.name).type, DEFAULT)
