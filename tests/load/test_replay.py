@@ -16,6 +16,7 @@ from lakewriter.operate import repair
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
 from lakewriter.operate.verification import verify
+from lakewriter.receipt import Cursor
 from lakewriter.run import replay as replaying
 from lakewriter.run.loader import load
 from lakewriter.run.replay import Chosen, Replay, find_files, require_replayable
@@ -180,6 +181,18 @@ def test_replay_sets_no_cursor_where_a_person_has_taken_it_away(lake):
     assert lake.control(TABLE).state.read().cursor is None
     lake.load("b")
     assert ids(lake) == [1, 1, 4, 4, 5, 5]
+
+
+def test_replay_leaves_a_cursor_where_a_person_has_set_it(lake):
+    """The rows from there on are to be read again, those of the quarantine are not all of them."""
+    write_sums(lake, cursor="id")
+    lake.load("a")
+    repair.reset_cursor(lake.control(TABLE), Cursor("int32", "2"), "a drill")
+    write_sums(lake, cursor="id", expect=[])
+    assert replay(lake).rows == 1
+    assert lake.control(TABLE).state.read().cursor == Cursor("int32", "2")
+    lake.load("b")
+    assert ids(lake) == [1, 4, 4, 5, 5]
 
 
 def test_file_that_is_gone_when_a_task_reads_it(lake, monkeypatch):

@@ -24,6 +24,9 @@ REBUILD: Final = (
     "lakewriter rebuild LAKE TABLE --reason WHY."
 )
 
+CURSOR_SET: Final = "cursor set to "
+"""Begins the entry of a cursor that a person has set; ``{its text}, was {the text before}`` follows."""
+
 LOADED_AGAIN: Final = "loaded again"
 """The reason of an entry for a load that another one stands for in this table."""
 
@@ -168,6 +171,12 @@ class TableState(ControlObject):
     def shown(self) -> Generation | None:
         """The refresh that readers see; None where there was none, or all were taken back."""
         return self.generations[-1] if self.generations else None
+
+    @property
+    def is_cursor_by_hand(self) -> bool:
+        """Whether the cursor is where a person has set it last, so that no load has moved it since."""
+        moves = [reset.what for reset in self.resets if reset.what.startswith(CURSOR_SET)]
+        return bool(moves) and self.cursor is not None and moves[-1].startswith(f"{CURSOR_SET}{self.cursor.text}, was ")
 
     def find_generation(self, number: int) -> Generation | None:
         """The refresh with this number, while its files are kept."""

@@ -16,7 +16,7 @@ from lakewriter.commit.latest import write_latest
 from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.read_files import write_files
 from lakewriter.commit.recover import close, move_pending, withdraw_intent
-from lakewriter.commit.state import ADOPTED, ANEW, Lost, Pending, Reset, TableState
+from lakewriter.commit.state import ADOPTED, ANEW, CURSOR_SET, Lost, Pending, Reset, TableState
 from lakewriter.errors import (
     CatalogNotFoundError,
     CatalogUnauthorizedError,
@@ -213,11 +213,11 @@ def _undo(control: Control, aborting: Pending, intent: Intent, clients: Clients)
 
 def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableState:
     """Set or remove the table's cursor; attempts that are running can no longer commit. Return the state."""
-    shown = "taken away" if cursor is None else f"set to {cursor.text}"
+    shown = "cursor taken away" if cursor is None else f"{CURSOR_SET}{cursor.text}"
 
     def change(state: TableState) -> TableState:
         before = state.cursor.text if state.cursor else "none"
-        noted = note_change(state, f"cursor {shown}, was {before}", reason)
+        noted = note_change(state, f"{shown}, was {before}", reason)
         return noted.replace(cursor=cursor, running={})
 
     return _change_unless_pending(control, change)

@@ -43,7 +43,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         receipts=tuple(receipt.for_intent() for receipt in receipts.at_hand),
         parts=tuple(receipts.parts),
         cursor_before=before,
-        cursor_after=_find_cursor_after(load, before, staged),
+        cursor_after=_find_cursor_after(load, table, began, staged),
         feed=planned.feed,
         staged_seconds=round(staged.seconds, 3),
         counter_after=find_next_counter(planned.names, receipts),
@@ -82,10 +82,12 @@ def _note_inputs(load: Load, table: TableSpec, began: TableState, staged: Staged
     return InputsIntent(before=began.inputs) if is_given and began.inputs is not None else None
 
 
-def _find_cursor_after(load: Load, before: Cursor | None, staged: Staged) -> Cursor | None:
-    """The highest of all rows. Those of a replay set none where there is none: whoever took it away reads all again."""
-    if load.kind.takes and before is None:
-        return None
+def _find_cursor_after(load: Load, table: TableSpec, began: TableState, staged: Staged) -> Cursor | None:
+    """The highest of all rows. Those of a replay leave a cursor where a person has set it, or taken it away: the rows
+    from there on are to be read again."""
+    before = began.cursor if table.cursor else None
+    if load.kind.takes and (before is None or began.is_cursor_by_hand):
+        return before
     return choose_higher(before, choose_higher(staged.receipts.totals.cursor, staged.quarantined.totals.cursor))
 
 
