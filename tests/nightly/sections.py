@@ -117,8 +117,9 @@ def _tests(name: str, shows: str, file: str, variant: str = "", **environment: s
 
 def _simulation(first: int) -> Section:
     """A part of the histories; each seed is one of them."""
-    command = ("scripts/simulate", "--seed", str(first), "--histories", str(PART), "--processes", str(os.cpu_count()))
-    shows = f"{PART:,} random histories from seed {first}"
+    how = ("--histories", str(PART), "--processes", str(os.cpu_count()), "--guards", "judge")
+    command = ("scripts/simulate", "--seed", str(first), *how)
+    shows = f"{PART:,} random histories from seed {first}, and how often each guard acts"
     return Section("simulation", shows, command, variant=f"seed-{first}", figures="histories from seed")
 
 

@@ -12,6 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tests.simulation.guards import REACHED, count_guards, judge_guards, list_guards, write_least
 from tests.simulation.mutations import MUTATIONS, mutate
 
 _STOP: Final = multiprocessing.get_context("fork").Event()
@@ -30,6 +31,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--without", help="faults and acts that are left out, by default those that are pending")
     parser.add_argument("--story", action="store_true", help="tell what happened")
     parser.add_argument("--go-on", action="store_true", help="do not stop at the first finding")
+    parser.add_argument("--guards", choices=("judge", "write"), help="count how often each guard of the product acts")
     parser.add_argument("--mutation", choices=sorted(MUTATIONS), help="take one rule out first")
     parser.add_argument("--mutations", action="store_true", help="take each rule out once, and make a table of it")
     return parser.parse_args()
@@ -41,12 +43,14 @@ class Sums:
 
     digests: dict[int, str] = field(default_factory=dict)
     counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    guards: Counter[str] = field(default_factory=Counter)
     bad: int = 0
 
     def add(self, other: "Sums") -> None:
         """Those of another process."""
         self.digests |= other.digests
         self.bad += other.bad
+        self.guards += other.guards
         for name, counts in other.counts.items():
             self.counts[name] += counts
 
@@ -62,6 +66,8 @@ def _seeds(given: argparse.Namespace, part: int) -> Iterator[int]:
 
 
 def _play_part(given: argparse.Namespace, part: int) -> Sums:
+    if given.guards:
+        count_guards()
     kinds = mutate(given.mutation).kinds if given.mutation else KINDS
     # After the rule is taken out, which has to be done before the product is imported.
     from tests.simulation.history import PENDING, Options, play
@@ -89,6 +95,7 @@ def _play_part(given: argparse.Namespace, part: int) -> Sums:
             sums.bad += bool(told.findings)
             if told.findings and not given.go_on:
                 _STOP.set()
+    sums.guards.update(REACHED)
     return sums
 
 
@@ -104,7 +111,18 @@ def _play_all(given: argparse.Namespace) -> int:
         f"{sums.bad} with findings; digest {digest}\n"
     )
     sys.stdout.write("".join(f"{_shown(counts)}\n" for counts in sums.counts.values()))
-    return 1 if sums.bad else 0
+    return 1 if sums.bad or not _is_guarded(given, sums) else 0
+
+
+def _is_guarded(given: argparse.Namespace, sums: Sums) -> bool:
+    """Whether every guard that is counted has acted often enough."""
+    if given.guards == "write":
+        write_least(sums.guards, len(sums.digests))
+    findings = judge_guards(sums.guards, len(sums.digests)) if given.guards else []
+    acted = sum(1 for name in list_guards() if sums.guards[name]) if given.guards else 0
+    sys.stdout.write(f"{acted} guards acted\n" if given.guards else "")
+    sys.stdout.write("".join(f"{text}\n" for text in findings))
+    return not findings
 
 
 def _shown(counts: Counter[str]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import CodeType, ModuleType
 from typing import Any, Final
 
+from tests.simulation.edge_mutations import EDGE_MUTATIONS
 from tests.simulation.mutation import Mutation, leave_out
 from tests.simulation.quarantine_mutations import QUARANTINE_MUTATIONS
 from tests.simulation.refresh_mutations import REFRESH_MUTATIONS
@@ -342,6 +343,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     **REFRESH_MUTATIONS,
     **QUARANTINE_MUTATIONS,
     **SHARED_MUTATIONS,
+    **EDGE_MUTATIONS,
 }
 
 

@@ -60,11 +60,12 @@ class Readers:
         return seen
 
     def _shows_quarantine(self, place: Place, key: str) -> bool:
-        database, name = place.names
-        table = self.catalog.tables.get((database, f"{name}{QUARANTINE}"))
-        if not place.in_glue or table is None:
-            return not place.in_glue
-        return key.startswith(table.content["StorageDescriptor"]["Location"].split("/", 3)[3].rstrip("/") + "/")
+        if not place.in_glue:
+            return True
+        # A name that is too long for Glue is a shorter one there.
+        tables = (own.content for (database, _), own in self.catalog.tables.items() if database == place.names[0])
+        places = (own["StorageDescriptor"]["Location"].split("/", 3)[3].rstrip("/") + "/" for own in tables)
+        return any(own == f"{place.quarantine}/" and key.startswith(own) for own in places)
 
     def list_latest(self, place: Place) -> list[str]:
         """The keys that the table's object names as the files to read; none where there is no such object."""

@@ -11,7 +11,8 @@ UNDO_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "undo-fence": leave_out(
         "an undo binds only to the table it was planned on",
         "commit.intent",
-        '        if self.kind != "load" or self.taken:\n            return True\n',
+        '        if self.kind != "load" or self.taken or (self.inputs is not None and self.inputs.exclusive):\n'
+        "            return True\n",
         '        if self.kind != "load":\n            return False\n',
         _KINDS,
     ),

@@ -1,0 +1,158 @@
+"""Rules that only rare moments need, each taken out. Most are held by tests of their own, which ``held_by`` names."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.simulation.mutation import Mutation, leave_out
+
+_ALL: Final = "files,glue,iceberg,airbyte,estuary"
+
+EDGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
+    "undo-source": leave_out(
+        "a sync from whose state another one went on is not undone without it",
+        "operate.undo_plan",
+        "        if later := self._name_after(_goes_on):\n",
+        '        if later := "":\n',
+        "connector",
+    ),
+    "undo-batch": leave_out(
+        "a batch is undone only with a gap",
+        "operate.undo_plan",
+        "        if intent.batch is not None:\n            self._allow_gap(",
+        "        if intent.batch is not None:\n            str(",
+        "batches",
+    ),
+    "undo-again": leave_out(
+        "an undo is planned anew where the refreshes kept have changed",
+        "operate.undo",
+        "            if not is_kept or not attempts.is_unchanged(",
+        "            if not attempts.is_unchanged(",
+        "refresh",
+    ),
+    "stream-after-load": leave_out(
+        "a stream does not go on after another load",
+        "commit.batches",
+        "    elif state.last_job == last.job_id:\n",
+        "    elif last is not None:\n",
+        "batches",
+    ),
+    "refreshes-said": leave_out(
+        "a pipeline that begins to refresh says so in the record",
+        "commit.ownership",
+        "            if writer is not None and writer.refreshes >= refreshes:\n",
+        "            if writer is not None:\n",
+        "airbyte,refresh",
+    ),
+    "partition-spec": leave_out(
+        "files of another partition spec are not added",
+        "commit.iceberg.append",
+        "    if table.spec().spec_id != spec_id:\n",
+        "    if table.spec().spec_id == -1:\n",
+        "iceberg",
+    ),
+    "same-table": leave_out(
+        "a table made anew under the name does not get the files",
+        "commit.iceberg.append",
+        "        table = _require_same_table(self._own.load(), intent)\n        self._own.change(",
+        "        table = self._own.load()\n        assert table is not None\n        self._own.change(",
+        "iceberg",
+    ),
+    "repeats-burnt": leave_out(
+        "a load that stands for others burns their job ids",
+        "commit.closing",
+        "    if intent.repeats:\n",
+        "    if intent.repeats is None:\n",
+        _ALL,
+    ),
+    "undone-refresh-deleted": leave_out(
+        "an undone refresh's own files are deleted",
+        "commit.closing",
+        "    if gone is not None and not isinstance(intent.catalog, IcebergAction):\n",
+        "    if gone is None and not isinstance(intent.catalog, IcebergAction):\n",
+        "refresh",
+    ),
+    "give-up-unless-pending": leave_out(
+        "a refresh is not given up while a change is pending",
+        "commit.retire",
+        "        if state.pending is not None or entry not in state.retiring:\n",
+        "        if entry not in state.retiring:\n",
+        "refresh",
+    ),
+    "retire-in-time": leave_out(
+        "objects stay until their time",
+        "commit.retire",
+        "            if entry.not_before <= now:\n",
+        "            if now:\n",
+        "glue,refresh",
+    ),
+    "states-after-listing": leave_out(
+        "states are read after the listing of a sweep too",
+        "commit.retention",
+        "    named |= find_named_loads(states)\n",
+        "",
+        _ALL,
+    ),
+    "replay-looks-again": leave_out(
+        "a replay looks at the quarantine again once it has registered",
+        "run.replay",
+        "        if find_files(control, table, self.chosen) != self.files:\n",
+        "        if not self.files:\n",
+        "quarantine",
+    ),
+    "shared-aborted": leave_out(
+        "what a shared job staged of a table that failed is aborted",
+        "run.table_staging",
+        "        _clear_attempted(load, table, attempted)\n",
+        "        pass\n",
+        "files,glue,airbyte",
+    ),
+    "shared-awaited": leave_out(
+        "a shared job returns only when no task of it runs",
+        "staging.shared_job",
+        "        for text in run_in_group(spark, lambda: items.mapPartitions(_run_shares).collect()):\n",
+        "        for text in items.mapPartitions(_run_shares).collect():\n",
+        "files",
+    ),
+    "numbers-claimed": leave_out(
+        "two syncs never have one number",
+        "run.loader",
+        "        return number if counted_alone else claim_number(",
+        "        return number if number else claim_number(",
+        "airbyte,messages,connector",
+    ),
+    "bad-rows-aborted": leave_out(
+        "bad rows staged by a task that fails are aborted",
+        "staging.quarantine",
+        "        for upload in self._uploads:\n            upload.abandon(cause)\n",
+        "        del cause\n",
+        "quarantine",
+    ),
+    "gone-by-age": leave_out(
+        "an attempt that ran longer than keep is dropped only by age",
+        "commit.attempt",
+        "        return all(record.modified <= before for record in records)\n",
+        "        return not records or bool(before)\n",
+        _ALL,
+    ),
+    "same-state-again": leave_out(
+        "the same state after new records is another load",
+        "run.loader",
+        '    ending = f"{job_id} {source.digest} {committed}"\n',
+        '    ending = f"{job_id} {source.digest}"\n',
+        "messages,connector",
+    ),
+    "earlier-number": leave_out(
+        "an earlier attempt's sync number is kept",
+        "run.sync",
+        "    return next(iter(said or had), None)\n",
+        "    return next(iter(said), None) if had or said else None\n",
+        "airbyte,messages,connector",
+    ),
+    "first-number": leave_out(
+        "all attempts go by the number written first",
+        "run.sync",
+        "    return number if kept is None else kept\n",
+        "    return number\n",
+        "airbyte,messages,connector",
+    ),
+}

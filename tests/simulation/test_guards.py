@@ -1,0 +1,83 @@
+"""Guards are counted without a change of what the product does."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.simulation import guards
+
+MODULE = '''"""What the module is for."""
+
+from __future__ import annotations
+
+
+class Door:
+    def open(self, key: str) -> str:
+        if key == "none":
+            return "stays shut"
+        if key == "wrong":
+            raise ValueError(key)
+        for turn in range(2):
+            if turn:
+                continue
+            if key == "broken":
+                raise KeyError(key)
+        return "opens"
+'''
+
+ACTS = [
+    # the key, what comes of it, the guards that act
+    ("none", "stays shut", {'m:Door.open if key == "none"': 1}),
+    ("wrong", ValueError, {"m:Door.open raises ValueError": 1}),
+    ("broken", KeyError, {"m:Door.open raises KeyError": 1}),
+    ("right", "opens", {"m:Door.open if turn": 1}),
+]
+
+
+@pytest.mark.parametrize(("key", "outcome", "acted"), ACTS)
+def test_what_acts_is_counted(key: str, outcome: object, acted: dict[str, int], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(guards, "REACHED", Counter())
+    tree, _ = guards.transform(MODULE, "m")
+    names: dict[str, Any] = {"__name__": "m"}
+    exec(compile(tree, "m", "exec"), names)
+    door = names["Door"]()
+    if isinstance(outcome, type):
+        with pytest.raises(outcome):
+            door.open(key)
+    else:
+        assert door.open(key) == outcome
+    assert acted == guards.REACHED
+
+
+JUDGED = [
+    # what acted, in how many histories; what is found
+    ({"a": 50, "b": 1}, 10_000, []),
+    ({"a": 49, "b": 1}, 10_000, ["guard a acted 49 times, expected 50 or more"]),
+    # Of fewer histories less is expected.
+    ({"a": 5}, 1_000, []),
+]
+
+
+@pytest.mark.parametrize(("acted", "histories", "found"), JUDGED)
+def test_guards_that_act_too_rarely_are_found(
+    acted: dict[str, int], histories: int, found: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(guards, "read_least", lambda: {"a": 50, "b": 1, "c": 0})
+    monkeypatch.setattr(guards, "list_guards", lambda: iter(["a", "b", "c"]))
+    assert guards.judge_guards(acted, histories) == found
+
+
+def test_guards_and_numbers_are_of_each_other(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(guards, "read_least", lambda: {"a": 0, "gone": 1})
+    monkeypatch.setattr(guards, "list_guards", lambda: iter(["a", "new"]))
+    assert guards.judge_guards({}, 10_000) == [
+        "guard new has no least number in guards.txt",
+        "guard gone of guards.txt is in no module",
+    ]
+
+
+def test_every_guard_has_a_name_of_its_own():
+    names = list(guards.list_guards())
+    assert len(names) == len(set(names)) > 600
+    assert "commit.attempt:bind raises _make_concurrent_error" in names
