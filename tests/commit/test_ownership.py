@@ -9,7 +9,8 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.ownership import Ownership
 from lakewriter.errors import NameCollisionError
 from lakewriter.naming import ControlKeys
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
 from tests.commit.memory import Memory, World
 
 SINCE = datetime(2024, 1, 15, tzinfo=UTC)

@@ -18,6 +18,7 @@ from tests.simulation.books import (
     Place,
     chain_of,
     ended_together,
+    is_control,
     is_undo,
     keys_of,
     parsed,
@@ -86,7 +87,7 @@ class Auditor:
         place = next((place for place in self.places if place.state == change.key), None)
         if place is not None:
             self._state_changed(place, change)
-        elif CONTROL in change.key:
+        elif is_control(change.key):
             self._control_changed(change)
         elif change.key.endswith("/_latest/files.json"):
             self._judge_switches([own for own in self.places if own.latest == change.key])
@@ -123,7 +124,7 @@ class Auditor:
         # The files of the load's other tables are no sign of this one's.
         folders = (f"{place.path}/", f"{place.quarantine}/" if place.quarantine else f"{place.path}/")
         own = [key for key in seen if key.startswith(folders)]
-        is_visible = any(CONTROL not in key and "/metadata/" not in key for key in own)
+        is_visible = any(not is_control(key) and "/metadata/" not in key for key in own)
         if not place.exclusive and ended_together(self.bucket.objects, place, lost, after):
             lost = lost | {"last_job": after["last_job"]}
         for text in faults_of_rebuilt(lost, after, is_visible=is_visible):
@@ -402,7 +403,7 @@ class Auditor:
             key
             for key, stored in self.bucket.objects.items()
             if stored.metadata.get(LOAD) == f"{place.pipeline}/{job}/{attempt}"
-            and CONTROL not in key
+            and not is_control(key)
             and "/metadata/" not in key
             and key.startswith(place.path)
         ]
@@ -414,5 +415,5 @@ class Auditor:
 def _is_fit(key: str) -> bool:
     """Whether every store and reader takes the key, and keeps it in its folder."""
     segments = key.split("/")
-    is_folder = segments[0] == "data" or key.startswith(CONTROL)
+    is_folder = segments[0] == "data" or segments[0] == CONTROL
     return key.isprintable() and not {"", ".", ".."} & set(segments) and is_folder

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from tests.simulation.bucket import Stored
 
-CONTROL: Final = "_lakewriter/"
+CONTROL: Final = "_lakewriter"
+"""The folder of control objects, wherever it lies."""
 QUARANTINE: Final = "__quarantine"
 GRADE: Final = "grade"
 """The column that checks keep rows out by: 0 in those that fit from the beginning."""
@@ -67,6 +68,11 @@ class Book:
     undone: set[str] = field(default_factory=set)
     lost: dict[str, Any] | None = None
     """The state that somebody has deleted, until there is one again."""
+
+
+def is_control(key: str) -> bool:
+    """Whether an object is one of the control objects."""
+    return CONTROL in key.split("/")
 
 
 def is_undo(job: str) -> bool:

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from tests.simulation.books import CONTROL
+from tests.simulation.books import is_control
 from tests.simulation.lakes import Lake
 from tests.simulation.weather import Weather
 
@@ -68,7 +68,7 @@ class Calm:
 
     def _data(self) -> set[tuple[str, str]]:
         history = self.history
-        return {(key, own.etag) for key, own in history.bucket.objects.items() if CONTROL not in key}
+        return {(key, own.etag) for key, own in history.bucket.objects.items() if not is_control(key)}
 
     def _verify(self, lake: Lake) -> None:
         """The product's own word for it, of loads that nobody else has touched."""

@@ -109,9 +109,10 @@ class History:
         self.streams = {lake.pipeline: [Stream(lake, self.sources)] for lake in self.lakes if lake.kind == "batches"}
         # Two machines with one checkpoint, or one that was put back from a backup and one that was not.
         self.has_copies = rng.random() < 0.5 and "copies" not in options.without
-        self.folder = contextlib.ExitStack()
+        self.folder = tempfile.TemporaryDirectory()
+        self.place = Path(self.folder.name)
         self.inputs = {
-            lake.pipeline: Inputs(lake, self.sources, self._make_folder(), seed)
+            lake.pipeline: Inputs(lake, self.sources, self.place, seed)
             for lake in self.lakes
             if lake.kind == "messages"
         }
@@ -135,12 +136,9 @@ class History:
         self.undos, self.replays = Undos(self, seed), Replays(self, seed)
         self.is_calm, self.calm = False, Calm(self)
 
-    def _make_folder(self) -> Path:
-        return Path(self.folder.enter_context(tempfile.TemporaryDirectory()))
-
     def play(self) -> Told:
         """The storm, the calm, the audit."""
-        with self.folder, running(self.simulation):
+        with self.folder, contextlib.chdir(self.place), running(self.simulation):
             try:
                 self._storm()
                 self.calm.play()

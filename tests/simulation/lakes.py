@@ -103,8 +103,16 @@ def _spec(text: str) -> Spec:
         # libyaml's parser gives the same documents ten times as fast.
         with patch.object(yaml, "SafeLoader", getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             spec = load_spec(file)
+    tables = tuple(_put_at(table, folder) for table in spec.tables)
     # Threads of one attempt are the simulation's; one file a task is enough.
-    return spec.model_copy(update={"limits": spec.limits.model_copy(update={"upload_parallelism": 1})})
+    limits = spec.limits.model_copy(update={"upload_parallelism": 1})
+    return spec.model_copy(update={"limits": limits, "tables": tables})
+
+
+def _put_at(table: TableSpec, folder: str) -> TableSpec:
+    """The table with its source at one place in all processes: the product notes where its files lie."""
+    paths = tuple(path.replace(folder, "/source") for path in table.read.paths)
+    return table.model_copy(update={"read": table.read.model_copy(update={"paths": paths})})
 
 
 def _lake(kind: str, pipeline: str, destination: dict[str, Any], tables: list[dict[str, Any]], **top: Any) -> Lake:

@@ -1,6 +1,7 @@
 """Syncs of Airbyte messages: a file for each job id, which may be cut short until the calm, or be sent anew."""
 
 import json
+import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -49,8 +50,10 @@ class Inputs:
             if is_anew:
                 text = f"{LOG}\n" + text.replace('"emitted_at": 1}', '"emitted_at": 2}')
             path.write_text(text, "utf-8")
+            os.utime(path, (0, 0))
         ways = {"cut": shown < len(lines), "anew": is_anew}
-        return with_messages(self.lake.spec, str(path)), tuple(way for way, is_so in ways.items() if is_so)
+        # By its name alone, as the product notes it: a seed is one history, wherever its files lie.
+        return with_messages(self.lake.spec, path.name), tuple(way for way, is_so in ways.items() if is_so)
 
     def _is_anew(self, job: str, *, whole: bool) -> bool:
         """In the calm each file has its turn: a load goes on with the one of which it has committed a part."""

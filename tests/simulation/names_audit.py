@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import pyarrow.parquet as pq
 
-from tests.simulation.books import CONTROL, QUARANTINE
+from tests.simulation.books import QUARANTINE, is_control
 from tests.simulation.bucket import Bucket, Change
 from tests.simulation.source import MARK, Sources
 
@@ -56,7 +56,7 @@ class NamesAuditor:
 
 
 def _is_data(key: str) -> bool:
-    return key.endswith(".parquet") and CONTROL not in key and f"{QUARANTINE}/" not in key
+    return key.endswith(".parquet") and not is_control(key) and f"{QUARANTINE}/" not in key
 
 
 @lru_cache(maxsize=4096)

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from tests.simulation.books import CONTROL, QUARANTINE, Place, kept_rows_of, parsed, rows_of
+from tests.simulation.books import QUARANTINE, Place, is_control, kept_rows_of, parsed, rows_of
 from tests.simulation.bucket import Bucket
 from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import current_files
@@ -29,7 +29,7 @@ class Readers:
         by_table = {(place.pipeline, place.table): place for place in self.places}
         listed = {name: set(self.list_files(name)) for name in self._iceberg_names()}
         for key, stored in self.bucket.objects.items():
-            if CONTROL in key or "/metadata/" in key or key in self.strangers or key.endswith("/_latest/files.json"):
+            if is_control(key) or "/metadata/" in key or key in self.strangers or key.endswith("/_latest/files.json"):
                 continue
             if f"{QUARANTINE}/" in key:
                 continue
@@ -50,7 +50,7 @@ class Readers:
         seen = self.list_visible()
         by_table = {(place.pipeline, place.table): place for place in self.places}
         for key, stored in self.bucket.objects.items():
-            if CONTROL in key or f"{QUARANTINE}/" not in key or key in self.strangers:
+            if is_control(key) or f"{QUARANTINE}/" not in key or key in self.strangers:
                 continue
             for row_id, nonce, _ in kept_rows_of(stored.body):
                 reading = self.sources.readings[nonce]

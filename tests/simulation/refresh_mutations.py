@@ -11,8 +11,8 @@ REFRESH_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "switch-number": leave_out(
         "a process that comes late finds that its switch, or a later one, is done in Glue",
         "commit.glue",
-        "intent.pipeline, _name(action)) >= number:\n",
-        "intent.pipeline, _name(action)) == number:\n",
+        "            if last >= number:\n                return True\n",
+        "            if last == number:\n                return True\n",
         _KIND,
     ),
     "latest-number": leave_out(
