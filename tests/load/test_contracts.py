@@ -17,7 +17,7 @@ def test_columns_that_the_source_adds_are_left_out_and_counted(lake):
     lake.csv("cities.csv", "id,name,note\n2,Ben,x\n3,Cid,\n")
     [result] = lake.load("second").tables
     assert (result.status, result.rows, result.undeclared) == ("done", 2, {"note": 1})
-    assert result.notes == ("column 'note' is not in the table: left out and counted",)
+    assert result.notes[0] == "column 'note' is not in the table: left out and counted"
     assert lake.rows("SELECT id, name FROM t ORDER BY id", TABLE) == [(1, "Ann"), (2, "Ben"), (3, "Cid")]
     columns = [name for name, *_ in lake.rows("DESCRIBE t", TABLE)]
     assert "note" not in columns
