@@ -20,7 +20,6 @@ from lakewriter.naming import AS_TEXT, KEPT, NORMALISED
 from lakewriter.receipt import Cursor, GivenName, Origin
 from lakewriter.report import format_count
 from lakewriter.run.sync import TableSync
-from lakewriter.shape.column_names import ColumnNames, EarlierNames
 from lakewriter.shape.contract import find_columns_to_discard, require_types
 from lakewriter.shape.cursor import write_spark_literal
 from lakewriter.shape.envelope import EnvelopePlan, choose_name_rule, plan_documents, plan_rows
@@ -30,6 +29,7 @@ from lakewriter.shape.partitions import make_grouping
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
 from lakewriter.shape.text_rows import plan_text_rows
+from lakewriter.shape.written_names import ColumnNames, EarlierNames
 from lakewriter.source.column_names import quote_column
 from lakewriter.source.feed import Feed, FeedOpener, open_feed
 from lakewriter.source.messages.splits import Unread
