@@ -26,6 +26,7 @@ from lakewriter.source.csv_look import list_csv_hints
 from lakewriter.source.feed import explain_need_of_spark
 from lakewriter.source.file_content import require_content
 from lakewriter.source.file_look import FileLook, look_at_files
+from lakewriter.source.files.source import has_reader
 from lakewriter.source.jobs import cancel_jobs
 from lakewriter.source.look import SAMPLE_ROWS, Looker
 from lakewriter.spec.deployment import Deployment
@@ -111,7 +112,7 @@ class SourceProbes:
     def _explain_absent_library(self, name: str, table: TableSpec) -> Finding | None:
         """Say that Spark here cannot read S3, where it has to; a deployed pipeline runs on EMR, which can."""
         paths = [path for read in _list_reads(table.read) for path in read.paths]
-        if not any(map(is_in_s3, paths)) or has_hadoop_aws() or not _is_for_spark(table):
+        if not any(map(is_in_s3, paths)) or has_hadoop_aws() or not _is_for_spark(table) or _is_read_by_tasks(table):
             return None
         message = f"table {table.id!r} is read from S3 by Spark, and there is no hadoop-aws library here."
         if self._is_deployed:
@@ -174,6 +175,11 @@ def _list_reads(read: Read) -> Iterator[Read]:
 def _is_for_spark(table: TableSpec) -> bool:
     """True unless the tasks read the files themselves."""
     return explain_need_of_spark(table, None) is not None or any(set(path) & set("*?[]{}") for path in table.read.paths)
+
+
+def _is_read_by_tasks(table: TableSpec) -> bool:
+    """True where the product's own readers read all files, also for rows that go through Spark."""
+    return all(has_reader(read) for read in _list_reads(table.read))
 
 
 def _is_sampled(table: TableSpec) -> bool:

@@ -1,6 +1,5 @@
 """Look at the first rows of a CSV file for what its reader takes without a word: names as data, a wrong delimiter."""
 
-import codecs
 import csv
 import io
 from collections import Counter
@@ -53,12 +52,7 @@ def _read_rows(head: Head, options: dict[str, str]) -> list[list[str]]:
     separator, quote = {"\\t": "\t"}.get(separator, separator), options.get("quote", '"')
     if len(separator) != 1 or len(quote) != 1:
         return []
-    try:
-        text = head.data.decode(
-            codecs.lookup(options.get("encoding") or options.get("charset") or "utf-8").name, "ignore"
-        )
-    except LookupError:
-        return []
+    text = head.data.decode(errors="ignore")
     comment = options.get("comment", "")
     lines = text.removeprefix("\ufeff").splitlines(keepends=True)
     lines = [line for line in lines if line.strip() and not (comment and line.startswith(comment))]

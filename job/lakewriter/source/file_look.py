@@ -16,6 +16,9 @@ from lakewriter.errors import SourceFailedError
 from lakewriter.report import format_count, join_first
 from lakewriter.source.byte_checks import TEXTS, UNREADABLE, find_codec
 from lakewriter.source.failures import make_unreadable_error
+from lakewriter.source.files.blocks import read_head
+from lakewriter.source.files.listing import list_stored
+from lakewriter.source.files.source import has_reader
 from lakewriter.source.packing import SourceFile
 from lakewriter.source.storage import NotListable, Store, is_hidden, list_files
 from lakewriter.spec.access import SecretText
@@ -57,6 +60,8 @@ class FileLook:
 
 def look_at_files(read: Read, table: str) -> FileLook:
     """List the files of one source and read how they begin; ``SOURCE_FAILED`` where a load could read none of them."""
+    if has_reader(read):
+        return _look_at_texts(read, table)
     listed = _list_source(read, table)
     if listed is None:
         return FileLook(None)
@@ -73,6 +78,25 @@ def look_at_files(read: Read, table: str) -> FileLook:
     with ThreadPoolExecutor(_THREADS) as pool:
         heads = tuple(pool.map(lambda file: _read_head(store, file.path, table, is_text), chosen))
     return FileLook(tuple(files), heads)
+
+
+def _look_at_texts(read: Read, table: str) -> FileLook:
+    """Look at files as the reader of their format does; what they begin with is text in UTF-8."""
+    options = read_plain_options(read)
+    listing = list_stored(read.paths, options, table)
+    files = tuple(SourceFile(file.path, file.size) for file in listing.files)
+    filled = [file for file in listing.files if file.size]
+    missing = listing.missing if filled or not files else _make_empty_error(files, table)
+    if missing is not None and not filled:
+        if read.columns is None:
+            raise missing
+        return FileLook(files, missing=missing)
+    encoding = options.get("encoding") or options.get("charset")
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = list(pool.map(lambda file: read_head(file, _HEAD_BYTES, encoding, table), filled[:MOST_HEADS]))
+    texts = [head.charset.to_utf8(head.text) if head.charset.is_plain else head.text for head in found]
+    heads = zip(filled, texts, found, strict=False)
+    return FileLook(files, tuple(Head(file.path, text, head.is_whole) for file, text, head in heads))
 
 
 _Listed = tuple[Store, list[SourceFile], SourceFailedError | None]

@@ -7,13 +7,27 @@ from typing import Final
 import pyarrow as pa
 
 from lakewriter.aws import BotoCoreError, ClientError
+from lakewriter.errors import SourceFailedError
 from lakewriter.source.failures import make_unreadable_error
-from lakewriter.source.files.charsets import Charset, find_charset
+from lakewriter.source.files.charsets import Charset, explain_bad_text, find_charset
 from lakewriter.source.files.stored import StoredFile, decompress, find_compression
 
 _MAGIC_BYTES: Final = 16
 MOST_ROW_BYTES: Final = 128 * 1024 * 1024
 """Of a row whose quote is not closed: behind it the quote counts as open, however the file goes on."""
+
+MAGIC: Final[tuple[tuple[bytes, str, str], ...]] = (
+    # first bytes, Spark's format, what it is
+    (b"PAR1", "parquet", "a Parquet file"),
+    (b"ORC", "orc", "an ORC file"),
+    (b"Obj\x01", "avro", "an Avro file"),
+    (b"PK\x03\x04", "", "a ZIP archive, as Excel workbooks are"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "", "an Excel or Word file of the old kind"),
+    (b"SQLite format 3\x00", "", "an SQLite database"),
+    (b"%PDF-", "", "a PDF"),
+)
+"""What begins otherwise than text."""
+EXPORT: Final = "Save its sheet or table as CSV or Parquet, and name that file."
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,20 @@ def read_head(file: StoredFile, size: int, encoding: str | None, table: str) -> 
     is_whole = len(data) <= size
     charset = find_charset(file.path, data[:1024], encoding)
     text = data[charset.mark :] if charset.is_plain else b"".join(charset.decode(iter([data])))
-    return Head(text, compression, charset, is_whole)
+    head = Head(text, compression, charset, is_whole)
+    _require_text(head, file.path, table)
+    return head
+
+
+def _require_text(head: Head, path: str, table: str) -> None:
+    """``SOURCE_FAILED`` for a file of another kind; one that is text by its bytes is read, however it begins."""
+    kind = next((kind for kind in MAGIC if head.text.startswith(kind[0])), None)
+    if kind is None or explain_bad_text(head.text[:-4] if not head.is_whole else head.text, head.charset) is None:
+        return
+    raise SourceFailedError(
+        f"table {table!r}: {path!r} is {kind[2]}, expected text.",
+        remedy=f"Set format: {kind[1]}." if kind[1] else EXPORT,
+    )
 
 
 def open_text(file: StoredFile, start: int, end: int, compression: str | None, charset: Charset) -> Iterator[bytes]:
