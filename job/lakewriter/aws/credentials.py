@@ -30,19 +30,29 @@ SESSION_SECONDS: Final = 3600
 """The longest a chained role's session may last."""
 
 _ROLE_RETRY_SECONDS: Final = 5.0
+_RESOLVED: Final[set[str]] = set()
+"""The values of the secrets that were resolved."""
 _MASKED: Final = re.compile(r"[*•●…]+|<?(redacted|masked|hidden|secret)>?", re.I)
 
 
 def resolve(secret: SecretText, *, region: str | None = None) -> str:
     """Return the secret's value, which stays in memory; ``SECRET_UNRESOLVED`` names a reference that cannot be read."""
     if secret.reference is None:
+        _RESOLVED.add(secret.text)
         return secret.text
     kind, name = secret.reference
     try:
-        return _RESOLVERS[kind](name, region)
+        value = _RESOLVERS[kind](name, region)
     except (BotoCoreError, ClientError, LookupError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}" if kind != "env" else "the environment has no such variable"
         raise SecretUnresolvedError(f"{secret.text} cannot be resolved ({reason}).", remedy=_REMEDIES[kind]) from error
+    _RESOLVED.add(value)
+    return value
+
+
+def list_resolved() -> tuple[str, ...]:
+    """List the values of all secrets that this process has resolved, to be masked in what others say."""
+    return tuple(_RESOLVED)
 
 
 def _from_env(name: str, _region: str | None) -> str:

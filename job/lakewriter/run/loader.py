@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from lakewriter.aws import Clients
@@ -195,11 +194,12 @@ class Loader:
                 resumed = plan_resumption(self._list_sound_tables(), self.states, continues=True)
                 self._given = resumed.given
                 with self.stop.waiting():
-                    files, failure = run_connector(source.command, Path(source.folder), resumed.text, place)
-            else:
-                with self.stop.waiting():
-                    files, failure = place.put(sys.stdin.buffer), ""
-            yield look_through(spark, files, failure)
+                    files, failure, mask = run_connector(source, resumed.text, place)
+                yield look_through(spark, files, failure).masked(mask)
+                return
+            with self.stop.waiting():
+                files = place.put(sys.stdin.buffer)
+            yield look_through(spark, files, "")
 
     def read_saved_state(self) -> str | None:
         """The state for a source that is run by hand; a load cannot tell that its input goes on from it."""

@@ -62,13 +62,15 @@ class Stream(Model):
 class MessageSource(Model):
     """Where messages come from: files or ``-`` for standard input, or a connector that the job runs.
 
-    ``statuses`` is ``none`` where the user says that the source never reports a stream's status.
+    ``statuses`` is ``none`` where the user says that the source never reports a stream's status. ``environment`` names
+    the variables that the connector gets beside those that any program needs.
     """
 
     paths: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     folder: str = "."
     statuses: Literal["reported", "none"] = "reported"
+    environment: tuple[str, ...] = ()
 
 
 class AvroEncoding(Model):

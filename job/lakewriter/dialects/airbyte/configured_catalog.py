@@ -128,6 +128,9 @@ class SourceEntry(FileModel):
     statuses: Literal["reported", "none"] = "reported"
     """``none`` for a source that never reports the status of its streams: the end of its messages is then the end of
     every stream."""
+    environment: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...] = ()
+    """Names of environment variables that the connector of ``command`` gets. Without them it gets only what any program
+    needs, such as ``PATH`` and the proxies: none of the job's own credentials."""
     catalog: Annotated[ConfiguredCatalog, WithJsonSchema({"type": ["string", "object"]})]
     """Airbyte's configured catalog, which says what to do with each stream: the path of its file, or its content."""
     namespace_definition: Literal["source", "destination", "customformat"] = "source"
@@ -169,7 +172,13 @@ class SourceEntry(FileModel):
 
     def make_message_source(self, paths: Sequence[str], folder: str) -> MessageSource:
         """The neutral form; ``folder`` is where the command runs."""
-        return MessageSource(paths=tuple(paths), command=self.command, folder=folder, statuses=self.statuses)
+        return MessageSource(
+            paths=tuple(paths),
+            command=self.command,
+            folder=folder,
+            statuses=self.statuses,
+            environment=self.environment,
+        )
 
     def choose_namespace(self, stream: StreamDefinition) -> str:
         """The namespace in the destination, blank for none."""

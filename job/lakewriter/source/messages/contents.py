@@ -6,12 +6,13 @@ See: https://docs.airbyte.com/understanding-airbyte/airbyte-protocol
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
 
 from lakewriter.source.messages.lines import Descriptor, Message, StreamState, parse_line
+from lakewriter.source.messages.masking import Mask
 from lakewriter.source.messages.odd_lines import Odd, is_cut_off, parse_odd_line
 from lakewriter.spec.stream import StreamKey
 
@@ -68,6 +69,11 @@ class Event:
     text: str
     digest: str = ""
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether its text is shown to people: that of a state goes back to the source as it is."""
+        return self.kind not in ("state", "status")
+
     def is_fault(self, *, sets_aside: bool = False) -> bool:
         """Whether nothing behind it may be loaded, of a stream that sets bad records aside or not."""
         return self.kind == UNREADABLE or (self.kind == BAD_RECORD and not sets_aside)
@@ -98,6 +104,17 @@ class Contents:
     def is_cut(self) -> bool:
         """Whether the last line is cut off, as whoever wrote it died."""
         return self.last_line >= 0 and self.last_cut == self.last_line
+
+    @property
+    def says_something(self) -> bool:
+        """Whether anything of the lines is shown to people."""
+        return bool(self.samples or self.replaced) or any(event.is_shown for event in self.events)
+
+    def masked(self, mask: Mask) -> "Contents":
+        """The same without secrets in what is shown."""
+        events = [replace(event, text=mask.mask_cut(event.text)) if event.is_shown else event for event in self.events]
+        samples, replaced = ([mask.mask_cut(text) for text in texts] for texts in (self.samples, self.replaced))
+        return replace(self, events=events, samples=samples, replaced=replaced)
 
     def has(self, stream: StreamKey) -> bool:
         """Whether a record of the stream is among the lines, or a bad one that may be."""

@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
 from lakewriter.report import format_count
+from lakewriter.source.messages.connector_secrets import ConnectorMask
 from lakewriter.source.messages.contents import Contents, Event, count_unknown_streams
 from lakewriter.source.messages.splits import (
     MessageFiles,
@@ -56,6 +57,12 @@ class Messages:
         for piece, own in self.contents.items():
             files[piece.number].add(own)
         return any(file.is_cut for file in files.values())
+
+    def masked(self, mask: ConnectorMask) -> "Messages":
+        """The same without the connector's secrets in what is shown of it."""
+        if not any(own.says_something for own in self.contents.values()):
+            return self
+        return replace(self, contents={piece: own.masked(mask.of_texts) for piece, own in self.contents.items()})
 
     def open_feed(self, spark: SparkSession, stretch: Stretch, table: TableSpec) -> MessagesFeed:
         """The records of one table."""

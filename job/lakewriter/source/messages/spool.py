@@ -1,9 +1,10 @@
 """Messages that come through a pipe, put where tasks can read them: standard input, or what a connector prints."""
 
+import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final, Protocol
@@ -12,12 +13,16 @@ from pyspark.sql import SparkSession
 
 from lakewriter.aws import BotoCoreError, ClientError, Clients
 from lakewriter.errors import SourceFailedError
+from lakewriter.source.messages.connector_secrets import ConnectorMask, make_environment
 from lakewriter.source.messages.splits import MessageFiles
 from lakewriter.source.packing import SourceFile
 from lakewriter.source.storage import BucketStore, Store
+from lakewriter.spec.stream import MessageSource
 
 _TAIL: Final = 2000
 """Characters of a connector's standard error that a message shows."""
+_SECRET_BYTES: Final = 64 * 1024
+"""As long as a secret may be, in whatever form."""
 _BLOCK: Final = 1024 * 1024
 
 
@@ -73,21 +78,30 @@ def spool(spark: SparkSession, clients: Clients, key: str) -> Iterator[Spool]:
         remote.clear()
 
 
-def run_connector(command: Sequence[str], cwd: Path, state: str | None, to: Spool) -> tuple[MessageFiles, str]:
-    """What a connector prints, in a spool, and why it failed, blank where it did not."""
+def run_connector(source: MessageSource, state: str | None, to: Spool) -> tuple[MessageFiles, str, ConnectorMask]:
+    """Run a connector. Return what it prints, in a spool; why it failed, blank where it did not; and what masks its
+    secrets in what it says."""
+    environment = make_environment(source.environment, os.environ)
+    mask = ConnectorMask(source, environment)
     with tempfile.TemporaryDirectory(prefix="lakewriter-connector-") as name, tempfile.TemporaryFile() as errors:
-        arguments = list(command)
+        arguments = list(source.command)
         if state is not None:
             path = Path(name) / "state.json"
             path.write_text(state, "utf-8")
             arguments += ["--state", str(path)]
         try:
             process = subprocess.Popen(
-                arguments, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+                arguments,
+                cwd=source.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
             )
         except OSError as error:
             raise SourceFailedError(
-                f"the connector {command[0]!r} cannot be run: {error}", remedy="Install it, or name its full path."
+                f"the connector {source.command[0]!r} cannot be run: {error}",
+                remedy="Install it, or name its full path.",
             ) from error
         with process:
             try:
@@ -96,7 +110,14 @@ def run_connector(command: Sequence[str], cwd: Path, state: str | None, to: Spoo
                 # It may wait for its own source, and leaving waits for it.
                 process.terminate()
                 raise
-        errors.seek(0)
-        said = errors.read().decode(errors="replace")[-_TAIL:].strip()
-    failure = f"the connector {command[0]!r} ended with exit code {process.returncode}: {said}"
-    return found, failure if process.returncode else ""
+        said = _read_end(errors, mask) if process.returncode else ""
+    failure = f"the connector {source.command[0]!r} ended with exit code {process.returncode}: {said}"
+    return found, failure if process.returncode else "", mask
+
+
+def _read_end(errors: IO[bytes], mask: ConnectorMask) -> str:
+    """The end of what a connector wrote to its standard error, without its secrets."""
+    # More than is shown is read: a secret that the beginning cuts in two is not shown then.
+    errors.seek(max(errors.seek(0, os.SEEK_END) - _TAIL - _SECRET_BYTES, 0))
+    said = errors.read().decode(errors="replace")
+    return mask.of_texts.mask(said)[-_TAIL:].strip() if said.strip() else ""
