@@ -20,7 +20,9 @@ CHANGES: Final = "changes"
 """Changes that are no loads, and job ids that they have taken back: who neglects them loads such an id again."""
 QUARANTINED: Final = "quarantine"
 """Rows that a load keeps out of its table: who neglects them publishes the load without them."""
-KNOWN_NEEDS: Final[frozenset[str]] = frozenset({INFERRED, RECEIPT_PARTS, CHANGES, QUARANTINED})
+SYNC_STATE: Final = "sync_state"
+"""A source's state that the sync keeps for all of its tables: who neglects it hands the source an empty one."""
+KNOWN_NEEDS: Final[frozenset[str]] = frozenset({INFERRED, RECEIPT_PARTS, CHANGES, QUARANTINED, SYNC_STATE})
 """The names in ``needs`` that this release understands. A name is added with the code that acts on it."""
 
 MOST_LEVELS: Final = 100

@@ -327,6 +327,14 @@ class ControlKeys:
         """All that is needed to publish one table of one load."""
         return f"{self.load(job_id)}/{attempt}/tables/{table_id}.json"
 
+    def decision(self, job_id: str, attempt: str) -> str:
+        """Whether the intents of all tables of an attempt are bound, with the source's state of the sync."""
+        return f"{self.load(job_id)}/{attempt}/sync/decision.json"
+
+    def completion(self, job_id: str, attempt: str) -> str:
+        """Whether the files of all these tables are complete."""
+        return f"{self.load(job_id)}/{attempt}/sync/completion.json"
+
     def first_intent(self, job_id: str, attempt: str, table_id: str) -> str:
         """Where release 0.1.0 wrote it, among the records of the attempt: of a table ``begin`` over one of them."""
         return f"{self.load(job_id)}/{attempt}/{table_id}.json"

@@ -1,5 +1,6 @@
 """What lies in the bucket, and what is handed back, when a sync is committed in steps or one stream fails."""
 
+import json
 from typing import Any
 
 import pytest
@@ -56,6 +57,23 @@ def test_overwrite_without_generations_that_ends_early(platform):
     assert isinstance(error, SourceFailedError)
     said, error = platform.sync(*messages[:-1], streams=(A,), job="third", step_bytes=1)
     assert (error, states(said), platform.ids("data/")) == (None, [(2, 1)], [2, 3])
+
+
+PART = {"stream_descriptor": {"name": "a", "namespace": "public"}, "stream_state": {"at": 2}}
+
+
+@pytest.mark.parametrize(("parts", "expected"), [([PART], []), ([], [1])])
+def test_state_for_all_streams_that_has_a_part_of_an_overwrite_without_generations(platform, parts, expected):
+    """A source that went on from it would leave out the records of a that the next call replaces."""
+    whole = {
+        "type": "STATE",
+        "state": {"type": "GLOBAL", "global": {"shared_state": {"lsn": 1}, "stream_states": parts}},
+    }
+    messages = [user(1, "a"), user(2, "users"), whole, user(3, "a"), failure("boom")]
+    _, error = platform.sync(*messages, streams=(A, USERS), step_bytes=1)
+    assert isinstance(error, SourceFailedError)
+    back = [json.loads(line)["state"]["global"]["shared_state"]["lsn"] for line in platform.heard if b'"STATE"' in line]
+    assert (back, platform.ids("data/public/users/")) == (expected, [2])
 
 
 ORDERS = stream("orders")

@@ -129,8 +129,8 @@ STEPS = [
     (loaded, CLOSED),
     (registered_again, [".", ".cursor", ".batch", ".resets.0", ".sync", ".sync.live.0", ".sync.source"]),
     (abandoned, CLOSED),
-    (reset, [".", ".batch", ".resets.0", ".sync", ".sync.live.0", ".sync.source"]),
-    (backfilled, [".", ".resets.0", ".sync", ".sync.live.0", ".sync.source"]),
+    (reset, [".", ".batch", ".resets.0", ".sync", ".sync.live.0"]),
+    (backfilled, [".", ".resets.0", ".sync", ".sync.live.0"]),
     (swept, CLOSED),
 ]
 

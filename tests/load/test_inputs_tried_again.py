@@ -1,13 +1,12 @@
 """A load that is partly committed and tried again with its input, with less of it, or with another one."""
 
 import json
-import sys
 from typing import Any
 
 import pytest
 
 from lakewriter.run.loader import Loader
-from tests.load.syncs import CONNECTOR, SyncLake, catalog, record, state, status, stream
+from tests.load.syncs import SyncLake, catalog, record, state, status, stream
 
 pytestmark = pytest.mark.spark
 
@@ -106,30 +105,3 @@ def test_part_of_another_attempt_that_is_committed_meanwhile_is_gone_on_from(lak
     monkeypatch.setattr(Loader, "begin", begin_and_wait)
     report = lake.load("a")
     assert (ran[1], report.status, report.tables[0].message, ids(lake)) == ("failed", "done", None, [1, 2, 3])
-
-
-def whole(number: float) -> dict[str, Any]:
-    return {"type": "STATE", "state": {"type": "GLOBAL", "global": {"shared_state": number, "stream_states": []}}}
-
-
-def order(number: int) -> dict[str, Any]:
-    return record("orders", {"user_id": number})
-
-
-def test_connector_that_was_given_the_state_of_another_stream(lake):
-    (lake.folder / "source.py").write_text(CONNECTOR, "utf-8")
-    lake.write(
-        PARQUET,
-        source={"command": [sys.executable, "source.py"], "catalog": catalog(stream("users"), stream("orders"))},
-    )
-    bad = json.dumps(order(2)).replace('{"user_id": 2}', "[2]")
-    lake.messages(user(1), order(1), whole(1), user(2), bad, whole(2), name="0.jsonl")
-    lake.messages(user(2), order(2), whole(1.5), name="1.jsonl")
-    lake.messages(user(2), order(2), whole(2), user(3), order(3), whole(3), name="2.jsonl")
-    found = []
-    for _ in range(3):
-        report = lake.load("j")
-        found.append((report.status, ids(lake, "data/public/users/"), ids(lake, "data/public/orders/")))
-    assert found == [("failed", [1, 2], [1]), ("failed", [1, 2], [1]), ("done", [1, 2, 3], [1, 2, 3])]
-    given = [json.loads((lake.folder / f"given{number}").read_text()) for number in range(3)]
-    assert given == [None, [whole(1)["state"]], [whole(1)["state"]]]

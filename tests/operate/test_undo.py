@@ -9,6 +9,7 @@ import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt, bind, register
+from lakewriter.commit.decisions import read_sync_decision
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
 from lakewriter.errors import ConcurrentLoadError, LakeError, LoadUndoneError, SpecInvalidError
@@ -26,6 +27,7 @@ from tests.load.syncs import SyncLake, catalog, record, state, status, stream
 from tests.operate.shop import BY_DAY, FILES, ICEBERG
 from tests.operate.tampered import compact
 from tests.support.local_tasks import local_session
+from tests.support.narrow import need
 
 KINDS = [
     # destination, undo in lake.yaml, how readers see it go
@@ -387,8 +389,9 @@ def test_a_state_of_all_streams_goes_back_in_all_tables(tmp_path, aws, bucket):
         "are left out. Undo it in all tables: leave --table out; or leave its rows out of the table: --keep-cursor"
     )
     Undo(pipeline, "b", Choices("a drill")).run()
-    sources = [control.state.read().sync.source for control in pipeline.controls.values()]
-    assert [json.loads(each.text)["global"]["shared_state"] for each in sources if each] == [{"lsn": 3}] * 2
+    sources = [(control, control.state.read().sync.source) for control in pipeline.controls.values()]
+    kept = [need(need(read_sync_decision(control, need(source))).source) for control, source in sources]
+    assert [json.loads(each.text)["global"]["shared_state"] for each in kept] == [{"lsn": 3}] * 2
 
 
 def cut_off(shop, match, job):

@@ -9,7 +9,7 @@ import pytest
 from lakewriter.commit.control import Control
 from lakewriter.commit.sync_records import SourceState
 from lakewriter.naming import ControlKeys
-from lakewriter.run.loader import make_partial_job_id
+from lakewriter.run.stream_judging import make_partial_job_id
 from lakewriter.run.sync import claim_number, find_known_number
 from tests.commit.memory import Memory, World
 

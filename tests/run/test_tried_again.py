@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from lakewriter.commit.sync_records import FirstMessage, SourceState
-from lakewriter.run.stream_completion import Input, Verdict, hold_back, make_source_state
+from lakewriter.run.stream_completion import Input, Verdict, make_source_state
 from lakewriter.source.messages.contents import Event
-from lakewriter.source.messages.splits import Stretch
 from lakewriter.spec.stream import StreamKey
 from tests.run.test_stream_completion import (
     BOOM,
@@ -157,32 +156,6 @@ def test_connector_begins_behind_what_it_was_given(own, given, sent, failure, ex
     found = Input(said, failure, last, "unseen" if failure else "exit 0").judge(USERS, "j", before, handed)
     if isinstance(expected, str):
         assert (found.stretch, found.source, found.error) == (None, before, expected)
-        assert "another job id loads records of this stream twice" in found.remedy
+        assert found.remedy.endswith("lakewriter undo LAKE j --table TABLE --reason WHY")
     else:
         assert (need(found.stretch).start, found.complete) == (expected, True)
-
-
-HELD_BACK = [
-    # where a stream's last state for all of them is, whether it is complete, up to where another stream is committed
-    # already, whether the first is committed
-    (20, False, -1, True),
-    (20, False, 20, True),
-    (20, False, 30, False),
-    (20, False, 1 << 62, False),
-    (20, True, 1 << 62, True),
-]
-
-
-@pytest.mark.parametrize(("end", "complete", "reached", "expected"), HELD_BACK)
-@pytest.mark.parametrize("shared", [True, False])
-def test_state_for_all_streams_that_is_behind_another_stream(shared, end, complete, reached, expected):
-    source = make_source_state(state(20, None if shared else USERS, 1), "j")
-    further = make_source_state(state(30, None if shared else ORDERS, 2), "j")
-    stretch = Stretch(USERS, 0, 1 << 62 if complete else end)
-    verdicts = {
-        "users": Verdict(stretch, source, complete, "" if complete else "boom"),
-        "orders": Verdict(None, further, complete=False, error="boom", reached=reached),
-    }
-    found = hold_back(verdicts)
-    assert (found["users"].stretch is not None) == (expected or not shared)
-    assert (found["users"].error, found["orders"]) == (verdicts["users"].error, verdicts["orders"])

@@ -7,7 +7,8 @@ from typing import Any, Final
 State = Mapping[str, Any]
 
 NEXT: Final[Mapping[str | None, frozenset[str | None]]] = {
-    None: frozenset({None, "intended"}),
+    None: frozenset({None, "prepared", "intended"}),
+    "prepared": frozenset({"prepared", "intended", "aborting"}),
     "intended": frozenset({"intended", "uploaded", "aborting"}),
     "uploaded": frozenset({"uploaded", "aborting", None}),
     "aborting": frozenset({"aborting", None}),

@@ -41,6 +41,7 @@ _CONTROL: Final = [
         r"loads/[^/]+/[^/]+\.report\.json": f"loads/JOB/{_TABLE_ID}.report.json",
         r"loads/[^/]+/[^/]+/(begin|outcome)\.json": r"loads/JOB/ATTEMPT/\1.json",
         r"loads/[^/]+/[^/]+/run/record\.json": "loads/JOB/ATTEMPT/run/record.json",
+        r"loads/[^/]+/[^/]+/sync/(decision|completion)\.json": r"loads/JOB/ATTEMPT/sync/\1.json",
         r"loads/[^/]+/report\.html": "loads/JOB/report.html",
         r"loads/[^/]+/sync\.json": "loads/JOB/sync.json",
         r"repeats/[^/]+\.json": "repeats/JOB.json",

@@ -13,7 +13,7 @@ from lakewriter.commit.intent import Intent, Switch
 from lakewriter.commit.recover import read_failure, recover
 from lakewriter.commit.repeats import Repeats, find_done
 from lakewriter.commit.retire import retire_due
-from lakewriter.commit.state import Lost, Pending, Running, TableState
+from lakewriter.commit.state import Lost, Pending, Phase, Running, TableState
 from lakewriter.commit.store import Store, Upload
 from lakewriter.commit.uploads import abort_all
 from lakewriter.errors import ConcurrentLoadError, NoAnswerError
@@ -211,7 +211,8 @@ def avoid_taken_names(store: Store, attempt: Attempt, names: ObjectNames) -> Obj
 
 
 def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, open_clients: OpenClients) -> None:
-    """Write the intent and make the state name it as pending: the point of no return.
+    """Write the intent and make the state name it as pending: the point of no return, or for an intent that is bound
+    together with others the step before it.
 
     ``CONCURRENT_LOAD`` where another attempt of the job has taken over, or the table is not as this load was planned
     on: an exclusive load needs it unchanged, plain appends commit one after the other. Where another attempt has
@@ -219,7 +220,7 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
     """
     key = control.keys.intent(attempt.job_id, attempt.id, control.table_id)
     control.write_once(key, intent.model_dump_json(indent=1), remember=True)
-    pending = Pending(job_id=attempt.job_id, attempt=attempt.id, phase="intended", since=attempt.started)
+    pending = _make_pending(attempt, intent)
 
     def bind_to(state: TableState) -> TableState:
         if state.pending is not None or not _may_bind(state, attempt, intent, began):
@@ -231,15 +232,19 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
             control.state.move(bind_to, lambda state: pending.is_same(state.pending))
         except Lost:
             state = recover(control, open_clients)
-            report = control.read_report(attempt.job_id)
-            if report is not None:
-                with control.note_failed_cleanup("uploads that another attempt overtook"):
-                    _abort_if_overtaken(control, report, attempt, intent)
+            is_done = _abort_if_done(control, attempt, intent)
+            if is_done and not intent.together:
                 return
-            if not _may_bind(state, attempt, intent, began):
+            # Of a sync that another attempt has finished, no other table is bound without this one.
+            if is_done or not _may_bind(state, attempt, intent, began):
                 raise _make_concurrent_error(control, state, attempt) from None
         else:
             return
+
+
+def _make_pending(attempt: Attempt, intent: Intent) -> Pending:
+    phase: Phase = "prepared" if intent.together else "intended"
+    return Pending(job_id=attempt.job_id, attempt=attempt.id, phase=phase, since=attempt.started)
 
 
 def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableState) -> bool:
@@ -275,10 +280,16 @@ def require_unchanged(
         raise _make_concurrent_error(control, now, attempt)
 
 
-def _abort_if_overtaken(control: Control, report: Mapping[str, Any], attempt: Attempt, intent: Intent) -> None:
-    """Abort this attempt's uploads, unless the table's report names it as the attempt that finished the job."""
-    if report["attempt"] != attempt.id:
-        abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in intent.list_staged()))
+def _abort_if_done(control: Control, attempt: Attempt, intent: Intent) -> bool:
+    """Return whether the table is done under this job id; abort this attempt's uploads then, unless the table's report
+    names it as the attempt that finished the job."""
+    report = control.read_report(attempt.job_id)
+    if report is None:
+        return False
+    with control.note_failed_cleanup("uploads that another attempt overtook"):
+        if report["attempt"] != attempt.id:
+            abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in intent.list_staged()))
+    return True
 
 
 def _make_concurrent_error(control: Control, state: TableState, attempt: Attempt) -> ConcurrentLoadError:

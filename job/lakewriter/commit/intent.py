@@ -213,6 +213,8 @@ class Intent(ControlObject):
     expectations: tuple[Verdict, ...] = Field((), exclude_if=is_empty)
     switch: Switch | None = Field(None, exclude_if=is_none)
     keeps_partitions: bool = Field(False, exclude_if=is_false)
+    together: bool = Field(False, exclude_if=is_false)
+    """Whether it is bound together with the attempt's intents for other tables, or not at all."""
     quarantine: Quarantine | None = Field(None, exclude_if=is_none)
     inputs: InputsIntent | None = Field(None, exclude_if=is_none)
 

@@ -21,7 +21,7 @@ def read_states(control: Control) -> dict[str, TableState]:
 
 def find_named_loads(states: Mapping[str, TableState]) -> set[str]:
     """Return the job ids that are running or pending, whose receipts a full refresh reads, whose objects are still to
-    be deleted, or that an undo may show again."""
+    be deleted, that an undo may show again, or whose decision keeps the source's state."""
     return {job for state in states.values() for job in _list_loads(state)}
 
 
@@ -29,4 +29,6 @@ def _list_loads(state: TableState) -> set[str]:
     pending = {state.pending.job_id} if state.pending else set()
     retiring = {entry.job_id for entry in state.retiring}
     kept = {generation.job_id for generation in state.generations}
-    return set(state.running) | pending | state.sync.live_jobs | retiring | kept
+    record = state.sync.source.record if state.sync.source is not None else None
+    synced = {record.split("/")[0]} if record is not None else set()
+    return set(state.running) | pending | state.sync.live_jobs | retiring | kept | synced

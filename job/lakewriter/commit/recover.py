@@ -1,5 +1,7 @@
 """Finish a pending intent, from the intent alone. Any process may do this, and several at once.
 
+prepared --all tables bound--> intended
+    \\--undecided, or none bound--> aborting
 intended --all complete--> uploaded --published, read back, reported--> nothing pending, committed + 1
     \\--cannot complete--> aborting --withdrawn--> nothing pending, as if it had not been
 """
@@ -7,16 +9,18 @@ intended --all complete--> uploaded --published, read back, reported--> nothing 
 from collections.abc import Callable
 from functools import partial
 
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.catalog import open_catalog_writer
 from lakewriter.commit.closing import close_state
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients, open_data_store
+from lakewriter.commit.decisions import conclude_completion, find_completion, find_decision, is_bound
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import write_latest
 from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.repeats import note_repeat
 from lakewriter.commit.retire import retire_partition
-from lakewriter.commit.state import Failure, Lost, Pending, TableState
+from lakewriter.commit.state import Failure, Lost, Pending, Phase, TableState
 from lakewriter.commit.store import Store
 from lakewriter.commit.uploads import complete_all, withdraw
 from lakewriter.control_object import parse
@@ -25,6 +29,7 @@ from lakewriter.errors import (
     CatalogNotFoundError,
     CatalogUnauthorizedError,
     CommitUnknownError,
+    ConcurrentLoadError,
     CredentialsInvalidError,
     GlueAccessDeniedError,
     LakeError,
@@ -77,11 +82,13 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
     """Do the step of the pending intent's phase; ``number`` is the load's number in the table once it is committed."""
     intent = control.read_intent(pending.job_id, pending.attempt)
     match pending.phase:
+        case "prepared":
+            phase: Phase = "intended" if is_bound(control, pending) else "aborting"
+            failure = _make_unbound(control) if phase == "aborting" else None
+            turn_pending(control, pending, phase, failure)
         case "intended":
-            store = open_data_store(control.store, intent.catalog, intent.access, open_clients)
-            failure = complete_all(store, intent, control.pause)
-            if failure is None and (quarantined := intent.of_quarantine) is not None:
-                failure = complete_all(control.store, quarantined, control.pause)
+            complete = complete_together if intent.together else complete_files
+            failure = complete(control, intent, open_clients)
             move_pending(control, pending, lambda state: _record_completion(state, pending, failure))
         case "uploaded":
             try:
@@ -95,6 +102,46 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
         case "aborting":
             store = open_data_store(control.store, intent.catalog, intent.access, open_clients)
             withdraw_intent(control, pending, intent, store)
+
+
+def complete_files(control: Control, intent: Intent, open_clients: OpenClients) -> Failure | None:
+    """Complete the table's files; return why one can never be completed."""
+    store = open_data_store(control.store, intent.catalog, intent.access, open_clients)
+    failure = complete_all(store, intent, control.pause)
+    if failure is None and (quarantined := intent.of_quarantine) is not None:
+        failure = complete_all(control.store, quarantined, control.pause)
+    return failure
+
+
+def complete_together(control: Control, intent: Intent, open_clients: OpenClients) -> Failure | None:
+    """Complete the files of all tables that are bound together; return why one of them can never be completed."""
+    if (done := find_completion(control, intent.job_id, intent.attempt)) is not None:
+        return done.failure
+    decision = find_decision(control, intent.job_id, intent.attempt)
+    tables = [name for name in (decision.tables if decision is not None else ()) if name != control.table_id]
+
+    def complete(name: str) -> Failure | None:
+        other = Control(control.store, control.keys, name, key_names=control.key_names, pause=control.pause)
+        return complete_files(other, other.read_intent(intent.job_id, intent.attempt), open_clients)
+
+    answers = [complete_files(control, intent, open_clients), *call_all(complete, tables)]
+    failure = next((answer for answer in answers if answer is not None), None)
+    return conclude_completion(control, intent.job_id, intent.attempt, failure)
+
+
+def turn_pending(control: Control, pending: Pending, phase: Phase, failure: Failure | None = None) -> None:
+    """Turn a pending intent to another phase; do nothing where another process has moved it already."""
+    after = pending.model_copy(update={"phase": phase, "failure": failure})
+    move_pending(control, pending, lambda state: state.replace(pending=after))
+
+
+def _make_unbound(control: Control) -> Failure:
+    return Failure(
+        code=ConcurrentLoadError.code,
+        message=f"table {control.table_id}: another process met the tables of this sync before all of them were bound, "
+        "and bound none; nothing of this attempt was published.",
+        remedy="Run the same job id again.",
+    )
 
 
 def _is_pending(control: Control, pending: Pending) -> bool:

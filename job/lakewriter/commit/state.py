@@ -30,7 +30,7 @@ CURSOR_SET: Final = "cursor set to "
 LOADED_AGAIN: Final = "loaded again"
 """The reason of an entry for a load that another one stands for in this table."""
 
-Phase = Literal["intended", "uploaded", "aborting"]
+Phase = Literal["prepared", "intended", "uploaded", "aborting"]
 
 
 class Lost(Exception):  # noqa: N818 - an answer that its caller handles, not yet an error
@@ -54,7 +54,10 @@ class Failure(ControlObject):
 
 
 class Pending(ControlObject):
-    """The intent that is past its point of no return; ``failure`` says why it is ``aborting``."""
+    """The intent that is past its point of no return; ``failure`` says why it is ``aborting``.
+
+    One that is ``prepared`` is not past it yet: it is bound together with those of other tables, by their decision.
+    """
 
     job_id: str
     attempt: str

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from lakewriter.control_object import ControlObject, is_none
+from lakewriter.control_object import ControlObject, is_false, is_none
 from lakewriter.receipt import Batch, make_batch_prefix
 
 MOST_LIVE: Final = 500
@@ -31,6 +31,8 @@ class SourceState(ControlObject):
 
     ``place`` is the position of the message in that load's input. ``first`` tells that input from others, where the
     same load is to go on behind ``place``; None where the stream was complete, and of releases that did not note it.
+    A state for all streams is kept once, in the decision of the load and attempt that ``record`` names: its ``text`` is
+    blank here then. Earlier releases kept it in each table.
     """
 
     kind: Literal["stream", "global", "legacy"]
@@ -39,6 +41,16 @@ class SourceState(ControlObject):
     job_id: str
     place: int | None = None
     first: FirstMessage | None = Field(None, exclude_if=is_none)
+    record: str | None = Field(None, exclude_if=is_none)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is the state of all streams."""
+        return self.kind != "stream"
+
+    def kept_in(self, record: str) -> "SourceState":
+        """The same state for a table, whose text the decision of ``record`` keeps."""
+        return self.model_copy(update={"text": "", "record": record})
 
 
 class Live(ControlObject):
@@ -49,13 +61,15 @@ class Live(ControlObject):
 
 
 class SyncState(ControlObject):
-    """The syncs of one table. ``unfinished`` is true where the last sync ended before its source did."""
+    """The syncs of one table. ``unfinished`` is true where the last sync ended before its source did; ``begins_anew``
+    where an operator has ordered that the next one reads the stream from its beginning."""
 
     sync_id: int = 0
     generation_id: int = 0
     live: tuple[Live, ...] = ()
     source: SourceState | None = None
     unfinished: bool = False
+    begins_anew: bool = Field(False, exclude_if=is_false)
 
     @property
     def live_jobs(self) -> set[str]:
@@ -93,6 +107,7 @@ def advance_sync(
             "live": tuple(_drop_old_batches(kept, batch)[-MOST_LIVE:]),
             "source": intent.source,
             "unfinished": intent.unfinished,
+            "begins_anew": False,
         }
     )
 

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping
 
 from lakewriter.commit.closing import choose_last_job
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import Lost, Pending, TableState
+from lakewriter.commit.decisions import conclude_completion, find_decision, is_bound
+from lakewriter.commit.state import Failure, Lost, Pending, TableState
 from lakewriter.commit.store import StoredObject
 from lakewriter.commit.sync_records import Live
 from lakewriter.commit.traces import find_own_objects
-from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
+from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError, StagedLostError
 from lakewriter.naming import UNDO
 from lakewriter.operate.left_behind import MOST_ASKED, find_highest_numbers, parse_batch
 from lakewriter.operate.repair import find_pending, find_pending_tables, note_change
@@ -39,6 +40,12 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
         return (
             "closed, without its intent: what it has taken out is not known. Undo the load again: it goes on from there"
         )
+    if pending.phase == "prepared":
+        # Undecided, the sync is given up in every table: no other is bound without this one.
+        is_bound(control, pending)
+    if find_decision(control, job_id, pending.attempt) is not None and pending.phase != "uploaded":
+        # Nor is another published without this one's files.
+        conclude_completion(control, job_id, pending.attempt, _make_lost(control))
     if pending.phase == "uploaded":
         _close(control, pending, objects, reason)
         return (
@@ -53,6 +60,10 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
         f"undone, without its intent: {shown} of it deleted, the cursor as it was. What cannot be known: whether it "
         "wrote others; uploads that it did not complete are left to the bucket's lifecycle rule"
     )
+
+
+def _make_lost(control: Control) -> Failure:
+    return Failure(code=StagedLostError.code, message=f"the intent of table {control.table_id} is lost.")
 
 
 def _require_lost(control: Control, pending: Pending) -> None:

@@ -12,6 +12,7 @@ from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.closing import choose_last_job, list_changes
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
+from lakewriter.commit.decisions import find_decision
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.input_records import follow_load
 from lakewriter.commit.intent import CatalogAction, GlueAction, IcebergAction, Intent
@@ -233,7 +234,11 @@ def _find_phase(control: Control, intent: Intent, catalog: InCatalog) -> Phase |
         return None if all(kept) else "uploaded"
     mine = call_all(is_mine, [receipt.key for receipt in intent.list_staged()])
     if not any(mine):
-        return None
+        decision = find_decision(control, intent.job_id, intent.attempt) if intent.together else None
+        return "intended" if decision is not None and decision.bound else None
+    if intent.together:
+        # Whether those of the other tables are complete too is for the recovery to find out.
+        return "intended"
     return "uploaded" if all(mine) else "intended"
 
 

@@ -10,13 +10,25 @@ from lakewriter.aws import Clients
 from lakewriter.commit.catalog import open_catalog_writer, open_iceberg_writer
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
+from lakewriter.commit.decisions import conclude_completion, is_bound
 from lakewriter.commit.input_records import Inputs
 from lakewriter.commit.intent import IcebergAction, Intent, UndoneLoad
 from lakewriter.commit.latest import write_latest
 from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.read_files import write_files
-from lakewriter.commit.recover import close, move_pending, withdraw_intent
-from lakewriter.commit.state import ADOPTED, ANEW, CURSOR_SET, Lost, Pending, Reset, TableState
+from lakewriter.commit.recover import close, move_pending, turn_pending, withdraw_intent
+from lakewriter.commit.state import (
+    ADOPTED,
+    ANEW,
+    CURSOR_SET,
+    Failure,
+    Lost,
+    Pending,
+    Phase,
+    Reset,
+    TableState,
+)
+from lakewriter.commit.sync_records import SyncState
 from lakewriter.errors import (
     CatalogNotFoundError,
     CatalogUnauthorizedError,
@@ -26,6 +38,7 @@ from lakewriter.errors import (
     NoAnswerError,
     SecretUnresolvedError,
     SpecInvalidError,
+    StagedLostError,
 )
 from lakewriter.naming import UNDO
 from lakewriter.receipt import Batch, Cursor
@@ -81,14 +94,26 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
             if done := _end_uploaded(control, pending, intent, clients):
                 return done
         else:
-            aborting = pending.model_copy(update={"phase": "aborting"})
-            move_pending(control, pending, partial(TableState.replace, pending=aborting))
+            turn_pending(control, pending, _choose_phase(control, pending, intent))
     report = control.read_report(job_id)
     if job_id.startswith(UNDO):
         return "given up: the load that it was to take out stays" if report is None else "nothing: it is done"
     if report is None:
         return f"undone: nothing of its {files} is visible, the cursor is as it was"
     return f"nothing: another process brought it to its end meanwhile, with {format_count(report['rows'], 'row')}"
+
+
+def _choose_phase(control: Control, pending: Pending, intent: Intent) -> Phase:
+    """Return the phase in which an abandoned intent goes on. Those of other tables that are bound together with it go
+    the same way."""
+    if pending.phase == "prepared":
+        return "intended" if is_bound(control, pending) else "aborting"
+    if not intent.together:
+        return "aborting"
+    why = f"load {pending.job_id!r} was abandoned before the files of all its tables were complete."
+    failure = Failure(code=StagedLostError.code, message=why, remedy="Run the same job id again.")
+    is_given_up = conclude_completion(control, pending.job_id, pending.attempt, failure) is not None
+    return "aborting" if is_given_up else "uploaded"
 
 
 def _is_withdrawn(control: Control, pending: Pending, intent: Intent, clients: Clients) -> bool:
@@ -212,13 +237,17 @@ def _undo(control: Control, aborting: Pending, intent: Intent, clients: Clients)
 
 
 def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableState:
-    """Set or remove the table's cursor; attempts that are running can no longer commit. Return the state."""
+    """Set or remove the table's cursor; attempts that are running can no longer commit. Return the state.
+
+    Without a cursor a stream of messages begins anew: its source is not given the state that the stream was at.
+    """
     shown = "cursor taken away" if cursor is None else f"{CURSOR_SET}{cursor.text}"
 
     def change(state: TableState) -> TableState:
         before = state.cursor.text if state.cursor else "none"
         noted = note_change(state, f"{shown}, was {before}", reason)
-        return noted.replace(cursor=cursor, running={})
+        sync = state.sync if cursor is not None else _forget_source(state)
+        return noted.replace(cursor=cursor, running={}, sync=sync)
 
     return _change_unless_pending(control, change)
 
@@ -254,9 +283,17 @@ def begin_backfill(control: Control, reason: str) -> TableState:
             inputs=state.inputs and Inputs(committed=state.committed),
             # Its files lie in a folder of their own.
             names=None if state.names is None else (),
+            sync=_forget_source(state),
         )
 
     return _change_unless_pending(control, change)
+
+
+def _forget_source(state: TableState) -> SyncState:
+    """Return the syncs without the source's state: the next one reads the stream from its beginning."""
+    if not state.sync.sync_id:
+        return state.sync
+    return state.sync.model_copy(update={"source": None, "unfinished": False, "begins_anew": True})
 
 
 def adopt(control: Control, reason: str) -> TableState:

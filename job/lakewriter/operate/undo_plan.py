@@ -12,6 +12,7 @@ from lakewriter.commit.intent import CatalogAction, GlueAction, IcebergAction, I
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import Generation, TableState
 from lakewriter.commit.store import StoredObject
+from lakewriter.commit.sync_records import SourceState
 from lakewriter.control_object import CHANGES
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import REPLAY, make_next_job_id, name_generation
@@ -184,7 +185,7 @@ class UndoPlanner:
         if self.choices.keep_cursor or self.state.sync.source != source:
             self.notes.append("the state of the source stays: it does not send its rows again")
             return undone
-        if source.kind != "stream" and self.is_partial:
+        if source.is_shared and self.is_partial and self._is_shared_with_others(source):
             # Taken back in one table, it would make the source send the rows of all streams again.
             why = "the state of its source is that of all streams, and other tables are left out"
             self._allow_gap(intent, why, "Undo it in all tables: leave --table out")
@@ -197,6 +198,12 @@ class UndoPlanner:
         sync = earlier.sync if earlier is not None else None
         before = {"source": sync and sync.source, "unfinished": bool(sync and sync.unfinished)}
         return undone.model_copy(update={"restores_source": True} | before)
+
+    def _is_shared_with_others(self, source: SourceState) -> bool:
+        """Whether other tables are at this state too. One that is alone there is taken back to where those are."""
+        others = [control for name, control in self.pipeline.controls.items() if name != self.control.table_id]
+        sources = call_all(lambda control: control.state.read().sync.source, others)
+        return any(other is not None and other.digest == source.digest for other in sources)
 
     def _plan_switch(self, plan: UndoPlan, switch: Switch) -> UndoPlan:
         """Readers see what the table had before the full refresh, as long as that is kept."""

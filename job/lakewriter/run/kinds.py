@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakewriter.commit.batches import is_due, require_no_stream
+from lakewriter.commit.decisions import Decision
 from lakewriter.commit.intent import Removal
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState
@@ -73,13 +74,21 @@ class TablePart:
 
 @dataclass(frozen=True)
 class Sync(_Whole):
-    """Tables by id, the only ones that are loaded; ``failures`` go into the report with the others."""
+    """Tables by id, the only ones that are loaded; ``failures`` go into the report with the others.
+
+    Where the source has one state for all streams, ``together`` is what binds the tables that it names, or none.
+    """
 
     sync_id: int
     tables: Mapping[str, TablePart]
     failures: tuple[tuple[TableResult, LakeError], ...] = ()
     opener: FeedOpener | None = None
     takes: tuple[Removal, ...] = ()
+    together: Decision | None = None
+
+    def is_bound_together(self, table_id: str) -> bool:
+        """Return whether a table is one of those that are bound together."""
+        return self.together is not None and table_id in self.together.tables
 
     @property
     def sync(self) -> "Sync":

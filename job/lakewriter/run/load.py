@@ -45,6 +45,8 @@ LOG: Final = logging.getLogger(__name__)
 Outcome = tuple[TableResult, LakeError | None, Totals]
 """What became of one table, and what its files come to."""
 NOTHING: Final = Totals()
+Way = Callable[[Load, Sequence[TableSpec]], tuple[Outcome, ...]]
+"""Loads tables; what became of each, in their order."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def commit_table(load: Load, table: TableSpec, began: TableState, intent: Intent
     # 5 to 9. Complete the uploads, publish to the catalog, retire what is replaced, read back, close: commit/recover.py
     # does it from the intent, for this process as for any that finds the intent pending.
     attempts.settle(control, load.attempt, load.pipeline.open_clients)
-    return _report_done(load, table, receipts)
+    return report_done(load, table, receipts)
 
 
 def stage_table(
@@ -126,7 +128,7 @@ def stage_table(
     return build_intent(load, table, began, staged)
 
 
-def run(
+def run(  # noqa: PLR0913 - four of them are options by name
     spec: Spec,
     *,
     job_id: str,
@@ -135,15 +137,17 @@ def run(
     progress: Progress = lambda *_: None,
     kind: Kind = Plain(),  # noqa: B008 - it is frozen
     stop: Stop | None = None,
+    way: Way | None = None,
 ) -> RunReport:
-    """One attempt at load ``job_id``; what became of each table is in the report, not raised.
+    """One attempt at load ``job_id``; what became of each table is in the report, not raised. ``way`` loads the tables.
 
     Once it is asked to ``stop``, no table begins or is bound any more; one that is bound is taken to its end.
     """
     clock = time.monotonic()
     load = open_load(Pipeline.open(spec, clients), job_id, spark, progress, kind, stop or Stop())
     try:
-        results = _load_tables(load)
+        sync = load.kind.sync
+        results = (way or load_apart)(load, [table for table in spec.tables if sync is None or table.id in sync.tables])
     except BaseException as error:
         _write_outcome(load, describe_crash(error, datetime.now(UTC)))
         load.follower.close("failed")
@@ -245,16 +249,15 @@ def _name_objects(table: TableSpec, attempt: Attempt, kind: Kind) -> ObjectNames
     return replace(names, quarantine=table.quarantine or "")
 
 
-def _load_tables(load: Load) -> tuple[Outcome, ...]:
-    sync, spec = load.kind.sync, load.pipeline.spec
-    tables = [table for table in spec.tables if sync is None or table.id in sync.tables]
-    return run_tables(load, tables, _load_guarded)
+def load_apart(load: Load, tables: Sequence[TableSpec]) -> tuple[Outcome, ...]:
+    """Load each table for itself, several at a time."""
 
+    def load_guarded(load: Load, table: TableSpec) -> Outcome:
+        outcome = guard_table(load, table, load_table)
+        load.follower.end(outcome[0], outcome[1])
+        return outcome
 
-def _load_guarded(load: Load, table: TableSpec) -> Outcome:
-    outcome = guard_table(load, table, load_table)
-    load.follower.end(outcome[0], outcome[1])
-    return outcome
+    return run_tables(load, tables, load_guarded)
 
 
 def guard_table(load: Load, table: TableSpec, work: Callable[[Load, TableSpec], tuple[TableResult, Totals]]) -> Outcome:
@@ -284,7 +287,7 @@ def _fail(load: Load, table: TableSpec, error: LakeError, clock: float) -> Outco
     return make_failed(table, error, time.monotonic() - clock), error, NOTHING
 
 
-def _report_done(load: Load, table: TableSpec, receipts: Receipts) -> TableResult:
+def report_done(load: Load, table: TableSpec, receipts: Receipts) -> TableResult:
     result = read_result(load.control(table), load.attempt)
     if result.status == "already_done":
         # Another attempt of this job overtook this one and finished it.
@@ -356,6 +359,8 @@ def _plan_sync(load: Load, table: TableSpec, began: TableState) -> TableSync | N
         return None
     part = sync.tables[table.id]
     planned = plan_sync(spec, table, control, began, sync.sync_id, part)
+    if sync.is_bound_together(table.id):
+        planned = planned.with_source_in(f"{load.attempt.job_id}/{load.attempt.id}")
     if part.read is not None:
         attempts.require_unchanged(control, load.attempt, part.read, began, exclusive=planned.intent.exclusive)
     make_ownership(spec, table, control).join(load.attempt.started, refreshes=planned.refreshes)

@@ -1,34 +1,50 @@
 """Start a load of whatever kind: of tables alone, or of a sync, whose numbers and input are settled before its tables
 run."""
 
-import hashlib
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from lakewriter.aws import Clients
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
+from lakewriter.commit.decisions import Decision, read_sync_decision
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
 from lakewriter.commit.repeats import find_done, read_repeats
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState
 from lakewriter.documents.schema import make_record_type
-from lakewriter.errors import LakeError, LoadUndoneError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
+from lakewriter.errors import (
+    ConcurrentLoadError,
+    LakeError,
+    LoadUndoneError,
+    SchemaIncompatibleError,
+    SourceFailedError,
+    SpecInvalidError,
+)
 from lakewriter.naming import is_next_job_id
 from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.kinds import Ending, Kind, MicroBatch, Plain, Sync, TablePart
 from lakewriter.run.load import run
+from lakewriter.run.load_together import load_tables_together
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.results import make_failed
-from lakewriter.run.resumption import keeps_rows, plan_resumption
+from lakewriter.run.resumption import Resumption, plan_resumption
 from lakewriter.run.staged_table import Progress
 from lakewriter.run.stop import Stop
-from lakewriter.run.stream_completion import Input, Verdict, describe_place, hold_back
+from lakewriter.run.stream_completion import END, Input, Verdict
+from lakewriter.run.stream_judging import (
+    Judged,
+    StreamJudge,
+    join_partial_job_ids,
+    make_partial_job_id,
+    require_stream,
+)
 from lakewriter.run.sync import claim_number, find_known_number, find_next_number
 from lakewriter.source.file_listing import list_inputs
 from lakewriter.source.messages.message_input import Messages, look_through
@@ -36,8 +52,8 @@ from lakewriter.source.messages.splits import Stretch, list_message_files
 from lakewriter.source.messages.spool import run_connector, spool
 from lakewriter.spec.given import require_reads
 from lakewriter.spec.listed_files import ListedFile
-from lakewriter.spec.specification import Mode, Read, Spec, TableSpec
-from lakewriter.spec.stream import MessageSource, Stream
+from lakewriter.spec.specification import Read, Spec, TableSpec
+from lakewriter.spec.stream import MessageSource
 
 _STDIN: Final = ("-",)
 
@@ -65,7 +81,7 @@ class Loader:
         self.states: dict[str, TableState] = {}
         self.broken: dict[str, LakeError] = {}
         self._done: set[str] = set()
-        self._given: Mapping[str, SourceState] = {}
+        self._resumed: Resumption | None = None
         self._listed: tuple[ListedFile, ...] | None = None
 
     def plan_tables(self, sync_id: int | None, kind: Plain | MicroBatch) -> Sync | MicroBatch:
@@ -88,20 +104,30 @@ class Loader:
             return self.run(Sync(number, {table.id: TablePart() for table in self.spec.tables}))
         with self._open_messages(source) as messages:
             seen = Input.of(
-                messages, source, [_require_stream(table).key for table in self.spec.tables if table.sets_aside]
+                messages, source, [require_stream(table).key for table in self.spec.tables if table.sets_aside]
             )
-            verdicts = hold_back({table.id: self._judge_stream(table, seen) for table in self._list_sound_tables()})
+            judge = StreamJudge(self._list_sound_tables(), self.controls, self.states, self.job_id, self._resumed)
+            judged = judge.judge(seen, done=self._done)
+            if self.broken and (judged.together or judged.is_open):
+                # None of the others may go beyond the state that these are at.
+                raise next(iter(self.broken.values()))
+            if judged.together and self._done:
+                self._require_unchanged()
+            verdicts = self._catch_up(number, judged, messages)
             complete = {t.id: self._plan_part(t, verdicts[t.id], messages) for t in self._filter_tables(verdicts, True)}
-            partial = self._load_partial_streams(number, verdicts, messages)
+            partial = self._load_partial_streams(number, verdicts, judged, messages)
             failures = tuple(
                 self._make_failure(table, verdicts[table.id], partial) for table in self._filter_tables(verdicts, False)
             )
-            report = self.run(Sync(number, complete, (*self._list_broken_tables(), *failures)))
-        known = [_require_stream(table).key for table in self.spec.tables]
+            kept = {name: part for name, part in complete.items() if name in judged.kept}
+            decision = _make_decision(kept, judged.before) if judged.together and kept else None
+            report = self.run(Sync(number, complete, (*self._list_broken_tables(), *failures), together=decision))
+        known = [require_stream(table).key for table in self.spec.tables]
         return report.model_copy(update={"notes": (*messages.describe(known), *report.notes)})
 
     def run(self, kind: Kind, *, job_id: str | None = None) -> RunReport:
         """The tables of a sync."""
+        decision = kind.together if isinstance(kind, Sync) else None
         return run(
             self.spec,
             job_id=job_id or self.job_id,
@@ -110,6 +136,7 @@ class Loader:
             progress=self._progress,
             kind=kind,
             stop=self.stop,
+            way=None if decision is None else partial(load_tables_together, decision=decision),
         )
 
     def begin(self, given: int | None, *, counted_alone: bool = False) -> int:
@@ -191,10 +218,9 @@ class Loader:
         key = f"{self._pipeline.keys.load(self.job_id)}/{uuid.uuid4().hex}/messages.jsonl"
         with spool(spark, self._pipeline.clients, key) as place:
             if source.command:
-                resumed = plan_resumption(self._list_sound_tables(), self.states, continues=True)
-                self._given = resumed.given
+                self._resumed = self._plan_resumption(self._list_sound_tables(), self.states, continues=True)
                 with self.stop.waiting():
-                    files, failure, mask = run_connector(source, resumed.text, place)
+                    files, failure, mask = run_connector(source, self._resumed.text, place)
                 yield look_through(spark, files, failure).masked(mask)
                 return
             with self.stop.waiting():
@@ -204,53 +230,16 @@ class Loader:
     def read_saved_state(self) -> str | None:
         """The state for a source that is run by hand; a load cannot tell that its input goes on from it."""
         states = call_all(lambda control: control.state.read(), self.controls.values())
-        return plan_resumption(self.spec.tables, dict(zip(self.controls, states, strict=True)), continues=False).text
+        by_table = dict(zip(self.controls, states, strict=True))
+        return self._plan_resumption(self.spec.tables, by_table, continues=False).text
 
-    def _judge_stream(self, table: TableSpec, seen: Input) -> Verdict:
-        stream, given = _require_stream(table), self._given.get(table.id)
-        if table.id in self._done:
-            # A table that is done says so when it registers, whatever the input holds by now.
-            return Verdict(Stretch(stream.key, 0), self.states[table.id].sync.source, complete=True)
-        why = self._explain_overtaking(table) if given is None else ""
-        state = self.states[table.id].sync
-        if why:
-            return Verdict(None, state.source, complete=False, error=why)
-        stays = keeps_rows(table, state, continues=given is not None)
-        # Of a generation that goes, nothing is left out, wherever the input has its state.
-        before = state.source if keeps_rows(table, state, continues=True) else None
-        verdict = seen.judge(stream.key, self.job_id, before, given, stays=stays)
-        refreshed = verdict.source is before and not stays
-        if refreshed or (verdict.complete and stream.sync_mode == "full_refresh"):
-            return replace(verdict, source=None)
-        return verdict
+    def _plan_resumption(
+        self, tables: Sequence[TableSpec], states: Mapping[str, TableState], *, continues: bool
+    ) -> Resumption:
+        def read(name: str, state: SourceState) -> Decision | None:
+            return read_sync_decision(self.controls[name], state)
 
-    def _explain_overtaking(self, table: TableSpec) -> str:
-        """Why the rest of an input cannot follow the part of it that this job committed; blank if it can.
-
-        The table tells only of its last load how far that came. Once another one has followed, the records of the part
-        would be loaded again. A part that another attempt of this job has just committed is gone on from.
-        """
-        state = self.states[table.id].sync
-        replaced = table.mode is Mode.OVERWRITE or _require_stream(table).minimum_generation_id
-        if replaced or (state.source is not None and state.source.job_id == self.job_id):
-            return ""
-        control = self.controls[table.id]
-        root = f"{control.keys.root}/loads/"
-        for entry in control.store.list_entries(f"{root}{make_partial_prefix(self.job_id)}"):
-            job = entry.key.removeprefix(root).split("/")[0]
-            if entry.key != control.keys.report(job, table.id):
-                continue
-            sync = control.read_intent(job, (control.read_report(job) or {})["attempt"]).sync
-            if sync is not None and sync.source is not None and sync.source.job_id == self.job_id:
-                now = control.state.read()
-                if now.sync.source is not None and now.sync.source.job_id == self.job_id:
-                    self.states[table.id] = now
-                    return ""
-                return (
-                    f"load {now.last_job!r} has committed since this one did, up to its STATE at "
-                    f"{describe_place(sync.source.place or 0)}; give what follows that to a load of its own"
-                )
-        return ""
+        return plan_resumption(tables, states, continues=continues, read=read)
 
     def _list_sound_tables(self) -> tuple[TableSpec, ...]:
         return tuple(table for table in self.spec.tables if table.id in self.states)
@@ -260,34 +249,63 @@ class Loader:
         return tuple((make_failed(table, error := self.broken[table.id], 0.0), error) for table in tables)
 
     def _filter_tables(self, verdicts: Mapping[str, Verdict], complete: bool) -> list[TableSpec]:
-        return [table for table in self._list_sound_tables() if verdicts[table.id].complete is complete]
+        return [t for t in self._list_sound_tables() if t.id in verdicts and verdicts[t.id].complete is complete]
 
     def _plan_part(self, table: TableSpec, verdict: Verdict, messages: Messages) -> TablePart:
         if verdict.stretch is None:
             raise ValueError(f"nothing of {table.id} may be loaded")
-        goes_on = table.id in self._given or verdict.stretch.start > 0
-        ending = Ending(verdict.complete, self.states[table.id].sync.unfinished and goes_on, verdict.source)
+        is_given = self._resumed is not None and table.id in self._resumed.given
+        continues = is_given or verdict.stretch.start > 0
+        ending = Ending(verdict.complete, self.states[table.id].sync.unfinished and continues, verdict.source)
         feed = messages.open_feed(self._spark(), verdict.stretch, table)
         # What is read in part is counted when the rest follows.
         listed = self._listed if verdict.complete and not verdict.stretch.start else None
         return TablePart(ending, feed, self.states[table.id], listed)
 
-    def _load_partial_streams(
-        self, number: int, verdicts: Mapping[str, Verdict], messages: Messages
-    ) -> Mapping[str, TableResult]:
-        """Streams that did not end, loaded up to their last state, under job ids that follow from that state.
+    def _require_unchanged(self) -> None:
+        """Raise ``CONCURRENT_LOAD`` where another attempt has gone on with the sync since this one began: what is done
+        and what is not was read of different moments."""
+        states = call_all(lambda name: self.controls[name].state.read(), list(self.states))
+        for name, state in zip(self.states, states, strict=True):
+            if (state.committed, state.sync) != (self.states[name].committed, self.states[name].sync):
+                raise ConcurrentLoadError(
+                    f"table {name}: another load committed while the source was read; nothing is published.",
+                    remedy="Run the same job id again.",
+                )
 
-        The earlier state is committed first: of states for all streams, a connector is given the one that was.
-        """
-        results = {}
-        partial = [(verdicts[table.id], table) for table in self._filter_tables(verdicts, False)]
-        for verdict, table in sorted(partial, key=lambda item: item[0].stretch.end if item[0].stretch else 0):
+    def _catch_up(self, number: int, judged: Judged, messages: Messages) -> Mapping[str, Verdict]:
+        """Load what has to be first; the verdicts then: tables that are brought to the state of all are done."""
+        if not judged.first:
+            return judged.verdicts
+        self._load_partial_streams(number, judged.first, judged, messages)
+        verdicts = dict(judged.verdicts)
+        for table in self._list_sound_tables():
+            if table.id not in judged.first or table.id in self._done:
+                continue
+            state = self.controls[table.id].state.read()
+            digest = judged.first[table.id].source
+            if state.sync.source is not None and digest is not None and state.sync.source.digest == digest.digest:
+                self.states[table.id] = state
+                nothing = Stretch(require_stream(table).key, END, END)
+                verdicts[table.id] = Verdict(nothing, state.sync.source, complete=True)
+        return verdicts
+
+    def _load_partial_streams(
+        self, number: int, verdicts: Mapping[str, Verdict], judged: Judged, messages: Messages
+    ) -> Mapping[str, TableResult]:
+        """Streams that did not end, loaded up to their last state, under job ids that follow from that state: each in a
+        load of its own, or all together in one."""
+        parts, ids = dict[str, TablePart](), dict[str, str]()
+        for table in self._filter_tables(verdicts, False):
+            verdict = verdicts[table.id]
             if verdict.stretch is not None and verdict.source is not None:
-                part = self._plan_part(table, verdict, messages)
-                partial_id = make_partial_job_id(self.job_id, verdict.source, self.states[table.id].committed)
-                report = self.run(Sync(number, {table.id: part}), job_id=partial_id)
-                results[table.id] = report.tables[0]
-        return results
+                parts[table.id] = self._plan_part(table, verdict, messages)
+                ids[table.id] = make_partial_job_id(self.job_id, verdict.source, self.states[table.id].committed)
+        if judged.together and parts:
+            sync = Sync(number, parts, together=_make_decision(parts, judged.before))
+            report = self.run(sync, job_id=join_partial_job_ids(self.job_id, ids))
+            return dict(zip((table.id for table in self.spec.tables if table.id in parts), report.tables, strict=True))
+        return {name: self.run(Sync(number, {name: part}), job_id=ids[name]).tables[0] for name, part in parts.items()}
 
     def _make_failure(
         self, table: TableSpec, verdict: Verdict, partial: Mapping[str, TableResult]
@@ -359,18 +377,13 @@ def with_messages(spec: Spec, path: str) -> Spec:
     return spec.model_copy(update={"source": spec.source.model_copy(update={"paths": (path,), "command": ()})})
 
 
-def make_partial_job_id(job_id: str, source: SourceState, committed: int) -> str:
-    """The job id of the load that ends with this state: the same state again is the same load.
-
-    A source may end with the same state again after new records, so the number of loads before it counts too.
-    """
-    ending = f"{job_id} {source.digest} {committed}"
-    return f"{make_partial_prefix(job_id)}{hashlib.sha256(ending.encode()).hexdigest()[:16]}"
-
-
-def make_partial_prefix(job_id: str) -> str:
-    """Begins the job ids of the parts of a load."""
-    return f"{job_id[:60]}.s"
+def _make_decision(parts: Mapping[str, TablePart], before: str | None) -> Decision:
+    """The decision that binds the tables of a sync together, with the state for all streams that they come to."""
+    sources = [part.ending.source for part in parts.values() if part.ending is not None]
+    said = (source for source in sources if source is not None and source.is_shared and source.record is None)
+    source = next(said, None)
+    kept = None if source is None else source.model_copy(update={"first": None})
+    return Decision(bound=True, tables=tuple(parts), source=kept, before=before)
 
 
 def _check_types(spec: Spec) -> None:
@@ -381,9 +394,3 @@ def _check_types(spec: Spec) -> None:
             make_record_type(table.stream.json_schema if table.stream else {})
         except SchemaIncompatibleError as error:
             raise SchemaIncompatibleError(f"{table.id}: {error.message}", remedy=error.remedy) from error
-
-
-def _require_stream(table: TableSpec) -> Stream:
-    if table.stream is None:
-        raise ValueError(f"{table.id} is not read from messages")
-    return table.stream

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from lakewriter.commit.sync_records import FirstMessage, SourceState
@@ -31,7 +31,7 @@ Ended = Literal["unseen", "exit 0", "no statuses"]
 """What is known of an input's end: nothing, that the connector which the job ran exited with 0, or that the user says
 its source never reports statuses."""
 
-_END: Final = 1 << 62
+END: Final = 1 << 62
 """A place behind all others."""
 _UNTOLD: Final = (
     "the input ended without its status COMPLETE, and carries no status of any stream, as when its source died. "
@@ -42,8 +42,8 @@ _WHOLE_OR_ANOTHER: Final = (
     "load with another job id."
 )
 _SAME_AGAIN: Final = (
-    "Run the same job id again when the other streams are complete: the connector is then given the later STATE. A "
-    "load with another job id loads records of this stream twice."
+    "Run the load again: it goes on where the connector says that STATE. If the connector never does, take the records "
+    "up to it out: lakewriter undo LAKE {job} --table TABLE --reason WHY"
 )
 
 
@@ -94,27 +94,35 @@ class Input:
         """Decide what is loaded of a stream; ``before`` is the state with which its last load ended.
 
         Records up to a state that an earlier attempt of this load committed are not loaded again. A connector that was
-        ``given`` a state starts after it. Where what is committed ``stays`` and the input may hold it once more,
-        nothing is loaded.
+        ``given`` a state starts after it; where the stream is further than that, up to its own. Where what is committed
+        ``stays`` and the input may hold it once more, nothing is loaded.
         """
-        states = self._list_states(stream)
+        states = self.list_states(stream)
         error = self.error(stream)
         last = states[-1] if states else None
         start = 0
-        if before is not None and before.job_id == job_id and (given is None or given.digest != before.digest):
+        is_behind = before is not None and given is not None and given.digest != before.digest
+        if before is not None and (is_behind or (given is None and before.job_id == job_id)):
             place = self._find_start(stream, before, given, error)
             if place is None and given is not None:
-                return Verdict(None, before, False, error or _explain_passed_by(job_id), _SAME_AGAIN, _END)
+                return Verdict(
+                    None,
+                    before,
+                    False,
+                    error or _explain_passed_by(before.job_id),
+                    _SAME_AGAIN.format(job=before.job_id),
+                    END,
+                )
             if place is None and stays:
                 why = self._explain_missing(stream, before)
-                return Verdict(None, before, False, why, _WHOLE_OR_ANOTHER, _END)
+                return Verdict(None, before, False, why, _WHOLE_OR_ANOTHER, END)
             start = place or 0
         if not error:
             # A source with nothing new may say nothing of where it is: then it still is where it was.
             return Verdict(Stretch(stream, start), make_source_state(last, job_id) if last else before, complete=True)
         if last is None or last.place < start:
             return Verdict(None, before, complete=False, error=error, reached=start - 1)
-        source = make_source_state(last, job_id, self._find_first(stream))
+        source = make_source_state(last, job_id, self.find_first(stream))
         return Verdict(Stretch(stream, start, last.place), source, complete=False, error=error, reached=start - 1)
 
     def _find_start(self, stream: StreamKey, part: SourceState, given: SourceState | None, error: str) -> int | None:
@@ -135,7 +143,7 @@ class Input:
 
     def _is_another(self, stream: StreamKey, part: SourceState, place: int, error: str) -> bool:
         """Whether the input is not the one of which the records before ``place`` were committed."""
-        first = self._find_first(stream)
+        first = self.find_first(stream)
         if first is None:
             # None of the stream's records can be loaded twice. That none follow is the user's word alone: for a file
             # that was cut off as well.
@@ -144,7 +152,7 @@ class Input:
             return self.last_line > place
         return part.first.place == place or part.first.digest != first.digest
 
-    def _find_first(self, stream: StreamKey) -> FirstMessage | None:
+    def find_first(self, stream: StreamKey) -> FirstMessage | None:
         """The stream's first record, or the first state where that comes before it."""
         states = ((e.place, e.digest) for e in self.events if e.kind == "state" and e.stream in (None, stream))
         records = (self.first_records[stream],) if stream in self.first_records else ()
@@ -158,19 +166,19 @@ class Input:
             return f"{committed}, and the input is empty"
         if self.last_line < place:
             return f"{committed}, and the input ends before it, with the line at {describe_place(self.last_line)}"
-        if self._find_first(stream) is None:
+        if self.find_first(stream) is None:
             return f"{committed}, and the input has no message of the stream"
         return f"{committed}, and the input, which has the same first message of the stream, has another line there"
 
-    def _list_states(self, stream: StreamKey) -> list[Event]:
+    def list_states(self, stream: StreamKey) -> list[Event]:
         """The stream's states with all records before them: none behind a line that cannot be read."""
-        faults = self._list_faults(stream)
-        end = faults[0].place if faults else _END
+        faults = self.list_faults(stream)
+        end = faults[0].place if faults else END
         return [
             each for each in self.events if each.kind == "state" and each.stream in (None, stream) and each.place < end
         ]
 
-    def _list_faults(self, stream: StreamKey) -> list[Event]:
+    def list_faults(self, stream: StreamKey) -> list[Event]:
         sets_aside = stream in self.sets_aside
         return [
             event for event in self.events if event.is_fault(sets_aside=sets_aside) and event.stream in (None, stream)
@@ -183,7 +191,7 @@ class Input:
         report it as INCOMPLETE. The end of an input without any status counts only where the user says so: a source
         that dies ends its output, too.
         """
-        for fault in self._list_faults(stream):
+        for fault in self.list_faults(stream):
             return f"a message at {describe_place(fault.place)} cannot be read: {fault.text}"
         status = self._find_status(stream)
         errors = [event for event in self.events if event.kind == "error" and event.stream in (None, stream)]
@@ -216,21 +224,6 @@ class Input:
         if not may_end:
             return _UNTOLD
         return "the input ends in the middle of a line" if self.is_cut else ""
-
-
-def hold_back(verdicts: Mapping[str, Verdict]) -> Mapping[str, Verdict]:
-    """The verdicts without those that would commit a state for all streams, of which another stream is beyond already.
-
-    Of such states a source is given the one that was committed first: it has to be the oldest.
-    """
-    shared = {name: own for name, own in verdicts.items() if own.source is not None and own.source.kind != "stream"}
-    furthest = max((own.reached for own in shared.values()), default=-1)
-    held = {
-        name: replace(own, stretch=None)
-        for name, own in shared.items()
-        if not own.complete and own.stretch is not None and own.stretch.end < furthest
-    }
-    return {**verdicts, **held}
 
 
 def describe_place(place: int) -> str:

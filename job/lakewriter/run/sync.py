@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lakewriter.commit.backoff import write
@@ -24,6 +24,13 @@ class TableSync:
     intent: SyncIntent
     feed: StreamFeed | None = None
     purge: tuple[tuple[str, str], ...] = ()
+
+    def with_source_in(self, record: str) -> "TableSync":
+        """The same, with a new state for all streams kept by the decision of ``record``."""
+        source = self.intent.source
+        if source is None or not source.is_shared or source.record is not None:
+            return self
+        return replace(self, intent=self.intent.model_copy(update={"source": source.kept_in(record)}))
 
     @property
     def refreshes(self) -> bool:

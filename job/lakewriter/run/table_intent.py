@@ -3,7 +3,7 @@
 from lakewriter.commit.input_records import InputsIntent
 from lakewriter.commit.intent import Intent, Quarantine, Switch
 from lakewriter.commit.state import TableState
-from lakewriter.control_object import CHANGES, INFERRED, QUARANTINED, RECEIPT_PARTS
+from lakewriter.control_object import CHANGES, INFERRED, QUARANTINED, RECEIPT_PARTS, SYNC_STATE
 from lakewriter.receipt import Cursor, Verdict
 from lakewriter.receipts.parts import Receipts
 from lakewriter.run.chosen_files import Chosen
@@ -23,11 +23,13 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
     inferred = planned.shape.inferred if isinstance(planned.shape, FlattenPlan) else None
     before, receipts = began.cursor if table.cursor else None, staged.receipts
     repeats, refreshes = load.attempt.repeats.of, table.mode.replaces_at_once
+    source = planned.sync.source if planned.sync is not None else None
     features = {
         INFERRED: inferred is not None,
         RECEIPT_PARTS: bool(receipts.parts),
         CHANGES: bool(repeats) or refreshes,
         QUARANTINED: bool(staged.quarantined or load.kind.takes),
+        SYNC_STATE: source is not None and source.record is not None,
     }
     return Intent(
         kind="refresh" if refreshes else "load",
@@ -60,6 +62,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         switch=_plan_switch(spec, table, began, planned.names) if refreshes else None,
         inputs=_note_inputs(load, table, began, staged),
         keeps_partitions=table.mode is Mode.REPLACE_PARTITIONS,
+        together=load.kind.sync is not None and load.kind.sync.is_bound_together(table.id),
         needs=tuple(need for need, is_used in features.items() if is_used),
     ).reading_by(load.control(table).read_body)
 

@@ -28,6 +28,7 @@ from lakewriter.run.kinds import Ending, Sync, TablePart
 from lakewriter.run.loader import Loader
 from lakewriter.run.outcome_file import find_failure
 from lakewriter.run.prepare import SparkFactory
+from lakewriter.run.resumption import is_covered
 from lakewriter.run.stream_completion import Ended, Input
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.backlog import Backlog
@@ -313,11 +314,17 @@ class Writer:
             for event, records in self._echoes:
                 queues = self._queues.values() if event.stream is None else [self._queues.get(event.stream)]
                 starts = [queue.start if queue is not None else 0 for queue in queues]
-                is_committed = all(start > event.place for start in starts) and event.stream not in self._silent
+                is_committed = all(start > event.place for start in starts) and not self._is_silent(event)
                 (back if is_committed else rest).append((event, records))
             self._echoes = rest
         for event, records in back:
             self._emit(make_state(event.text, records, self.statistics.take_counts(event.stream)))
+
+    def _is_silent(self, event: Event) -> bool:
+        """Whether a source that went on from the STATE would leave out what the next overwrite replaces."""
+        if event.stream is not None:
+            return event.stream in self._silent
+        return any(is_covered(event.text, key, needs_part=True) for key in self._silent)
 
     def _give_up_loads(self) -> None:
         """Withdraw what runs still, but for loads that are past the point of no return."""

@@ -1,0 +1,97 @@
+"""Decide once whether the intents that an attempt has for several tables are bound, all of them or none.
+
+Each table's state names its intent as ``prepared`` first. The decision is one object, which is created once: whoever
+creates it decides, the attempt that all are bound, or another process that finds a table prepared that none is. It
+also keeps the source's state of the sync, once for all of the tables.
+
+A second object says in the same way whether the files of all tables could be completed. Until it is there no table is
+published, and where one of them cannot be completed, none of the tables is committed.
+"""
+
+from typing import Literal
+
+from lakewriter.commit.control import Control
+from lakewriter.commit.state import Failure, Pending
+from lakewriter.commit.sync_records import SourceState
+from lakewriter.control_object import ControlObject, parse
+from lakewriter.errors import PendingUnrecoverableError
+
+
+class Decision(ControlObject):
+    """Whether the intents are bound; ``tables`` are those of the sync, by id.
+
+    ``source`` is the state for all streams with which the sync leaves them, None where it has none, ``before`` the
+    digest of the one that they were at when it began.
+    """
+
+    version: Literal[1] = 1
+    bound: bool
+    tables: tuple[str, ...] = ()
+    source: SourceState | None = None
+    before: str | None = None
+
+
+def decide(control: Control, job_id: str, attempt: str, decision: Decision) -> Decision:
+    """Return the decision of an attempt's intents: this one, or the one that another process came first with."""
+    key = control.keys.decision(job_id, attempt)
+    control.write_once(key, decision.model_dump_json(indent=1), keep=True)
+    written = find_decision(control, job_id, attempt)
+    if written is None:
+        raise PendingUnrecoverableError(f"{key} was deleted.", remedy="Restore the object from its bucket's versions.")
+    return written
+
+
+def find_decision(control: Control, job_id: str, attempt: str) -> Decision | None:
+    """Return the decision of an attempt's intents; None while there is none."""
+    key = control.keys.decision(job_id, attempt)
+    body = control.read_body(key)
+    return None if body is None else parse(Decision, key, body)
+
+
+def is_bound(control: Control, pending: Pending) -> bool:
+    """Return whether a prepared intent is bound; one that is undecided never will be after that."""
+    decision = find_decision(control, pending.job_id, pending.attempt)
+    if decision is None:
+        decision = decide(control, pending.job_id, pending.attempt, Decision(bound=False))
+    return decision.bound
+
+
+class GroupCompletion(ControlObject):
+    """How the completion of the files of all tables ended: ``failure`` says why one of them cannot be completed."""
+
+    version: Literal[1] = 1
+    failure: Failure | None = None
+
+
+def find_completion(control: Control, job_id: str, attempt: str) -> GroupCompletion | None:
+    """Return how the files of an attempt's tables were completed; None while that is open."""
+    key = control.keys.completion(job_id, attempt)
+    body = control.read_body(key)
+    return None if body is None else parse(GroupCompletion, key, body)
+
+
+def conclude_completion(control: Control, job_id: str, attempt: str, failure: Failure | None) -> Failure | None:
+    """Return why the tables cannot be completed: this ``failure``, or what another process came first with."""
+    key = control.keys.completion(job_id, attempt)
+    control.write_once(key, GroupCompletion(failure=failure).model_dump_json(indent=1), keep=True)
+    written = find_completion(control, job_id, attempt)
+    if written is None:
+        raise PendingUnrecoverableError(f"{key} was deleted.", remedy="Restore the object from its bucket's versions.")
+    return written.failure
+
+
+def read_sync_decision(control: Control, source: SourceState) -> Decision | None:
+    """Return the decision that keeps the state; None for a state that the table keeps itself, as earlier releases
+    wrote it. ``PENDING_UNRECOVERABLE`` where the decision is gone."""
+    if source.record is None:
+        return None
+    job_id, attempt = source.record.split("/")
+    decision = find_decision(control, job_id, attempt)
+    if decision is None or decision.source is None:
+        raise PendingUnrecoverableError(
+            f"{control.keys.decision(job_id, attempt)} keeps the state of the source that table {control.table_id} is "
+            "at, and is not there.",
+            remedy="Restore the object from its bucket's versions; or let the stream begin anew, which appends all of "
+            f"its rows again: lakewriter reset LAKE {control.table_id} --no-cursor --reason WHY",
+        )
+    return decision

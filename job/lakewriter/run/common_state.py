@@ -1,0 +1,232 @@
+"""Judge the streams of a sync together whose source has one state for all of them.
+
+Such a state says nothing of a stream alone. So the streams are committed up to the same state, all of them or none, and
+none is done before the others are.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lakewriter.commit.sync_records import SourceState
+from lakewriter.errors import SourceFailedError
+from lakewriter.run.resumption import is_covered
+from lakewriter.run.stream_completion import END, Input, Verdict, make_source_state
+from lakewriter.source.messages.contents import Event
+from lakewriter.source.messages.splits import Stretch
+from lakewriter.spec.stream import StreamKey
+
+_DONE_AHEAD: Final = (
+    "Run the same job id again: it ends where the connector says that STATE. If the connector never does, take the "
+    "load out of the tables that have it: lakewriter undo LAKE {job} --reason WHY"
+)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A stream of the sync: its ``verdict`` alone, and whether the next sync ``goes_on`` from its state.
+
+    ``before`` is the state with which its last load ended.
+    """
+
+    table_id: str
+    stream: StreamKey
+    verdict: Verdict
+    before: SourceState | None
+    goes_on: bool
+
+    @property
+    def start(self) -> int:
+        """The place from which on its records are loaded."""
+        return self.verdict.stretch.start if self.verdict.stretch is not None else self.verdict.reached + 1
+
+    @property
+    def name(self) -> str:
+        """The stream's name, as messages say it."""
+        return repr(self.stream[1])
+
+    def refuse(self, error: str, remedy: str = "") -> Verdict:
+        """Return the verdict that nothing of it is loaded; its own error goes before the ``error`` of others."""
+        return Verdict(None, self.before, False, self.verdict.error or error, self.verdict.remedy or remedy)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The part of the sync that is done under this job id in another table.
+
+    ``source`` is the state that the table is at, None where nothing tells how far it came. A state of that stream alone
+    is no state of the others.
+    """
+
+    table_id: str
+    source: SourceState | None
+
+
+def has_common_state(seen: Input, sources: Iterable[SourceState | None]) -> bool:
+    """Return whether the source has one state for all streams: in the input, or in what is committed."""
+    said = any(event.kind == "state" and event.stream is None for event in seen.events)
+    return said or any(source is not None and source.is_shared for source in sources)
+
+
+def judge_together(
+    seen: Input,
+    members: Sequence[Member],
+    job_id: str,
+    *,
+    ended: Ended | None = None,
+    split: Callable[[Member], SourceState],
+) -> dict[str, Verdict]:
+    """Judge the members as one: all complete, or all up to the last state for all streams, or nothing of any.
+
+    Args:
+        seen: The input.
+        members: The streams that are not done under this job id.
+        job_id: The load.
+        ended: What is done under this job id in other tables of the sync.
+        split: Returns the state of one stream out of its state before; ``SOURCE_FAILED`` where it has none.
+    """
+    lost = [each for each in members if each.verdict.stretch is None and each.verdict.reached == END]
+    if lost:
+        why = _explain(f"stream {lost[0].name} cannot go on: {lost[0].verdict.error}")
+        return {each.table_id: each.refuse(why, lost[0].verdict.remedy) for each in members}
+    if ended is not None:
+        return _end_as(seen, members, job_id, ended)
+    failed = [each for each in members if not each.verdict.complete]
+    if not failed:
+        return _complete(members, split)
+    why = _explain(f"stream {failed[0].name} is not complete")
+    cuts = _cut(seen, members)
+    return {each.table_id: _load_up_to(seen, each, job_id, cuts.get(each.table_id), why) for each in members}
+
+
+def list_unsure(seen: Input, members: Sequence[Member]) -> list[Member]:
+    """Return the streams that have no state, of a source of which it is not known whether it has one for all streams.
+
+    What the source says next may be a state for all streams, which would be given back for these too.
+    """
+    return [each for each in members if each.goes_on and each.before is None and not seen.list_states(each.stream)]
+
+
+def hold_unsure(seen: Input, members: Sequence[Member]) -> dict[str, Verdict]:
+    """The verdicts of such a source. While another stream is not complete, no incremental stream without a state is
+    ended."""
+    verdicts = {each.table_id: each.verdict for each in members}
+    failed = next((each for each in members if not each.verdict.complete), None)
+    if failed is None:
+        return verdicts
+    why = (
+        f"the source has said no state of it, and stream {failed.name} is not complete: the next state may be one for "
+        "all streams"
+    )
+    return verdicts | {each.table_id: each.refuse(why) for each in list_unsure(seen, members) if each.verdict.complete}
+
+
+def _explain(why: str) -> str:
+    return f"the source has one state for all streams, so they are committed together, and {why}"
+
+
+def _complete(members: Sequence[Member], split: Callable[[Member], SourceState]) -> dict[str, Verdict]:
+    """All members to their ends. Where the source has changed to states of each stream, one that had nothing new since
+    takes its own out of the state for all."""
+    sources = {each.table_id: each.verdict.source for each in members if each.goes_on and each.verdict.source}
+    shared = {name for name, source in sources.items() if source.is_shared}
+    verdicts = {each.table_id: each.verdict for each in members}
+    if not shared:
+        return verdicts
+    try:
+        if len(shared) < len(sources):
+            own = {each.table_id: split(each) for each in members if each.table_id in shared}
+            return verdicts | {name: replace(verdicts[name], source=source) for name, source in own.items()}
+        if len({sources[name].digest for name in shared}) > 1:
+            raise SourceFailedError("the connector has said no state that all streams have come to.")
+    except SourceFailedError as error:
+        return {each.table_id: each.refuse(error.message, error.remedy) for each in members}
+    return verdicts
+
+
+def _cut(seen: Input, members: Sequence[Member]) -> dict[str, Event]:
+    """The state up to which each member is loaded; empty where they have no state in common behind what is committed.
+
+    A stream that a state says nothing of is sent again from its beginning: nothing of it is loaded yet. A source that
+    has changed to states of each stream has none for all: each is loaded up to its own, if all have one.
+    """
+    end = min((fault.place for each in members for fault in seen.list_faults(each.stream)), default=END)
+    said = [event for event in seen.events if event.kind == "state" and event.place < end]
+    common = [event for event in said if event.stream is None]
+    if common:
+        last = common[-1]
+        covered = [each for each in members if is_covered(last.text, each.stream, needs_part=not each.goes_on)]
+        starts = [each.start for each in covered]
+        left = [each for each in members if each not in covered and each.before is not None]
+        is_new = bool(starts) and max(starts) <= last.place + 1 and min(starts) <= last.place
+        return {each.table_id: last for each in covered} if is_new and not left else {}
+    own = {event.stream: event for event in said}
+    needed = [each for each in members if each.goes_on]
+    if any(each.stream not in own or own[each.stream].place < each.start for each in needed):
+        return {}
+    return {each.table_id: own[each.stream] for each in needed}
+
+
+def _load_up_to(seen: Input, member: Member, job_id: str, state: Event | None, why: str) -> Verdict:
+    if state is None:
+        return member.refuse(why)
+    source = make_source_state(state, job_id, seen.find_first(member.stream))
+    stretch = Stretch(member.stream, member.start, max(state.place, member.start))
+    error = member.verdict.error or why
+    return Verdict(stretch, source, complete=False, error=error, remedy=member.verdict.remedy)
+
+
+def catch_up(seen: Input, members: Sequence[Member], job_id: str) -> dict[str, Verdict]:
+    """Bring all members, of which some are done under this job id, to the last state for all streams; empty where there
+    is none behind what is committed. The others are done with that."""
+    digests = {each.before.digest if each.before is not None else "" for each in members}
+    lost = any(each.verdict.stretch is None and each.verdict.reached == END for each in members)
+    if lost or len(digests) == 1 or any(each.before is not None and not _is_exact(each.before) for each in members):
+        return {}
+    cuts = _cut(seen, members)
+    if len(cuts) < len(members) or any(state.stream is not None for state in cuts.values()):
+        return {}
+    return {each.table_id: _load_up_to(seen, each, job_id, cuts[each.table_id], "") for each in members}
+
+
+def _is_exact(source: SourceState) -> bool:
+    """Whether the rows of a table go up to its state: earlier releases ended a stream alone, beyond a state for all."""
+    return not source.is_shared or source.record is not None
+
+
+def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Ended) -> dict[str, Verdict]:
+    """The rest of a load that is done in other tables: exactly up to the state that those are at."""
+    verdicts = {each.table_id: each.verdict if each.verdict.complete else each.refuse("") for each in members}
+    # A full refresh is read from its beginning by every sync, and has to be whole.
+    left = [each for each in members if each.goes_on]
+    why, remedy = _explain_ended(ended, job_id)
+    if why or ended.source is None:
+        return verdicts | {each.table_id: each.refuse(_explain(why), remedy) for each in left}
+    states = [event for event in seen.events if event.kind == "state" and event.digest == ended.source.digest]
+    place = next((event.place for event in states if event.place + 1 >= max(each.start for each in left)), None)
+    for each in left:
+        if each.before is not None and each.before.digest == ended.source.digest:
+            stretch = Stretch(each.stream, each.start, each.start)
+            verdicts[each.table_id] = Verdict(stretch, ended.source, complete=True)
+        elif place is not None:
+            stretch = Stretch(each.stream, each.start, max(place, each.start))
+            verdicts[each.table_id] = Verdict(stretch, ended.source, complete=True)
+        else:
+            why = f"table {ended.table_id} is done under this job id up to a STATE that the connector has not come to"
+            verdicts[each.table_id] = each.refuse(_explain(why), _DONE_AHEAD.format(job=job_id))
+    return verdicts
+
+
+def _explain_ended(ended: Ended, job_id: str) -> tuple[str, str]:
+    """Why nothing can be committed beside a table that is done, and what to do; blank where something can."""
+    if ended.source is None or not _is_exact(ended.source):
+        return (
+            f"table {ended.table_id} is done under this job id, and nothing tells up to which state",
+            f"Undo the load in all tables, and load its rows again: lakewriter undo LAKE {job_id} --reason WHY",
+        )
+    if not ended.source.is_shared:
+        return (
+            f"table {ended.table_id} is done under this job id, up to a STATE of its stream alone",
+            "Run the load under another job id: all streams go on together then.",
+        )
+    return "", ""

@@ -1,0 +1,180 @@
+"""Judge how far each stream of an input is loaded, by what its table has and by what the connector was given."""
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lakewriter.commit.control import Control
+from lakewriter.commit.decisions import read_sync_decision
+from lakewriter.commit.state import TableState
+from lakewriter.commit.sync_records import SourceState, SyncState
+from lakewriter.run.common_state import (
+    Ended,
+    Member,
+    catch_up,
+    has_common_state,
+    hold_unsure,
+    judge_together,
+    list_unsure,
+)
+from lakewriter.run.resumption import Resumption, goes_on, keeps_rows, split_state
+from lakewriter.run.stream_completion import END, Input, Verdict, describe_place
+from lakewriter.source.messages.splits import Stretch
+from lakewriter.spec.specification import Mode, TableSpec
+from lakewriter.spec.stream import Stream
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdicts by table, and whether the streams are committed ``together``, or it ``is_open`` whether they have to
+    be. ``before`` is the digest of the state for all streams that they were at, None where there is none. ``kept`` are
+    the tables that the next sync goes on with: it reads the others from their beginning. ``first`` is what is loaded
+    before of a sync that is done in some tables, in those too, so that the others can be done."""
+
+    verdicts: Mapping[str, Verdict]
+    together: bool = False
+    is_open: bool = False
+    kept: frozenset[str] = frozenset()
+    first: Mapping[str, Verdict] = field(default_factory=dict)
+    before: str | None = None
+
+
+class StreamJudge:
+    """Judges the streams of one load; ``states`` are the tables', ``resumed`` what the connector was given, None where
+    the job runs none."""
+
+    def __init__(
+        self,
+        tables: Sequence[TableSpec],
+        controls: Mapping[str, Control],
+        states: dict[str, TableState],
+        job_id: str,
+        resumed: Resumption | None = None,
+    ) -> None:
+        self._tables, self._controls, self._states = tables, controls, states
+        self._job_id, self._resumed = job_id, resumed
+
+    def judge(self, seen: Input, *, done: Collection[str] = ()) -> Judged:
+        """Return how far each stream is loaded; ``done`` are the tables that are loaded under this job id already."""
+        verdicts = {table.id: self._judge_stream(table, seen, is_done=table.id in done) for table in self._tables}
+        members = [self._make_member(table, verdicts[table.id]) for table in self._tables]
+        left = [member for member in members if member.table_id not in done]
+        sources = [state.source for table, state in self._list_syncs() if goes_on(table, state, continues=True)]
+        if not has_common_state(seen, sources):
+            if self._resumed is None:
+                return Judged(verdicts)
+            unsure = frozenset(member.table_id for member in list_unsure(seen, left))
+            return Judged(verdicts | hold_unsure(seen, left), len(unsure) > 1, bool(unsure), kept=unsure)
+        first: dict[str, Verdict] = {}
+        ended = next((member for member in members if member.goes_on and member.table_id in done), None)
+        if not any(member.goes_on for member in left):
+            ended = None
+        if ended is not None:
+            sound = [self._make_member(table, self._judge_stream(table, seen, is_done=False)) for table in self._tables]
+            first = catch_up(seen, [member for member in sound if member.goes_on], self._job_id)
+        judged = judge_together(
+            seen,
+            left,
+            self._job_id,
+            ended=None if ended is None else Ended(ended.table_id, ended.before),
+            split=self._split_state,
+        )
+        digests = {source.digest for source in sources if source is not None and source.is_shared}
+        before = digests.pop() if len(digests) == 1 else None
+        if self._resumed is not None:
+            before = self._resumed.before
+        kept = frozenset(member.table_id for member in members if member.goes_on)
+        return Judged(verdicts | judged, together=True, before=before, kept=kept, first=first)
+
+    def _list_syncs(self) -> list[tuple[TableSpec, SyncState]]:
+        return [(table, self._states[table.id].sync) for table in self._tables]
+
+    def _make_member(self, table: TableSpec, verdict: Verdict) -> Member:
+        state, stream = self._states[table.id].sync, require_stream(table)
+        is_kept = stream.sync_mode == "incremental" and keeps_rows(table, state, continues=False)
+        return Member(table.id, stream.key, verdict, state.source, is_kept)
+
+    def _split_state(self, member: Member) -> SourceState:
+        if (source := member.verdict.source) is None:
+            raise ValueError(f"{member.table_id} has no state")
+        stream = next(table.stream for table in self._tables if table.id == member.table_id and table.stream)
+        return split_state(stream, source, read_sync_decision(self._controls[member.table_id], source))
+
+    def _judge_stream(self, table: TableSpec, seen: Input, *, is_done: bool) -> Verdict:
+        stream, given = require_stream(table), self._resumed.given.get(table.id) if self._resumed else None
+        if is_done:
+            # A table that is done says so when it registers, whatever the input holds by now.
+            return Verdict(Stretch(stream.key, 0), self._states[table.id].sync.source, complete=True)
+        # What a connector sends follows what it was given: a table that has changed since then is refused on binding.
+        why = self._explain_overtaking(table) if self._resumed is None else ""
+        state = self._states[table.id].sync
+        if why:
+            return Verdict(None, state.source, complete=False, error=why, reached=END)
+        stays = keeps_rows(table, state, continues=given is not None)
+        # Of a generation that goes, nothing is left out, wherever the input has its state.
+        before = state.source if keeps_rows(table, state, continues=True) else None
+        if self._resumed is not None and given is None:
+            # The connector sends the stream from its beginning.
+            before = None
+        verdict = seen.judge(stream.key, self._job_id, before, given, stays=stays)
+        refreshed = verdict.source is before and not stays
+        if refreshed or (verdict.complete and stream.sync_mode == "full_refresh"):
+            return replace(verdict, source=None)
+        return verdict
+
+    def _explain_overtaking(self, table: TableSpec) -> str:
+        """Why the rest of an input cannot follow the part of it that this job committed; blank if it can.
+
+        The table tells only of its last load how far that came. Once another one has followed, the records of the part
+        would be loaded again. A part that another attempt of this job has just committed is gone on from.
+        """
+        state = self._states[table.id].sync
+        replaced = table.mode is Mode.OVERWRITE or require_stream(table).minimum_generation_id
+        if replaced or (state.source is not None and state.source.job_id == self._job_id):
+            return ""
+        control = self._controls[table.id]
+        root = f"{control.keys.root}/loads/"
+        for entry in control.store.list_entries(f"{root}{make_partial_prefix(self._job_id)}"):
+            job = entry.key.removeprefix(root).split("/")[0]
+            if entry.key != control.keys.report(job, table.id):
+                continue
+            sync = control.read_intent(job, (control.read_report(job) or {})["attempt"]).sync
+            if sync is not None and sync.source is not None and sync.source.job_id == self._job_id:
+                now = control.state.read()
+                if now.sync.source is not None and now.sync.source.job_id == self._job_id:
+                    self._states[table.id] = now
+                    return ""
+                return (
+                    f"load {now.last_job!r} has committed since this one did, up to its STATE at "
+                    f"{describe_place(sync.source.place or 0)}; give what follows that to a load of its own"
+                )
+        return ""
+
+
+def make_partial_job_id(job_id: str, source: SourceState, committed: int) -> str:
+    """The job id of the load that ends with this state: the same state again is the same load.
+
+    A source may end with the same state again after new records, so the number of loads before it counts too.
+    """
+    ending = f"{job_id} {source.digest} {committed}"
+    return f"{make_partial_prefix(job_id)}{hashlib.sha256(ending.encode()).hexdigest()[:16]}"
+
+
+def join_partial_job_ids(job_id: str, ids: Mapping[str, str]) -> str:
+    """The job id of the load of several tables, of the job ids that each would have alone."""
+    if len(set(ids.values())) == 1:
+        return next(iter(ids.values()))
+    ending = " ".join(f"{table} {own}" for table, own in sorted(ids.items()))
+    return f"{make_partial_prefix(job_id)}{hashlib.sha256(ending.encode()).hexdigest()[:16]}"
+
+
+def make_partial_prefix(job_id: str) -> str:
+    """Begins the job ids of the parts of a load."""
+    return f"{job_id[:60]}.s"
+
+
+def require_stream(table: TableSpec) -> Stream:
+    """Return the stream that the table is read from."""
+    if table.stream is None:
+        raise ValueError(f"{table.id} is not read from messages")
+    return table.stream
