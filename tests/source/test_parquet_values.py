@@ -45,13 +45,13 @@ VALUES = [
 def test_nanoseconds_are_found(columns, found):
     source = pa.BufferReader(a_file(columns).getvalue())
     if found is None:
-        return require_microseconds(source, pq.read_metadata(source), "f.parquet", 0)
+        require_microseconds(source, pq.read_metadata(source), "f.parquet", 0)
+        return
     with pytest.raises(ValueUnrepresentableError) as raised:
         require_microseconds(source, pq.read_metadata(source), "f.parquet", 0)
     assert raised.value.message == (
         f"'f.parquet': column {found[0]!r} has the INT96 timestamp {found[1]}, whose nanoseconds would be cut."
     )
-    return require_microseconds(source, pq.read_metadata(source), "f.parquet", 0, declared=frozenset({found[0]}))
 
 
 def test_files_that_spark_wrote_are_not_looked_at():
@@ -62,11 +62,9 @@ def test_files_that_spark_wrote_are_not_looked_at():
     require_microseconds(source, pq.read_metadata(source), "f.parquet", 0)
 
 
-def load(spark, folder, prefer, **fields):
-    return rows(
-        open_feed(lambda: spark, table(format="parquet", path=str(folder), **fields), deleted_column=DELETED,
-                  prefer=prefer)
-    )  # fmt: skip
+def load(spark, folder, prefer, condition=None, **fields):
+    asked = table(format="parquet", path=str(folder), cursor="code" if condition else None, **fields)
+    return rows(open_feed(lambda: spark, asked, deleted_column=DELETED, prefer=prefer, condition=condition))
 
 
 @pytest.mark.spark
@@ -75,8 +73,23 @@ def test_nanoseconds_fail_the_load(spark, tmp_path, prefer):
     (tmp_path / "a.parquet").write_bytes(a_file({"t": int96([NANOS])}).getvalue())
     with pytest.raises(ValueUnrepresentableError, match=r"a\.parquet': column 't' has the INT96 timestamp 2024-01-15 "):
         load(spark, tmp_path, prefer)
-    # Whose type is declared is cut as it says.
-    assert load(spark, tmp_path, "auto", columns={"T": "timestamp"}) == [["2024-01-15 10:30:00.123456+00:00"]]
+    with pytest.raises(ValueUnrepresentableError, match="INT96 timestamp"):
+        load(spark, tmp_path, "auto", columns={"T": "timestamp"})
+    assert load(spark, tmp_path, "auto", truncates_nanoseconds=True) == [["2024-01-15 10:30:00.123456+00:00"]]
+
+
+@pytest.mark.spark
+def test_values_of_folders_are_text_unless_a_type_is_declared(spark, tmp_path):
+    """Of 001 Spark would make 1, of 2024-01-05 a date."""
+    for code, day in (("001", "2024-01-05"), ("7e1", "2024-01-06")):
+        (folder := tmp_path / f"code={code}" / f"day={day}").mkdir(parents=True)
+        pq.write_table(pa.table({"n": [1]}), folder / "a.parquet")
+    assert sorted(load(spark, tmp_path, "auto")) == [[1, "001", "2024-01-05"], [1, "7e1", "2024-01-06"]]
+    assert load(spark, tmp_path, "auto", columns={"code": "double", "day": "date"}, condition="code = 70") == [
+        [1, 70.0, "2024-01-06"]
+    ]
+    with pytest.raises(ValueUnrepresentableError, match="'7e1' in column 'code' does not convert to int"):
+        load(spark, tmp_path, "auto", columns={"code": "int"})
 
 
 @pytest.mark.spark

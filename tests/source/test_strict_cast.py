@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lakewriter.declared.exact_text import DEFAULT, TextForm
+from lakewriter.declared.exact_text import DEFAULT, MisfitError, TextForm, convert_text
 from lakewriter.declared.sql_types import parse_type
 from lakewriter.source.strict_cast import cast_text, explain_misfit
 
@@ -271,6 +271,48 @@ offsets = st.sampled_from(["", "", "Z", "z", "UTC", "+01", "-0530", "+05:30", "-
 times = st.builds(
     "{}{}{}{}{}".format, days, st.sampled_from(["T", " ", "  ", ""]), clocks | st.just(""), seconds, offsets
 )
+PATTERNS = ["dd/M/yyyy HH:mm:ss", "yyyyMMddHHmm", "yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "M/d/y H:m", "HH:mm:ssX yyyy.MM.dd",
+            "dd.MM.yyyy", "yyyy/d/M", "(yyyy) MM+dd", "yyyy-MM-dd HH:mm:ss[.SSS][XXX]", "d MMM yyyy HH"]  # fmt: skip
+
+
+@given(st.data(), st.sampled_from(PATTERNS), st.sampled_from(["date", "timestamp", "timestamp_ntz"]))
+def test_random_texts_of_patterns(data: st.DataObject, pattern: str, kind: str) -> None:
+    """Whole columns are rewritten as ISO texts where they can; each text by itself is read by the pattern."""
+    numbers = {
+        "yyyy": 9999,
+        "y": 9999,
+        "MMM": 0,
+        "MM": 13,
+        "M": 13,
+        "dd": 32,
+        "d": 32,
+        "HH": 24,
+        "H": 24,
+        "mm": 60,
+        "m": 60,
+    }
+    field = r"yyyy|y|MMM|MM|M|dd|d|HH|H|mm|m|ss|SSS|XXX|X"
+
+    def write(match: re.Match[str]) -> str:
+        if match[0] in ("X", "XXX", "MMM"):
+            return data.draw(st.sampled_from(["Z", "+01:00", "-05", "+0530", "Jan", "feb", "Foo"]))
+        number = data.draw(st.integers(0, numbers.get(match[0], 61)))
+        return str(number).zfill(len(match[0]) - data.draw(st.sampled_from([0, 0, 0, 0, 1])))
+
+    plain = pattern.replace("'T'", "T").replace("[", "").replace("]", "")
+    given = [re.sub(field, write, plain) for _ in range(4)]
+    target, how = parse_type(kind), TextForm(pattern, pattern)
+    cast = cast_text(pa.array(given), target, how)
+    for text, value in zip(given, cast.values.to_pylist(), strict=True):
+        try:
+            assert convert_text(text, target, how) == (
+                value.replace(tzinfo=None) if kind == "timestamp" else value,
+                False,
+            )
+        except MisfitError:
+            assert value is None
+
+
 texts = numbers | noise | days | times | st.integers(-(10**20), 10**20).map(str) | st.floats().map(repr)
 KINDS = ["tinyint", "int", "bigint", "float", "double", "decimal(38,0)", "decimal(38,23)", "decimal(5,5)",
          "decimal(12,3)", "decimal(1,0)", "date", "timestamp", "timestamp_ntz"]  # fmt: skip
@@ -300,7 +342,7 @@ def expect_value(text: str, kind: pa.DataType) -> Any:
         if pt.is_decimal(kind):
             scaled = exact * 10**kind.scale
             return (
-                Decimal(int(scaled)).scaleb(-kind.scale)
+                Decimal(f"{int(scaled)}e{-kind.scale}")
                 if scaled.denominator == 1 and abs(scaled) < 10**kind.precision
                 else None
             )

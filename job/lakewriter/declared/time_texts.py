@@ -80,10 +80,13 @@ class TimePattern:
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
-        self._letters: list[str] = []
-        self._regex = re.compile(self._translate(), re.IGNORECASE | re.ASCII)
-        letters = {letter for letter, is_optional in self._needed if not is_optional}
-        if not all(letters & set(choice) for choice in _NEEDED):
+        self._parts: list[tuple[str, str]] = []
+        """The letter and the regular expression of each field; what stands between fields has no letter."""
+        needed = self._translate()
+        self._letters = [letter for letter, _ in self._parts if letter]
+        regex = "".join(f"({regex})" if letter else regex for letter, regex in self._parts)
+        self._regex = re.compile(regex, re.IGNORECASE | re.ASCII)
+        if not all(needed & set(choice) for choice in _NEEDED):
             raise ValueError("it names no year, month and day that every text has: write yyyy, MM and dd")
         halves = set(self._letters) & {"h", "K"}
         if bool(halves) != ("a" in self._letters):
@@ -101,31 +104,46 @@ class TimePattern:
         """The pattern has letters for an offset or a zone."""
         return bool({"X", "V"} & set(self._letters))
 
-    def _translate(self) -> str:
-        parts: list[str] = []
-        depth = 0
-        self._needed: list[tuple[str, bool]] = []
+    @property
+    def iso_fields(self) -> tuple[str, ...]:
+        """The letters of a pattern that writes ISO's fields in another order; empty for other patterns.
+
+        It has each letter once, in numbers and in every text.
+        """
+        letters = set(self._letters)
+        is_plain = {"y", "M", "d"} <= letters <= set(_ISO_LETTERS) and len(letters) == len(self._letters)
+        has_names = any("|" in regex for letter, regex in self._parts if letter == "M")
+        is_optional = any(not letter and regex == ")?" for letter, regex in self._parts)
+        return tuple(self._letters) if is_plain and not has_names and not is_optional else ()
+
+    @property
+    def named_regex(self) -> str:
+        """The regular expression, each field a group that is named by its letter."""
+        return "".join(f"(?P<{letter}>{regex})" if letter else regex for letter, regex in self._parts)
+
+    def _translate(self) -> set[str]:
+        """Fill the parts; return the letters of the fields that every text has."""
+        depth, needed = 0, set()
         for match in _PART.finditer(self.pattern):
             part = match[0]
             if part in "[]":
                 depth += 1 if part == "[" else -1
-                parts.append("(?:" if part == "[" else ")?")
+                self._parts.append(("", "(?:" if part == "[" else ")?"))
             elif match[1]:
-                parts.append(f"({self._find_field(part)})")
                 letter = "X" if part in _OFFSET else "M" if part[0] == "L" else part[0]
-                self._letters.append(letter)
-                self._needed.append((letter, depth > 0))
+                self._parts.append((letter, self._find_field(part)))
+                needed |= set() if depth else {letter}
             elif part in "#{}" or part == "'":
-                raise ValueError(
-                    f"it has {part!r} outside quotes: write {chr(39) * 2 if part == chr(39) else repr(part)}"
-                )
+                said = "''" if part == "'" else repr(part)
+                raise ValueError(f"it has {part!r} outside quotes: write {said}")
             else:
-                parts.append(re.escape(part[1:-1].replace("''", "'") or "'" if part[0] == "'" else part))
+                text = part[1:-1].replace("''", "'") or "'" if part[0] == "'" else part
+                self._parts.append(("", re.escape(text)))
             if depth < 0:
                 break
         if depth:
             raise ValueError("it has a '[' or ']' without the other")
-        return "".join(parts)
+        return needed
 
     def _find_field(self, part: str) -> str:
         if part in _FIELDS:

@@ -1,5 +1,7 @@
 """How a feed marks rows that are to be set aside: in a column behind all others, which is not written."""
 
+import json
+from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -14,3 +16,15 @@ FIELDS: Final = ("file", "offset", "column", "value", "reason", "row")
 BAD_FIELD: Final = pa.field(
     BAD, pa.struct([pa.field(name, pa.int64() if name == "offset" else pa.string()) for name in FIELDS])
 )
+_CUT: Final = b"lakewriter.cut"
+
+
+def note_cut(schema: pa.Schema, cut: Mapping[str, int]) -> pa.Schema:
+    """Return the schema of a batch with a note of how many times of each column were cut to microseconds."""
+    counts = {name: count for name, count in cut.items() if count}
+    return schema.with_metadata({_CUT: json.dumps(counts)}) if counts else schema
+
+
+def read_cut(schema: pa.Schema) -> dict[str, int]:
+    """Return what ``note_cut`` noted."""
+    return dict(json.loads((schema.metadata or {}).get(_CUT, b"{}")))

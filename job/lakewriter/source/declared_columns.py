@@ -25,7 +25,7 @@ from lakewriter.declared.exact_text import TextForm
 from lakewriter.declared.sql_types import parse_type
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
 from lakewriter.source.arrow_types import make_nullable
-from lakewriter.source.bad_rows import BAD_FIELD, FIELDS
+from lakewriter.source.bad_rows import BAD_FIELD, FIELDS, note_cut
 from lakewriter.source.marks import add_misfits, is_marked
 from lakewriter.source.strict_cast import explain_misfit
 from lakewriter.source.typed_cast import cast_values, is_castable, is_text
@@ -201,8 +201,10 @@ def cast_batch(
     """
     columns = list(batch.columns)
     misfits: list[tuple[ColumnCast, pa.Array]] = []
+    cut: dict[str, int] = {}
     for cast in casts:
         result = cast_values(batch.column(cast.place), cast.kind, cast.form)
+        cut[cast.name] = result.cut
         columns[cast.place] = result.values
         if result.misfits is not None:
             misfits.append((cast, result.misfits))
@@ -215,7 +217,7 @@ def cast_batch(
         )
     if misfits:
         columns[-1] = _mark_misfits(batch, misfits)
-    return pa.RecordBatch.from_arrays(columns, schema=declare_schema(batch.schema, casts))
+    return pa.RecordBatch.from_arrays(columns, schema=note_cut(declare_schema(batch.schema, casts), cut))
 
 
 def cast_batches(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -22,19 +21,18 @@ _TASKS_A_CORE: Final = 4
 
 @dataclass(frozen=True)
 class NanosecondCheck:
-    """Files with INT96 columns, and the row groups of each. Columns whose type is ``declared`` are not looked at."""
+    """Files with INT96 columns, and the row groups of each."""
 
     files: tuple[tuple[str, int], ...]
-    declared: frozenset[str] = frozenset()
 
     def require(self, spark: SparkSession, table: str) -> None:
         """``VALUE_UNREPRESENTABLE`` names the first timestamp with nanoseconds."""
         groups = [(uri, group) for uri, count in self.files for group in range(count)]
         if not groups:
             return
-        context, look = spark.sparkContext, partial(_look, self.declared)
+        context = spark.sparkContext
         tasks = min(len(groups), _TASKS_A_CORE * context.defaultParallelism)
-        for error in context.parallelize(groups, tasks).map(look).collect():
+        for error in context.parallelize(groups, tasks).map(_look).collect():
             if error is not None:
                 raise ValueUnrepresentableError(f"table {table!r}: {error.message}", remedy=error.remedy)
 
@@ -47,12 +45,12 @@ def find_int96(footer: pq.FileMetaData) -> list[str]:
     return [leaf.path for leaf in leaves if leaf.physical_type == "INT96"]
 
 
-def _look(declared: frozenset[str], place: tuple[str, int]) -> ValueUnrepresentableError | None:
+def _look(place: tuple[str, int]) -> ValueUnrepresentableError | None:
     uri, group = place
     store, path = find_store(uri)
     try:
         with store.open().open_input_file(path) as source:
-            require_microseconds(source, pq.read_metadata(source), path, group, declared)
+            require_microseconds(source, pq.read_metadata(source), path, group)
     except ValueUnrepresentableError as error:
         return error
     except (OSError, pa.ArrowException) as error:
@@ -60,11 +58,9 @@ def _look(declared: frozenset[str], place: tuple[str, int]) -> ValueUnrepresenta
     return None
 
 
-def require_microseconds(
-    source: fs.FileSystem, footer: pq.FileMetaData, path: str, group: int, declared: frozenset[str] = frozenset()
-) -> None:
+def require_microseconds(source: fs.FileSystem, footer: pq.FileMetaData, path: str, group: int) -> None:
     """``VALUE_UNREPRESENTABLE`` for a timestamp of a row group that has nanoseconds."""
-    columns = [column for column in find_int96(footer) if not _is_declared(column, declared)]
+    columns = find_int96(footer)
     if not columns:
         return
     # Beyond the years 1677 to 2262 nanoseconds overflow 64 bits, and so do the microseconds times 1000: the difference
@@ -77,11 +73,6 @@ def require_microseconds(
                 place = pc.index(pc.not_equal(rest, 0), value=True).as_py()
                 if place >= 0:
                     raise _refuse(path, name, f"{cut.slice(place, 1).cast(pa.string())[0]}{rest[place].as_py():03d}")
-
-
-def _is_declared(path: str, declared: frozenset[str]) -> bool:
-    """True for a declared column and for what is inside it; a name may itself have dots."""
-    return any(path.lower() == name or path.lower().startswith(f"{name}.") for name in declared)
 
 
 def _read(file: pq.ParquetFile, group: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -106,5 +97,5 @@ def _walk_timestamps(array: pa.Array) -> Iterator[pa.Array]:
 def _refuse(path: str, column: str, shown: str) -> ValueUnrepresentableError:
     return ValueUnrepresentableError(
         f"{path!r}: column {column!r} has the INT96 timestamp {shown}, whose nanoseconds would be cut.",
-        remedy=f"Round it in the source; or have Spark cut it: columns: {{{column}: timestamp}}.",
+        remedy="Round it in the source, or have it cut: nanoseconds: truncate.",
     )

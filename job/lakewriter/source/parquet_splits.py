@@ -133,6 +133,8 @@ def open_splits(spark_factory: Callable[[], SparkSession], table: TableSpec) -> 
     splits = find_splits(table)
     if isinstance(splits, str):
         return splits
+    if table.truncates_nanoseconds:
+        return "its nanoseconds are cut"
     spark = spark_factory()
     origin = Origin(table.id, f"parquet {', '.join(map(repr, table.read.paths))}")
     chunks = pack(list(splits.files), read_sizes(spark))

@@ -36,6 +36,8 @@ from lakewriter.source.time_zone import (
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # A folder's value is text, as it stands: 001 stays.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # A statement is run as it is written: Spark makes '' of '${x}', and a variable's value of '${env:HOME}'.
     "spark.sql.variable.substitute": "false",
     # Hashing has a cost for each batch. A multiple of what files are cut at, so that no batch is put together anew.

@@ -15,7 +15,6 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from lakewriter.source.arrow_types import match_by_position, require_utf8
 from lakewriter.source.bad_rows import BAD, CHECKS
-from lakewriter.source.byte_checks import ByteCheck
 from lakewriter.source.column_names import quote_column
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.declared_columns import (
@@ -267,19 +266,13 @@ def _open(spark: SparkSession, table: TableSpec, condition: str | None, deleted_
     origin = make_origin(table, secrets)
     try:
         loaded = load_source(session, table.read, secrets, table, aside=table.sets_aside)
-        loaded = replace(loaded, checks=tuple(_spare_declared(check, table) for check in loaded.checks))
+        if table.truncates_nanoseconds:
+            loaded = replace(loaded, checks=tuple(c for c in loaded.checks if not isinstance(c, NanosecondCheck)))
         source, casts = _declare(loaded.frame, table, condition)
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
     frame, schema = prepare_delivery(add_checks(add_deleted_column(source, table, deleted_column), table))
     return _Opened(frame, schema, origin, loaded, casts)
-
-
-def _spare_declared(check: ByteCheck | NanosecondCheck, table: TableSpec) -> ByteCheck | NanosecondCheck:
-    """The check without columns whose type the table declares: that type says what is left of their values."""
-    if isinstance(check, ByteCheck):
-        return check
-    return replace(check, declared=frozenset(map(str.lower, table.columns)))
 
 
 def open_batch(

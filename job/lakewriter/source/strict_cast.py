@@ -20,6 +20,7 @@ from lakewriter.declared.exact_text import (
     TextForm,
     convert_text,
 )
+from lakewriter.declared.time_texts import TimePattern, compile_pattern
 
 _FEW: Final = 64
 """Rows that are converted one by one rather than halved again."""
@@ -30,6 +31,8 @@ _OFFSET: Final = "(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 _ZONED: Final = ":[0-9.]+[Z+-]"
 """What a text of that spelling has in it where it has an offset."""
 _FLOAT: Final = "[+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?"
+_DAY_FIELDS: Final = {"y": 4, "M": 2, "d": 2}
+"""The letters of a day's fields and how many digits ISO gives each."""
 _MORE_THAN_ZERO: Final = r"\A[+-]?[0.]*[1-9]"
 MICROS: Final = pa.timestamp("us")
 YEARS: Final = {pa.date32(): (-719162, 2932896), MICROS: (-62135596800000000, 253402300799999999)}
@@ -103,13 +106,43 @@ def _cast_plain(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
     if pt.is_boolean(kind):
         spellings = pc.index_in(pc.ascii_lower(values), pa.array(BOOLEANS, values.type))
         return pa.array(list(BOOLEANS.values())).take(spellings)
-    pattern = _find_plain_spelling(kind, how)
-    if pattern is None:
+    if (format_ := _find_format(kind, how)) is not None:
+        values, how = _write_iso(values, compile_pattern(format_), kind), TextForm(zone=how.zone)
+    spelling = _find_plain_spelling(kind, how)
+    if spelling is None:
         return pa.nulls(len(values), kind)
-    is_plain = pc.match_substring_regex(values, rf"\A(?:{pattern})\z")
+    is_plain = pc.match_substring_regex(values, rf"\A(?:{spelling})\z")
     if pc.all(is_plain).as_py() is False:
         values = pc.if_else(is_plain, values, None)
     return _cast_parts(values, kind, how)
+
+
+def _find_format(kind: pa.DataType, how: TextForm) -> str | None:
+    if pt.is_timestamp(kind):
+        return None if how.unit is not None else how.timestamp_format
+    return how.date_format if pt.is_date(kind) else None
+
+
+def _write_iso(values: pa.Array, pattern: TimePattern, kind: pa.DataType) -> pa.Array:
+    """Return the ISO texts of texts of a pattern that has ISO's fields in another order, null for all others."""
+    letters = pattern.iso_fields
+    if not letters or (pt.is_date(kind) and len(letters) > len(_DAY_FIELDS)):
+        return pa.nulls(len(values), pa.string())
+    found = pc.extract_regex(values, rf"\A(?i:{pattern.named_regex})\z")
+    fields = {letter: pc.struct_field(found, letter).cast(pa.string()) for letter in letters}
+    parts = [_pad(fields.get(letter), width) for letter, width in _DAY_FIELDS.items()]
+    day = pc.binary_join_element_wise(*parts, "-")
+    if pt.is_date(kind):
+        return day
+    clock = pc.binary_join_element_wise(*(_pad(fields.get(letter), 2) for letter in "Hms"), ":")
+    places = [pc.binary_join_element_wise("", fields["S"], ".")] if "S" in letters else []
+    offset = [fields["X"]] if "X" in letters else []
+    # The last argument stands between the others.
+    return pc.binary_join_element_wise(day, "T", clock, *places, *offset, "")
+
+
+def _pad(field: pa.Array | None, width: int) -> pa.Array | pa.Scalar:
+    return pa.scalar("0" * width) if field is None else pc.ascii_lpad(field, width, "0")
 
 
 def _find_plain_spelling(kind: pa.DataType, how: TextForm) -> str | None:
@@ -124,10 +157,10 @@ def _find_plain_spelling(kind: pa.DataType, how: TextForm) -> str | None:
         digits = f"[0-9]{{1,{whole}}}" if whole else "0"
         return rf"[+-]?{digits}(?:\.[0-9]{{0,{places}}}0{{0,{38 - kind.precision}}})?"
     if pt.is_date32(kind):
-        return _DAY if how.date_format is None else None
+        return _DAY
     if how.unit is not None:
         return "-?[0-9]+"
-    if not pt.is_timestamp(kind) or how.timestamp_format is not None or how.zone != "UTC":
+    if not pt.is_timestamp(kind) or how.zone != "UTC":
         return None
     return f"{_DAY}(?:{_TIME}{_OFFSET if kind.tz else ''})?"
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from lakewriter.aws import Clients, get_shared_clients
 from lakewriter.aws.vended import Vendor
+from lakewriter.documents.parsing import TRUNCATED
 from lakewriter.encode.formats import make_encoder
 from lakewriter.encode.parquet_footer import Tail, read_column_statistics
 from lakewriter.errors import SourceFailedError, SpecInvalidError, ValueUnrepresentableError
@@ -23,7 +24,9 @@ from lakewriter.expect.observing import Observer
 from lakewriter.expect.watching import NOTHING, Watched
 from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import ChangedValues, Receipt
+from lakewriter.shape.envelope import CUT
 from lakewriter.shape.shapers import AnyPlan, make_shaper
+from lakewriter.source.bad_rows import read_cut
 from lakewriter.spec.access import Access
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import FileEncoding, Limits
@@ -118,6 +121,7 @@ class _PartitionWriter:
         self._observer = Observer(plan.watched)
         if bad is not None:
             bad.read_cursor = self._shaper.read_cursor
+        self._cut: Counter[str] = Counter()
         self._uploads: list[StagedUpload] = []
         metadata = {LOAD_METADATA: plan.load, **plan.metadata}
         self._copier = FileCopier(plan.copies, plan.names, plan.access, plan.limits, clients, metadata, partition)
@@ -141,6 +145,7 @@ class _PartitionWriter:
         counted = None if self._plan.counts is None else self._plan.counts[self._partition]
         for batch in batches:
             seen += batch.num_rows
+            self._cut.update(read_cut(batch.schema))
             if counted is not None and seen > counted:
                 raise self._make_changed_error(counted, f"at least {seen}")
             rows = Rows.of(batch, seen - batch.num_rows)
@@ -227,6 +232,9 @@ class _PartitionWriter:
         first_index, self._next_index = self._next_index, self._next_index + file.rows
         cursor, cursor_nulls = self._shaper.take_cursor()
         findings = self._shaper.take_findings()
+        findings.changes += self._cut.total()
+        findings.changed.update({(name, TRUNCATED, CUT): count for name, count in self._cut.items()})
+        self._cut.clear()
         observed, violations = self._observer.take(file.rows, footer)
         return Receipt(
             bucket=plan.access.bucket,
