@@ -23,7 +23,7 @@ def people(lake: Lake, spark):
 
 READS = [
     ({"format": "csv", "path": "csv", "options": {"header": "true"}, "columns": "id INT, name STRING"}, "splits"),
-    ({"format": "json", "path": "json", "columns": "id INT, name STRING"}, "rows"),
+    ({"format": "json", "path": "json", "columns": "id INT, name STRING"}, "splits"),
     ({"format": "parquet", "path": "parquet"}, "splits"),
     ({"format": "orc", "path": "orc"}, "rows"),
     ({"format": "jdbc", "options": {"url": DERBY, "dbtable": "people"}}, "rows"),

@@ -65,6 +65,12 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
             LAKEWRITER_CSV_FILES="100000",
         ),
         _tests(
+            "json",
+            "100,000 random files of JSON, each row as Python's json has it",
+            "tests/source/files/test_json_differential.py",
+            LAKEWRITER_JSON_FILES="100000",
+        ),
+        _tests(
             "servers",
             "the protocol on SeaweedFS and versitygw",
             "tests/interop/test_s3_servers.py",

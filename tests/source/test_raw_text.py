@@ -20,7 +20,6 @@ from lakewriter.source import raw_text
 from lakewriter.source.raw_text import (
     Finding,
     describe_json_fault,
-    find_bad_lines,
     find_in_encoded,
     find_in_json,
     find_in_text,
@@ -206,13 +205,5 @@ def test_no_line_that_has_to_be_parsed_is_left_out(lines):
         start: what for start, line in zip(starts, lines, strict=True) if (what := describe_json_fault(line, kind))
     }
     block = b"".join(lines)
-    assert find_bad_lines(block, kind) == expected
     first = next((Finding(100 + start, what) for start, what in expected.items()), None)
     assert find_in_json(100, block, kind, whole=True) == first
-
-
-def test_lines_that_are_no_utf_8():
-    assert find_bad_lines(b"a\nb\xe9\nc\n\x80", None) == {
-        2: "byte 0xe9 is not UTF-8 (invalid continuation byte)",
-        7: "byte 0x80 is not UTF-8 (invalid start byte)",
-    }

@@ -22,10 +22,10 @@ from lakewriter.errors import InternalError, LakeError, SourceFailedError, Sourc
 from lakewriter.report import format_count
 from lakewriter.run.judging import plan_watched
 from lakewriter.run.prepare import SparkFactory, prepare
-from lakewriter.source.csv_look import list_csv_hints
 from lakewriter.source.feed import explain_need_of_spark
 from lakewriter.source.file_content import require_content
 from lakewriter.source.file_look import FileLook, look_at_files
+from lakewriter.source.files.reader import Hint
 from lakewriter.source.files.source import has_reader
 from lakewriter.source.jobs import cancel_jobs
 from lakewriter.source.look import SAMPLE_ROWS, Looker
@@ -75,7 +75,7 @@ class SourceProbes:
                     raise
                 yield Finding(name, "warning", f"{error.message} The job may have other rights.", error.remedy)
                 return
-            odd += _list_oddities(name, table, read, look)
+            odd += _list_oddities(name, look)
             looks.append(look)
         yield from odd
         for read, look in zip(_list_reads(table.read), looks, strict=True):
@@ -141,9 +141,13 @@ class SourceProbes:
             yield self._make_failure(name, error)
             return
         seen = describe_seen(table, look, looked_at, prepared, rows)
+        hints = [note for note in feed.notes if isinstance(note, Hint)]
+        for hint in hints:
+            yield Finding(name, "warning", f"table {table.id!r}: {hint.message}", hint.remedy)
         yield from list_column_findings(name, table, prepared, rows, seen)
         # Where the first row or the delimiter is in doubt, so is what the columns hold.
-        if not is_odd and not (isinstance(self.spec.encoding, TextEncoding) and self.spec.encoding.kind == "csv"):
+        is_csv = isinstance(self.spec.encoding, TextEncoding) and self.spec.encoding.kind == "csv"
+        if not (is_odd or hints or is_csv):
             yield from list_type_findings(name, table, rows, seen)
 
     def _find_missing(self, name: str, table: TableSpec) -> list[Finding]:
@@ -213,14 +217,10 @@ def _make_failure(name: str, error: LakeError) -> Finding:
     return Finding(name, "failed", error.message, remedy, error.code)
 
 
-def _list_oddities(name: str, table: TableSpec, read: Read, look: FileLook) -> Iterator[Finding]:
+def _list_oddities(name: str, look: FileLook) -> Iterator[Finding]:
     """What is odd about a source's files, though a load may take them."""
     if look.missing is not None:
         yield Finding(name, "warning", look.missing.message, look.missing.remedy)
-    if str(read.format).lower() == "csv":
-        hints = (list_csv_hints(head, read) for head in look.heads)
-        for hint in next(filter(None, hints), ()):
-            yield Finding(name, "warning", f"table {table.id!r}: {hint.message}", hint.remedy)
 
 
 def _run_within(seconds: float, call: Callable[[], list[Finding]], name: str) -> list[Finding]:

@@ -13,6 +13,7 @@ from lakewriter.report import format_count, format_size, join_first
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.table import DELETED
 from lakewriter.source.file_look import FileLook
+from lakewriter.source.files.reader import Hint
 from lakewriter.source.text_types import Proposal, propose_types, write_columns_line
 from lakewriter.spec.specification import TableSpec
 
@@ -48,7 +49,8 @@ def list_column_findings(
     """What was seen, then in what the files differ, then what the cursor lacks."""
     yield Finding(name, "ok", _summarise(seen), source=seen)
     notes = [f"column {column!r} has no type yet and is left out" for column in prepared.shape.left_out]
-    for note in (*notes, *prepared.feed.notes)[:_MOST_NOTES]:
+    told = (note for note in prepared.feed.notes if not isinstance(note, Hint))
+    for note in (*notes, *told)[:_MOST_NOTES]:
         yield Finding(name, "warning", f"table {table.id!r}: {note}.", "Nothing, if that is meant.")
     if rows is not None and table.cursor is not None:
         column = next((c for c in rows.column_names if c.lower() == str(table.cursor).lower()), "")

@@ -3,7 +3,6 @@
 import difflib
 import fnmatch
 import re
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,10 @@ import pyarrow as pa
 
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import SourceFailedError
-from lakewriter.report import format_count, join_first
+from lakewriter.report import join_first
 from lakewriter.source.byte_checks import TEXTS, UNREADABLE, find_codec
 from lakewriter.source.failures import make_unreadable_error
-from lakewriter.source.files.blocks import read_head
+from lakewriter.source.files.judge import make_empty_error
 from lakewriter.source.files.listing import list_stored
 from lakewriter.source.files.source import has_reader
 from lakewriter.source.packing import SourceFile
@@ -59,16 +58,19 @@ class FileLook:
 
 
 def look_at_files(read: Read, table: str) -> FileLook:
-    """List the files of one source and read how they begin; ``SOURCE_FAILED`` where a load could read none of them."""
+    """List the files of one source; ``SOURCE_FAILED`` where a load could read none of them.
+
+    How they begin is read of those that Spark reads: the product's own readers tell themselves what is wrong.
+    """
     if has_reader(read):
-        return _look_at_texts(read, table)
+        return _list_texts(read, table)
     listed = _list_source(read, table)
     if listed is None:
         return FileLook(None)
     store, files, missing = listed
     filled = [file for file in files if file.length]
     if files and not filled:
-        missing = _make_empty_error(files, table)
+        missing = make_empty_error([file.path for file in files], table)
     if missing is not None and not filled:
         if read.columns is None:
             raise missing
@@ -80,23 +82,17 @@ def look_at_files(read: Read, table: str) -> FileLook:
     return FileLook(tuple(files), heads)
 
 
-def _look_at_texts(read: Read, table: str) -> FileLook:
-    """Look at files as the reader of their format does; what they begin with is text in UTF-8."""
-    options = read_plain_options(read)
-    listing = list_stored(read.paths, options, table)
-    files = tuple(SourceFile(file.path, file.size) for file in listing.files)
-    filled = [file for file in listing.files if file.size]
-    missing = listing.missing if filled or not files else _make_empty_error(files, table)
-    if missing is not None and not filled:
-        if read.columns is None:
-            raise missing
-        return FileLook(files, missing=missing)
-    encoding = options.get("encoding") or options.get("charset")
-    with ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(lambda file: read_head(file, _HEAD_BYTES, encoding, table), filled[:MOST_HEADS]))
-    texts = [head.charset.to_utf8(head.text) if head.charset.is_plain else head.text for head in found]
-    heads = zip(filled, texts, found, strict=False)
-    return FileLook(files, tuple(Head(file.path, text, head.is_whole) for file, text, head in heads))
+def _list_texts(read: Read, table: str) -> FileLook:
+    """List files as the reader of their format does."""
+    listing = list_stored(read.paths, read_plain_options(read), table)
+    files, has_rows = (
+        tuple(SourceFile(file.path, file.size) for file in listing.files),
+        any(f.size for f in listing.files),
+    )
+    missing = listing.missing if has_rows or not files else make_empty_error([file.path for file in files], table)
+    if missing is not None and not has_rows and read.columns is None:
+        raise missing
+    return FileLook(files, missing=None if has_rows else missing)
 
 
 _Listed = tuple[Store, list[SourceFile], SourceFailedError | None]
@@ -229,7 +225,7 @@ def _make_nothing_error(path: str, skipped: list[str], nested: list[str], table:
     if skipped:
         return SourceFailedError(
             f"table {table!r}: {path!r} has only files that are skipped: {join_first(skipped, _MOST_NAMES)}.",
-            remedy="Spark reads no file whose name begins with _ or ., or that pathGlobFilter does not match.",
+            remedy="No file is read whose name begins with _ or ., or that pathGlobFilter does not match.",
         )
     return SourceFailedError(f"table {table!r}: the folder {path!r} is empty.", remedy="Name a folder with files.")
 
@@ -253,11 +249,3 @@ def _read_head(store: Store, path: str, table: str, is_text: bool) -> Head:
             f"table {table!r}: {path!r} is not whole {codec} data, which its name says it is: {error}",
             remedy="Rename the file if it is not compressed; otherwise write it again.",
         ) from error
-
-
-def _make_empty_error(files: Sequence[SourceFile], table: str) -> SourceFailedError:
-    what = f"{files[0].path!r} is" if len(files) == 1 else f"all {format_count(len(files), 'file')} are"
-    return SourceFailedError(
-        f"table {table!r}: {what} empty, without any byte.",
-        remedy="Check what writes it; a file without rows can be read if its columns are declared under read.columns.",
-    )

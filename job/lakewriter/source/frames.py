@@ -22,7 +22,6 @@ from lakewriter.source.file_splits import load_files
 from lakewriter.source.files.source import has_reader
 from lakewriter.source.int96 import NanosecondCheck
 from lakewriter.source.jdbc import is_jdbc, load_from_database
-from lakewriter.source.marked_lines import LENIENT, read_marked_lines
 from lakewriter.source.marks import add_marks
 from lakewriter.source.reads import make_origin, make_reader_options
 from lakewriter.spec.access import SecretText
@@ -52,11 +51,6 @@ def load_source(
         options = make_reader_options(read, secrets)
         typed = table if read is table.read else table.model_copy(update={"columns": {}})
         return Loaded(*load_files(session, read, options, typed, make_origin(table, secrets), aside=aside))
-    if aside and str(read.format).lower() == "json" and read.engine is None:
-        lenient = read.model_copy(update={"options": {**read.options, **LENIENT}})
-        schema = load_by_case(session, lambda: _load(session, lenient, secrets, table)).frame.schema
-        frame = read_marked_lines(session, schema, read, table.id, make_reader_options(lenient, secrets))
-        return _take_none(read, Loaded(frame))
     loaded = load_by_case(session, lambda: _load(session, read, secrets, table))
     marked = replace(loaded, frame=add_marks(loaded.frame)) if aside else loaded
     return _take_none(read, marked)

@@ -23,12 +23,11 @@ from lakewriter.source.failures import SPARK_ERRORS
 from lakewriter.source.file_splits import open_own_files, spread_locally
 from lakewriter.source.files.source import FilesSource, has_reader
 from lakewriter.source.frames import load_source, prepare_delivery
-from lakewriter.source.marked_lines import parse_lines
 from lakewriter.source.marks import mark
 from lakewriter.source.messages.lines import NOTHING, parse_line
 from lakewriter.source.messages.odd_lines import Odd, parse_odd_line
 from lakewriter.source.messages.splits import FILE_BITS
-from lakewriter.source.reads import make_origin, make_reader_options, resolve_secrets
+from lakewriter.source.reads import make_origin, resolve_secrets
 from lakewriter.source.session import isolate
 from lakewriter.spec.specification import TableSpec
 from lakewriter.spec.stream import StreamKey
@@ -82,10 +81,6 @@ def read_quarantined(
         whole, lines = _open_files(session, read, keys)
         typed, _ = apply_declared_types(source, table, in_spark=True)
         rows = _parse_rows(whole, prepare_delivery(typed)[1], table)
-        if str(table.read.format).lower() == "json":
-            faultless = lines.select("file", "offset", "line", F.lit(None).cast("string").alias("fault"))
-            parsed = parse_lines(faultless, source.schema, "json", make_reader_options(table.read, secrets))
-            return rows.union(apply_declared_types(parsed, table, in_spark=True)[0])
         # The source has no lines any more: they stay what they are, since their files are deleted.
         kept = mark(file=F.col("file"), offset=F.col("offset"), value=F.col("line"), reason=F.lit(_NO_LINES))
         nothing = [F.lit(None).cast(field.dataType) for field in rows.schema.fields[:-1]]

@@ -126,16 +126,6 @@ def find_in_json(place: int, lines: bytes, kind: DataType, *, whole: bool) -> Fi
     return next((Finding(place + start, what) for start, what in _find_json_faults(lines, kind, whole=whole)), None)
 
 
-def find_bad_lines(lines: bytes, kind: DataType | None) -> dict[int, str]:
-    """What a reader would change, by the offset of its line; ``kind`` has the columns of JSON, None is other text."""
-    faults = {} if kind is None else dict(_find_json_faults(lines, kind, whole=True))
-    if find_in_text(0, lines) is not None:
-        for place, line in _split(0, lines):
-            if (finding := find_in_text(0, line)) is not None:
-                faults[place] = finding.what
-    return faults
-
-
 def _find_json_faults(lines: bytes, kind: DataType, *, whole: bool) -> Iterator[tuple[int, str]]:
     """The offset of each line with a value that would be another, and what it is."""
     for place, line in _find_suspicious_lines(lines):

@@ -53,7 +53,7 @@ class Outcome:
 
 def read_with(reader: FileReader, files: Sequence[StoredFile], size: int = 1 << 30) -> Outcome:
     """Read files in pieces of a size; counts and rows agree."""
-    look = reader.look(files, "s.t")
+    look = reader.look(files, "s.t", in_turn)
     good, bad = list[tuple[Any, ...]](), list[tuple[int, str, str]]()
     for piece in reader.cut(look, size, in_turn):
         rows = 0

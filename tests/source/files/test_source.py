@@ -179,7 +179,7 @@ def test_declared_types_are_not_inferred(tmp_path):
 
 def test_files_without_rows(tmp_path):
     write(tmp_path, a_dot_csv="")
-    with pytest.raises(SourceFailedError, match=r"a.csv' has no rows, and its columns are not declared"):
+    with pytest.raises(SourceFailedError, match=r"a.csv' is empty, without any byte"):
         opened(tmp_path)
     read = Read(format="csv", path=str(tmp_path), options=HEADED, columns="a INT, b STRING")
     empty = open_files(table(), read, HEADED, in_turn, aside=False)

@@ -54,7 +54,10 @@ def read_head(file: StoredFile, size: int, encoding: str | None, table: str) -> 
     except (OSError, BotoCoreError, ClientError, pa.ArrowException) as error:
         raise make_unreadable_error(file.path, error, table) from error
     is_whole = len(data) <= size
-    charset = find_charset(file.path, data[:1024], encoding)
+    try:
+        charset = find_charset(file.path, data[:1024], encoding)
+    except SourceFailedError as error:
+        raise SourceFailedError(f"table {table!r}: {error.message}", remedy=error.remedy) from error
     text = data[charset.mark :] if charset.is_plain else b"".join(charset.decode(iter([data])))
     head = Head(text, compression, charset, is_whole)
     _require_text(head, file.path, table)

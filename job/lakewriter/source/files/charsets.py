@@ -19,7 +19,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_NEEDS_MARK: Final = {"utf-16": "UTF-16LE or UTF-16BE", "utf-32": "UTF-32LE or UTF-32BE"}
+_NEEDS_MARK: Final = ("utf-16", "utf-32")
 _UNITS: Final = {"utf-16-le": 2, "utf-16-be": 2, "utf-32-le": 4, "utf-32-be": 4}
 _BAD: Final = "lakewriter-bad-bytes"
 _FIRST_STAND_IN: Final = 0xDC00
@@ -108,11 +108,12 @@ def find_charset(path: str, head: bytes, encoding: str | None) -> Charset:
     if name in _NEEDS_MARK:
         raise SourceFailedError(
             f"{path!r} begins without a byte order mark, and {encoding} does not say in which order its bytes are.",
-            remedy=f"Set encoding: {_NEEDS_MARK[name]}.",
+            remedy=f"Set options: {{encoding: {name.upper()}LE}}, or {name.upper()}BE.",
         )
     if encoding is None and (guess := _guess_order(head)):
         raise SourceFailedError(
-            f"{path!r} is {guess} text without a byte order mark, read as UTF-8.", remedy=f"Set encoding: {guess}."
+            f"{path!r} is {guess} text without a byte order mark, read as UTF-8.",
+            remedy=f"Set options: {{encoding: {guess}}}.",
         )
     return Charset(name)
 

@@ -19,8 +19,9 @@ from lakewriter.source.files.csv_columns import Columns, Header, Positions, matc
 from lakewriter.source.files.csv_cuts import cut_file
 from lakewriter.source.files.csv_rows import Flags, Grammar, Row, Rows, find_rows, step
 from lakewriter.source.files.csv_values import Block, parse_rows, select_rows, split_row
+from lakewriter.source.files.judge import list_csv_hints
 from lakewriter.source.files.options import Options, unescape
-from lakewriter.source.files.reader import Look, Piece, Spread, make_marks
+from lakewriter.source.files.reader import Hint, Look, Piece, Spread, make_marks
 from lakewriter.source.files.stored import StoredFile
 from lakewriter.source.files.typed import make_batches, make_form
 
@@ -28,6 +29,7 @@ _THREADS: Final = 16
 _HEAD_BYTES: Final = 64 * 1024
 _BLOCK_BYTES: Final = 8 * 1024 * 1024
 _MOST_BLOCK_BYTES: Final = 8 * MOST_ROW_BYTES
+_HINT_ROWS: Final = 20
 _SHOWN: Final = 200
 
 
@@ -98,8 +100,9 @@ class CsvReader:
             make_form(options),
         )
 
-    def look(self, files: Sequence[StoredFile], table: str) -> Look:
+    def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
         """See ``FileReader``."""
+        del spread
         with ThreadPoolExecutor(_THREADS) as pool:
             heads = list(pool.map(partial(self._look_at, table=table), files))
         begun = [(file, head) for file, head in zip(files, heads, strict=True) if head is not None]
@@ -110,7 +113,24 @@ class CsvReader:
         for file, (layout, header) in begun:
             places = columns.positions.get(header, tuple(range(len(columns.names))))
             layouts.append((file, replace(layout, fields=self._count_fields(columns, header), positions=places)))
-        return Look(self._make_schema(columns), tuple(layouts), columns.notes)
+        hints = self._find_hints(begun[0][0], table)
+        return Look(self._make_schema(columns), tuple(layouts), (*columns.notes, *hints))
+
+    def _find_hints(self, file: StoredFile, table: str) -> tuple[Hint, ...]:
+        """Return what the first rows of a file let suspect."""
+        head = read_head(file, _HEAD_BYTES, self.encoding, table)
+        grammar, rows, start = replace(self.grammar, end=self._find_line_end(head)), list[list[str]](), 0
+        while len(rows) < _HINT_ROWS and (row := step(head.text, grammar, start, at_end=head.is_whole)) is not None:
+            text = head.text[start : row.end]
+            is_comment = grammar.comment and text.startswith(grammar.comment)
+            if row.fault is None and text.strip() and not is_comment:
+                cells = split_row(text, grammar)
+                rows.append([show_text(cell or b"", head.charset) for cell in cells])
+            start = row.next
+            if start >= len(head.text):
+                break
+        separator = self.grammar.sep.decode()
+        return list_csv_hints(file.path, rows, separator, has_header=self.header, is_declared=self.columns is not None)
 
     def _make_schema(self, columns: Columns) -> pa.Schema:
         if self.columns is not None:

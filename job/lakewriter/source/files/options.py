@@ -22,7 +22,14 @@ TAKEN: Final[Mapping[str, frozenset[str]]] = {
     "json": frozenset(
         {
             *("multiline", "encoding", "charset", "linesep", "dateformat", "timestampformat", "timestampntzformat"),
-            *("timezone", "primitivesasstring", "prefersdecimal", "samplingratio", "dropfieldifallnull"),
+            *(
+                "timezone",
+                "allownonnumericnumbers",
+                "primitivesasstring",
+                "prefersdecimal",
+                "samplingratio",
+                "dropfieldifallnull",
+            ),
         }
     ),
 }

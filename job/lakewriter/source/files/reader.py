@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,24 @@ class Piece:
         return self.end - self.start
 
 
+class Hint(str):
+    """A note on what looks wrong in a source that can be read, and what to do if it is."""
+
+    __slots__ = ("message", "remedy")
+
+    message: str
+    remedy: str
+
+    def __new__(cls, message: str, remedy: str) -> Self:
+        """Make the note; whoever prints it ends it with a full stop."""
+        made = super().__new__(cls, f"{message} {remedy}".removesuffix("."))
+        made.message, made.remedy = message, remedy
+        return made
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
+        return type(self), (self.message, self.remedy)
+
+
 @dataclass(frozen=True)
 class Look:
     """What the driver knows of a source's files: the columns of all, each file with its layout, notes for a user."""
@@ -57,8 +75,11 @@ class Spread(Protocol):
 class FileReader(Protocol):
     """The settings of one source's reader; picklable."""
 
-    def look(self, files: Sequence[StoredFile], table: str) -> Look:
-        """Return the columns of the files. All that can be refused before a byte is written is refused here."""
+    def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
+        """Return the columns of the files. All that can be refused before a byte is written is refused here.
+
+        ``spread`` is where files are looked through, if all their rows have to be.
+        """
 
     def cut(self, look: Look, size: int, spread: Spread) -> list[Piece]:
         """Cut the files into pieces of about ``size`` bytes, in the order of the files."""
@@ -79,22 +100,25 @@ class FileReader(Protocol):
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with one row: the kind of fault in words, the row's text, and the column if one is to blame."""
+    """What is wrong with one row: the kind of fault in words, and the row's text.
+
+    Where a ``column`` alone is to blame, ``value`` is its text; of several ``row`` has their texts as JSON.
+    """
 
     reason: str
     value: str
     column: str | None = None
+    row: str | None = None
 
 
 def make_marks(path: str, offsets: npt.NDArray[np.int64], faults: Mapping[int, Fault]) -> pa.StructArray:
     """Return the marks of rows that begin at ``offsets``; ``faults`` has the bad ones by their number among them."""
     count = len(offsets)
-    texts = {name: _place_texts(count, faults, name) for name in ("column", "value", "reason")}
+    texts = {name: _place_texts(count, faults, name) for name in ("column", "value", "reason", "row")}
     arrays = {
         "file": pa.repeat(pa.scalar(path, pa.string()), count),
         "offset": pa.array(offsets, pa.int64()),
         **texts,
-        "row": pa.nulls(count, pa.string()),
     }
     return pa.StructArray.from_arrays([arrays[field.name] for field in BAD_FIELD.type], fields=list(BAD_FIELD.type))
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewriter.declared.exact_text import DEFAULT
+from lakewriter.declared.exact_text import DEFAULT, TextForm
 from lakewriter.declared.sql_types import parse_columns
 from lakewriter.errors import (
     LakeError,
@@ -22,6 +22,8 @@ from lakewriter.source.files.charsets import Charset
 from lakewriter.source.files.csv import CsvReader
 from lakewriter.source.files.csv_rows import BEHIND_QUOTE, LINE_END
 from lakewriter.source.files.infer import infer_types
+from lakewriter.source.files.json_reader import JsonReader
+from lakewriter.source.files.judge import make_empty_error, suggest_charset
 from lakewriter.source.files.listing import Listing, list_stored
 from lakewriter.source.files.options import Options, take_options
 from lakewriter.source.files.reader import FileReader, Look, Piece, Spread
@@ -31,6 +33,7 @@ from lakewriter.spec.specification import Read, TableSpec
 
 _MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = {
     "csv": CsvReader.make,
+    "json": JsonReader.make,
     "text": TextReader.make,
 }
 """What makes the reader of each format."""
@@ -121,7 +124,7 @@ def make_bad_row_error(table: str, mark: Mapping[str, str | None], line: int | N
         message = f"{where}, column {column!r}: {mark['reason']}: {shown}"
         return ValueUnrepresentableError(f"{message}.", remedy=f"Declare another type under columns:. {_ASIDE}")
     kind = ValueUnrepresentableError if str(mark["reason"]).startswith("byte ") else SourceFailedError
-    remedy = ""
+    remedy = suggest_charset(value) if kind is ValueUnrepresentableError else ""
     if mark["reason"] == BEHIND_QUOTE and '\\"' in value:
         remedy = "If a backslash escapes quotes in it, set options: {escape: '\\'}. "
     elif mark["reason"] == LINE_END and "\r" not in value:
@@ -167,7 +170,7 @@ def open_files(table: TableSpec, read: Read, options: Mapping[str, str], spread:
     keys = listing.folder_keys
     data = None if declared is None else pa.schema([field for field in declared if field.name not in keys])
     reader = _MAKE[form](taken, data)
-    look = reader.look(listing.files, table.id)
+    look = reader.look(listing.files, table.id, spread)
     _require_columns(table.id, look, keys, listing)
     texts = pa.schema([pa.field(key, pa.string()) for key in keys])
     planned = plan_casts([*look.schema.names, *keys], [pa.string()] * (len(look.schema) + len(keys)), table)
@@ -177,6 +180,8 @@ def open_files(table: TableSpec, read: Read, options: Mapping[str, str], spread:
         pieces = reader.cut(look, 1 << 26, spread)
         read_schema = infer_types(reader, read_schema, pieces, declared_names, spread)
     places = {cast.place for cast in planned}
+    if form == "json":
+        read_schema, planned = _ask_for_types(read_schema, planned)
     casts = [*planned, *(cast for cast in _list_key_casts(declared, look, texts) if cast.place not in places)]
     return OpenedFiles(
         FilesSource(table.id, reader, read_schema, keys, tuple(casts), aside), look, listing, read.is_empty
@@ -214,6 +219,8 @@ def _parse_read_columns(table: str, read: Read) -> pa.Schema | None:
 
 def _require_columns(table: str, look: Look, keys: Sequence[str], listing: Listing) -> None:
     if not look.schema.names and not keys:
+        if not any(file.size for file in listing.files):
+            raise make_empty_error([file.path for file in listing.files], table)
         raise SourceFailedError(
             f"table {table!r}: {listing.files[0].path!r} has no rows, and its columns are not declared.",
             remedy="Check what writes it; a file without rows can be read if its columns are declared under "
@@ -239,3 +246,14 @@ def _list_key_casts(declared: pa.Schema | None, look: Look, keys: pa.Schema) -> 
     for place, key in enumerate(keys, len(look.schema)):
         if declared is not None and key.name in declared.names and not declared.field(key.name).type.equals(key.type):
             yield ColumnCast(place, key.name, key.type, declared.field(key.name).type, DEFAULT)
+
+
+def _ask_for_types(schema: pa.Schema, casts: Sequence[ColumnCast]) -> tuple[pa.Schema, tuple[ColumnCast, ...]]:
+    """Return the schema with the declared types, which the reader of JSON casts to, and the casts that are left."""
+    left = []
+    for cast in casts:
+        if cast.place < len(schema) and cast.form == TextForm():
+            schema = schema.set(cast.place, schema.field(cast.place).with_type(cast.kind))
+        else:
+            left.append(cast)
+    return schema, tuple(left)

@@ -57,8 +57,9 @@ class TextReader:
         line_end = (options.get("lineSep") or "").encode()
         return cls(encoding, line_end, options.is_true("wholetext"), columns or _SCHEMA, make_form(options))
 
-    def look(self, files: Sequence[StoredFile], table: str) -> Look:
+    def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
         """See ``FileReader``."""
+        del spread
         heads = [(file, read_head(file, _HEAD_BYTES, self.encoding, table)) for file in files if file.size]
         return Look(self.schema, tuple((file, TextLayout(head.compression, head.charset)) for file, head in heads))
 

@@ -1,0 +1,296 @@
+"""Documents of many lines at a time: a fast parser for those without anything doubtful, an exact one for others."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakewriter.source.files.charsets import UTF_8, Charset, explain_bad_text, show_text
+from lakewriter.source.files.json_columns import Columns, build_columns
+from lakewriter.source.files.json_documents import (
+    BLANK,
+    DocumentError,
+    Part,
+    describe_value,
+    parse_document,
+    split_documents,
+    write_text,
+)
+from lakewriter.source.files.json_fast import FastParser, can_parse_fast
+from lakewriter.source.files.reader import Fault
+
+Places = npt.NDArray[np.int64]
+
+MOST_BYTES: Final = 128 * 1024 * 1024
+"""Of one document."""
+_SHOWN_BYTES: Final = 256 * 1024
+"""Of a bad row's text, which marks cut to fewer characters."""
+_FAST_LEVELS: Final = 256
+"""Opening brackets of a line, above which its depth is looked at by the exact parser."""
+_MOST_REFUSALS: Final = 12
+"""Parts of a block that the fast parser may refuse before the exact one takes over."""
+_FEW: Final = 16
+"""Lines that are not worth halving again."""
+_MINUS: Final = ord("-")
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines that are not blank, or documents of several lines: where each begins and ends in ``data``, without white
+    space around it, and its offset in the file.
+
+    ``reasons`` say what is wrong with some, by their number. Where an array ``is_rows`` its documents are rows.
+    """
+
+    data: bytes
+    starts: Places
+    ends: Places
+    offsets: Places
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    is_rows: bool = True
+    charset: Charset = Charset()  # noqa: RUF009 - it is frozen
+    """Theirs before they were UTF-8."""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def get(self, number: int) -> bytes:
+        """Return the bytes of one line."""
+        return self.data[self.starts[number] : self.ends[number]]
+
+    @cached_property
+    def is_plain(self) -> npt.NDArray[np.bool_]:
+        """Whether each line may be given to the fast parser."""
+        codes = np.frombuffer(self.data, np.uint8)
+        plain: npt.NDArray[np.bool_] = (codes[self.starts] == ord("{")) & (codes[self.ends - 1] == ord("}"))
+        if (self.ends - self.starts).max(initial=0) > 2 * _FAST_LEVELS:
+            opening = np.flatnonzero((codes == ord("{")) | (codes == ord("[")))
+            counts = np.searchsorted(opening, self.ends) - np.searchsorted(opening, self.starts)
+            plain &= counts <= _FAST_LEVELS
+        if not self.data.isascii():
+            self._clear_other_bytes(plain)
+        plain[list(self.reasons)] = False
+        return plain
+
+    def find_minus_zeros(self) -> Places:
+        """Return which lines may have the integer -0 in them."""
+        codes = np.frombuffer(self.data, np.uint8)
+        places = np.flatnonzero(codes[:-2] == _MINUS)
+        places = places[(codes[places + 1] == ord("0")) & _ENDS_NUMBER[codes[places + 2]]]
+        numbers: Places = np.unique(np.searchsorted(self.starts, places, side="right") - 1)
+        return numbers[numbers >= 0]
+
+    def _clear_other_bytes(self, plain: npt.NDArray[np.bool_]) -> None:
+        try:
+            self.data.decode()
+        except UnicodeDecodeError:
+            for number in range(len(self)):
+                line = self.get(number)
+                if not line.isascii():
+                    plain[number] &= _is_utf8(line)
+
+    def join(self, numbers: Places) -> bytes:
+        """Return some lines, one after the other; blank ones may lie between."""
+        if not len(numbers):
+            return b""
+        gaps = np.flatnonzero(np.diff(numbers) != 1) + 1
+        firsts = numbers[np.concatenate([[0], gaps])]
+        lasts = numbers[np.concatenate([gaps - 1, [len(numbers) - 1]])]
+        runs = zip(self.starts[firsts].tolist(), self.ends[lasts].tolist(), strict=True)
+        return b"\n".join(self.data[start:end] for start, end in runs)
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def split_lines(data: bytes, offset: int = 0) -> Lines:
+    """Find the lines of a block at ``offset``: they end with LF, CRLF or CR, which no text of JSON has in it."""
+    codes = np.frombuffer(data, np.uint8)
+    is_end = codes == ord("\n")
+    if b"\r" in data and data.count(b"\r") > data.count(b"\r\n"):
+        is_end |= codes == ord("\r")
+    breaks = np.flatnonzero(is_end)
+    starts = np.concatenate([np.zeros(1, np.int64), breaks + 1])
+    ends = np.concatenate([breaks, np.full(1, len(data), np.int64)])
+    # Of a line with LF alone this is another byte, or the end of the line before.
+    ends = ends - ((ends > starts) & (codes[ends - 1] == ord("\r")) if len(codes) else 0)
+    filled = starts < ends
+    starts, ends = starts[filled], ends[filled]
+    padded = np.flatnonzero(_IS_BLANK[codes[starts]] | _IS_BLANK[codes[ends - 1]])
+    for number in padded.tolist():
+        line = data[starts[number] : ends[number]]
+        ends[number] = starts[number] + len(line.rstrip(BLANK))
+        starts[number] = min(starts[number] + len(line) - len(line.lstrip(BLANK)), ends[number])
+    filled = starts < ends
+    return Lines(data, starts[filled], ends[filled], starts[filled] + offset)
+
+
+def join_parts(parts: Sequence[Part]) -> Lines:
+    """Return documents that may have several lines each."""
+    # No text has a line break in it, and pyarrow looks for the last one before it parses.
+    raws = [part.raw.replace(b"\n", b" ") or b" " for part in parts]
+    ends = np.cumsum([len(raw) + 1 for raw in raws], dtype=np.int64) - 1
+    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
+    reasons = {number: part.fault for number, part in enumerate(parts) if part.fault is not None}
+    offsets = np.array([part.offset for part in parts], np.int64)
+    return Lines(b"\n".join(raws), starts, ends, offsets, reasons, is_rows=False)
+
+
+_IS_BLANK: Final = np.zeros(256, np.bool_)
+_IS_BLANK[list(BLANK)] = True
+_ENDS_NUMBER: Final = _IS_BLANK.copy()
+_ENDS_NUMBER[list(b",]}")] = True
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a block: their columns, where each begins, and what is wrong with bad ones by their number."""
+
+    columns: list[pa.Array]
+    offsets: Places
+    faults: dict[int, Fault]
+
+
+class BlockReader:
+    """Reads blocks of lines into columns. With ``takes_nan`` ``NaN`` and infinities are numbers."""
+
+    def __init__(self, columns: Columns, *, takes_nan: bool = False) -> None:
+        self._columns, self._takes_nan = columns, takes_nan
+        self._parser = FastParser(columns) if can_parse_fast(columns) else None
+
+    def read(self, lines: Lines) -> Rows:
+        """Return the rows of lines in their order."""
+        plain = np.flatnonzero(lines.is_plain) if self._parser is not None else np.zeros(0, np.int64)
+        numbers, columns = self._parse_fast(lines, plain)
+        others = np.setdiff1d(np.arange(len(lines)), numbers, assume_unique=True)
+        if not len(others):
+            return Rows(columns, lines.offsets[numbers], {})
+        rest = parse_exactly(lines, others.tolist(), takes_nan=self._takes_nan)
+        arrays, faults = rest.build(self._columns)
+        if not len(numbers):
+            return Rows(arrays, np.array(rest.offsets, np.int64), faults)
+        order = np.argsort(np.concatenate([numbers, np.array(rest.lines, np.int64)]), kind="stable")
+        moved = np.empty(len(order), np.int64)
+        moved[order] = np.arange(len(order))
+        columns = [pa.concat_arrays([one, two]).take(pa.array(order)) for one, two in zip(columns, arrays, strict=True)]
+        offsets = np.concatenate([lines.offsets[numbers], np.array(rest.offsets, np.int64)])[order]
+        return Rows(columns, offsets, {int(moved[len(numbers) + row]): fault for row, fault in faults.items()})
+
+    def _parse_fast(self, lines: Lines, plain: Places) -> tuple[Places, list[pa.Array]]:
+        """Return which of the lines the fast parser has read without a doubt, and their columns."""
+        if self._parser is None:
+            return np.zeros(0, np.int64), []
+        parts = [(numbers[part.sure], part.columns) for numbers, part in parse_ranges(lines, plain, self._parser.parse)]
+        parts = [part for part in parts if len(part[0])]
+        if len(parts) < 2:
+            return parts[0] if parts else (np.zeros(0, np.int64), [])
+        columns = [pa.concat_arrays(arrays) for arrays in zip(*(columns for _, columns in parts), strict=True)]
+        return np.concatenate([numbers for numbers, _ in parts]), columns
+
+
+Parsed = TypeVar("Parsed")
+
+
+def parse_ranges(
+    lines: Lines, numbers: Places, parse: Callable[[bytes, int], Parsed | None]
+) -> Iterator[tuple[Places, Parsed]]:
+    """Yield what ``parse`` makes of lines, and of which: parts that it refuses are halved until few are left."""
+    waiting, refusals = [numbers], 0
+    while waiting:
+        part = waiting.pop()
+        parsed = parse(lines.join(part), len(part)) if len(part) else None
+        if parsed is not None:
+            yield part, parsed
+        elif len(part) > _FEW and refusals < _MOST_REFUSALS:
+            refusals += 1
+            waiting += [part[len(part) // 2 :], part[: len(part) // 2]]
+
+
+@dataclass
+class ExactRows:
+    """Rows that were parsed one by one: of which line each is, where it begins, its bytes, and its document."""
+
+    lines: list[int]
+    offsets: list[int]
+    raws: list[bytes]
+    documents: list[dict[str, Any] | None]
+    reasons: dict[int, str]
+    charset: Charset
+
+    def add(self, line: int, offset: int, raw: bytes, value: Any, reason: str | None = None) -> None:
+        """Add a row, which is bad where its value is no object."""
+        if reason is None and not isinstance(value, dict):
+            reason = f"it is {describe_value(value)}, expected an object"
+        if reason is not None:
+            self.reasons[len(self.lines)] = reason
+        self.lines.append(line)
+        self.offsets.append(offset)
+        self.raws.append(raw)
+        self.documents.append(value if reason is None else None)
+
+    def build(self, columns: Columns) -> tuple[list[pa.Array], dict[int, Fault]]:
+        """Return the columns, null in bad rows, and what is wrong with these."""
+        built = build_columns(columns, [document or {} for document in self.documents])
+        lines = built.others | self.reasons
+        faults = {row: Fault(reason, _show(self.raws[row], self.charset)) for row, reason in lines.items()}
+        for row, reasons in built.misfits.items():
+            document = self.documents[row]
+            if document is not None and row not in faults:
+                faults[row] = _make_fault(columns, document, reasons)
+        if not lines:
+            return built.arrays, faults
+        places = pa.array([None if row in lines else row for row in range(len(self.lines))], pa.int64())
+        return [array.take(places) for array in built.arrays], faults
+
+
+def _make_fault(columns: Columns, document: Mapping[str, Any], reasons: Mapping[str, str]) -> Fault:
+    """Return the fault of a row with values that do not fit; of several it has the texts of all."""
+    texts = {name: document[name] for name in columns.schema.names if name in reasons}
+    texts = {name: value if type(value) is str else write_text(value) for name, value in texts.items()}
+    column, text = next(iter(texts.items()))
+    shown = {columns.shown.get(name, name): value for name, value in texts.items()}
+    row = write_text(shown) if len(shown) > 1 else None
+    return Fault(reasons[column], text, columns.shown.get(column, column), row)
+
+
+def _show(raw: bytes, charset: Charset) -> str:
+    return show_text(_to_stored(raw[:_SHOWN_BYTES], charset), charset)
+
+
+def _to_stored(raw: bytes, charset: Charset) -> bytes:
+    """Return text in the charset of its file, where what stands for a byte is that byte again."""
+    if not charset.is_plain or charset.name == UTF_8:
+        return raw
+    return raw.decode(errors="surrogatepass").encode(charset.name, "surrogateescape")
+
+
+def parse_exactly(lines: Lines, numbers: Sequence[int], *, takes_nan: bool = False) -> ExactRows:
+    """Parse lines one by one; an array of documents on a line is a row each."""
+    rows = ExactRows([], [], [], [], {}, lines.charset)
+    for number in numbers:
+        raw, place = lines.get(number), int(lines.offsets[number])
+        if number in lines.reasons:
+            rows.add(number, place, raw, None, lines.reasons[number])
+            continue
+        try:
+            value = parse_document(raw, takes_nan=takes_nan)
+        except DocumentError as error:
+            rows.add(
+                number, place, raw, None, explain_bad_text(_to_stored(raw, lines.charset), lines.charset) or str(error)
+            )
+            continue
+        if not (lines.is_rows and isinstance(value, list)):
+            rows.add(number, place, raw, value)
+            continue
+        for part in split_documents(iter([raw]), place, most=MOST_BYTES):
+            rows.add(number, part.offset, part.raw, parse_document(part.raw, takes_nan=takes_nan))
+    return rows

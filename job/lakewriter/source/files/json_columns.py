@@ -1,0 +1,202 @@
+"""Columns of documents that are parsed one by one; what does not fit its column makes its row bad."""
+
+import math
+import re
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lakewriter.column_types import name_type
+from lakewriter.declared.exact_text import DEFAULT, TextForm
+from lakewriter.documents.nesting import write_json_pointer
+from lakewriter.source.files.json_documents import NumberText, describe_value, write_text
+from lakewriter.source.strict_cast import cast_text, explain_misfit
+
+Path = tuple[str, ...]
+EXACT_DIGITS: Final = 15
+"""A double gives back every number of so many digits. https://en.cppreference.com/w/cpp/types/numeric_limits/digits10"""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that documents are read into.
+
+    Those ``declared`` by a user take texts for numbers and truth values too, and keys that differ from them by case
+    alone are told. With ``is_sampled`` the types of the others are those of some documents only. ``form`` is how dates
+    and times are spelled.
+    """
+
+    schema: pa.Schema
+    declared: frozenset[str] = frozenset()
+    is_sampled: bool = False
+    form: TextForm = DEFAULT
+    shown: Mapping[str, str] = field(default_factory=dict)
+    """The names of all files for those that one file spells otherwise."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """The columns of documents. ``misfits`` has for each row why values of its columns do not fit, by column, which are
+    null there; ``others`` why a row is none of these columns'."""
+
+    arrays: list[pa.Array]
+    misfits: dict[int, dict[str, str]]
+    others: dict[int, str]
+
+
+def build_columns(columns: Columns, documents: Sequence[Mapping[str, Any]]) -> Built:
+    """Return the columns of documents."""
+    builder = _Builder(columns)
+    rows = range(len(documents))
+    arrays = [
+        builder.build(column.type, [document.get(column.name) for document in documents], rows, (column.name,))
+        for column in columns.schema
+    ]
+    builder.tell_other_spellings(sorted(columns.declared), documents, rows, ())
+    for place, name in enumerate(columns.schema.names):
+        if any(name in of_row for of_row in builder.misfits.values()):
+            kept = [None if name in builder.misfits.get(row, ()) else row for row in rows]
+            arrays[place] = arrays[place].take(pa.array(kept, pa.int64()))
+    return Built(arrays, builder.misfits, builder.others)
+
+
+class _Builder:
+    """Builds columns; ``misfits`` and ``others`` have the first of each."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.misfits: dict[int, dict[str, str]] = {}
+        self.others: dict[int, str] = {}
+
+    def build(self, kind: pa.DataType, values: Sequence[Any], rows: Sequence[int], path: Path) -> pa.Array:
+        """Return the array of ``values``, which are those of ``rows``."""
+        if pt.is_struct(kind):
+            return self._build_structs(kind, values, rows, path)
+        if pt.is_map(kind):
+            return self._build_maps(kind, values, rows, path)
+        if pt.is_list(kind):
+            return self._build_lists(kind, values, rows, path)
+        return self._build_scalars(kind, values, rows, path)
+
+    def tell_other_spellings(
+        self, names: Sequence[str], objects: Sequence[Mapping[str, Any] | None], rows: Sequence[int], path: Path
+    ) -> None:
+        """Note keys that differ from a column by case alone, where their object has no key of the column's name."""
+        folded = {name.lower(): name for name in names}
+        known = {*names, *self.columns.schema.names} if not path else set(names)
+        for value, row in zip(objects, rows, strict=True):
+            for key in (value or {}).keys() - known:
+                name = folded.get(key.lower())
+                if value is not None and name is not None and name not in value:
+                    reason = f"its key {key!r} differs by case from the column {'.'.join((*path, name))!r}"
+                    self.others.setdefault(row, reason)
+
+    def _add(self, row: int, path: Path, value: Any, what: str) -> None:
+        """Note why a value does not fit; one inside others is named by its place in them."""
+        inside = f"in {write_json_pointer(path[1:])} {describe_value(value)}" if path[1:] else "it"
+        self.misfits.setdefault(row, {}).setdefault(path[0], f"{inside} {what}")
+
+    def _build_structs(self, kind: pa.DataType, values: Sequence[Any], rows: Sequence[int], path: Path) -> pa.Array:
+        objects = [self._require(value, dict, kind, row, path) for value, row in zip(values, rows, strict=True)]
+        if path[0] in self.columns.declared:
+            self.tell_other_spellings([member.name for member in kind], objects, rows, path)
+        members = [
+            self.build(
+                member.type,
+                [None if value is None else value.get(member.name) for value in objects],
+                rows,
+                (*path, member.name),
+            )
+            for member in kind
+        ]
+        is_null = pa.array([value is None for value in objects], pa.bool_())
+        return pa.StructArray.from_arrays(members, fields=list(kind), mask=is_null)
+
+    def _build_lists(self, kind: pa.DataType, values: Sequence[Any], rows: Sequence[int], path: Path) -> pa.Array:
+        lists = [self._require(value, list, kind, row, path) for value, row in zip(values, rows, strict=True)]
+        inner = [item for value in lists for item in value or ()]
+        of_inner = [row for value, row in zip(lists, rows, strict=True) for _ in value or ()]
+        items = self.build(kind.value_type, inner, of_inner, (*path, "*"))
+        return pa.ListArray.from_arrays(_count_offsets(lists), items, type=kind)
+
+    def _build_maps(self, kind: pa.DataType, values: Sequence[Any], rows: Sequence[int], path: Path) -> pa.Array:
+        maps = [self._require(value, dict, kind, row, path) for value, row in zip(values, rows, strict=True)]
+        of_inner = [row for value, row in zip(maps, rows, strict=True) for _ in value or ()]
+        keys = pa.array([key for value in maps for key in value or ()], kind.key_type)
+        inner = [item for value in maps for item in (value or {}).values()]
+        items = self.build(kind.item_type, inner, of_inner, (*path, "*"))
+        return pa.MapArray.from_arrays(_count_offsets(maps), keys, items, type=kind)
+
+    def _require(self, value: Any, expected: type, kind: pa.DataType, row: int, path: Path) -> Any:
+        if value is None or isinstance(value, expected):
+            return value
+        self._add(row, path, value, f"is no {name_type(kind)}")
+        return None
+
+    def _build_scalars(self, kind: pa.DataType, values: Sequence[Any], rows: Sequence[int], path: Path) -> pa.Array:
+        if pt.is_string(kind):
+            return pa.array(
+                [value if value is None or type(value) is str else write_text(value) for value in values], kind
+            )
+        form = self.columns.form
+        texts = [self._take_text(value, kind, row, path) for value, row in zip(values, rows, strict=True)]
+        if pt.is_binary(kind):
+            return pa.array([self._decode(text, row, path) for text, row in zip(texts, rows, strict=True)], kind)
+        cast = cast_text(pa.array(texts, pa.string()), kind, form)
+        if cast.misfits is not None:
+            for place in cast.misfits.fill_null(False).to_numpy(zero_copy_only=False).nonzero()[0].tolist():
+                why = explain_misfit(str(texts[place]), kind, form)
+                self._add(rows[place], path, values[place], f"is no {name_type(kind)}: {why}")
+        if pt.is_float64(kind) and path[0] not in self.columns.declared:
+            for text, row in zip(texts, rows, strict=True):
+                if text is not None and len(text) > EXACT_DIGITS and not keeps_digits(text):
+                    self._add(row, path, NumberText(text), "has more digits than a double")
+        return cast.values
+
+    def _take_text(self, value: Any, kind: pa.DataType, row: int, path: Path) -> str | None:
+        """Return the text to be cast; None where the value is of another kind than the column."""
+        if value is None:
+            return None
+        if isinstance(value, NumberText):
+            fits = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind)
+        elif isinstance(value, bool):
+            fits = pt.is_boolean(kind)
+        else:
+            fits = isinstance(value, str) and (pt.is_temporal(kind) or pt.is_binary(kind))
+        if path[0] in self.columns.declared and not pt.is_binary(kind):
+            # Its cast sees what is written, whatever kind of value that is.
+            fits = not isinstance(value, dict | list)
+        if not fits:
+            self._add(row, path, value, f"is no {name_type(kind)}")
+            return None
+        return write_text(value) if isinstance(value, bool) else str(value)
+
+    def _decode(self, text: str | None, row: int, path: Path) -> bytes | None:
+        try:
+            return None if text is None else b64decode(text, validate=True)
+        except ValueError:
+            self._add(row, path, text, "is no binary: it is not base64")
+            return None
+
+
+def keeps_digits(text: str) -> bool:
+    """Return True if a double has all digits of a number, of which the shortest text of the double then tells."""
+    number = float(text)
+    if math.isinf(number) or not number:
+        return not number and not re.search("[1-9]", text.lower().partition("e")[0])
+    return Decimal(repr(number)) == Decimal(text)
+
+
+def _count_offsets(values: Sequence[Any]) -> pa.Array:
+    """Return where each list begins among all items; null for one that is null."""
+    offsets: list[int | None] = []
+    end = 0
+    for value in values:
+        offsets.append(None if value is None else end)
+        end += 0 if value is None else len(value)
+    return pa.array([*offsets, end], pa.int32())

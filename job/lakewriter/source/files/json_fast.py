@@ -1,0 +1,205 @@
+"""Documents of many plain lines at a time, parsed by Arrow into typed columns, but for what it takes otherwise.
+
+``pyarrow.json`` refuses a key that is twice, and everything that RFC 8259 does, but for what is guarded against here
+and by what a plain line is: a second document on a line, ``NaN``, an exponent that makes a zero, bytes that are no
+UTF-8, and depth or a document that is no object, at which it ends the process.
+"""
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+import pyarrow.types as pt
+
+from lakewriter.declared.exact_text import TextForm
+from lakewriter.source.files.json_columns import EXACT_DIGITS, Columns
+from lakewriter.source.strict_cast import cast_text
+
+DIGITS: Final = bytes.maketrans(b"123456789.", b"0000000000")
+LONG_NUMBER: Final = b"0" * (EXACT_DIGITS + 1)
+"""What a number of more digits than a double keeps has in it, once its digits and its point are zeros."""
+WIDE: Final = pa.decimal256(76, 38)
+_ZEROS: Final = b"0" * 300
+_LOWER: Final = 0x20
+"""The bit by which ASCII's small letters differ from its capitals."""
+_MINUS: Final = ord("-")
+
+
+def parse_json(data: bytes, count: int, schema: pa.Schema | None) -> pa.Table | None:
+    """Return the ``count`` documents of lines that are plain; None where one of them is refused."""
+    try:
+        table = pj.read_json(
+            io.BytesIO(data),
+            read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=pj.ParseOptions(explicit_schema=schema, newlines_in_values=False),
+        )
+        # Of lists whose types it has to find pyarrow leaves out the nulls that come before the first item.
+        table.validate()
+    except (pa.ArrowException, UnicodeDecodeError):
+        # Of a key that is no UTF-8 pyarrow cannot say what is wrong.
+        return None
+    # Each line begins and ends as an object does, so that as many rows as lines are one a line.
+    return table if table.num_rows == count else None
+
+
+@dataclass(frozen=True)
+class ParsedPart:
+    """The columns of those rows that are ``sure``, of all that were parsed."""
+
+    columns: list[pa.Array]
+    sure: npt.NDArray[np.bool_]
+
+
+class _DoubtError(Exception):
+    """A value inside others wants the exact parser."""
+
+
+class FastParser:
+    """Parses plain lines into columns; rows whose value may be another than what is written are left out."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._schema = pa.schema([pa.field(c.name, _to_parsed_type(c.type)) for c in columns.schema])
+
+    def parse(self, data: bytes, count: int) -> ParsedPart | None:
+        """Return the columns of plain lines; None where one of them is refused."""
+        wanted = self._columns.schema
+        table = parse_json(data, count, self._schema)
+        if table is None or self._has_other_spelling(table.schema):
+            return None
+        sure = np.ones(count, np.bool_)
+        may_vanish = cache(partial(_has_small_numbers, data))
+        try:
+            columns = [self._convert(table[c.name].combine_chunks(), c, may_vanish, sure) for c in wanted]
+        except _DoubtError:
+            return None
+        others = (table[name].combine_chunks() for name in table.column_names[len(wanted) :])
+        if not all(is_finite(array) for array in others):
+            return None
+        if self._columns.is_sampled:
+            sure &= ~find_changed_rows(data, table, self._schema)
+        return ParsedPart(columns if sure.all() else [column.filter(pa.array(sure)) for column in columns], sure)
+
+    def _has_other_spelling(self, parsed: pa.Schema) -> bool:
+        """Return True if documents have a key that differs from a declared column's by case alone."""
+        declared, folded = self._columns.declared, {name.lower() for name in self._columns.declared}
+        others = parsed.names[len(self._columns.schema) :]
+        return any(name.lower() in folded for name in others) or any(
+            _has_other_member(parsed.field(column.name).type, column.type)
+            for column in self._columns.schema
+            if column.name in declared
+        )
+
+    def _convert(
+        self, array: pa.Array, column: pa.Field, may_vanish: Callable[[], bool], sure: npt.NDArray[np.bool_]
+    ) -> pa.Array:
+        """Return a column in its own type; rows that want the exact parser are no longer ``sure``."""
+        doubts: list[pa.Array] = []
+        converted = _convert_leaves(array, column.type, self._columns.form, may_vanish, doubts)
+        if pt.is_nested(column.type) and not is_finite(array):
+            # Of members that are not read too.
+            raise _DoubtError
+        for doubt in doubts:
+            if pc.any(doubt).as_py():
+                if pt.is_nested(column.type):
+                    raise _DoubtError
+                sure &= ~doubt.fill_null(False).to_numpy(zero_copy_only=False)
+        return converted
+
+
+def is_finite(array: pa.Array) -> bool:
+    """Return False if there is NaN or an infinity among parsed values, which pyarrow takes as numbers."""
+    if pt.is_struct(array.type):
+        return all(is_finite(array.field(place)) for place in range(array.type.num_fields))
+    if pt.is_list(array.type):
+        return is_finite(array.values)
+    return not pt.is_floating(array.type) or pc.all(pc.is_finite(array)).as_py() is not False
+
+
+def can_parse_fast(columns: Columns) -> bool:
+    """Return True if pyarrow parses all types of the columns."""
+    return all(_is_parsed(field.type) for field in columns.schema)
+
+
+def _is_parsed(kind: pa.DataType) -> bool:
+    if pt.is_struct(kind):
+        return all(_is_parsed(field.type) for field in kind)
+    if pt.is_list(kind):
+        return _is_parsed(kind.value_type)
+    return not (pt.is_map(kind) or pt.is_binary(kind) or pt.is_null(kind))
+
+
+def _to_parsed_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type that pyarrow parses for a type: dates and times are texts that are cast."""
+    if pt.is_struct(kind):
+        return pa.struct([pa.field(field.name, _to_parsed_type(field.type)) for field in kind])
+    if pt.is_list(kind):
+        return pa.list_(_to_parsed_type(kind.value_type))
+    return pa.string() if pt.is_temporal(kind) else kind
+
+
+def _convert_leaves(
+    array: pa.Array, kind: pa.DataType, form: TextForm, may_vanish: Callable[[], bool], doubts: list[pa.Array]
+) -> pa.Array:
+    """Return parsed values in their own type; ``doubts`` get what may be another value than what is written."""
+    if pt.is_struct(kind):
+        members = [_convert_leaves(array.field(field.name), field.type, form, may_vanish, doubts) for field in kind]
+        return pa.StructArray.from_arrays(members, fields=list(kind), mask=array.is_null())
+    if pt.is_list(kind):
+        items = _convert_leaves(array.values, kind.value_type, form, may_vanish, doubts)
+        return pa.ListArray.from_arrays(array.offsets, items, type=kind, mask=array.is_null())
+    if pt.is_floating(kind):
+        doubts.append(pc.invert(pc.is_finite(array)))
+        zeros = pc.equal(array, 0)
+        if pc.any(zeros).as_py() and may_vanish():
+            doubts.append(zeros)
+        return array
+    if pt.is_temporal(kind):
+        cast = cast_text(array.cast(pa.string()), kind, form)
+        if cast.misfits is not None:
+            doubts.append(cast.misfits)
+        return cast.values
+    return array
+
+
+def _has_small_numbers(data: bytes) -> bool:
+    """Return True if a number may be written that is not zero and becomes zero as a double."""
+    codes = np.frombuffer(data, np.uint8)
+    before = codes[np.flatnonzero(codes[1:] == _MINUS)]
+    return bool(((before | _LOWER) == ord("e")).any()) or _ZEROS in data
+
+
+def _has_other_member(parsed: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return True if parsed objects have a key that differs from a member's by case alone."""
+    if pt.is_list(wanted):
+        return _has_other_member(parsed.value_type, wanted.value_type)
+    if not pt.is_struct(wanted):
+        return False
+    names = {field.name for field in wanted}
+    folded = {name.lower() for name in names}
+    return any(field.name not in names and field.name.lower() in folded for field in parsed) or any(
+        _has_other_member(parsed.field(field.name).type, field.type) for field in wanted
+    )
+
+
+def find_changed_rows(data: bytes, table: pa.Table, schema: pa.Schema) -> npt.NDArray[np.bool_]:
+    """Return which rows have a number that has more digits than the double that it was parsed as."""
+    changed = np.zeros(table.num_rows, np.bool_)
+    names = [field.name for field in schema if pt.is_floating(field.type)]
+    if LONG_NUMBER not in data.translate(DIGITS):
+        return changed
+    digits = pa.schema([pa.field(f.name, WIDE if f.name in names else f.type) for f in schema])
+    exact = parse_json(data, table.num_rows, digits)
+    if exact is None:
+        return ~changed
+    for name in names:
+        texts = table[name].combine_chunks().cast(pa.string())
+        changed |= pc.not_equal(exact[name].combine_chunks(), texts.cast(WIDE)).fill_null(False).to_numpy(False)
+    return changed

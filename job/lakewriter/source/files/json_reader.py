@@ -1,0 +1,254 @@
+"""JSON by RFC 8259: a document a line, or whole documents and arrays of them; any fault is a bad row."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lakewriter.declared.exact_text import DEFAULT, TextForm
+from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.source.bad_rows import BAD_FIELD
+from lakewriter.source.files.blocks import read_head
+from lakewriter.source.files.charsets import Charset, look_up
+from lakewriter.source.files.json_blocks import BlockReader, Lines, parse_exactly
+from lakewriter.source.files.json_columns import Columns
+from lakewriter.source.files.json_lines import find_line, read_documents, read_lines
+from lakewriter.source.files.json_shapes import NOTHING, Shape, TypeChoice, describe_lines, fold_files, spell
+from lakewriter.source.files.judge import make_empty_error, require_documents
+from lakewriter.source.files.options import Options
+from lakewriter.source.files.reader import Look, Piece, Spread, make_marks
+from lakewriter.source.files.stored import StoredFile
+from lakewriter.source.files.typed import make_form
+
+_THREADS: Final = 16
+_HEAD_BYTES: Final = 64 * 1024
+_LOOK_BYTES: Final = 32 * 1024 * 1024
+"""Of a file, looked at at a time."""
+_BATCH_ROWS: Final = 65_536
+_SHOWN: Final = 200
+_OPENING: Final = ord("[")
+
+
+@dataclass(frozen=True)
+class JsonLayout:
+    """What one file is like. ``columns`` are those that were found, by the names that they have in it; None where they
+    are declared."""
+
+    compression: str | None
+    charset: Charset
+    columns: pa.Schema | None = None
+
+
+@dataclass(frozen=True)
+class JsonReader:
+    """The settings of a source of JSON. ``columns`` are the declared ones with their types.
+
+    Of every ``step`` documents one is looked at to find columns that are not declared.
+    """
+
+    columns: pa.Schema | None = None
+    form: TextForm = DEFAULT
+    encoding: str | None = None
+    is_whole: bool = False
+    takes_nan: bool = False
+    choice: TypeChoice = TypeChoice()  # noqa: RUF009 - it is frozen
+    step: int = 1
+
+    @classmethod
+    def make(cls, options: Options, columns: pa.Schema | None) -> "JsonReader":
+        """Return the reader that the options ask for."""
+        line_sep = options.get("lineSep")
+        if line_sep is not None and line_sep not in ("\n", "\r\n", "\r"):
+            raise options.refuse("lineSep", "expected \\n, \\r\\n or \\r", "Leave it out: they are told apart.")
+        encoding = options.get("encoding", "charset")
+        look_up(encoding)
+        for column in columns or ():
+            _require_type(column, options)
+        return cls(
+            columns,
+            make_form(options),
+            encoding,
+            options.is_true("multiLine"),
+            options.is_true("allowNonNumericNumbers"),
+            TypeChoice(
+                options.is_true("prefersDecimal"),
+                options.is_true("primitivesAsString"),
+                options.is_true("dropFieldIfAllNull"),
+            ),
+            _read_step(options),
+        )
+
+    def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
+        """See ``FileReader``."""
+        filled = [file for file in files if file.size]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            layouts = list(pool.map(partial(self._look_at, table=table), filled))
+        begun = list(zip(filled, layouts, strict=True))
+        if self.columns is not None:
+            return Look(self.columns, tuple(begun))
+        shapes = self._describe(begun, spread)
+        fields = self.choice.list_fields(fold_files(shapes).members or {})
+        if not fields and files:
+            raise self._explain_no_columns(begun, table) if begun else make_empty_error([f.path for f in files], table)
+        schema = pa.schema(fields)
+        return Look(
+            schema,
+            tuple(
+                (file, replace(layout, columns=pa.schema(spell(fields, shape))))
+                for (file, layout), shape in zip(begun, shapes, strict=True)
+            ),
+            () if self.step == 1 else (f"the columns are those of one document in {self.step}",),
+        )
+
+    def _explain_no_columns(self, files: Sequence[tuple[StoredFile, JsonLayout]], table: str) -> SourceFailedError:
+        """Return the error for files without a document that has a column."""
+        nothing = pa.schema([])
+        for file, layout in files:
+            for batch in self.read(Piece(file, 0, file.size, layout, 1, is_whole=True), nothing):
+                bad = batch.column(0).filter(pc.is_valid(batch.column(0).field("reason")))
+                if len(bad):
+                    mark = bad[0].as_py()
+                    return SourceFailedError(
+                        f"table {table!r}: no document of {file.path!r} has a column; at byte {mark['offset']}: "
+                        f"{mark['reason']}: {mark['value'][:_SHOWN]!r}.",
+                        remedy="Correct the file, or declare its columns under read.columns.",
+                    )
+        return SourceFailedError(
+            f"table {table!r}: there is no document with a column in {', '.join(repr(f.path) for f, _ in files[:3])}.",
+            remedy="Name files with documents, or declare the columns under read.columns.",
+        )
+
+    def _look_at(self, file: StoredFile, table: str) -> JsonLayout:
+        head = read_head(file, _HEAD_BYTES, self.encoding, table)
+        if not self.is_whole:
+            require_documents(head, file.path, table)
+        return JsonLayout(head.compression, head.charset)
+
+    def _describe(self, files: Sequence[tuple[StoredFile, JsonLayout]], spread: Spread) -> list[Shape]:
+        """Return what the documents of each file are."""
+        pieces = [self._cut_file(file, layout, _LOOK_BYTES) for file, layout in files]
+        described = iter(spread(self.describe, [piece for of_file in pieces for piece in of_file]))
+        shapes = []
+        for of_file in pieces:
+            shape = NOTHING
+            for part in islice(described, len(of_file)):
+                shape = shape.merge(part)
+            shapes.append(shape)
+        return shapes
+
+    def describe(self, piece: Piece) -> Shape:
+        """Return what the documents of a piece are."""
+        shape = NOTHING
+        for lines in self._read_lines(piece):
+            shape = shape.merge(describe_lines(lines, self.step))
+        return shape
+
+    def cut(self, look: Look, size: int, spread: Spread) -> list[Piece]:
+        """See ``FileReader``."""
+        return [piece for file, layout in look.files for piece in self._cut_file(file, layout, size)]
+
+    def _cut_file(self, file: StoredFile, layout: JsonLayout, size: int) -> list[Piece]:
+        is_whole = self.is_whole or layout.compression is not None or not layout.charset.is_plain
+        if is_whole or file.size <= size * 3 // 2:
+            return [Piece(file, 0, file.size, layout, 1, is_whole=True)]
+        return [
+            Piece(file, start, min(start + size, file.size), layout, None if start else 1)
+            for start in range(0, file.size, size)
+        ]
+
+    def count(self, piece: Piece) -> int:
+        """See ``FileReader``."""
+        return sum(map(_count_rows, self._read_lines(piece)))
+
+    def read(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """See ``FileReader``."""
+        columns = self._choose_columns(piece.layout.columns, schema)
+        reader, whole = BlockReader(columns, takes_nan=self.takes_nan), pa.schema([*schema, BAD_FIELD])
+        for lines in self._read_lines(piece):
+            rows = reader.read(lines)
+            arrays = [_rename(array, field.type) for array, field in zip(rows.columns, schema, strict=True)]
+            marks = make_marks(piece.file.path, rows.offsets, rows.faults)
+            batch = pa.RecordBatch.from_arrays([*arrays, marks], schema=whole)
+            for start in range(0, batch.num_rows, _BATCH_ROWS):
+                yield batch.slice(start, _BATCH_ROWS)
+
+    def _choose_columns(self, found: pa.Schema | None, asked: pa.Schema) -> Columns:
+        """Return the columns by the names that one file has for them; what is asked for in another type is declared."""
+        if found is None:
+            return Columns(asked, frozenset(asked.names), form=self.form)
+        of_all = zip(found, asked, strict=True)
+        fields = [
+            (one.with_type(other.type), True) if not _is_alike(one.type, other.type) else (one, False)
+            for one, other in of_all
+        ]
+        declared = frozenset(field.name for field, is_declared in fields if is_declared)
+        shown = {one: other for one, other in zip(found.names, asked.names, strict=True) if one != other}
+        return Columns(pa.schema([field for field, _ in fields]), declared, self.step > 1, self.form, shown)
+
+    def find_line(self, piece: Piece, offset: int) -> int | None:
+        """See ``FileReader``."""
+        return find_line(piece, piece.layout.compression, piece.layout.charset, offset)
+
+    def _read_lines(self, piece: Piece) -> Iterator[Lines]:
+        read = read_documents if self.is_whole else read_lines
+        return read(piece, piece.layout.compression, piece.layout.charset)
+
+
+def _count_rows(lines: Lines) -> int:
+    if not lines.is_rows:
+        return len(lines)
+    arrays = np.flatnonzero(np.frombuffer(lines.data, np.uint8)[lines.starts] == _OPENING)
+    return len(lines) - len(arrays) + len(parse_exactly(lines, arrays.tolist()).lines)
+
+
+def _is_alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Return True for types that differ in the names of their members at most."""
+    if pt.is_struct(one) and pt.is_struct(other) and one.num_fields == other.num_fields:
+        return all(_is_alike(a.type, b.type) for a, b in zip(one, other, strict=True))
+    if pt.is_list(one) and pt.is_list(other):
+        return _is_alike(one.value_type, other.value_type)
+    return bool(one == other)
+
+
+def _rename(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return values of one file with the names of all files; a cast would match the members of structs by name."""
+    if array.type == kind:
+        return array
+    if pt.is_struct(kind):
+        members = [_rename(array.field(place), member.type) for place, member in enumerate(kind)]
+        return pa.StructArray.from_arrays(members, fields=list(kind), mask=array.is_null())
+    if pt.is_list(kind):
+        items = _rename(array.values, kind.value_type)
+        return pa.ListArray.from_arrays(array.offsets, items, type=kind, mask=array.is_null())
+    return array
+
+
+def _read_step(options: Options) -> int:
+    ratio = options.get("samplingRatio")
+    try:
+        share = float(ratio or 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise options.refuse("samplingRatio", "expected a number above 0, up to 1")
+    return round(1 / share)
+
+
+def _require_type(column: pa.Field, options: Options) -> None:
+    kinds = [column.type]
+    while kinds:
+        kind = kinds.pop()
+        if pt.is_map(kind) and not pt.is_string(kind.key_type):
+            raise SpecInvalidError(
+                f"table {options.table!r}: read.columns: {column.name} has a map whose keys are {kind.key_type}, and "
+                "the keys of JSON are text.",
+                remedy="Declare map<string, ...>.",
+            )
+        kinds += [kind.field(place).type for place in range(kind.num_fields)]

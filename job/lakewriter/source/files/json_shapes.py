@@ -1,0 +1,334 @@
+"""What JSON documents hold, all of them or a sample, and the columns that take it without losing a digit."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lakewriter.column_types import make_list
+from lakewriter.source.files.json_blocks import Lines, parse_exactly, parse_ranges
+from lakewriter.source.files.json_columns import EXACT_DIGITS, keeps_digits
+from lakewriter.source.files.json_documents import NumberText
+from lakewriter.source.files.json_fast import DIGITS, LONG_NUMBER, WIDE, parse_json
+
+_MOST_DIGITS: Final = 38
+_EXACT_INTEGER: Final = 2**53
+_SMALL: Final = (b"e-3", b"E-3")
+"""What a number has in it that a double holds with fewer digits, as those close to zero are."""
+_LONG_DIGITS: Final = 20
+_NUMBER_PARTS: Final = r"^-?(?P<before>[0-9]+)(?:\.(?P<behind>[0-9]+))?(?:[eE](?P<power>[+-]?[0-9]+))?$"
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers of one place: the digits before and behind the point that hold them all, and what they have in common."""
+
+    whole: int = 1
+    places: int = 0
+    is_integer: bool = True
+    """They are written without a point and without an exponent."""
+    is_long: bool = True
+    """They are integers of 64 bits."""
+    is_double: bool = True
+    """A double has all digits of each."""
+    has_minus_zero: bool = False
+    """An integer is written as -0, which no integer is."""
+
+    def merge(self, other: "Numbers") -> "Numbers":
+        """Return what holds of the numbers of both."""
+        return Numbers(
+            max(self.whole, other.whole),
+            max(self.places, other.places),
+            self.is_integer and other.is_integer,
+            self.is_long and other.is_long,
+            self.is_double and other.is_double,
+            self.has_minus_zero or other.has_minus_zero,
+        )
+
+    def choose_type(self, *, prefers_decimal: bool) -> pa.DataType:
+        """Return the type that takes all of them: text where no number does."""
+        if not self.whole:
+            return pa.float64()
+        is_integer = self.is_integer and not (self.has_minus_zero and self.is_double)
+        fits = self.whole + self.places <= _MOST_DIGITS
+        if is_integer and self.is_long:
+            return pa.int64()
+        if not is_integer and self.is_double and not (prefers_decimal and fits):
+            return pa.float64()
+        return pa.decimal128(self.whole + self.places, self.places) if fits else pa.string()
+
+
+_BEYOND: Final = Numbers(whole=0)
+"""A number that no type holds."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What values of one place are: ``kinds`` of null, boolean, text, and what their numbers, members and items are."""
+
+    kinds: frozenset[str] = frozenset()
+    numbers: Numbers | None = None
+    members: Mapping[str, "Shape"] | None = None
+    items: "Shape | None" = None
+
+    def merge(self, other: "Shape") -> "Shape":
+        """Return what the values of both are."""
+        return Shape(
+            self.kinds | other.kinds,
+            _merge(self.numbers, other.numbers),
+            _merge_members(self.members, other.members),
+            _merge(self.items, other.items),
+        )
+
+
+def _merge(one: Any, other: Any) -> Any:
+    return one.merge(other) if one is not None and other is not None else one if other is None else other
+
+
+def _merge_members(one: Mapping[str, Shape] | None, other: Mapping[str, Shape] | None) -> Mapping[str, Shape] | None:
+    if one is None or other is None:
+        return one if other is None else other
+    merged = dict(one)
+    for name, shape in other.items():
+        merged[name] = merged[name].merge(shape) if name in merged else shape
+    return merged
+
+
+NOTHING: Final = Shape()
+_NULL: Final = Shape(frozenset(["null"]))
+_TEXT: Final = Shape(frozenset(["text"]))
+_BOOLEAN: Final = Shape(frozenset(["boolean"]))
+
+
+@dataclass(frozen=True)
+class TypeChoice:
+    """How types are chosen, by Spark's options of the same names."""
+
+    prefers_decimal: bool = False
+    is_text: bool = False
+    drops_nulls: bool = False
+
+    def choose(self, shape: Shape) -> pa.DataType | None:
+        """Return the type of a place; None where there is nothing but null, which can be left out."""
+        held = [*(shape.kinds - {"null"}), *(["number"] if shape.numbers else [])]
+        held += ["object"] if shape.members is not None else []
+        held += ["array"] if shape.items is not None else []
+        if not held:
+            return None
+        if len(held) > 1:
+            return pa.string()
+        if shape.members is not None:
+            fields = self.list_fields(shape.members)
+            # An object that never has a member is its text: no file has a struct without fields.
+            return pa.struct(fields) if fields else None if self.drops_nulls else pa.string()
+        if shape.items is not None:
+            item = self.choose(shape.items)
+            return None if item is None and self.drops_nulls else make_list(item or pa.string())
+        if self.is_text or held == ["text"]:
+            return pa.string()
+        return pa.bool_() if shape.numbers is None else shape.numbers.choose_type(prefers_decimal=self.prefers_decimal)
+
+    def list_fields(self, members: Mapping[str, Shape]) -> list[pa.Field]:
+        """Return the fields of an object in the order of Spark's: by their names."""
+        kinds = {name: self.choose(members[name]) for name in sorted(members, key=_order_name)}
+        return [
+            pa.field(name, kind or pa.string())
+            for name, kind in kinds.items()
+            if kind is not None or not self.drops_nulls
+        ]
+
+
+def _order_name(name: str) -> bytes:
+    """Return what orders names as Java compares them."""
+    return name.encode("utf-16-be")
+
+
+def describe_document(value: Any) -> Shape:
+    """Return the shape of one parsed value."""
+    if value is None:
+        return _NULL
+    if isinstance(value, dict):
+        return Shape(members={name: describe_document(member) for name, member in value.items()})
+    if isinstance(value, list):
+        items = NOTHING
+        for item in value:
+            items = items.merge(describe_document(item))
+        return Shape(items=items)
+    if isinstance(value, NumberText):
+        return _describe_number(value)
+    return _BOOLEAN if isinstance(value, bool) else _TEXT
+
+
+def _describe_number(text: str) -> Shape:
+    """Return the shape of a number; one whose exponent is beyond every type is bad anywhere, and says nothing."""
+    mantissa, _, exponent = text.lower().partition("e")
+    is_zero, number = not mantissa.strip("-0."), float(text)
+    if exponent and (math.isinf(number) or (not number and not is_zero)):
+        return Shape(numbers=_BEYOND)
+    is_integer = not exponent and "." not in text
+    whole, places = (1, 0) if is_zero else _count_digits(Decimal(text))
+    is_long = is_integer and whole < _LONG_DIGITS and -(2**63) <= int(text) < 2**63
+    is_short = not exponent and len(text) <= EXACT_DIGITS
+    is_double = abs(int(text)) <= _EXACT_INTEGER if is_long else is_short or keeps_digits(text)
+    return Shape(numbers=Numbers(whole, places, is_integer, is_long, is_double, text == "-0"))
+
+
+def _count_digits(number: Decimal) -> tuple[int, int]:
+    """Return how many digits a number that is not zero has before and behind its point."""
+    _, digits, power = number.as_tuple()
+    assert isinstance(power, int)
+    count = len(digits)
+    while not digits[count - 1]:
+        count, power = count - 1, power + 1
+    return max(count + power, 1), max(-power, 0)
+
+
+def describe_lines(lines: Lines, step: int = 1) -> Shape:
+    """Return the shape of the documents of every ``step``-th line; of what is no document nothing."""
+    plain = lines.is_plain.copy()
+    plain[lines.find_minus_zeros()] = False
+    shape, read = NOTHING, np.ones(len(lines), np.bool_)
+    read[::step] = False
+    for numbers, part in parse_ranges(lines, np.flatnonzero(plain & ~read), _describe_plain):
+        shape, read[numbers] = shape.merge(part), True
+    for document in parse_exactly(lines, np.flatnonzero(~read).tolist()).documents:
+        if document is not None:
+            shape = shape.merge(describe_document(document))
+    return shape
+
+
+def _describe_plain(data: bytes, count: int) -> Shape | None:
+    """Return the shape of plain lines; None where they are for the exact parser."""
+    table = parse_json(data, count, None)
+    if table is None:
+        return None
+    exact = table
+    if LONG_NUMBER in data.translate(DIGITS) or any(part in data for part in _SMALL):
+        exact = parse_json(data, count, pa.schema([pa.field(f.name, _widen(f.type)) for f in table.schema]))
+        if exact is None:
+            return None
+    try:
+        return Shape(
+            members={
+                name: _describe_array(table[name].combine_chunks(), exact[name].combine_chunks())
+                for name in table.column_names
+            }
+        )
+    except (pa.ArrowInvalid, _UnclearError):
+        return None
+
+
+class _UnclearError(Exception):
+    """Numbers whose text is needed to tell what they are."""
+
+
+def _widen(kind: pa.DataType) -> pa.DataType:
+    """Return the type with decimals for doubles."""
+    if pt.is_struct(kind):
+        return pa.struct([pa.field(field.name, _widen(field.type)) for field in kind])
+    if pt.is_list(kind):
+        return pa.list_(_widen(kind.value_type))
+    return WIDE if pt.is_float64(kind) else kind
+
+
+def _describe_array(array: pa.Array, exact: pa.Array) -> Shape:
+    """Return the shape of parsed values; ``exact`` are the same with their digits, where they were parsed for them."""
+    kind = array.type
+    if pt.is_null(kind):
+        return _NULL
+    if pt.is_struct(kind):
+        return Shape(
+            members={
+                field.name: _describe_array(array.field(place), exact.field(place)) for place, field in enumerate(kind)
+            }
+        )
+    if pt.is_list(kind):
+        return Shape(items=_describe_array(array.values, exact.values))
+    if pt.is_int64(kind):
+        return Shape(numbers=_describe_integers(array))
+    if pt.is_float64(kind):
+        return Shape(numbers=_describe_doubles(array, exact))
+    # What looks like a time is parsed as one: it is text.
+    return _BOOLEAN if pt.is_boolean(kind) else _TEXT
+
+
+def _describe_integers(array: pa.Array) -> Numbers:
+    ends = pc.min_max(array).as_py()
+    most = max(abs(ends["min"] or 0), abs(ends["max"] or 0))
+    return Numbers(whole=len(str(most)), is_double=most <= _EXACT_INTEGER)
+
+
+def _describe_doubles(array: pa.Array, exact: pa.Array) -> Numbers:
+    if not pc.all(pc.is_finite(array)).as_py():
+        raise _UnclearError
+    texts, is_double = array.cast(pa.string()), True
+    if pt.is_decimal(exact.type):
+        is_double = pc.all(pc.equal(exact, texts.cast(WIDE))).as_py()
+        texts = texts if is_double else exact.cast(pa.string())
+    # Arrow divides decimals of more than one word wrongly, and rounding and casting them to fewer places with it.
+    parts = pc.extract_regex(texts, _NUMBER_PARTS)
+    powers = pc.if_else(pc.equal(parts.field("power"), ""), "0", parts.field("power")).cast(pa.int64())
+    behind = pc.utf8_length(pc.utf8_rtrim(parts.field("behind"), "0"))
+    before = pc.utf8_length(parts.field("before"))
+    whole, places = pc.max(pc.add(before, powers)).as_py(), pc.max(pc.subtract(behind, powers)).as_py()
+    if places <= 0 and pc.max(pc.abs(array)).as_py() >= 2**63:
+        raise _UnclearError
+    return Numbers(max(whole, 1), max(places, 0), False, False, is_double)
+
+
+def fold_files(shapes: Sequence[Shape]) -> Shape:
+    """Return what the documents of all files are: names that differ by case alone are one, as the first file with it
+    spells it, unless one file has both."""
+    members = [shape.members for shape in shapes if shape.members is not None]
+    items = [shape.items for shape in shapes if shape.items is not None]
+    numbers = None
+    for shape in shapes:
+        numbers = _merge(numbers, shape.numbers)
+    return Shape(
+        frozenset().union(*(shape.kinds for shape in shapes)),
+        numbers,
+        _fold_members(members) if members else None,
+        fold_files(items) if items else None,
+    )
+
+
+def _fold_members(files: Sequence[Mapping[str, Shape]]) -> dict[str, Shape]:
+    apart = {
+        name.lower()
+        for members in files
+        for name, count in Counter(name.lower() for name in members).items()
+        if count > 1
+    }
+    spelled: dict[str, str] = {}
+    of_name: dict[str, list[Shape]] = {}
+    for members in files:
+        for name, shape in members.items():
+            folded = name.lower()
+            column = name if folded in apart else spelled.setdefault(folded, name)
+            of_name.setdefault(column, []).append(shape)
+    return {name: fold_files(shapes) if len(shapes) > 1 else shapes[0] for name, shapes in of_name.items()}
+
+
+def spell(fields: Iterable[pa.Field], shape: Shape) -> list[pa.Field]:
+    """Return the fields of all files with the names that one file has for them."""
+    fields, members = list(fields), shape.members or {}
+    names = {field.name for field in fields}
+    others = {name.lower(): name for name in members if name not in names}
+    spelled = []
+    for field in fields:
+        name = field.name if field.name in members else others.get(field.name.lower(), field.name)
+        spelled.append(pa.field(name, _spell_type(field.type, members.get(name, NOTHING))))
+    return spelled
+
+
+def _spell_type(kind: pa.DataType, shape: Shape) -> pa.DataType:
+    if pt.is_struct(kind):
+        return pa.struct(spell(kind, shape))
+    return make_list(_spell_type(kind.value_type, shape.items or NOTHING)) if pt.is_list(kind) else kind
