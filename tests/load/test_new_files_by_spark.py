@@ -33,7 +33,7 @@ READS = [
     (CSV | {"path": "in"}, {}),
     (CSV | {"path": "in/*.csv"}, {}),
     # Spark alone knows which files such options leave.
-    (CSV | {"path": "in", "options": {"header": "true", "modifiedAfter": "2020-01-01T00:00:00"}}, {}),
+    (CSV | {"path": "in", "engine": "spark", "options": {"header": "true", "modifiedAfter": "2020-01-01"}}, {}),
     (CSV | {"path": "in"}, {"on_bad_row": "quarantine"}),
     ({"sql": "SELECT v.* FROM v JOIN w USING (id)", "views": {"v": CSV | {"path": "in"}, "w": {"format": "csv",
       "path": "w.csv", "columns": "id INT"}}}, {}),
