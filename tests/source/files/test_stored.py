@@ -14,6 +14,7 @@ import zstandard
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.files.reader import Fault, make_marks
 from lakewriter.source.files.stored import (
+    BLOCK,
     FileChangedError,
     StoredFile,
     decompress,
@@ -50,6 +51,18 @@ def test_content_decides_on_the_compression(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", sorted(PACKED))
 def test_members_follow_each_other(name: str) -> None:
     assert b"".join(decompress(split(PACKED[name] * 2), name)) == TEXT * 2
+
+
+COMPRESSORS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress, "zstd": zstandard.compress}
+
+
+@pytest.mark.parametrize("name", sorted(COMPRESSORS))
+@pytest.mark.parametrize("size", [3 * BLOCK, 3 * BLOCK + 1])
+def test_data_that_grows_a_thousandfold_comes_in_blocks(name: str, size: int) -> None:
+    packed = COMPRESSORS[name](b"\0" * size)
+    assert len(packed) < size / 500
+    blocks = [len(block) for block in decompress(iter([packed]), name)]
+    assert (sum(blocks), max(blocks) <= BLOCK) == (size, True)
 
 
 @pytest.mark.parametrize("name", sorted(PACKED))

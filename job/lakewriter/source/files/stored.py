@@ -130,15 +130,25 @@ def _decompress_members(
                     rest = rest.lstrip(b"\0")
                     member, begun = make(), False
                     continue
-                plain, rest, begun = member.decompress(rest), b"", True
-                if member.eof:
-                    rest = member.unused_data
-                if plain:
-                    yield plain
+                begun = True
+                yield from _decompress_bounded(member, rest)
+                rest = member.unused_data if member.eof else b""
     except errors as error:
         raise OSError(f"its {name} data is damaged: {error}") from error
     if begun and not member.eof:
         raise OSError(f"its {name} data breaks off")
+
+
+def _decompress_bounded(member: Any, data: bytes) -> Iterator[bytes]:
+    """Yield what a member makes of ``data``, at most ``BLOCK`` bytes at a time: some data grows a thousandfold."""
+    while True:
+        plain = member.decompress(data, BLOCK)
+        if plain:
+            yield plain
+        # zlib gives back the bytes that it has not looked at; the others keep them.
+        data = getattr(member, "unconsumed_tail", b"")
+        if member.eof or not (data or len(plain) == BLOCK):
+            return
 
 
 class _Blocks:
