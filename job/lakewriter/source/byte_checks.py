@@ -91,7 +91,7 @@ def require_readable(spark: SparkSession, check: ByteCheck, table: str) -> None:
     for path, finding in sorted(each for each in findings if each is not None):
         raise ValueUnrepresentableError(
             f"table {table!r}: {path!r}, offset {finding[0]}: {finding[1]}; Spark would read another value.",
-            remedy="Correct the file, or give its encoding: options: {encoding: ISO-8859-1}."
+            remedy="Correct the file, or name the encoding that it is written in among its options."
             if "byte" in finding[1][:4]
             else "Correct the value, or read its column as text: columns: in read:.",
         )

@@ -146,10 +146,7 @@ def find_remedy(text: str) -> str:
     if "No suitable driver" in text or re.search(r"ClassNotFoundException: [\w.]*([Dd]river|jdbc)", text):
         return f"The JDBC driver is not on Spark's class path. {_PACKAGES.format(_find_driver(text))}"
     if "Parse Mode: FAILFAST" in text:
-        return (
-            "A record does not fit the columns: correct it, or declare others. With the option mode: PERMISSIVE what "
-            "does not fit becomes null, with mode: DROPMALFORMED its record is left out."
-        )
+        return "A record does not fit the columns: correct it, or declare others under read.columns."
     if external := _EXTERNAL_FORMAT.search(text):
         return f"Spark has {external[1]} in a package of its own. {_PACKAGES.format(_FORMAT_PACKAGES[external[1]])}"
     if unknown := _UNKNOWN_FORMAT.search(text):
