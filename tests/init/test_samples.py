@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.init.file_tables import find_tables
-from lakewriter.init.samples import read_sample
+from lakewriter.init.samples import read_back, read_sample
 
 SAMPLES = [
     # file, bytes, format, rows, options of spark.read
@@ -65,3 +65,22 @@ def test_spark_reads_the_same_names(spark, tmp_path):
     (table,) = find_tables(str(tmp_path / "a.csv"))
     options = read_sample(table.files, table.head).options
     assert tuple(spark.read.csv(str(tmp_path / "a.csv"), **options).columns) == table.head.names
+
+
+READ_BACK = [
+    # file, bytes, what a load would say of it with the options that are proposed
+    ("a.csv", b'id,name\n1,"say ""hi"""\n2,"two\nlines"\n', None),
+    ("a.csv", "id,name\n1,M\u00fcller\n".encode("utf-16"), None),
+    ("a.csv", "id;name\n1;M\u00fcller\n".encode("cp1252"), None),
+    ("a.csv", b"id,name\n1,x\n2\n", "a load would end at 1 row, unless on_bad_row keeps them apart: "),
+    ("a.json", b'[{"id": 1},\n {"id": 2}]\n', None),
+    ("a.json", b'{"id": 1}\n{"id": 2}{"id": 3}\n', "a load would end at 1 row, unless on_bad_row keeps them apart: "),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "said"), READ_BACK, ids=range(len(READ_BACK)))
+def test_what_is_proposed_is_read_back(tmp_path, name, data, said):
+    (tmp_path / name).write_bytes(data)
+    (table,) = find_tables(str(tmp_path / name))
+    notes = read_back(table.name, table.head.format, table.paths, read_sample(table.files, table.head).options)
+    assert [note[: len(said or "")] for note in notes] == ([] if said is None else [said])

@@ -14,7 +14,7 @@ _SEPARATORS: Final = (",", "\t", ";", "|")
 _LINES: Final = 50
 """Lines that tell the separator and the header."""
 _BOMS: Final = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
-_SPARK_NAMES: Final = {"utf-16": "UTF-16", "cp1252": "windows-1252"}
+_WESTERN: Final = "cp1252"
 
 
 @dataclass(frozen=True)
@@ -25,23 +25,16 @@ class CsvShape:
     separator: str = ","
     has_header: bool = True
     encoding: str = "utf-8"
-    doubles_quotes: bool = False
-    spans_lines: bool = False
     notes: tuple[str, ...] = field(default=())
 
     @property
     def options(self) -> dict[str, object]:
-        """The options of ``spark.read`` for such a file."""
+        """The reader's options for such a file; UTF-16 it knows by its mark."""
         options: dict[str, object] = {"header": self.has_header}
         if self.separator != ",":
             options["sep"] = self.separator
-        if self.encoding in _SPARK_NAMES:
-            options["encoding"] = _SPARK_NAMES[self.encoding]
-        if self.doubles_quotes:
-            # Spark's own escape is a backslash: https://spark.apache.org/docs/4.1.1/sql-data-sources-csv.html
-            options["escape"] = '"'
-        if self.spans_lines:
-            options["multiLine"] = True
+        if self.encoding == _WESTERN:
+            options["encoding"] = "windows-1252"
         return options
 
 
@@ -54,7 +47,7 @@ def find_encoding(data: bytes) -> str:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         # The sample may end within a character.
-        return "utf-8" if error.start >= len(data) - 3 else "cp1252"
+        return "utf-8" if error.start >= len(data) - 3 else _WESTERN
     return "utf-8"
 
 
@@ -68,14 +61,11 @@ def read_shape(data: bytes) -> CsvShape:
         return CsvShape(())
     has_header = _has_header(rows)
     names = _name_columns(rows[0]) if has_header else tuple(f"_c{number}" for number in range(len(rows[0])))
-    cells = [cell for row in rows for cell in row]
     return CsvShape(
         names=names,
         separator=separator,
         has_header=has_header,
         encoding="utf-8" if encoding == "utf-8-sig" else encoding,
-        doubles_quotes=any('"' in cell for cell in cells) and '""' in text,
-        spans_lines=any("\n" in cell for cell in cells),
         notes=() if has_header else ("the first row holds values, so columns are named by their number",),
     )
 

@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
@@ -16,16 +16,25 @@ import pyarrow.parquet as pq
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.dialects.common.foreign_files import recognise_file
 from lakewriter.dialects.registry import FOREIGN_FILES
-from lakewriter.errors import SourceFailedError
+from lakewriter.errors import LakeError, SourceFailedError
 from lakewriter.init.csv_shape import CsvShape, find_encoding, read_shape
+from lakewriter.report import format_count
+from lakewriter.source.file_splits import open_own_files, spread_locally
+from lakewriter.source.files.source import has_reader
 from lakewriter.source.packing import SourceFile
 from lakewriter.source.storage import NotListable, find_store
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
+from lakewriter.spec.row_rules import BadRows
+from lakewriter.spec.specification import Read, TableSpec
 
 HEAD_BYTES: Final = 256 * 1024
 """Of a file, to tell its format and its columns."""
 LOOK_BYTES: Final = 64 * 1024 * 1024
 """Of a table's text, unpacked, to propose types, a key and a cursor."""
 LOOK_ROWS: Final = 1_000_000
+_LAYOUT: Final = Layout("", Template.parse("{job_id}-{seq}.parquet"))
+"""Of a table that is read and not written."""
 
 _MAGIC: Final = ((b"PAR1", "parquet"), (b"ORC", "orc"), (b"Obj\x01", "avro"))
 _REFUSED: Final = {
@@ -140,20 +149,49 @@ def read_sample(files: Sequence[SourceFile], head: Head) -> Sample:
         cut = cut or is_rest
         tables += read(data, head, is_cut=is_rest)
     rows = _concatenate(tables)
-    return Sample(rows, is_whole=not cut, options=_list_options(head, rows), notes=head.csv.notes if head.csv else ())
+    return Sample(rows, is_whole=not cut, options=_list_options(head), notes=head.csv.notes if head.csv else ())
 
 
-def _list_options(head: Head, rows: pa.Table) -> dict[str, object]:
+def _list_options(head: Head) -> dict[str, object]:
     if head.csv is None:
         return {"multiLine": True} if head.spans_lines else {}
-    spans = head.csv.spans_lines or any(
-        any("\n" in (value or "") for value in rows[name].to_pylist()) for name in _list_text_columns(rows)
+    return head.csv.options
+
+
+def read_back(name: str, form: str, paths: Sequence[str], options: Mapping[str, object]) -> tuple[str, ...]:
+    """Read files as a load would by these options, and return what it would say of them."""
+    read = Read(format=form, path=tuple(paths), options={key: _write_option(value) for key, value in options.items()})
+    if not has_reader(read):
+        return ()
+    table = TableSpec(
+        source_table=name,
+        schema_name="",
+        name=name,
+        read=read,
+        layout=_LAYOUT,
+        path=name,
+        on_bad_row=BadRows(action="set_aside"),
     )
-    return replace(head.csv, spans_lines=spans).options
+    bad, first, looked = 0, "", 0
+    try:
+        opened = open_own_files(table, spread_locally)
+        for batch in opened.source.read_all(opened.cut(LOOK_BYTES, spread_locally)):
+            reasons = batch.column(batch.num_columns - 1)
+            for mark in reasons.filter(reasons.field("reason").is_valid()).to_pylist():
+                bad, first = bad + 1, first or f"{mark['file']}, offset {mark['offset']}: {mark['reason']}"
+            looked += batch.num_rows
+            if looked >= LOOK_ROWS:
+                break
+    except LakeError as error:
+        return (f"a load would end: {error.message} {error.remedy}",)
+    told = (
+        (f"a load would end at {format_count(bad, 'row')}, unless on_bad_row keeps them apart: {first}",) if bad else ()
+    )
+    return (*opened.notes, *told)
 
 
-def _list_text_columns(rows: pa.Table) -> list[str]:
-    return [name for name in rows.column_names if pa.types.is_string(rows.schema.field(name).type)]
+def _write_option(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _read_text(file: SourceFile, limit: int) -> tuple[bytes, bool]:

@@ -21,7 +21,7 @@ from lakewriter.init.proposals import (
     propose_key,
     propose_types,
 )
-from lakewriter.init.samples import Sample, read_sample
+from lakewriter.init.samples import Sample, read_back, read_sample
 from lakewriter.init.vendor_files import VendorFile, holds_messages, make_catalog, read_vendor_file
 from lakewriter.report import format_count, format_size
 
@@ -202,7 +202,7 @@ def draft_table(table: FileTable, folder: Path, *, expects: bool = False) -> Tab
         key=(key.columns, key.evidence, key.is_certain) if key else ((), "", False),
         cursor=(cursor.columns[0], cursor.evidence, cursor.is_certain) if cursor else None,
         columns={name: (kind, reason) for name, (kind, reason) in types.items()},
-        notes=sample.notes,
+        notes=(*sample.notes, *read_back(table.name, table.head.format, table.paths, sample.options)),
         texts=explain_texts(columns),
         expect=checks,
     )
