@@ -278,6 +278,11 @@ class ControlKeys:
         self.root = self.pipelines + pipeline
 
     @property
+    def writers(self) -> str:
+        """Begins the keys of the records of who writes each table; no pipeline's name begins with ``_``."""
+        return f"{self.pipelines}_writers/"
+
+    @property
     def continuous(self) -> str:
         """How the continuous run goes, or how the last one ended."""
         return f"{self.root}/continuous.json"

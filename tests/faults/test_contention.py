@@ -106,7 +106,8 @@ def other_pipeline(lake: Lake, folder: Path) -> Lake:
     shutil.copytree(lake.folder, folder, dirs_exist_ok=True)
     other = Lake(folder, lake.aws, lake._spark)
     other.file.write_text(
-        yaml.safe_dump(yaml.safe_load(lake.file.read_text("utf-8")) | {"pipeline": "trains"}), "utf-8"
+        yaml.safe_dump(yaml.safe_load(lake.file.read_text("utf-8")) | {"pipeline": "trains", "shares_tables": True}),
+        "utf-8",
     )
     return other
 

@@ -35,7 +35,12 @@ def pipelines(lake_in):
         lake: SyncLake = lake_in(name)
         pq.write_table(pa.table({"user_id": [first, first + 1]}), lake.folder / "users.parquet")
         read = {"format": "parquet", "path": "users.parquet"}
-        lake.write(FORM, pipeline=name, tables=[{"table": table, "schema": "public", "read": read, "mode": mode}])
+        lake.write(
+            FORM,
+            pipeline=name,
+            shares_tables=True,
+            tables=[{"table": table, "schema": "public", "read": read, "mode": mode}],
+        )
         return lake
 
     return made

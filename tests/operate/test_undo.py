@@ -127,7 +127,7 @@ def test_a_partition_stays_that_another_pipeline_may_add_again(shop):
     """The other pipeline's loads know nothing of the undo: they would show the undone rows, left for the grace."""
     shop = shop({}, undo={"drop_partitions": True, "grace_minutes": 15})
     shop.load("a")
-    trains = shop.lake.spec.model_copy(update={"pipeline": "trains"})
+    trains = shop.lake.spec.model_copy(update={"pipeline": "trains", "shares_tables": True})
     shop.try_load("z", spec=trains, more=False)
     (done,) = shop.undo("a").run()
     assert (done.plan.view, done.plan.notes) == (

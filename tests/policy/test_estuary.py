@@ -16,10 +16,16 @@ from tests.policy.lakes import ARNS, BUCKET, KEY, statement
 from tests.support.lint import findings
 
 TABLES = ["changes", "changes/", "changes/*", "shop/orders", "shop/orders/", "shop/orders/*"]
-RECORDS = ["_lakewriter/wiki", "_lakewriter/wiki/", "_lakewriter/wiki/*"]
+RECORDS = [
+    "_lakewriter/wiki", "_lakewriter/wiki/", "_lakewriter/wiki/*",
+    "_lakewriter/_writers", "_lakewriter/_writers/", "_lakewriter/_writers/*",
+]  # fmt: skip
 WHOSE = [
     # who; what may be listed; which objects, by statement
-    (Who.JOB, [*TABLES, *RECORDS], {"WriteObjects": ["changes/*", "shop/orders/*", "_lakewriter/wiki/*"]}),
+    (
+        Who.JOB, [*TABLES, *RECORDS],
+        {"WriteObjects": ["changes/*", "shop/orders/*", "_lakewriter/wiki/*", "_lakewriter/_writers/*"]},
+    ),
     (
         Who.READER, TABLES,
         {

@@ -36,7 +36,7 @@ from tests.simulation.source import Sources
 from tests.simulation.state_rules import faults_of, faults_of_rebuilt
 from tests.simulation.sync_audit import SyncAuditor
 
-REPLACED: Final = ("/runs/", "/continuous.json", "/owners/")
+REPLACED: Final = ("/runs/", "/continuous.json", "/owners/", "/_writers/")
 """Control objects beside the states that may be written again."""
 
 

@@ -144,7 +144,9 @@ def draw(rng: random.Random, kinds: tuple[str, ...]) -> list[Lake]:
         odd = [naming.choice([("public", own), (own, "orders")]) for own in naming.sample(HOSTILE, 3)]
         given = [naming.choice([own, ("public", f"t{number}")]) for number, own in enumerate(odd)]
         lakes = [rename(lake, given) for lake in lakes]
-    return [replace(lake, is_shared=len(lakes) > 1 and not apart) for lake in lakes]
+    if len(lakes) < 2 or apart:
+        return lakes
+    return [replace(lake, is_shared=True, spec=lake.spec.model_copy(update={"shares_tables": True})) for lake in lakes]
 
 
 def rename(lake: Lake, given: Sequence[tuple[str, str]]) -> Lake:

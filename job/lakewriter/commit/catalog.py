@@ -28,6 +28,9 @@ class CatalogTable(Protocol):
     def explain_occupied(self) -> str | None:
         """Say by what the catalog shows that others have written to the table; None where only its path can show it."""
 
+    def list_writers(self) -> tuple[str, ...]:
+        """Return the pipelines that have committed to the table, by their counts in it; none where it has no counts."""
+
     @property
     def left(self) -> tuple[str, ...]:
         """What ``prepare`` could not delete of earlier attempts' files: a sentence for each."""
@@ -100,6 +103,10 @@ class NoTable:
     def explain_occupied(self) -> str | None:
         """See ``CatalogTable``."""
         return None
+
+    def list_writers(self) -> tuple[str, ...]:
+        """See ``CatalogTable``."""
+        return ()
 
     @property
     def left(self) -> tuple[str, ...]:

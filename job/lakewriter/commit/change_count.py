@@ -5,11 +5,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.naming import PIPELINE
 
 
 def name_count_property(pipeline: str) -> str:
     """Name the property of an Iceberg table, or the parameter of a Glue table, that holds the number."""
     return f"lakewriter.{pipeline}"
+
+
+def list_pipelines(properties: Mapping[str, Any]) -> tuple[str, ...]:
+    """List the pipelines whose numbers a table has."""
+    begin = name_count_property("")
+    names = (name.removeprefix(begin) for name in properties if name.startswith(begin))
+    return tuple(sorted(name for name in names if PIPELINE.fullmatch(name)))
 
 
 def read_count(properties: Mapping[str, Any], pipeline: str, table: str) -> int:

@@ -28,6 +28,10 @@ class GlueTargetTable:
         """Return None: the path shows it."""
         return None
 
+    def list_writers(self) -> tuple[str, ...]:
+        """Return none: the path shows them."""
+        return ()
+
     @property
     def left(self) -> tuple[str, ...]:
         """See ``CatalogTable``."""

@@ -1,20 +1,26 @@
-"""Record which pipelines write into one directory of objects: each joins the record before it stages there.
+"""Record which pipelines write into one directory of objects, and which write one table.
 
 A full refresh deletes what is older than itself, so a directory that one pipeline refreshes takes no other's objects.
-Pipelines that only append may share one.
+Pipelines that only append may share one. A pipeline that has no state for a table would load rows again that another
+one has loaded, as a pipeline does that was renamed: it joins a table's record before it registers.
 """
 
 import hashlib
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Literal
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from pydantic import Field
 
 from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
 from lakewriter.control_object import ControlObject, parse
-from lakewriter.errors import NameCollisionError, PendingUnrecoverableError
+from lakewriter.errors import NameCollisionError, PendingUnrecoverableError, S3AccessDeniedError
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
 from lakewriter.spec.layout import Layout
+
+NEW: Final = timedelta(days=1)
+"""For how long a pipeline that has joined a table's record counts without a state: its first load may be waiting."""
 
 
 class Writer(ControlObject):
@@ -94,3 +100,72 @@ class Ownership:
             remedy="Give this pipeline a path of its own. To hand the directory over, stop that pipeline and delete "
             f"{self.key}.",
         )
+
+
+class TableWriter(ControlObject):
+    """A pipeline that writes the table, and when it began to."""
+
+    since: datetime
+
+
+class WritersRecord(ControlObject):
+    """The pipelines that write one table, by name."""
+
+    version: Literal[1] = 1
+    table: str
+    location: str
+    writers: Mapping[str, TableWriter] = Field(default_factory=dict)
+
+
+class TableWriters:
+    """The record of one table at one ``location``, an ``s3://`` URI, among the control objects of its prefix."""
+
+    def __init__(self, control: Control, location: str) -> None:
+        self._control, self._location = control, location
+        name = hashlib.sha256(f"{control.table_id} {location}".encode()).hexdigest()[:32]
+        self.key = f"{control.keys.writers}{name}.json"
+
+    def find_others(self) -> tuple[str, ...] | None:
+        """Return the other pipelines that write the table; None for a pipeline that is in the record."""
+        record = self._read()[0]
+        return None if self._control.keys.pipeline in record.writers else self._select_others(record)
+
+    def join(self, *, shares: bool) -> tuple[str, ...]:
+        """Add this pipeline to the record; with others, which are returned, only if it ``shares`` the table."""
+
+        def add() -> tuple[str, ...] | None:
+            record, etag = self._read()
+            name = self._control.keys.pipeline
+            if name in record.writers:
+                return ()
+            others = self._select_others(record)
+            if others and not shares:
+                return others
+            mine = {name: TableWriter(since=self._control.find_time())}
+            body = record.model_copy(update={"writers": {**record.writers, **mine}}).model_dump_json(indent=1).encode()
+            store = self._control.store
+            written = store.create(self.key, body) if etag is None else store.replace(self.key, body, etag)
+            return others if written is not None else None
+
+        return write(self.key, add, self._control.pause)
+
+    def _read(self) -> tuple[WritersRecord, str | None]:
+        content = self._control.store.get(self.key)
+        if content is None:
+            return WritersRecord(table=self._control.table_id, location=self._location), None
+        return parse(WritersRecord, self.key, content[0]), content[1]
+
+    def _select_others(self, record: WritersRecord) -> tuple[str, ...]:
+        return tuple(name for name, writer in record.writers.items() if self._may_write(name, writer))
+
+    def _may_write(self, name: str, writer: TableWriter) -> bool:
+        """Whether the pipeline has a state for the table, or began so lately that it may be about to have one."""
+        if self._control.find_time() - writer.since < NEW:
+            return True
+        keys = self._control.keys
+        state = keys.state_of(f"{keys.pipelines}{name}/", self._control.table_id)
+        try:
+            return any(self._control.store.list_entries(state, limit=1))
+        except S3AccessDeniedError:
+            # A role that writes under other prefixes may not look at another pipeline's control objects.
+            return True

@@ -113,8 +113,7 @@ def find_own_objects(
 ) -> Iterator[tuple[str, StoredObject]]:
     """Yield the objects that loads of this pipeline wrote for the table, the newest first; HEAD reads at most
     ``most``."""
-    newest = sorted(list_objects(store, layout), key=lambda entry: entry.modified, reverse=True)
-    for entry in newest[:most]:
+    for entry in list_newest(store, layout, most):
         try:
             stored = store.head(entry.key)
         except LakeError:
@@ -124,6 +123,11 @@ def find_own_objects(
             continue
         if stored.table == table_id or (not stored.table and _may_be_of(store, keys, table_id, stored.load)):
             yield entry.key, stored
+
+
+def list_newest(store: Store, layout: Layout, most: int = MOST_ASKED) -> list[Entry]:
+    """List at most so many of the objects that match the table's layout, the newest first."""
+    return sorted(list_objects(store, layout), key=lambda entry: entry.modified, reverse=True)[:most]
 
 
 def list_objects(store: Store, layout: Layout) -> list[Entry]:

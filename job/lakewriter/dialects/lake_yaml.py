@@ -132,6 +132,9 @@ class LakeFile(FileModel):
     """What happens to the other tables when one fails: ``continue`` loads them, ``stop`` begins no further table."""
     keep_loads_days: int = Field(30, ge=1, le=3650)
     """Days that the records of finished loads are kept, and so how long a job id is remembered."""
+    shares_tables: bool = False
+    """Lets this pipeline begin to write tables that another pipeline writes too. Without it a renamed pipeline is
+    refused, since it would load everything again."""
     undo: UndoEntry = UndoEntry()
     """What ``lakewriter undo`` may do in Glue."""
     refresh: RefreshEntry = RefreshEntry()
@@ -243,6 +246,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         "vendor_policy": dialect.policies.get(spec.dialect),
         "on_failure": file.on_failure,
         "keep_loads_days": file.keep_loads_days,
+        "shares_tables": file.shares_tables,
         "undo": UndoRules(**file.undo.model_dump()),
         "refresh": RefreshRules(**file.refresh.model_dump()),
         "maintenance": maintenance,

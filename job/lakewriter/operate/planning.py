@@ -32,6 +32,7 @@ from lakewriter.run.prepare import (
     prepare,
 )
 from lakewriter.run.sync import make_ownership, plan_sync
+from lakewriter.run.table_writers import require_no_writer
 from lakewriter.source.file_splits import FilesFeed
 from lakewriter.source.look import SAMPLE_ROWS
 from lakewriter.source.parquet_splits import SplitsFeed
@@ -138,6 +139,7 @@ def _plan_table(
     state = control.state.read()
     names = number_objects(control.store, names, state)
     fields["key"] = f"s3://{spec.access.bucket}/{names.object_key(0)}"
+    require_no_writer(spec, table, control, names, clients)
     _check_place(spec, table, control, state)
     entry = find_in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
     check_unwritten(entry, table, state)

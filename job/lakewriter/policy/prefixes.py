@@ -17,8 +17,9 @@ def list_table_prefixes(spec: Spec) -> tuple[str, ...]:
 
 def list_written_prefixes(spec: Spec) -> tuple[str, ...]:
     """List the prefixes that a load writes under: those of its tables, and the control objects' if outside of them."""
-    records, prefixes = f"{ControlKeys(spec.access.prefix, spec.pipeline).root}/", list_table_prefixes(spec)
-    return prefixes if records.startswith(prefixes) else (*prefixes, records)
+    keys, prefixes = ControlKeys(spec.access.prefix, spec.pipeline), list_table_prefixes(spec)
+    records = (f"{keys.root}/", keys.writers)
+    return prefixes if records[0].startswith(prefixes) else (*prefixes, *records)
 
 
 def list_key_prefixes(table: TableSpec) -> tuple[str, ...]:

@@ -30,12 +30,13 @@ from lakewriter.run.kinds import Kind, MicroBatch, Plain
 from lakewriter.run.outcome_file import choose_error, describe_crash, describe_end, describe_stop
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.results import make_failed, make_not_run, make_repeated, read_result
-from lakewriter.run.staged_table import BeginRecord, Load, Progress
+from lakewriter.run.staged_table import BeginRecord, Load, Progress, seems_done
 from lakewriter.run.stop import Stop, Stopped
 from lakewriter.run.sync import TableSync, make_ownership, plan_sync
 from lakewriter.run.table_intent import build_intent
 from lakewriter.run.table_lanes import run_tables
 from lakewriter.run.table_staging import check_table, stage_files
+from lakewriter.run.table_writers import join_writers
 from lakewriter.source.jobs import wait_for_tasks
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, TableSpec
@@ -83,6 +84,7 @@ def begin_table(load: Load, table: TableSpec) -> Begun | TableResult:
     if isinstance(load.kind, MicroBatch) and not load.kind.is_due(_recover(load, table), table.id):
         # Its report may be cleared away already: the state alone says that it is done.
         return _find_done(load, table) if control.read_report(load.attempt.job_id) else make_repeated(table)
+    join_writers(load, table)
     began = attempts.register(control, load.attempt, load.pipeline.open_clients, load.note_begin)
     if began is None:
         return _find_done(load, table)
@@ -199,22 +201,10 @@ def open_load(pipeline: Pipeline, job_id: str, spark: SparkFactory, progress: Pr
     begin = BeginRecord(
         pipeline.first_control, key, record, bool(spec.access.endpoint) and not spec.access.single_writer
     )
-    if not _seems_done(pipeline, attempt, kind):
+    if not seems_done(pipeline, attempt, kind):
         begin.write()
     follower = kind.follower or follow_load(spec, job_id=job_id, attempt=attempt.id, started=attempt.started)
     return Load(pipeline, attempt, spark, progress, names, kind, stop, follower=follower, begin=begin)
-
-
-def _seems_done(pipeline: Pipeline, attempt: Attempt, kind: Kind) -> bool:
-    """Whether the first table that is to be loaded is done: of a load that was finished, all are."""
-    if isinstance(kind, MicroBatch):
-        last = pipeline.first_control.state.recall().last_batch
-        return last is not None and last.query == kind.batch.query and kind.batch.number <= last.number
-    names = kind.sync.tables if kind.sync is not None else pipeline.controls
-    keys = (
-        pipeline.keys.report(job, name) for name in list(names)[:1] for job in (attempt.job_id, *attempt.repeats.of)
-    )
-    return any(any(pipeline.store.list_entries(key, limit=1)) for key in keys)
 
 
 def _require_own_job_id(job_id: str, kind: Kind) -> None:
@@ -388,7 +378,9 @@ def _end(load: Load, errors: list[LakeError]) -> None:
     _write_outcome(load, describe_end(choose_error(errors), datetime.now(UTC)))
     control = load.pipeline.first_control
     try:
-        if is_sweep_due(control.state.recall(), now := control.require_time()):
+        state = control.state.recall()
+        # A state alone says that a pipeline has written the table: no sweep makes one.
+        if state.write and is_sweep_due(state, now := control.require_time()):
             sweep(control, now, load.attempt.keep)
     except LakeError as error:
         # The load has ended; what it could not clear away is only taking room.

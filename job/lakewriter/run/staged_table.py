@@ -15,7 +15,7 @@ from lakewriter.lineage.follower import Follower, Silence
 from lakewriter.receipt import GivenName, RepeatedFiles, SetAside, Violations
 from lakewriter.receipts.parts import Receipts
 from lakewriter.run.chosen_files import Chosen
-from lakewriter.run.kinds import Kind
+from lakewriter.run.kinds import Kind, MicroBatch
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.shared_jobs import SharedJobs
 from lakewriter.run.stop import Stop
@@ -51,6 +51,18 @@ class BeginRecord:
         if self.is_checked:
             self.control.require_conditions(self.key, self.content)
         self.is_written = True
+
+
+def seems_done(pipeline: Pipeline, attempt: Attempt, kind: Kind) -> bool:
+    """Whether the first table that is to be loaded is done: of a load that was finished, all are."""
+    if isinstance(kind, MicroBatch):
+        last = pipeline.first_control.state.recall().last_batch
+        return last is not None and last.query == kind.batch.query and kind.batch.number <= last.number
+    names = kind.sync.tables if kind.sync is not None else pipeline.controls
+    keys = (
+        pipeline.keys.report(job, name) for name in list(names)[:1] for job in (attempt.job_id, *attempt.repeats.of)
+    )
+    return any(any(pipeline.store.list_entries(key, limit=1)) for key in keys)
 
 
 @dataclass(frozen=True)

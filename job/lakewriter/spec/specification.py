@@ -331,6 +331,8 @@ class Spec(Model):
     checkpoint: str | None = None
     on_failure: Literal["continue", "stop"] = "continue"
     keep_loads_days: int = 30
+    shares_tables: bool = False
+    """Whether other pipelines may write the tables too."""
     undo: UndoRules = UndoRules()
     refresh: RefreshRules = RefreshRules()
     maintenance: Maintenance | None = None

@@ -10,7 +10,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from lakewriter import aws
-from lakewriter.commit.change_count import name_count_property, read_count
+from lakewriter.commit.change_count import list_pipelines, name_count_property, read_count
 from lakewriter.commit.iceberg.iceberg_columns import add_field_ids, to_arrow_types
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.obstacles import require_writable
@@ -55,6 +55,10 @@ class IcebergTargetTable:
         if self._found is None or self._found.current_snapshot() is None:
             return None
         return f"Iceberg table {self._own.name} has {len(self._found.snapshots())} snapshots in the catalog"
+
+    def list_writers(self) -> tuple[str, ...]:
+        """See ``CatalogTable``."""
+        return list_pipelines(self._found.properties) if self._found is not None else ()
 
     @property
     def left(self) -> tuple[str, ...]:
