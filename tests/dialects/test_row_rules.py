@@ -62,12 +62,7 @@ def reads(form: str, **fields: Any) -> dict[str, Any]:
 
 SQL = {"read": {"sql": "SELECT * FROM v", "views": {"v": {"format": "csv", "path": "a"}}}}
 NOT_TOLD: list[tuple[dict[str, Any], str]] = [
-    (reads("json", options={"multiLine": True}), "with the option multiLine: a record is not a line then"),
-    (reads("json", options={"mode": "DROPMALFORMED"}), "with the option mode"),
-    (reads("json", options={"lineSep": "|"}), "with the option lineSep"),
     (reads("csv", engine="spark"), "with engine: spark, whose reader does not tell bad rows apart"),
-    (reads("json", options={"encoding": "UTF-16LE"}), "in the encoding utf-16le"),
-    (reads("json", path="a/*.json"), r"for the pattern '/\S+/a/\*\.json'"),
     (reads("xml", options={"rowTag": "r"}), "for xml files"),
     (SQL, "for an sql: read of csv files"),
 ]

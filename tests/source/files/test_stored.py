@@ -4,7 +4,7 @@ import bz2
 import gzip
 import lzma
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +53,12 @@ def test_members_follow_each_other(name: str) -> None:
     assert b"".join(decompress(split(PACKED[name] * 2), name)) == TEXT * 2
 
 
-COMPRESSORS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress, "zstd": zstandard.compress}
+COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zstd": zstandard.compress,
+}
 
 
 @pytest.mark.parametrize("name", sorted(COMPRESSORS))

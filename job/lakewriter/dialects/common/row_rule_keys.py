@@ -130,7 +130,6 @@ _DEFAULTS: Final = {
 
 
 _TEXTS: Final = (*LINES, "xml")
-_UTF_8: Final = ("utf-8", "utf8")
 
 
 def _list_unsupported(table: TableSpec, *, in_catalog: bool) -> list[tuple[str, str, str]]:
@@ -163,18 +162,4 @@ def _explain_unmarkable(table: TableSpec) -> str:
         return f"for {form} files"
     if table.read.engine is not None:
         return "with engine: spark, whose reader does not tell bad rows apart"
-    return _explain_unmarkable_json(table) if form == "json" else ""
-
-
-def _explain_unmarkable_json(table: TableSpec) -> str:
-    options = {name.lower(): str(value).lower() for name, value in table.read.options.items()}
-    if options.get("multiline", "false") != "false":
-        return "with the option multiLine: a record is not a line then"
-    given = next((name for name in ("mode", "lineSep", "wholetext") if name.lower() in options), None)
-    if given:
-        return f"with the option {given}"
-    encoding = options.get("encoding") or options.get("charset") or "utf-8"
-    if encoding not in _UTF_8:
-        return f"in the encoding {encoding}"
-    pattern = next((path for path in table.read.paths if set(path) & set("*?[]{}\\")), None)
-    return f"for the pattern {pattern!r}" if pattern else ""
+    return ""
