@@ -7,9 +7,10 @@ import pytest
 
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.batches import KEPT, clear_batches, is_next
+from lakewriter.commit.batches import KEPT, clear_batches, is_next, require_stream
 from lakewriter.commit.control import Control
 from lakewriter.commit.recover import recover
+from lakewriter.commit.state import ADOPTED, ANEW, TableState
 from lakewriter.commit.sync_records import Live, SyncIntent, SyncState, advance_sync
 from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, LakeError
 from lakewriter.naming import ControlKeys
@@ -52,6 +53,29 @@ LOST = [
 def test_lost_checkpoint(last, batch, said):
     with pytest.raises(CheckpointLostError, match=f"{said}.*reset LAKE t --backfill"):
         is_next(last, batch, "t", last)
+
+
+STREAMS = [
+    # the table's state, what is said of a stream that goes on; blank where it may
+    (TableState(), ""),
+    (TableState(committed=3, last_job=Batch("q", 2).job_id, batch=Batch("q", 2)), ""),
+    (TableState(committed=4, last_job="a", batch=Batch("q", 2)), "load 'a' has committed after its last batch, 2"),
+    (TableState(committed=3, last_job="a"), "it has 3 loads and no batch of a continuous run"),
+    # A person's word is good for so many loads.
+    (TableState(committed=3, last_job="a", batch=Batch(ADOPTED, 3)), ""),
+    (TableState(committed=4, last_job="b", batch=Batch(ADOPTED, 3)), "it has 4 loads and no batch"),
+    (TableState(committed=4, last_job="b", batch=Batch(ANEW, 4)), ""),
+]
+
+
+@pytest.mark.parametrize(("state", "said"), STREAMS)
+def test_stream_after_other_loads(state: TableState, said: str):
+    """It would load again what they have."""
+    if not said:
+        require_stream(state, "t")
+        return
+    with pytest.raises(CheckpointLostError, match=said):
+        require_stream(state, "t")
 
 
 @pytest.mark.parametrize("since", [None, Batch("q", 1), Batch("q", 2)])

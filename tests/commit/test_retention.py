@@ -79,6 +79,23 @@ def test_a_load_that_is_closed_while_the_sweep_lists_keeps_its_records():
     assert left(world) == ["b"]
 
 
+def test_a_load_that_is_started_again_while_the_sweep_lists_keeps_its_records():
+    """Its old objects are listed before it writes a new one, and no state named it until then."""
+    world = World()
+    control = old_loads(world, "a", "b")
+
+    class Beginning(Memory):
+        def list_entries(self, prefix, limit=None):
+            entries = super().list_entries(prefix, limit)
+            if prefix == "_lakewriter/p/loads/":
+                named(world, "s.other", TableState(running={"b": Running(attempt="A", since=world.clock)}))
+            return entries
+
+    control.store = Beginning(world, lambda: None, random.Random(0), 0)
+    sweep(control, world.clock + LATER, KEEP)
+    assert left(world) == ["b"]
+
+
 @pytest.mark.parametrize("body", [b"", b"{}", b"oops", b'{"version": 7, "write": 1, "committed": 1}'])
 def test_a_state_that_cannot_be_read_stops_the_sweep(body):
     world = World()

@@ -196,6 +196,19 @@ def test_a_load_whose_files_are_there(aws, table, edit, said):
     assert table.seen.scan().to_arrow().num_rows == 4
 
 
+def test_a_table_made_anew_under_the_name_does_not_get_the_files(aws, table):
+    """Its field ids are others, whatever its columns are called."""
+    staged = table.intent("a", rows("a"), committed=1)
+    aws.client("glue").delete_table(DatabaseName="db", Name="t")
+    Table(aws).ready("z", rows("z").schema)
+    before = aws.objects(BUCKET)
+    with pytest.raises(LakeError) as caught:
+        table.publish(staged, 2)
+    assert (caught.value.code, bool(caught.value.remedy)) == ("PENDING_UNRECOVERABLE", True)
+    assert aws.objects(BUCKET) == before
+    assert table.seen.scan().to_arrow().num_rows == 0
+
+
 def test_nulls_in_a_column_that_became_required(aws, table):
     staged = table.intent("a", pa.table({"id": [1, None], "job": ["a"] * 2}), committed=1)
     change(aws, columns(require))

@@ -23,6 +23,7 @@ from lakewriter.operate.queries import write_as_of, write_queries
 from lakewriter.operate.rebuild import ask_catalog, rebuild
 from lakewriter.operate.repair import abandon
 from lakewriter.operate.sql_text import Engine
+from lakewriter.operate.undo import Undo
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import FOLDER, Refreshed
 from tests.support.local_tasks import local_session
@@ -231,6 +232,23 @@ def test_an_undo_is_not_bound_once_the_files_are_given_up(tmp_path, aws, bucket)
     retire_due(users.pipeline.first_control)
     with pytest.raises(ConcurrentLoadError, match="nothing of this attempt was published"):
         bind(control, attempt, undoing.plan.make_intent(attempt, began), began, pipeline.open_clients)
+    assert users.ids() == [2]
+
+
+def test_an_undo_is_planned_anew_where_files_were_given_up(tmp_path, aws, bucket, monkeypatch):
+    """Another process begins to delete them between the undo's plan and its registration."""
+    users = Refreshed(tmp_path, aws, "glue", keep_days=0)
+    users.load("a", id=[1])
+    users.load("b", id=[2])
+    begin = Undo._begin
+
+    def begin_late(undo, control, job_id):
+        retire_due(users.pipeline.first_control)
+        return begin(undo, control, job_id)
+
+    monkeypatch.setattr(Undo, "_begin", begin_late)
+    with pytest.raises(SpecInvalidError, match="the files of the full refresh before it were deleted"):
+        users.undo("b").run()
     assert users.ids() == [2]
 
 

@@ -164,6 +164,7 @@ class Auditor:
             if after["last_job"] not in {f"undo.{job}" for job in new}:
                 self.find(f"{place.pipeline}/{place.table}: {after['last_job']} has undone {sorted(new)}")
             book.undone |= new
+        self.rows.judge_number(place, after["last_job"], (self._report(place, after["last_job"]) or {}).get("sync_id"))
         # The state's note has the phase in which the person met the load; the report tells how it was closed.
         if "abandoned" in str((self._report(place, after["last_job"]) or {}).get("notes")):
             book.given_up.add(after["last_job"])
@@ -218,7 +219,7 @@ class Auditor:
         for place in self.places:
             if place.pipeline != pipeline or (job, attempt) not in self.books[place.state].commits:
                 continue
-            if not key.startswith(place.path):
+            if not key.startswith((f"{place.path}/", f"{place.path}{QUARANTINE}/")):
                 continue
             pending = pending_of(self.bucket.objects, place)
             if place.refreshes:
@@ -405,7 +406,7 @@ class Auditor:
             if stored.metadata.get(LOAD) == f"{place.pipeline}/{job}/{attempt}"
             and not is_control(key)
             and "/metadata/" not in key
-            and key.startswith(place.path)
+            and key.startswith((f"{place.path}/", f"{place.path}{QUARANTINE}/"))
         ]
         # Iceberg's readers see what its snapshots name, and those of a quarantine a folder.
         if [key for key in left if place.catalog != "iceberg" or f"{QUARANTINE}/" in key]:

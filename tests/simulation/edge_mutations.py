@@ -99,13 +99,6 @@ EDGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "        if not self.files:\n",
         "quarantine",
     ),
-    "shared-aborted": leave_out(
-        "what a shared job staged of a table that failed is aborted",
-        "run.table_staging",
-        "        _clear_attempted(load, table, attempted)\n",
-        "        pass\n",
-        "files,glue,airbyte",
-    ),
     "shared-awaited": leave_out(
         "a shared job returns only when no task of it runs",
         "staging.shared_job",

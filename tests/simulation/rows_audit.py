@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.simulation.books import Book, Place, chain_of, is_replay, is_undo
@@ -20,6 +20,15 @@ class RowsAuditor:
     quarantines: QuarantineAuditor
     syncs: SyncAuditor
     find: Callable[[str], None]
+    numbers: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    def judge_number(self, place: Place, job: str, number: int | None) -> None:
+        """No two loads of a pipeline have one sync number, and no load has two."""
+        if number is None or is_undo(job) or is_replay(job):
+            return
+        whose = self.numbers.setdefault((place.pipeline, number), job.partition(".s")[0])
+        if whose != job.partition(".s")[0]:
+            self.find(f"{place.pipeline}/{place.table}: sync {number} is {job}, and was {whose}")
 
     def judge(self, place: Place, seen: Counter[tuple[int, int]]) -> None:
         """Each row of each load that is done, once, and none of others."""

@@ -37,7 +37,12 @@ class Kept:
 
     def __init__(self) -> None:
         self.bodies: dict[str, bytes] = {}
-        s3 = SimpleNamespace(create_multipart_upload=lambda **_: {"UploadId": "u"}, upload_part=self._put)
+        self.aborted: list[str] = []
+        s3 = SimpleNamespace(
+            create_multipart_upload=lambda **_: {"UploadId": "u"},
+            upload_part=self._put,
+            abort_multipart_upload=lambda *, Key, **_: self.aborted.append(Key),  # noqa: N803 - S3's own name
+        )
         names = QuarantineNames("lake/flights__quarantine", "a1", "flights")
         plan = QuarantinePlan(names, ACCESS, Limits(), "load", "j1", START, 4)
         self.writer = QuarantineWriter(plan, 3, SimpleNamespace(s3=s3, requests=Counter()))  # type: ignore[arg-type]
@@ -131,3 +136,11 @@ def test_receipts_count_all_rows_that_fail_a_check():
             "odd": Violations(rows=5, samples=("(id=1)", "(id=3)", "(id=5)", "(id=7)", "(id=9)")),
         }
     ]
+
+
+def test_rows_of_a_task_that_fails_are_not_staged_any_more():
+    kept = Kept()
+    kept.keep_all()
+    kept.writer.abandon(ZeroDivisionError("a fault"))
+    assert sorted(kept.aborted) == sorted(kept.bodies)
+    assert len(kept.aborted) == 2

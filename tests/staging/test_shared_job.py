@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from lakewriter.errors import SourceFailedError
-from lakewriter.staging.shared_job import SharedTable, share_out, stage_share
+from lakewriter.staging import shared_job
+from lakewriter.staging.shared_job import Attempted, SharedTable, share_out, stage_share
 
 MIB = 1024 * 1024
 
@@ -44,6 +45,22 @@ def test_table_that_fails_does_not_end_the_task():
     share = [(0, make_table("a")), (1, make_table("b", partitions=3)), (2, make_table("c", partitions=2))]
     told = [json.loads(text) for text in stage_share(share, run)]
     assert told == [[0, ["a0"], True], [1, ["b0", "b1"], False], [2, ["c0", "c1"], True]]
+
+
+def test_a_job_has_ended_with_all_of_its_tasks_when_it_returns(monkeypatch: pytest.MonkeyPatch):
+    """A task that ran on would stage files behind the one that replaces it."""
+    ran: list[object] = []
+
+    def run_in_group(spark: object, run: Any) -> Any:
+        ran.append(spark)
+        return run()
+
+    monkeypatch.setattr(shared_job, "run_in_group", run_in_group)
+    monkeypatch.setattr(shared_job, "count_slots", lambda _: 1)
+    items: Any = SimpleNamespace(mapPartitions=lambda _: SimpleNamespace(collect=lambda: ['[0, ["a0"], true]']))
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(parallelize=lambda *_: items))
+    assert shared_job.stage_together(spark, [make_table("a")]) == [Attempted(("a0",), True)]
+    assert ran == [spark]
 
 
 def test_what_ends_the_process_ends_the_task():
