@@ -17,7 +17,7 @@ from tests.simulation.mutations import MUTATIONS, mutate
 
 _STOP: Final = multiprocessing.get_context("fork").Event()
 """Set by the process that has a finding: no other one begins a history."""
-KINDS = "files,glue,iceberg,airbyte,messages,estuary,batches,refresh,quarantine"
+KINDS = "files,glue,iceberg,airbyte,messages,estuary,batches,refresh,quarantine,connector"
 
 
 def _arguments() -> argparse.Namespace:
@@ -28,7 +28,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=1, help="that play at the same time")
     parser.add_argument("--kinds", default="", help=f"of tables, by default {KINDS}")
     parser.add_argument("--several", action="store_true", help="only those that have a pipeline of several tables")
-    parser.add_argument("--without", help="faults and acts that are left out, by default those that are pending")
+    parser.add_argument("--without", default="", help="faults and acts that are left out")
     parser.add_argument("--story", action="store_true", help="tell what happened")
     parser.add_argument("--go-on", action="store_true", help="do not stop at the first finding")
     parser.add_argument("--guards", choices=("judge", "write"), help="count how often each guard of the product acts")
@@ -70,11 +70,11 @@ def _play_part(given: argparse.Namespace, part: int) -> Sums:
         count_guards()
     kinds = mutate(given.mutation).kinds if given.mutation else KINDS
     # After the rule is taken out, which has to be done before the product is imported.
-    from tests.simulation.history import PENDING, Options, play
+    from tests.simulation.history import Options, play
     from tests.simulation.lakes import has_several_tables
     from tests.simulation.stand_ins import installed
 
-    without = PENDING if given.without is None else frozenset(given.without.split(","))
+    without = frozenset(given.without.split(","))
     options = Options(kinds=tuple((given.kinds or kinds).split(",")), without=without, story=given.story)
     sums = Sums()
     with installed():
@@ -147,8 +147,7 @@ def _try_mutation(given: argparse.Namespace, name: str) -> tuple[bool, str]:
     mutation = MUTATIONS[name]
     command: list[Any] = [sys.executable, "-m", "tests.simulation", "--mutation", name, "--seed", given.seed]
     command += ["--histories", given.histories or 2000, "--seconds", given.seconds or 120]
-    command += ["--kinds", given.kinds or mutation.kinds]
-    command += [] if given.without is None else ["--without", given.without]
+    command += ["--kinds", given.kinds or mutation.kinds, "--without", given.without]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     first = next((number for number, line in enumerate(lines) if line.startswith("seed ")), None)

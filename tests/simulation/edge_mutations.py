@@ -53,8 +53,8 @@ EDGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "same-table": leave_out(
         "a table made anew under the name does not get the files",
         "commit.iceberg.append",
-        "        table = _require_same_table(self._own.load(), intent)\n        self._own.change(",
-        "        table = self._own.load()\n        assert table is not None\n        self._own.change(",
+        "    if table is None or not is_same_table(table, intent):\n        what",
+        "    if table is None:\n        what",
         "iceberg",
     ),
     "repeats-burnt": leave_out(

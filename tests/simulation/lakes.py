@@ -18,8 +18,9 @@ from lakewriter.spec.specification import Mode, Spec, TableSpec
 from tests.simulation.books import GRADE, Place
 
 BUCKET: Final = "lake"
-# A kind that is not among them is played where it is asked for by name.
-KINDS: Final = ("files", "glue", "iceberg", "airbyte", "messages", "estuary", "batches", "refresh", "quarantine")
+KINDS: Final = (
+    *("files", "glue", "iceberg", "airbyte", "messages", "estuary", "batches", "refresh", "quarantine", "connector"),
+)
 WEIGHTS: Final = {
     "files": 5, "glue": 4, "iceberg": 1, "airbyte": 4, "messages": 3, "estuary": 3, "batches": 2, "refresh": 3,
     "quarantine": 5, "connector": 4,
@@ -140,7 +141,7 @@ def draw(rng: random.Random, kinds: tuple[str, ...]) -> list[Lake]:
     # The same draw for both: they differ in their names alone, and where they lie apart, in their places.
     lakes = [make(random.Random(state), name, f"/{name}" if apart and len(names) > 1 else "") for name in names]
     naming = random.Random(f"table names of {state}")
-    if naming.random() < 0.15:
+    if naming.random() < 0.15 and kind != "connector":
         odd = [naming.choice([("public", own), (own, "orders")]) for own in naming.sample(HOSTILE, 3)]
         given = [naming.choice([own, ("public", f"t{number}")]) for number, own in enumerate(odd)]
         lakes = [rename(lake, given) for lake in lakes]

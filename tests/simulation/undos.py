@@ -23,7 +23,7 @@ class Undos:
         """A few, at some time within ``spread`` seconds."""
         for _ in range(self.rng.randint(1, 4)):
             lake = self.rng.choice(lakes)
-            if lake.kind not in {"messages", "batches", "connector"}:
+            if lake.kind not in {"messages", "batches"}:
                 undo = self.history.hands.draw_undo(self.rng, lake, self.rng.choice(jobs))
                 self.history.spawn(partial(self._take_back_one, lake, undo), self.rng.random() * spread, lake)
 

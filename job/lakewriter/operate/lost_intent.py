@@ -157,7 +157,7 @@ def _end(control: Control, pending: Pending, change: Callable[[TableState], Tabl
         if not pending.is_same(state.pending):
             raise Lost
         what = f"load {pending.job_id} abandoned without its intent ({pending.phase})"
-        return note_change(change(state), what, reason).replace(pending=None)
+        return note_change(control, change(state), what, reason).replace(pending=None)
 
     try:
         control.state.move(end)

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
@@ -85,7 +84,7 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
         is_withdrawn = _is_withdrawn(control, pending, intent, clients)
         if not noted:
             what = f"load {job_id} abandoned ({pending.phase})"
-            control.state.move(lambda state, what=what: note_change(state, what, reason))  # type: ignore[misc]
+            control.state.move(lambda state, what=what: note_change(control, state, what, reason))  # type: ignore[misc]
             noted = True
         files = format_count(len(intent.files), "file")
         if is_withdrawn:
@@ -245,7 +244,7 @@ def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableS
 
     def change(state: TableState) -> TableState:
         before = state.cursor.text if state.cursor else "none"
-        noted = note_change(state, f"{shown}, was {before}", reason)
+        noted = note_change(control, state, f"{shown}, was {before}", reason)
         sync = state.sync if cursor is not None else _forget_source(state)
         return noted.replace(cursor=cursor, running={}, sync=sync)
 
@@ -263,7 +262,7 @@ def reset_files(control: Control, files: Sequence[ListedFile] | None, reason: st
         noted = (state.inputs or Inputs(committed=0)) if files is None else Inputs(committed=0, parts=parts)
         what = f"files that count as read: {noted.count_files():,}"
         counted = noted.model_copy(update={"committed": state.committed})
-        return note_change(state, what, reason).replace(inputs=counted, running={})
+        return note_change(control, state, what, reason).replace(inputs=counted, running={})
 
     return _change_unless_pending(control, change)
 
@@ -273,7 +272,7 @@ def begin_backfill(control: Control, reason: str) -> TableState:
 
     def change(state: TableState) -> TableState:
         number = state.backfill + 1
-        noted = note_change(state, f"backfill {number} begun", reason)
+        noted = note_change(control, state, f"backfill {number} begun", reason)
         return noted.replace(
             backfill=number,
             cursor=None,
@@ -300,7 +299,7 @@ def adopt(control: Control, reason: str) -> TableState:
     """Let a stream go on after plain loads, or plain loads after a stream; return the state."""
 
     def change(state: TableState) -> TableState:
-        noted = note_change(state, f"adopted with {format_count(state.committed, 'load')}", reason)
+        noted = note_change(control, state, f"adopted with {format_count(state.committed, 'load')}", reason)
         return noted.replace(batch=Batch(ADOPTED, state.committed), running={})
 
     return _change_unless_pending(control, change)
@@ -316,7 +315,7 @@ def adopt_objects(control: Control, objects: int, generation_id: int, sync_id: i
 
     def change(state: TableState) -> TableState:
         what = f"adopted {format_count(objects, 'object')} up to generation {generation_id} and sync {sync_id}"
-        return note_change(state, what, reason).replace(sync=state.sync.model_copy(update=numbers))
+        return note_change(control, state, what, reason).replace(sync=state.sync.model_copy(update=numbers))
 
     _change_unless_pending(control, change)
     return True
@@ -339,7 +338,8 @@ def _change_unless_pending(control: Control, change: Callable[[TableState], Tabl
         ) from None
 
 
-def note_change(state: TableState, what: str, reason: str) -> TableState:
-    """Add a change by hand to the state's list of resets, of which the last ``KEPT_RESETS`` stay."""
-    entry = Reset(at=datetime.now(UTC), what=what, reason=reason)
+def note_change(control: Control, state: TableState, what: str, reason: str) -> TableState:
+    """Add a change by hand to the state's list of resets, of which the last ``KEPT_RESETS`` stay. Its time is that of
+    the store's clock, as that of commits is: it is compared with them."""
+    entry = Reset(at=control.find_time(), what=what, reason=reason)
     return state.replace(resets=(*state.resets, entry)[-KEPT_RESETS:])
