@@ -129,7 +129,7 @@ EDGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "same-state-again": leave_out(
         "the same state after new records is another load",
-        "run.loader",
+        "run.stream_judging",
         '    ending = f"{job_id} {source.digest} {committed}"\n',
         '    ending = f"{job_id} {source.digest}"\n',
         "messages,connector",

@@ -313,6 +313,9 @@ class History:
 
     def _is_excused(self, lake: Lake, job: str, code: str, message: str) -> bool:
         match code:
+            case "SOURCE_FAILED":
+                # Another load has committed a state that this one's connector was not given.
+                return lake.kind == "connector" and not self.is_calm
             case "KEY_EXISTS":
                 # A process that slept for longer than loads are kept: its id is a new load's, and the old one's files
                 # are in its way.

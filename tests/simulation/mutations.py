@@ -28,8 +28,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "fencing": leave_out(
         "only the registered attempt of a job binds",
         "commit.attempt",
-        "    return registered and is_unchanged(",
-        "    return is_unchanged(",
+        "        state.is_registered(attempt.job_id, attempt.id)\n        and is_unchanged(",
+        "        is_unchanged(",
     ),
     "bind-over-pending": leave_out(
         "nothing binds while something is pending",
@@ -174,17 +174,18 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "complete-before-publish": leave_out(
         "the catalog gets a load only when all of its files are complete",
         "commit.recover",
-        "            failure = complete_all(store, intent, control.pause)\n",
-        "            open_catalog_writer(intent, open_clients(intent.access)).publish(intent, number)\n"
-        "            failure = complete_all(store, intent, control.pause)\n",
+        "    failure = complete_all(store, intent, control.pause)\n",
+        "    number = control.state.recall().committed + 1\n"
+        "    open_catalog_writer(intent, open_clients(intent.access)).publish(intent, number)\n"
+        "    failure = complete_all(store, intent, control.pause)\n",
         "glue,iceberg",
     ),
     "retire-after-complete": leave_out(
         "a full refresh deletes nothing before its own files are there",
         "commit.recover",
-        "            failure = complete_all(store, intent, control.pause)\n",
-        "            if intent.sync is not None:\n                delete_all(control, intent.sync.retire)\n"
-        "            failure = complete_all(store, intent, control.pause)\n",
+        "    failure = complete_all(store, intent, control.pause)\n",
+        "    if intent.sync is not None:\n        delete_all(control, intent.sync.retire)\n"
+        "    failure = complete_all(store, intent, control.pause)\n",
         "airbyte",
     ),
     "retire-at-all": leave_out(

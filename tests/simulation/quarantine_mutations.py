@@ -11,8 +11,8 @@ QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "quarantine-completed": leave_out(
         "a load's bad rows are completed with it",
         "commit.recover",
-        "            if failure is None and (quarantined := intent.of_quarantine) is not None:\n"
-        "                failure = complete_all(control.store, quarantined, control.pause)\n",
+        "    if failure is None and (quarantined := intent.of_quarantine) is not None:\n"
+        "        failure = complete_all(control.store, quarantined, control.pause)\n",
         "",
         _KIND,
     ),
@@ -83,9 +83,9 @@ QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "taken-last": leave_out(
         "files leave the quarantine once their rows are in the table",
         "commit.recover",
-        "            failure = complete_all(store, intent, control.pause)\n",
-        "            delete_all(control, ((removal.key, removal.etag) for removal in intent.taken))\n"
-        "            failure = complete_all(store, intent, control.pause)\n",
+        "    failure = complete_all(store, intent, control.pause)\n",
+        "    delete_all(control, ((removal.key, removal.etag) for removal in intent.taken))\n"
+        "    failure = complete_all(store, intent, control.pause)\n",
         _KIND,
     ),
     "taken-own": leave_out(
