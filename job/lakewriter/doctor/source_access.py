@@ -25,7 +25,7 @@ from lakewriter.run.prepare import SparkFactory, prepare
 from lakewriter.source.feed import explain_need_of_spark
 from lakewriter.source.file_content import require_content
 from lakewriter.source.file_look import FileLook, look_at_files
-from lakewriter.source.files.reader import Hint
+from lakewriter.source.files.file_reader import Hint
 from lakewriter.source.files.source import has_reader
 from lakewriter.source.jobs import cancel_jobs
 from lakewriter.source.look import SAMPLE_ROWS, Looker

@@ -13,7 +13,7 @@ from lakewriter.report import format_count, format_size, join_first
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.table import DELETED
 from lakewriter.source.file_look import FileLook
-from lakewriter.source.files.reader import Hint
+from lakewriter.source.files.file_reader import Hint
 from lakewriter.source.text_types import Proposal, propose_types, write_columns_line
 from lakewriter.spec.specification import TableSpec
 

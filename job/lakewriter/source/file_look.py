@@ -15,8 +15,8 @@ from lakewriter.errors import SourceFailedError
 from lakewriter.report import join_first
 from lakewriter.source.byte_checks import TEXTS, UNREADABLE, find_codec
 from lakewriter.source.failures import make_unreadable_error
+from lakewriter.source.files.folder_listing import list_stored
 from lakewriter.source.files.judge import make_empty_error
-from lakewriter.source.files.listing import list_stored
 from lakewriter.source.files.source import has_reader
 from lakewriter.source.packing import SourceFile
 from lakewriter.source.storage import NotListable, Store, is_hidden, list_files

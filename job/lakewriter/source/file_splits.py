@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from lakewriter.report import format_count
 from lakewriter.source.bad_rows import BAD, BAD_FIELD
 from lakewriter.source.failures import SPARK_ERRORS, Origin
-from lakewriter.source.files.reader import Item, Piece, Result, Spread
+from lakewriter.source.files.file_reader import Item, Piece, Result, Spread
 from lakewriter.source.files.source import FilesSource, OpenedFiles, open_files
 from lakewriter.source.packing import Sizes, read_sizes
 from lakewriter.source.read_ahead import Reading, read_ahead

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
-from lakewriter.source.files.listing import list_stored
+from lakewriter.source.files.folder_listing import list_stored
 from lakewriter.source.files.source import OpenedFiles, has_reader, open_files
 from lakewriter.spec.specification import Read
 from tests.source.files.reading import in_turn

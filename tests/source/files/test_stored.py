@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from lakewriter.errors import SourceFailedError
-from lakewriter.source.files.reader import Fault, make_marks
+from lakewriter.source.files.file_reader import Fault, make_marks
 from lakewriter.source.files.stored import (
     BLOCK,
     FileChangedError,

@@ -19,9 +19,9 @@ from lakewriter.source.files.csv_columns import Columns, Header, Positions, matc
 from lakewriter.source.files.csv_cuts import cut_file
 from lakewriter.source.files.csv_rows import Flags, Grammar, Row, Rows, find_rows, step
 from lakewriter.source.files.csv_values import Block, parse_rows, select_rows, split_row
+from lakewriter.source.files.file_reader import Hint, Look, Piece, Spread, make_marks
 from lakewriter.source.files.judge import list_csv_hints
 from lakewriter.source.files.options import Options, unescape
-from lakewriter.source.files.reader import Hint, Look, Piece, Spread, make_marks
 from lakewriter.source.files.stored import StoredFile
 from lakewriter.source.files.typed import make_batches, make_form
 

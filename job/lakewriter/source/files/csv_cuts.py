@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lakewriter.source.files.csv_rows import CR, LF, Flags, Grammar, Places
-from lakewriter.source.files.reader import Piece, Spread
+from lakewriter.source.files.file_reader import Piece, Spread
 from lakewriter.source.files.stored import StoredFile
 
 _STRIDE: Final = 4 * 1024 * 1024

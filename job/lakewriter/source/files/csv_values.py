@@ -12,7 +12,7 @@ import pyarrow.csv
 
 from lakewriter.source.files.charsets import Charset, explain_bad_text, show_text
 from lakewriter.source.files.csv_rows import Flags, Grammar, Places, Rows, step
-from lakewriter.source.files.reader import Fault
+from lakewriter.source.files.file_reader import Fault
 
 _BLANKS: Final = b" \t"
 _SPARE: Final = 64

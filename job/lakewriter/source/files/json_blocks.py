@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakewriter.source.files.charsets import UTF_8, Charset, explain_bad_text, show_text
+from lakewriter.source.files.file_reader import Fault
 from lakewriter.source.files.json_columns import Columns, build_columns
 from lakewriter.source.files.json_documents import (
     BLANK,
@@ -21,7 +22,6 @@ from lakewriter.source.files.json_documents import (
     write_text,
 )
 from lakewriter.source.files.json_fast import FastParser, can_parse_fast
-from lakewriter.source.files.reader import Fault
 
 Places = npt.NDArray[np.int64]
 

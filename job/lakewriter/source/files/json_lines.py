@@ -11,9 +11,9 @@ import numpy as np
 
 from lakewriter.source.files.blocks import open_text
 from lakewriter.source.files.charsets import UTF_8, Charset
+from lakewriter.source.files.file_reader import Piece
 from lakewriter.source.files.json_blocks import MOST_BYTES, Lines, join_parts, split_lines
 from lakewriter.source.files.json_documents import Part, split_documents
-from lakewriter.source.files.reader import Piece
 
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
 _DOCUMENTS: Final = 16_384

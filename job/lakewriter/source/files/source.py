@@ -21,12 +21,12 @@ from lakewriter.source.declared_columns import ColumnCast, cast_batch, declare_s
 from lakewriter.source.files.charsets import Charset
 from lakewriter.source.files.csv import CsvReader
 from lakewriter.source.files.csv_rows import BEHIND_QUOTE, LINE_END
+from lakewriter.source.files.file_reader import FileReader, Look, Piece, Spread
+from lakewriter.source.files.folder_listing import Listing, list_stored
 from lakewriter.source.files.infer import infer_types
 from lakewriter.source.files.json_reader import JsonReader
 from lakewriter.source.files.judge import make_empty_error, suggest_charset
-from lakewriter.source.files.listing import Listing, list_stored
 from lakewriter.source.files.options import Options, take_options
-from lakewriter.source.files.reader import FileReader, Look, Piece, Spread
 from lakewriter.source.files.stored import HeldFile
 from lakewriter.source.files.text import TextReader
 from lakewriter.spec.specification import Read, TableSpec
