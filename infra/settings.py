@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from lakewriter.dialects.lake_yaml import Lake, load
 from lakewriter.errors import SecretUnresolvedError, SpecInvalidError
-from lakewriter.naming import name_deployment, name_destination_stack
-from lakewriter.spec.deployment import Deployment
+from lakewriter.spec.deployment import Deployment, name_deployment, name_destination_stack
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.trust import Trust
 

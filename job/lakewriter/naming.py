@@ -397,14 +397,3 @@ class ControlKeys:
     def runs(self) -> str:
         """Begins the keys of such outcomes."""
         return f"{self.root}/runs/"
-
-
-def name_deployment(pipeline: str, stage: str) -> str:
-    """Begins the name of everything that a stage deploys; no two stages share it."""
-    # CloudFormation takes no "_" in a stack's name.
-    return f"lakewriter-{pipeline.replace('_', '-')}-{stage}"
-
-
-def name_destination_stack(pipeline: str, stage: str) -> str:
-    """The name of the stack of a stage's destination."""
-    return f"{name_deployment(pipeline, stage)}-destination"

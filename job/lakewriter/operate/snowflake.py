@@ -4,11 +4,11 @@ import json
 from functools import partial
 from typing import Final
 
-from lakewriter.naming import cut, join_key, make_unique, name_destination_stack, normalise
+from lakewriter.naming import cut, join_key, make_unique, normalise
 from lakewriter.operate.sql_text import Engine, Query, quote_text
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.catalogs import RestService
-from lakewriter.spec.deployment import Deployment
+from lakewriter.spec.deployment import Deployment, name_destination_stack
 from lakewriter.spec.specification import Spec, TableSpec, Tracking
 from lakewriter.spec.trust import Snowflake, SnowflakePrincipal
 

@@ -8,11 +8,10 @@ which ``cdk bootstrap --cloudformation-execution-policies`` attaches a policy, b
 
 from typing import Final
 
-from lakewriter.naming import name_deployment
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.glue_statements import list_own_paths
 from lakewriter.policy.statements import Statement, allow
-from lakewriter.spec.deployment import Deployment
+from lakewriter.spec.deployment import Deployment, name_deployment
 from lakewriter.spec.specification import Spec
 
 _LONGEST: Final = 20

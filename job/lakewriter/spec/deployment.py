@@ -305,3 +305,14 @@ class Deployment(FileModel):
         if self.destroy_data and self.protect:
             raise ValueError("'destroy_data' needs 'protect: false' beside it")
         return self
+
+
+def name_deployment(pipeline: str, stage: str) -> str:
+    """Return the beginning of the names of all that a stage deploys; no two stages share it."""
+    # CloudFormation takes no "_" in a stack's name.
+    return f"lakewriter-{pipeline.replace('_', '-')}-{stage}"
+
+
+def name_destination_stack(pipeline: str, stage: str) -> str:
+    """Return the name of the stack of a stage's destination."""
+    return f"{name_deployment(pipeline, stage)}-destination"

@@ -6,12 +6,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-import pyarrow.types as pt
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from lakewriter.declared.exact_text import EpochUnit
-from lakewriter.declared.sql_types import parse_columns, parse_type
-from lakewriter.declared.time_texts import compile_pattern
+from lakewriter.dialects.common.column_entries import ColumnEntry, TypeText, check_columns
 from lakewriter.dialects.common.expect_keys import ExpectEntry
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.reader_options import find_unknown_option, note_unknown_options
@@ -30,58 +27,6 @@ _OF_TIME: Final = re.compile(r"(year|month|day|hour)\(\s*([^()]+?)\s*\)")
 _NUMBERED: Final = re.compile(r"(bucket|truncate)\(\s*([1-9]\d{0,8})\s*,\s*([^()]+?)\s*\)")
 # A scheme has two letters at least: one is a drive, as in C:\\data.
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-
-
-def _check_type(text: str) -> str:
-    parse_type(text)
-    return text
-
-
-def _check_columns(text: str) -> str:
-    parse_columns(text)
-    return text
-
-
-TypeText = Annotated[str, AfterValidator(_check_type)]
-
-
-class ColumnEntry(FileModel):
-    """A column's type, and how its values are spelled where it is not the default."""
-
-    type: TypeText
-    """The type, such as ``timestamp`` or ``decimal(10,2)``."""
-    from_: EpochUnit | None = Field(None, alias="from")
-    """What the values of a ``timestamp`` or ``timestamp_ntz`` count since 1970 where they are numbers: ``epoch_s``,
-    ``epoch_ms``, ``epoch_us`` or ``epoch_ns``."""
-    format: str | None = None
-    """The pattern of a ``date``, ``timestamp`` or ``timestamp_ntz``, in Spark's letters, such as ``dd.MM.yyyy HH:mm``.
-    Without it dates are ``YYYY-MM-DD``, times ``YYYY-MM-DD hh:mm:ss``."""
-
-    @field_validator("from_")
-    @classmethod
-    def _counts_time(cls, unit: EpochUnit | None, info: ValidationInfo) -> EpochUnit | None:
-        if unit is not None and "type" in info.data and not pt.is_timestamp(parse_type(info.data["type"])):
-            raise ValueError(f"it is for timestamp and timestamp_ntz, not for {info.data['type']}")
-        return unit
-
-    @field_validator("format")
-    @classmethod
-    def _is_of_time(cls, pattern: str | None, info: ValidationInfo) -> str | None:
-        if pattern is None or "type" not in info.data:
-            return pattern
-        kind = parse_type(info.data["type"])
-        if info.data.get("from_") is not None:
-            raise ValueError("expected 'from' or 'format', got both")
-        if not pt.is_temporal(kind):
-            raise ValueError(f"it is for date, timestamp and timestamp_ntz, not for {info.data['type']}")
-        if compile_pattern(pattern).has_offset and not getattr(kind, "tz", None):
-            raise ValueError(f"it has an offset or a zone, which {info.data['type']} has not")
-        return pattern
-
-    @property
-    def column_type(self) -> ColumnType:
-        """The neutral form."""
-        return ColumnType(type=self.type, unit=self.from_, format=self.format)
 
 
 class PartitionEntry(FileModel):
@@ -105,7 +50,7 @@ class ReadEntry(FileModel):
     options: dict[str, SecretText | bool | int | float] = Field(default_factory=dict)
     """The data source's own options, such as ``header: true``. A value may be a secret by reference:
     ``${env:NAME}``."""
-    columns: Annotated[str, AfterValidator(_check_columns)] | None = None
+    columns: Annotated[str, AfterValidator(check_columns)] | None = None
     """The source's columns and types as Spark DDL, such as ``id BIGINT, name STRING``. Without it Spark finds them
     itself."""
     partition: PartitionEntry | None = None
