@@ -14,6 +14,7 @@ from lakewriter.report import join_first
 from lakewriter.run.placement import find_in_catalog
 from lakewriter.run.prepare import check_empty
 from lakewriter.run.staged_table import Load
+from lakewriter.spec.canary import CANARY_TABLE
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, TableSpec
 
@@ -24,7 +25,8 @@ def join_writers(load: Load, table: TableSpec) -> None:
     """Add the pipeline to those that write the table, if it has no state for it; ``NAME_COLLISION`` beside others,
     unless the file says that they share it."""
     control, spec = load.control(table), load.pipeline.spec
-    if control.state.recall().write:
+    # A canary's table lies among the pipeline's own records, where no other one writes.
+    if control.state.recall().write or table.name == CANARY_TABLE:
         return
     require_no_writer(spec, table, control, load.names[table.id], load.pipeline.clients)
     others = _open_record(spec, table, control).join(shares=spec.shares_tables)
