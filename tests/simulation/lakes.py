@@ -116,7 +116,7 @@ def _put_at(table: TableSpec, folder: str) -> TableSpec:
     return table.model_copy(update={"read": table.read.model_copy(update={"paths": paths})})
 
 
-def _lake(kind: str, pipeline: str, destination: dict[str, Any], tables: list[dict[str, Any]], **top: Any) -> Lake:
+def make_lake(kind: str, pipeline: str, destination: dict[str, Any], tables: list[dict[str, Any]], **top: Any) -> Lake:
     content = {"pipeline": pipeline, "destination": destination} | ({"tables": tables} if tables else {}) | top
     text = json.dumps(content)
     return Lake(kind, _spec(text), text)
@@ -173,7 +173,7 @@ def make_crowd(tables: int, *, glue: bool) -> Lake:
     }  # fmt: skip
     names = [f"t{number:05d}" for number in range(tables)]
     content = [{"table": name, "schema": "public", "read": _read(name)} for name in names]
-    return _lake("crowd", "crowd", destination, content, limits={"parallel_tables": 8})
+    return make_lake("crowd", "crowd", destination, content, limits={"parallel_tables": 8})
 
 
 def has_several_tables(seed: int, kinds: tuple[str, ...]) -> bool:
@@ -200,7 +200,7 @@ def _files(rng: random.Random, pipeline: str, place: str) -> Lake:
     orders = {"table": "orders", "schema": "public", "read": _read("orders"), "primary_key": ["id"], "index": index}
     events = {"table": "events", "schema": "public", "read": _read("events"), "cursor": "id"}
     failure = {"on_failure": rng.choice(["continue", "stop"])}
-    return _lake("files", pipeline, destination, _two(rng, orders, events), **failure)
+    return make_lake("files", pipeline, destination, _two(rng, orders, events), **failure)
 
 
 def _glue(rng: random.Random, pipeline: str, place: str) -> Lake:
@@ -218,7 +218,7 @@ def _glue(rng: random.Random, pipeline: str, place: str) -> Lake:
     orders = {"table": "orders", "schema": "public", "read": _read("orders"), "primary_key": ["id"]}
     events = {"table": "events", "schema": "public", "read": _read("events"), "cursor": "id"}
     undo = {"drop_partitions": rng.random() < 0.7, "grace_minutes": rng.choice([0, 1, 15])}
-    return _lake("glue", pipeline, destination, _two(rng, orders, events), undo=undo)
+    return make_lake("glue", pipeline, destination, _two(rng, orders, events), undo=undo)
 
 
 def _iceberg(rng: random.Random, pipeline: str, place: str) -> Lake:
@@ -232,7 +232,7 @@ def _iceberg(rng: random.Random, pipeline: str, place: str) -> Lake:
     }
     orders = {"table": "orders", "schema": "public", "read": _read("orders"), "primary_key": ["id"]}
     events = {"table": "events", "schema": "public", "read": _read("events"), "cursor": "id"}
-    return _lake("iceberg", pipeline, destination, [rng.choice([orders, events])])
+    return make_lake("iceberg", pipeline, destination, [rng.choice([orders, events])])
 
 
 def _refresh(rng: random.Random, pipeline: str, place: str) -> Lake:
@@ -245,7 +245,9 @@ def _refresh(rng: random.Random, pipeline: str, place: str) -> Lake:
     destination |= {"database": place.strip("/")} if destination["catalog"] != "none" else {}
     users = {"table": "users", "schema": "public", "read": _read("users"), "mode": "refresh"}
     undo = {"grace_minutes": rng.choice([0, 1, 15])}
-    return _lake("refresh", pipeline, destination, [users], undo=undo, refresh={"keep_days": rng.choice([0, 0, 1, 3])})
+    return make_lake(
+        "refresh", pipeline, destination, [users], undo=undo, refresh={"keep_days": rng.choice([0, 0, 1, 3])}
+    )
 
 
 def _quarantine(rng: random.Random, pipeline: str, place: str) -> Lake:
@@ -273,7 +275,7 @@ def _quarantine(rng: random.Random, pipeline: str, place: str) -> Lake:
     events = {"table": "events", "schema": "public", "read": _read("events", GRADED), "cursor": "id"}
     undo = {"drop_partitions": rng.random() < 0.7, "grace_minutes": rng.choice([0, 1, 15])}
     tables = [rng.choice([orders, events])] if form == "iceberg" else _two(rng, orders, events)
-    return _lake("quarantine", pipeline, destination, [own | rules for own in tables], undo=undo)
+    return make_lake("quarantine", pipeline, destination, [own | rules for own in tables], undo=undo)
 
 
 def _airbyte(rng: random.Random, pipeline: str, place: str) -> Lake:
@@ -290,7 +292,7 @@ def _airbyte(rng: random.Random, pipeline: str, place: str) -> Lake:
     orders = {"table": "orders", "schema": "public", "read": _read("orders"), "mode": "append"}
     events = {"table": "events", "schema": "public", "read": _read("events"), "mode": "append", "cursor": "id"}
     tables = [rng.choice([orders, events])] if rng.random() < 0.4 else _two(rng, users, orders)
-    return _lake("airbyte", pipeline, destination, tables)
+    return make_lake("airbyte", pipeline, destination, tables)
 
 
 def _messages(rng: random.Random, pipeline: str, place: str) -> Lake:
@@ -307,7 +309,7 @@ def _messages(rng: random.Random, pipeline: str, place: str) -> Lake:
         "s3_bucket_region": "us-east-1",
         "format": {"format_type": "Parquet"},
     }
-    return _lake("messages", pipeline, destination, [], source={"streams": _two(rng, *streams)})
+    return make_lake("messages", pipeline, destination, [], source={"streams": _two(rng, *streams)})
 
 
 def _connector(rng: random.Random, pipeline: str, place: str) -> Lake:
@@ -327,7 +329,7 @@ def _connector(rng: random.Random, pipeline: str, place: str) -> Lake:
         "format": {"format_type": "Parquet"},
     }
     command = ["source-simulated", pipeline, ",".join(names)]
-    return _lake("connector", pipeline, destination, [], source={"streams": streams, "command": command})
+    return make_lake("connector", pipeline, destination, [], source={"streams": streams, "command": command})
 
 
 def _estuary(rng: random.Random, pipeline: str, place: str, kind: str = "estuary") -> Lake:
@@ -346,7 +348,7 @@ def _estuary(rng: random.Random, pipeline: str, place: str, kind: str = "estuary
     }
     if kind == "estuary" and rng.random() < 0.5:
         binding["cursor"] = "id"
-    return _lake(kind, pipeline, destination, [binding], checkpoint="checkpoint")
+    return make_lake(kind, pipeline, destination, [binding], checkpoint="checkpoint")
 
 
 def _batches(rng: random.Random, pipeline: str, place: str) -> Lake:

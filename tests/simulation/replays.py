@@ -27,7 +27,7 @@ TRIES: Final = 6
 
 
 @dataclass(frozen=True)
-class _Context:
+class Context:
     """What the command's context has of a pipeline."""
 
     spec: Spec
@@ -108,7 +108,7 @@ class Replays:
         check = self.rng.choice(CHECKS) if not whole and self.rng.random() < 0.5 else None
         since = self._choose_load(lake, table_id) if not whole and self.rng.random() < 0.3 else None
         clients = SimulatedClients(spec.access, history.simulation)
-        process, context = history.simulation.process, _Context(spec, clients)
+        process, context = history.simulation.process, Context(spec, clients)
         try:
             replay = plan_replay(context, WantedReplay(table_id, check, since))  # type: ignore[arg-type]
             if not replay.files:

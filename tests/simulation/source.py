@@ -52,9 +52,9 @@ class Sources:
     names: random.Random | None = None
     readings: dict[int, Reading] = field(default_factory=dict)
 
-    def grow(self, table: str, most: int = 2) -> int:
+    def grow(self, table: str, most: int = 2, least: int = 0) -> int:
         """Perhaps some more rows; how many there are."""
-        self.rows[table] = self.rows.get(table, 2) + self.rng.randint(0, most)
+        self.rows[table] = self.rows.get(table, 2) + self.rng.randint(least, most)
         return self.rows[table]
 
     def widen(self, table: str) -> tuple[str, ...]:

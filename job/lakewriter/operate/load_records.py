@@ -15,7 +15,7 @@ from lakewriter.commit.store import Entry
 from lakewriter.commit.traces import find_traces, parse_trace
 from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
 from lakewriter.naming import REPLAY, make_undo_job_id
-from lakewriter.report import ABANDONED_BLIND
+from lakewriter.report import ABANDONED, ABANDONED_BLIND
 
 COMPARED: Final = (
     "pipeline", "job_id", "attempt", "schema_name", "table", "started", "rows", "files", "bytes", "keys", "feed",
@@ -36,13 +36,14 @@ class LoadRecords:
 
     ``is_retired`` is true where a full refresh has replaced the load since, so that its objects are deleted;
     ``is_undone`` where an undo has taken it back; ``is_replaced`` where readers see the files of another full refresh,
-    while its own may still be there.
+    while its own may still be there; ``is_abandoned`` where a person has given it up, so that its catalog may lack it.
     """
 
     intent: Intent | None = None
     is_retired: bool = False
     is_undone: bool = False
     is_replaced: bool = False
+    is_abandoned: bool = False
     mismatches: list[Mismatch] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -101,6 +102,7 @@ class TableRecords:
         records = LoadRecords()
         report = self._read_report(job_id, records)
         if report is not None:
+            records.is_abandoned = any(note.startswith(ABANDONED) for note in report["notes"])
             records.intent = self._read_intent(job_id, report, records)
             if records.intent is not None:
                 records.mismatches += _compare_report(self.control, report, records.intent)

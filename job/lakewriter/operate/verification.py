@@ -22,7 +22,7 @@ from lakewriter.operate.load_records import LoadRecords, TableRecords
 from lakewriter.operate.partition_places import TablePartitions
 from lakewriter.operate.row_counts import CountedFile, Counting, RowCount, count_rows
 from lakewriter.operate.strangers import SLACK, Neighbours, TablePath
-from lakewriter.report import format_count
+from lakewriter.report import ABANDONED, format_count
 from lakewriter.spec.model import Model
 
 LOG: Final = logging.getLogger(__name__)
@@ -169,7 +169,12 @@ class Verifier:
         strangers, notes = _compare_or_note(lambda: self._find_path(table_id, intent).compare(intent))
         partitions, more = _compare_or_note(lambda: self._partitions.compare(intent))
         bad_rows, gone = _compare_or_note(lambda: self._compare_bad_rows(control, intent))
-        table.mismatches += [*objects, *comparison.mismatches, *partitions, *strangers, *bad_rows]
+        in_catalog = comparison.mismatches
+        if records.is_abandoned and in_catalog:
+            what = f"load {intent.job_id!r} of {table_id} was {ABANDONED}, which lacks it"
+            table.notes += [f"{what}: {each.message}" for each in in_catalog]
+            in_catalog = ()
+        table.mismatches += [*objects, *in_catalog, *partitions, *strangers, *bad_rows]
         table.notes += [*comparison.notes, *more, *notes, *gone]
         if self._counting is None or records.is_retired:
             return

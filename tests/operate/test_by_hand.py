@@ -1,0 +1,130 @@
+"""docs/by-hand.md, cell by cell: what a person does while a change of a table is at some point, and what follows."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.simulation.drill import LAKES, Drill, is_before_report, is_before_write, is_behind_write
+from tests.simulation.stand_ins import installed
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "by-hand.md"
+
+
+def stop(drill: Drill, kill: Callable[[Any], bool]) -> None:
+    assert drill.change(kill=kill) == "killed"
+
+
+def lose_intent(drill: Drill, kill: Callable[[Any], bool]) -> None:
+    stop(drill, kill)
+    state: Any = drill.read_state()
+    pending = state.pending
+    for key in [key for key in drill.bucket.objects if f"/{pending.job_id}/{pending.attempt}/tables/" in key]:
+        drill.lose(key)
+
+
+def withdraw_in_part(drill: Drill) -> None:
+    """Whoever gives it up dies before the end."""
+    stop(drill, is_behind_write(2))
+    assert drill.run(drill.abandon, kill=is_behind_write(2)) == "killed"
+
+
+def lose_state(drill: Drill) -> None:
+    stop(drill, is_before_report)
+    drill.lose(drill.place.state)
+
+
+MOMENTS: Final[Mapping[str, tuple[str | None, Callable[[Drill], object]]]] = {
+    # The phase of what is pending then, and how it comes to that. A change replaces the state four times: it registers,
+    # is bound, has its files complete, and is closed.
+    "nothing is pending": (None, lambda drill: drill.change()),
+    "an attempt is registered": (None, lambda drill: stop(drill, is_before_write(2))),
+    "`intended`": ("intended", lambda drill: stop(drill, is_behind_write(2))),
+    "`uploaded`, readers do not see it": ("uploaded", lambda drill: stop(drill, is_behind_write(3))),
+    "`uploaded`, readers see it": ("uploaded", lambda drill: stop(drill, is_before_report)),
+    "its report is written": ("uploaded", lambda drill: stop(drill, is_before_write(4))),
+    "`aborting`": ("aborting", withdraw_in_part),
+    "`intended`, the intent is lost": ("intended", lambda drill: lose_intent(drill, is_behind_write(2))),
+    "`uploaded`, the intent is lost": ("uploaded", lambda drill: lose_intent(drill, is_behind_write(3))),
+    "the state is lost": (None, lose_state),
+}
+COMMANDS: Final[Mapping[str, Callable[[Drill], Any]]] = {
+    "abandon": lambda drill: drill.abandon,
+    "abandon --intent-lost": lambda drill: drill.abandon_lost,
+    "reset --no-cursor": lambda drill: drill.reset,
+    "reset --adopt": lambda drill: drill.adopt,
+    "rebuild": lambda drill: drill.rebuild,
+    "undo": lambda drill: drill.undo,
+    "replay": lambda drill: drill.replay,
+}
+
+
+def read_cells() -> Iterator[tuple[str, str, str, str]]:
+    """Command, moment, kind of change, and what the page says of them."""
+    for section in PAGE.read_text("utf-8").split("\n## ")[1:]:
+        lines = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
+        command, kinds = section.partition("\n")[0], lines[0][1:]
+        for moment, *cells in lines[2:]:
+            for kind, cell in zip(kinds, cells, strict=True):
+                yield command, moment, kind, cell
+
+
+CELLS: Final = list(read_cells())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def simulated() -> Iterator[None]:
+    with installed():
+        yield
+
+
+def test_the_tables_are_whole():
+    every = {(command, moment, kind) for command in COMMANDS for moment in MOMENTS for kind in LAKES}
+    assert sorted(cell[:3] for cell in CELLS) == sorted(every)
+
+
+def shorten(end: str) -> str:
+    """What a command came to, as the page says it."""
+    word = re.match("undone|closed|given up", end)
+    return word[0] if word else (f"`{end}`" if end.isupper() else end)
+
+
+@pytest.mark.parametrize(("command", "moment", "kind", "said"), CELLS)
+def test_cell(command: str, moment: str, kind: str, said: str):
+    drill, (phase, come_to) = Drill(kind), MOMENTS[moment]
+    drill.prepare()
+    come_to(drill)
+    state: Any = drill.read_state()
+    assert (state.pending.phase if state is not None and state.pending is not None else None) == phase
+    if moment == "nothing is pending":
+        assert bool(state.retiring) is (kind in {"refresh", "undo of a refresh"})
+    before = drill.bucket.objects.get(drill.place.state)
+    assert shorten(drill.run(COMMANDS[command](drill))) == said
+    if said.startswith("`") and (command, kind) != ("undo", "replay"):
+        assert drill.bucket.objects.get(drill.place.state) == before, "it was refused"
+    go_on(drill, moment)
+    state = drill.read_state()
+    assert (state.pending, drill.list_doubled(), drill.verify()) == (None, [], [])
+
+
+ENDS: Final = {"done", "already_done", "nothing", "LOAD_UNDONE"}
+"""Of the change made again, and of the next load."""
+
+
+def go_on(drill: Drill, moment: str) -> None:
+    """Restore what is lost, make the change again, and load once more."""
+    state: Any = drill.read_state()
+    if state is None:
+        assert drill.run(drill.rebuild) == "done"
+        state = drill.read_state()
+    if state.pending is not None and moment.endswith("the intent is lost"):
+        drill.run(drill.abandon_lost)
+    end = drill.change()
+    if drill.kind == "micro-batch":
+        # It ends where another kind of load was let in, or its last batch was taken back.
+        assert end in {*ENDS, "CHECKPOINT_LOST"}
+        return
+    assert end in ENDS
+    assert drill.change("z") == "done"
