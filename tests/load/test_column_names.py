@@ -5,6 +5,7 @@ those of docs/guide-supaflow.md, "Names", and of docs/adr/0036-names-stay-with-t
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -58,10 +59,16 @@ class People:
         self.lake.file.write_text(yaml.safe_dump(content, allow_unicode=True), "utf-8")
         return self.lake.spec
 
-    def load(self, job_id: str, text: str, **options: Any) -> TableResult:
+    def load(
+        self, job_id: str, text: str, *, before_table: Callable[[], None] | None = None, **options: Any
+    ) -> TableResult:
+        """Load ``text``; ``before_table`` is called before each look at the table in Glue."""
         spec = self._read_from(f"{job_id}.csv", text)
         spark = self.lake._spark
-        report = run_load(spec, job_id=job_id, clients=Clients(spec.access), spark=lambda: spark, **options)
+        clients = Clients(spec.access)
+        if before_table is not None:
+            clients.glue.meta.events.register("before-call.glue.GetTable", lambda **_: before_table())
+        report = run_load(spec, job_id=job_id, clients=clients, spark=lambda: spark, **options)
         (result,) = report.tables
         return result
 
@@ -218,6 +225,21 @@ def test_two_loads_at_once_that_give_one_name(people):
     assert (loads[0].code, first.code) == (None, "CONCURRENT_LOAD")
     assert people.load("a", "id,a-b\n2,y\n").message is None
     assert people.rows() == [{"id": "2", "a_b_1": "y"}, {"id": "1", "a_b": "x"}, {"id": "0"}]
+
+
+def test_names_that_another_load_gives_between_state_and_catalog(people):
+    """The catalog has a name then that the state, read before, does not have: it is no collision."""
+    people.write(TABLES["glue"][0])
+    loads: list[TableResult] = []
+
+    def load_meanwhile() -> None:
+        if not loads:
+            loads.append(people.load("b", "id,a b\n1,x\n"))
+
+    first = people.load("a", "id,a-b,a b\n2,y,z\n", before_table=load_meanwhile)
+    assert (loads[0].code, first.code) == (None, "CONCURRENT_LOAD")
+    assert people.load("a", "id,a-b,a b\n2,y,z\n").message is None
+    assert people.rows() == [{"id": "2", "a_b_1": "y", "a_b": "z"}, {"id": "1", "a_b": "x"}]
 
 
 NAMES = {"id": {"type": "integer"}, "first name": {"type": "string"}}

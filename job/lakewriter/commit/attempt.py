@@ -280,6 +280,13 @@ def require_unchanged(
         raise _make_concurrent_error(control, now, attempt)
 
 
+def require_unbound(control: Control, attempt: Attempt, before: TableState) -> None:
+    """Raise ``CONCURRENT_LOAD`` where another load has been bound since the state ``before`` was read."""
+    now = control.state.read()
+    if now.pending is not None or not is_unchanged(before, now, exclusive=True):
+        raise _make_concurrent_error(control, now, attempt)
+
+
 def _abort_if_done(control: Control, attempt: Attempt, intent: Intent) -> bool:
     """Return whether the table is done under this job id; abort this attempt's uploads then, unless the table's report
     names it as the attempt that finished the job."""

@@ -16,6 +16,7 @@ from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.state import TableState
 from lakewriter.commit.uploads import abort_all
 from lakewriter.encode.parquet_footer import list_leaf_columns
+from lakewriter.errors import NameCollisionError
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
@@ -85,7 +86,12 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
     check_unwritten(in_place, table, began, control.state.read)
     before = with_earlier_columns(control.store, clients, table, began, names)
     source = table if inputs is None else inputs.table
-    prepared = prepare(spec, source, before, in_place, load.spark, sync, load.kind.opener)
+    try:
+        prepared = prepare(spec, source, before, in_place, load.spark, sync, load.kind.opener)
+    except NameCollisionError:
+        # The catalog was read after the state: a load bound in between explains the names that nothing else does.
+        attempts.require_unbound(control, load.attempt, began)
+        raise
     since = time.monotonic()
     try:
         # Before the table is made; by then its catalog may have given columns other names.
