@@ -308,6 +308,10 @@ class History:
             # Whose a directory is that one of two pipelines refreshes, the first of them decides.
             self._refuse(lake, job, table)
             return
+        if code == "NAME_COLLISION" and lake.is_shared and "no record tells" in message:
+            # Another pipeline has named the columns of a table that both write: a person pins them for this one.
+            self._refuse(lake, job, table)
+            return
         when = "in the calm" if self.is_calm else "in the storm"
         self.auditor.find(f"{when} a load of {lake.kind} fails for good: {code}: {message[:200]}")
 
