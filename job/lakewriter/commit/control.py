@@ -203,7 +203,8 @@ class Control:
         return any(any(self.store.list_entries(make_prefix(folder), limit=1)) for folder in folders)
 
     def _list_other_pipelines(self) -> list[str]:
-        return [folder for folder in self.store.list_folders(self.keys.pipelines) if folder != f"{self.keys.root}/"]
+        own = (f"{self.keys.root}/", self.keys.writers)
+        return [folder for folder in self.store.list_folders(self.keys.pipelines) if folder not in own]
 
     def read_json(self, key: str) -> dict[str, Any] | None:
         """Return the object's JSON content, None where it is not there."""
