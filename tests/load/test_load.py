@@ -20,7 +20,7 @@ def test_first_load(lake):
     report = lake.load("abc123")
     (result,) = report.tables
     key = f"{SCHEMA}/cities/abc123/part-abc123-00000.gzip.parquet"
-    assert (result.status, result.rows, result.files, result.feed) == ("done", 2, 1, "rows")
+    assert (result.status, result.rows, result.files, result.feed) == ("done", 2, 1, "splits")
     assert result.keys == (f"data/production/{key}",)
     assert list(lake.data()) == [key]
     assert not lake.aws.uploads(BUCKET)

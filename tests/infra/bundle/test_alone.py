@@ -95,7 +95,7 @@ def test_load_from_the_bundle_alone(machine: SparkMachine, bundle: Path, aws: St
     assert done.returncode == 0, done.stdout + done.stderr
     assert rows(aws) == {"flights": 1000, "airlines": 2}
     assert sorted(re.findall(r'"table": "(\S+)", "step": "writing", "detail": "(\w+) feed', done.stdout)) == [
-        ("supaflow_nyc.airlines", "rows"),
+        ("supaflow_nyc.airlines", "splits"),
         ("supaflow_nyc.flights", "splits"),
     ]
     tables = aws.client("glue").get_tables(DatabaseName="supaflow_nyc")["TableList"]
