@@ -84,16 +84,22 @@ class Calm:
         history = self.history
         streams = history.streams[lake.pipeline]
         if history.is_adopting:
-            history.alone(partial(history.hands.adopt, lake), lake)
-            streams[0].is_lost = False
+            self._adopt(lake)
         for stream in history.rng.sample(streams, len(streams)):
             for number in range(TRIES):
                 if number < 2 or not stream.is_caught_up:
                     history.alone(partial(history.stream, lake, 1, stream), lake)
+                if stream.is_lost and history.is_adopting:
+                    # A load of its own that was bound by then has been closed since, and is to be adopted as well.
+                    self._adopt(lake)
             if not stream.is_caught_up and not stream.is_lost:
                 history.auditor.find("the stream does not catch up in the calm")
         if all(stream.is_lost for stream in streams):
             history.auditor.find("no copy of the checkpoint is the table's")
+
+    def _adopt(self, lake: Lake) -> None:
+        self.history.alone(partial(self.history.hands.adopt, lake), lake)
+        self.history.streams[lake.pipeline][0].is_lost = False
 
     def finish(self, lake: Lake, job: str) -> None:
         """Run the job again until it is done, as a scheduler would; a load forgotten by then is not run again."""
