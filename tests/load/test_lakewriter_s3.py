@@ -66,12 +66,15 @@ def test_rows_are_sorted(orders, catalog, feed):
     """In the files as they lie; the numbers of the rows are those of the source."""
     tracking = {"tracking": {"row_number": "_row_number"}}
     orders.write(entry={"schema": "public", "sort_by": ["größe", "id"]}, catalog=catalog, **tracking)
+    content = yaml.safe_load(orders.lake.file.read_text("utf-8"))
+    [entry] = content["tables"]
     if feed == "splits":
         rows = [{"id": 1, "Größe": "S"}, {"id": 2, "Größe": None}, {"id": 3, "Größe": 'a"b,c'}]
         pq.write_table(pa.Table.from_pylist(rows), orders.lake.folder / "orders.parquet")
-        content = yaml.safe_load(orders.lake.file.read_text("utf-8"))
-        content["tables"][0]["read"] = {"format": "parquet", "path": "orders.parquet"}
-        orders.lake.file.write_text(yaml.safe_dump(content, allow_unicode=True), "utf-8")
+        entry["read"] = {"format": "parquet", "path": "orders.parquet"}
+    else:
+        entry["read"] = {"sql": "SELECT * FROM v", "views": {"v": entry["read"]}}
+    orders.lake.file.write_text(yaml.safe_dump(content, allow_unicode=True), "utf-8")
     result = orders.load("j")
     assert (result.status, result.feed) == ("done", feed), result.message
     (body,) = (body for key, body in orders.lake.data().items() if key.endswith(".parquet"))
@@ -207,7 +210,7 @@ def test_plan_is_printed(orders):
     assert [line.rstrip() for line in result.stdout.splitlines()] == [
         "supaflow_nyc_public.orders  from public.Orders",
         "  first key  s3://acme-lake/data/production/supaflow_nyc_public/orders/load_id=abc/part-abc-00000.parquet",
-        "  feed       rows: its format is csv, so Spark reads (1 task)",
+        "  feed       splits: 1 file of text, read by the tasks themselves (1 task)",
         "  reads      all rows",
         "  catalog    create table supaflow_nyc_public.orders at "
         "s3://acme-lake/data/production/supaflow_nyc_public/orders with 6 columns",

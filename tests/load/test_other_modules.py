@@ -56,8 +56,9 @@ def others(tmp_path):
 
 def test_names_like_our_modules(lake, others):
     folder, marks = others
+    rows = {"format": "csv", "path": lake.csv("r.csv", "1\n2\n")}
     lake.write(
-        {"table": "rows", "schema": "s", "read": {"format": "csv", "path": lake.csv("r.csv", "1\n2\n")}},
+        {"table": "rows", "schema": "s", "read": {"sql": "SELECT * FROM v", "views": {"v": rows}}},
         {"table": "splits", "schema": "s", "read": {"format": "parquet", "path": parquet(lake.folder)}},
     )
     command = [str(Path(sys.executable).with_name("lakewriter")), "run", str(lake.file), "--job-id", "a", "--json"]

@@ -132,7 +132,10 @@ def keep_listed(read: Read, files: list[SourceFile]) -> list[SourceFile]:
     """Return the files that a read is to have, of those ``files`` that are there now."""
     if read.listed is None:
         return files
-    return [SourceFile(file.uri.removeprefix("s3://"), file.size) for file in read.listed]
+    # In the order of Spark's listing, so that both feeds number the same rows alike.
+    order = {file.path: number for number, file in enumerate(files)}
+    listed = (SourceFile(file.uri.removeprefix("s3://"), file.size) for file in read.listed)
+    return sorted(listed, key=lambda file: order.get(file.path, len(order)))
 
 
 def list_load_paths(read: Read) -> list[str]:

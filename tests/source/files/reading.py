@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lakewriter.declared.sql_types import parse_columns
-from lakewriter.source.files.csv import CsvReader
+from lakewriter.source.files.csv_reader import CsvReader
 from lakewriter.source.files.file_reader import FileReader
 from lakewriter.source.files.options import take_options
 from lakewriter.source.files.stored import HeldFile, StoredFile, pin_local

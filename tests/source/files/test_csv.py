@@ -10,8 +10,8 @@ import pytest
 import zstandard
 
 from lakewriter.errors import SourceFailedError, SpecInvalidError
-from lakewriter.source.files import csv, csv_cuts, csv_rows
-from lakewriter.source.files.csv import CsvReader
+from lakewriter.source.files import csv_cuts, csv_reader, csv_rows
+from lakewriter.source.files.csv_reader import CsvReader
 from lakewriter.source.files.csv_rows import BEHIND_QUOTE, LINE_END, OPEN_QUOTE
 from lakewriter.source.files.options import take_options
 from tests.source.files.csv_reference import OPEN, OTHER, read_rows
@@ -54,7 +54,7 @@ GOOD = [
 @pytest.mark.parametrize(("data", "rows"), GOOD)
 @pytest.mark.parametrize("block", [1, 3, 1 << 20])
 def test_rows(monkeypatch, data, rows, block):
-    monkeypatch.setattr(csv, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(csv_reader, "_BLOCK_BYTES", block)
     outcome = read_csv(data)
     assert (outcome.good, outcome.bad) == (rows, [])
 
@@ -85,7 +85,7 @@ FAULTS = [
 @pytest.mark.parametrize(("data", "good", "bad"), FAULTS)
 @pytest.mark.parametrize("block", [1, 3, 1 << 20])
 def test_faults(monkeypatch, data, good, bad, block):
-    monkeypatch.setattr(csv, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(csv_reader, "_BLOCK_BYTES", block)
     outcome = read_csv(data)
     assert (outcome.good, outcome.bad) == (good, bad)
 
@@ -218,7 +218,7 @@ def compare_with_machine(monkeypatch, chance: random.Random) -> None:
     plain = chance.random() < 0.5
     parts = ["a", '"', ",", "\n", "\r", "\r\n", '"",'] if plain else ["é", '"', ',"', "\n", "\r", '",', '"\n']
     text = "".join(chance.choices(parts, weights, k=chance.randint(1, 30)))
-    monkeypatch.setattr(csv, "_BLOCK_BYTES", chance.choice([1, 2, 5, 1000]))
+    monkeypatch.setattr(csv_reader, "_BLOCK_BYTES", chance.choice([1, 2, 5, 1000]))
     monkeypatch.setattr(csv_rows, "_MOST_DOUBTS", chance.choice([0, 1, 3, 256]))
     monkeypatch.setattr(csv_cuts, "_STRIDE", 3)
     reader = CsvReader.make(take_options("csv", {}, "s.t"), None)

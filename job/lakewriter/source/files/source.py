@@ -19,7 +19,7 @@ from lakewriter.errors import (
 )
 from lakewriter.source.declared_columns import ColumnCast, cast_batch, declare_schema, plan_casts
 from lakewriter.source.files.charsets import Charset
-from lakewriter.source.files.csv import CsvReader
+from lakewriter.source.files.csv_reader import CsvReader
 from lakewriter.source.files.csv_rows import BEHIND_QUOTE, LINE_END
 from lakewriter.source.files.file_reader import FileReader, Look, Piece, Spread
 from lakewriter.source.files.folder_listing import Listing, list_stored
@@ -28,7 +28,7 @@ from lakewriter.source.files.json_reader import JsonReader
 from lakewriter.source.files.judge import make_empty_error, suggest_charset
 from lakewriter.source.files.options import Options, take_options
 from lakewriter.source.files.stored import HeldFile
-from lakewriter.source.files.text import TextReader
+from lakewriter.source.files.text_reader import TextReader
 from lakewriter.spec.specification import Read, TableSpec
 
 _MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = {
