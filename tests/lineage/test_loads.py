@@ -125,10 +125,7 @@ def test_table_that_fails(lake, follow):
     events = [shorten(event) for event in follow(lake, lambda: lake.load("j1"))]
     (failed,) = [event for event in events if event["job"].endswith(".gone") and event["type"] != "START"]
     path = lake.folder / "gone.csv"
-    error = (
-        f"SOURCE_FAILED: table '{SCHEMA}.gone' cannot be read from csv '{path}': [PATH_NOT_FOUND] Path does not exist: "
-        f"file:{path}."
-    )
+    error = f"SOURCE_FAILED: table '{SCHEMA}.gone': there is no '{path}'. Did you mean '{lake.folder / 'orders.csv'}'?"
     assert (failed["type"], failed["in"], failed["error"]) == ("FAIL", of(lake, "gone.csv"), error)
     assert events[-1] == {"type": "FAIL", "job": "flights", "in": [], "out": [], "error": error}
 

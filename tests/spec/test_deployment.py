@@ -88,7 +88,7 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     *(({"trust": [SUPAFLOW | {"paths": [path]}]}, f"deployment.trust.0.paths.0: {path!r}: expected a folder of the "
       "party's own: 'crm' below the destination's prefix, or '/crm' below the bucket.")
       for path in ("a/*", "a/../b", "_lakewriter", "a/_lakewriter", "/", "s3://acme-lake/a")),
-    ({"iam_user": {"tables": ["a.b*"]}}, "deployment.iam_user: 'a.b*': expected a table such as "
+    ({"iam_user": {"tables": ["a.b*"]}}, "deployment.iam_user.tables.0: 'a.b*': expected a table such as "
      "'schema.table', or all of a schema's: 'schema.*'."),
     ({"snowflake": {"catalog": {"iam_user_arn": "abc0-s"}}}, "deployment.snowflake.catalog.iam_user_arn: 'abc0-s': "
      "expected the ARN that Snowflake printed, without '*'."),

@@ -57,6 +57,7 @@ FORMS: Final[Mapping[str, str]] = {
     "role_path": "a path such as '/teams/data/'",
     "bootstrap_qualifier": "at most 10 lower-case letters and digits",
     "optimizer_role": "a role's name, with its path if it has one, such as 'data/nyc-optimizers', or its ARN",
+    "environment": "a variable's name such as 'HTTPS_PROXY'",
     "name": "at most 32 lower-case letters, digits and '-', a letter first",
 }
 """What the patterns of keys ask for."""
