@@ -292,8 +292,9 @@ class History:
             # The rest of an input of which a part is committed is not loaded behind another load's.
             self._refuse(lake, job, table)
             return
-        if code == "SOURCE_FAILED" and "no state can be given to it for both" in message:
-            # A source that sends states of another kind now: a person decides what it goes on from.
+        decided = ("no state can be given to it for both", "is done under this job id")
+        if code == "SOURCE_FAILED" and any(text in message for text in decided):
+            # A source that sends states of another kind now: a person decides what it goes on from, or undoes the load.
             self._refuse(lake, job, table)
             return
         if code == "LOAD_UNDONE":
