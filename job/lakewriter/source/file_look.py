@@ -1,8 +1,6 @@
 """Look at a source's files before Spark does: are they there, can they be read, and how do they begin."""
 
-import difflib
 import fnmatch
-import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ from lakewriter.errors import SourceFailedError
 from lakewriter.report import join_first
 from lakewriter.source.byte_checks import TEXTS, UNREADABLE, find_codec
 from lakewriter.source.failures import make_unreadable_error
-from lakewriter.source.files.folder_listing import list_stored
+from lakewriter.source.files.folder_listing import expand_braces, find_nearby, list_stored
 from lakewriter.source.files.judge import make_empty_error
 from lakewriter.source.files.source import has_reader
 from lakewriter.source.packing import SourceFile
@@ -29,7 +27,6 @@ _HEAD_BYTES: Final = 64 * 1024
 _THREADS: Final = 16
 _MOST_NAMES: Final = 4
 _PATTERN: Final = frozenset("*?[]{}")
-_BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _REMOTE: Final = ("s3://", "s3a://")
 
 
@@ -136,7 +133,7 @@ def _list_local(path: str, read: Read, table: str) -> tuple[list[SourceFile], So
     bare = path.removeprefix("file://").removeprefix("file:")
     matches = [Path(bare)] if Path(bare).exists() else []
     if _PATTERN & set(bare):
-        matches = sorted({match for text in _expand_braces(bare) for match in Path("/").glob(text.lstrip("/"))})
+        matches = sorted({match for text in expand_braces(bare) for match in Path("/").glob(text.lstrip("/"))})
     if not matches:
         raise _make_absent_error(path, bare, table)
     files, skipped, nested = list[Path](), list[str](), list[str]()
@@ -183,36 +180,10 @@ def _scan_folder(
             nested.append(entry.name)
 
 
-def _expand_braces(text: str) -> list[str]:
-    braces = _BRACES.search(text)
-    if braces is None:
-        return [text]
-    before, after = text[: braces.start()], text[braces.end() :]
-    return [whole for part in braces[1].split(",") for whole in _expand_braces(before + part + after)]
-
-
 def _make_absent_error(path: str, bare: str, table: str) -> SourceFailedError:
     """The error for a path or pattern without any match: what there is instead is its remedy."""
     what = f"no file matches {path!r}" if _PATTERN & set(bare) else f"there is no {path!r}"
-    return SourceFailedError(f"table {table!r}: {what}.", remedy=_find_nearby(Path(bare)))
-
-
-def _find_nearby(path: Path) -> str:
-    """What is there along the path: the nearest names in the deepest folder that exists."""
-    missing, folder = path.name, path.parent
-    while not folder.exists() and folder != folder.parent:
-        missing, folder = folder.name, folder.parent
-    if folder.is_file():
-        return f"{str(folder)!r} is a file, not a folder."
-    names = [entry.name for entry in sorted(folder.iterdir()) if not is_hidden(entry.name)]
-    near = difflib.get_close_matches(missing, names, 1, 0.6)
-    if near:
-        return f"Did you mean {str(folder / near[0])!r}?"
-    return (
-        f"The folder {str(folder)!r} has {join_first(names, _MOST_NAMES)}."
-        if names
-        else f"The folder {str(folder)!r} is empty."
-    )
+    return SourceFailedError(f"table {table!r}: {what}.", remedy=find_nearby(Path(bare)))
 
 
 def _make_nothing_error(path: str, skipped: list[str], nested: list[str], table: str) -> SourceFailedError:

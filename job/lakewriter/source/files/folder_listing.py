@@ -194,7 +194,7 @@ def _add_folder(
 def _match(tree: _Tree, pattern: str) -> Iterator[Entry]:
     """Yield what matches a pattern, folder by folder; nothing twice."""
     seen = set[str]()
-    for text in _expand_braces(pattern):
+    for text in expand_braces(pattern):
         steps = text.split("/")
         fixed = next((number for number, step in enumerate(steps) if _PATTERN & set(step)), len(steps))
         for entry in _match_steps(tree, "/".join(steps[:fixed]), steps[fixed:]):
@@ -218,13 +218,13 @@ def _match_steps(tree: _Tree, base: str, steps: Sequence[str]) -> Iterator[Entry
             yield from _match_steps(tree, entry.path, steps[1:])
 
 
-def _expand_braces(text: str) -> list[str]:
+def expand_braces(text: str) -> list[str]:
     """Return a pattern with ``{a,b}`` as one for each of the texts in it."""
     inner = _BRACES.search(text)
     if inner is None:
         return [text]
     choices = (text[: inner.start()] + choice + text[inner.end() :] for choice in inner[1].split(","))
-    return [expanded for choice in choices for expanded in _expand_braces(choice)]
+    return [expanded for choice in choices for expanded in expand_braces(choice)]
 
 
 def _require_once(listing: Listing, table: str) -> None:
@@ -256,10 +256,10 @@ def _make_absent_error(walk: _Walk, root: str) -> SourceFailedError:
             remedy="Check bucket and key; keys whose names begin with _ or . are skipped.",
         )
     what = f"no file matches {walk.path!r}" if _PATTERN & set(root) else f"there is no {walk.path!r}"
-    return SourceFailedError(f"table {walk.table!r}: {what}.", remedy=_find_nearby(Path(root)))
+    return SourceFailedError(f"table {walk.table!r}: {what}.", remedy=find_nearby(Path(root)))
 
 
-def _find_nearby(path: Path) -> str:
+def find_nearby(path: Path) -> str:
     """Return what is there along the path: the nearest names in the deepest folder that exists."""
     missing, folder = path.name, path.parent
     while not folder.exists() and folder != folder.parent:
