@@ -31,7 +31,7 @@ os.environ[VARIABLE] = "off"
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-pytest_plugins = ["tests.support.recording", "tests.support.fixtures"]
+pytest_plugins = ["tests.support.recording", "tests.support.fixtures", "tests.support.durations"]
 
 EVERYTHING = os.environ.get("LAKEWRITER_FAULTS") == "all"
 
