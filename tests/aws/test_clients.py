@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import (
+    ConfigParseError,
     ConnectTimeoutError,
     EndpointConnectionError,
     NoCredentialsError,
@@ -17,10 +18,10 @@ from botocore.exceptions import (
 from botocore.loaders import JSONFileLoader
 from urllib3.exceptions import ProtocolError
 
-from lakewriter.aws import ClientError, Clients, explain, get_shared_clients, read_object, resolve
-from lakewriter.aws.credentials import make_session
+from lakewriter.aws import ClientError, Clients, explain, fill_region, get_shared_clients, read_object, resolve
+from lakewriter.aws.credentials import make_default_client, make_session
 from lakewriter.aws.vended import Vended
-from lakewriter.errors import RoleNotAssumableError, SecretUnresolvedError
+from lakewriter.errors import CredentialsInvalidError, RoleNotAssumableError, SecretUnresolvedError
 from lakewriter.spec.access import Access, SecretText
 
 ROLE = "arn:aws:iam::123456789012:role/LakeWriter"
@@ -211,6 +212,12 @@ def test_explain(doing, code, status, expected, transient):
 UNSENT = [
     # what was called, what the SDK raised without an answer, the message's beginning
     ("s3:ListBucket", NoCredentialsError(), "S3_ACCESS_DENIED: no AWS credentials for s3:ListBucket."),
+    (
+        "s3:GetObject on s3://b/p/x.json",
+        NoCredentialsError(),
+        "S3_ACCESS_DENIED: no AWS credentials for s3:GetObject on s3://b. C",
+    ),
+    ("s3:PutObject", ConfigParseError(path="c", error="e"), "CREDENTIALS_INVALID: s3:PutObject: ConfigParseError: "),
     ("s3:ListBucket", EndpointConnectionError(endpoint_url="https://s3"), "TIMEOUT: s3:ListBucket: no answer ("),
     ("glue:GetTable", ConnectTimeoutError(endpoint_url="https://glue"), "TIMEOUT: glue:GetTable: no answer ("),
     ("sts:AssumeRole", ParamValidationError(report="x"), f"ROLE_NOT_ASSUMABLE: sts:AssumeRole on {ROLE}: Param"),
@@ -221,6 +228,38 @@ UNSENT = [
 @pytest.mark.parametrize(("doing", "raised", "expected"), UNSENT)
 def test_explain_what_got_no_answer(doing, raised, expected):
     assert str(explain(raised, doing=doing, access=access(role_arn=ROLE))).startswith(expected)
+
+
+SETTINGS = [
+    # AWS_PROFILE, the file of AWS_CONFIG_FILE, the end of the message
+    ("nosuch", "", "ProfileNotFound: The config profile (nosuch) could not be found."),
+    ("x", "[profile x\n", "ConfigParseError: Unable to parse config file: {path}."),
+    (
+        "x",
+        "[profile x]\ndefaults_mode = best\n",
+        "InvalidDefaultsMode: Client configured with invalid defaults mode: best",
+    ),
+]
+USES = {
+    "the destination": lambda: Clients(Access(bucket="b", region="us-east-1")).s3,
+    "a source": lambda: make_default_client("s3", "us-east-1"),
+    "a region that the file does not give": lambda: fill_region(Access(bucket="b", region="")),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+@pytest.mark.parametrize(("profile", "config", "expected"), SETTINGS)
+def test_settings_of_the_machine_that_the_sdk_cannot_use(use, profile, config, expected, tmp_path, monkeypatch):
+    path = tmp_path / "config"
+    path.write_text(config)
+    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    monkeypatch.setenv("AWS_PROFILE", profile)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(path))
+    with pytest.raises(CredentialsInvalidError) as raised:
+        use()
+    begin = "the AWS settings of this machine cannot be used: "
+    assert raised.value.message.startswith(begin + expected.format(path=path))
+    assert raised.value.remedy.startswith("Check AWS_PROFILE, AWS_CONFIG_FILE")
 
 
 class BreakingClient:

@@ -1,18 +1,27 @@
 """Turn an error of the AWS SDK into an error that says what to do."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    ConfigNotFound,
+    ConfigParseError,
     CredentialRetrievalError,
     HTTPClientError,
+    InfiniteLoopConfigError,
+    InvalidConfigError,
+    LoginError,
+    MissingDependencyException,
     NoCredentialsError,
     PartialCredentialsError,
+    ProfileNotFound,
     SSOError,
     TokenRetrievalError,
+    UnknownCredentialError,
 )
 from botocore.exceptions import ConnectionError as SdkConnectionError
 
@@ -42,6 +51,7 @@ _EXPIRED_REMEDY: Final = (
     "run the same job id again."
 )
 _CATALOG_REMEDY: Final = "Check the region and the account: Glue's catalog is that of the account that signs."
+_BELOW_BUCKET: Final = re.compile(r"(?<=s3://)([^/\s]+)/\S*")
 _USER_INFO: Final = re.compile(r"(?<=://)[^/@\s\"']+@")
 
 
@@ -55,8 +65,9 @@ def explain(error: ClientError | BotoCoreError, *, doing: str, access: Access) -
         return _explain_silence(error, doing, access)
     if isinstance(error, NoCredentialsError):
         return S3AccessDeniedError(
-            f"no AWS credentials for {doing}.",
-            remedy="Configure credentials: a profile, environment variables, or the job's role.",
+            f"no AWS credentials for {_cut_key(doing)}.",
+            remedy="Configure credentials: a profile (AWS_PROFILE), environment variables, or the job's role. To try "
+            "the file on this machine without AWS, add --local.",
         )
     if isinstance(error, _UNUSABLE):
         return CredentialsInvalidError(f"{doing}: {_summarise(error)}.", remedy=make_credentials_remedy(access))
@@ -65,7 +76,42 @@ def explain(error: ClientError | BotoCoreError, *, doing: str, access: Access) -
     return S3AccessDeniedError(f"{doing}: {_summarise(error)}.")
 
 
-_UNUSABLE: Final = (CredentialRetrievalError, PartialCredentialsError, SSOError, TokenRetrievalError)
+def _cut_key(doing: str) -> str:
+    """Leave the bucket: whoever has no credentials yet knows no key of ours."""
+    return _BELOW_BUCKET.sub(r"\1", doing)
+
+
+_UNUSABLE: Final = (
+    ConfigNotFound,
+    ConfigParseError,
+    CredentialRetrievalError,
+    InfiniteLoopConfigError,
+    InvalidConfigError,
+    LoginError,
+    MissingDependencyException,
+    PartialCredentialsError,
+    ProfileNotFound,
+    SSOError,
+    TokenRetrievalError,
+    UnknownCredentialError,
+)
+
+
+@contextmanager
+def explain_settings() -> Iterator[None]:
+    """Raise ``CREDENTIALS_INVALID`` where the SDK cannot make a session or a client from this machine's settings.
+
+    No request is sent while they are made: each error then is one of the profile, the files of ``~/.aws`` or the
+    variables ``AWS_...``.
+    """
+    try:
+        yield
+    except BotoCoreError as error:
+        raise CredentialsInvalidError(
+            f"the AWS settings of this machine cannot be used: {_summarise(error)}.",
+            remedy="Check AWS_PROFILE, AWS_CONFIG_FILE and the other AWS_ variables, and that ~/.aws/config has what "
+            "they name ('aws configure list-profiles' lists its profiles).",
+        ) from error
 
 
 def make_role_remedy(access: Access) -> str:

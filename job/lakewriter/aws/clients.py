@@ -13,8 +13,8 @@ from botocore.client import Config
 from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
 from urllib3.exceptions import HTTPError as TransportError
 
-from lakewriter.aws.answers import explain
-from lakewriter.aws.credentials import make_config, make_default_client, make_session
+from lakewriter.aws.answers import explain, explain_settings
+from lakewriter.aws.credentials import make_config, make_default_client, make_default_session, make_session
 from lakewriter.aws.error_codes import ELSEWHERE
 from lakewriter.aws.request_hooks import ServiceClock, set_clock, watch_answers
 from lakewriter.aws.required_fields import require_fields
@@ -54,14 +54,14 @@ def find_bucket_region(bucket: str) -> str:
     except ClientError as error:
         answer = error.response
     headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    return str(headers.get("x-amz-bucket-region") or boto3.Session().region_name or "us-east-1")
+    return str(headers.get("x-amz-bucket-region") or make_default_session().region_name or "us-east-1")
 
 
 def fill_region(access: Access) -> Access:
     """Return ``access`` with the bucket's own region filled in, unless a region is given."""
     if access.region:
         return access
-    guess = access.model_copy(update={"region": boto3.Session().region_name or "us-east-1"})
+    guess = access.model_copy(update={"region": make_default_session().region_name or "us-east-1"})
     try:
         answer: Mapping[str, Any] = Clients(guess).s3.head_bucket(Bucket=access.bucket)
     except ClientError as error:
@@ -97,7 +97,7 @@ def list_objects(bucket: str, prefix: str) -> tuple[list[SourceObject], list[str
 
 def read_default_keys() -> dict[str, str]:
     """Read the default chain's keys under pyarrow's names; empty if there are none: then sources are read unsigned."""
-    return _read_keys(boto3.Session())
+    return _read_keys(make_default_session())
 
 
 def _read_keys(session: boto3.Session) -> dict[str, str]:
@@ -205,7 +205,8 @@ class Clients:
     def _get_client(self, service: str, **options: Any) -> Any:
         with self._making:
             if service not in self._made:
-                client = self._session.client(service, **options)  # type: ignore[call-overload]
+                with explain_settings():
+                    client = self._session.client(service, **options)  # type: ignore[call-overload]
                 client.meta.events.register_first("needs-retry.s3", _refuse_redirect)
                 client.meta.events.register("before-send", self._count)
                 require_fields(client)

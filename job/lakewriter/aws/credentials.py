@@ -19,7 +19,7 @@ from botocore.credentials import (
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.loaders import JSONFileLoader, Loader
 
-from lakewriter.aws.answers import explain, make_credentials_remedy
+from lakewriter.aws.answers import explain, explain_settings, make_credentials_remedy
 from lakewriter.aws.request_hooks import watch_answers
 from lakewriter.aws.required_fields import require_fields
 from lakewriter.aws.vended import VendedCredentials, Vendor
@@ -99,10 +99,17 @@ def make_config(**options: Any) -> Config:
 
 def make_default_client(service: str, region: str | None = None) -> Any:
     """Make a client with the default chain's credentials, for sources and secrets."""
-    client = boto3.client(service, region_name=region, config=make_config())  # type: ignore[call-overload]
+    with explain_settings():
+        client = boto3.client(service, region_name=region, config=make_config())  # type: ignore[call-overload]
     require_fields(client)
     watch_answers(client, set())
     return client
+
+
+def make_default_session() -> boto3.Session:
+    """Make a session of the default chain, for sources and for the region where the file gives none."""
+    with explain_settings():
+        return boto3.Session()
 
 
 def make_session(access: Access, vendor: Vendor | None = None) -> botocore.session.Session:
@@ -122,8 +129,9 @@ def make_session(access: Access, vendor: Vendor | None = None) -> botocore.sessi
 def _make_empty_session(access: Access) -> botocore.session.Session:
     session = botocore.session.Session()
     session.set_config_variable("region", access.region)
-    # As botocore itself reads AWS_DATA_PATH.
-    folders = str(session.get_config_variable("data_path") or "").split(os.pathsep)
+    with explain_settings():
+        # As botocore itself reads AWS_DATA_PATH.
+        folders = str(session.get_config_variable("data_path") or "").split(os.pathsep)
     extra = [str(Path(os.path.expandvars(folder)).expanduser()) for folder in folders if folder]
     session.register_component("data_loader", Loader(extra_search_paths=extra, file_loader=_MODELS))
     return session

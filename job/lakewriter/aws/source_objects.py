@@ -11,7 +11,8 @@ from botocore import UNSIGNED
 from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
 from urllib3.exceptions import HTTPError as TransportError
 
-from lakewriter.aws.credentials import make_config
+from lakewriter.aws.answers import explain_settings
+from lakewriter.aws.credentials import make_config, make_default_session
 from lakewriter.aws.request_hooks import watch_answers
 from lakewriter.aws.required_fields import require_fields
 
@@ -57,10 +58,11 @@ def stream_object(
 @lru_cache(maxsize=32)
 def _get_client(region: str | None, endpoint: str | None) -> Any:
     """Return this process's client of a source; it reads unsigned where the default chain has no credentials."""
-    unsigned = {} if boto3.Session().get_credentials() is not None else {"signature_version": UNSIGNED}
+    unsigned = {} if make_default_session().get_credentials() is not None else {"signature_version": UNSIGNED}
     path_style = endpoint or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     config = make_config(s3={"addressing_style": "path" if path_style else "auto"}, **unsigned)
-    client = boto3.client("s3", region_name=region, endpoint_url=endpoint, config=config)
+    with explain_settings():
+        client = boto3.client("s3", region_name=region, endpoint_url=endpoint, config=config)
     require_fields(client)
     watch_answers(client, set())
     return client
