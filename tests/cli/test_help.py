@@ -1,11 +1,13 @@
 """What a command answers without its work: help, version, and in which modules it looks for them."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from lakewriter import __version__
 from lakewriter.cli.main import COMMANDS, main
@@ -68,3 +70,25 @@ def test_help_says_what_each_argument_is(words):
             assert str(parameter.name).rstrip("s").upper() in str(command.help)
         if isinstance(parameter, click.Option):
             assert parameter.help
+
+
+MISTYPED = [
+    ("laod", "No such command 'laod'. Did you mean 'run'?"),
+    ("sync", "No such command 'sync'. Did you mean 'run'?"),
+    ("hist", "No such command 'hist'. Did you mean 'history'?"),
+    ("verfy", "No such command 'verfy'. Did you mean 'verify'?"),
+    ("qwertz", "No such command 'qwertz'."),
+]
+
+
+@pytest.mark.parametrize(("word", "expected"), MISTYPED)
+def test_mistyped_command(word, expected):
+    done = CliRunner().invoke(main, [word, "lake.yaml"])
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (2, f"Error: {expected}")
+
+
+def test_help_shows_each_command_once_and_its_whole_summary():
+    text = CliRunner().invoke(main, ["--help"]).output
+    shown = re.findall(r"^  ([a-z]+) {2,}", text, re.MULTILINE)
+    assert [name for name in shown if name in COMMANDS] == list(COMMANDS)
+    assert "..." not in text.partition("Begin:")[2]

@@ -5,22 +5,37 @@ command runs, so that ``--help`` and completion answer at once.
 """
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, Final
 
 import click
+from click.exceptions import NoSuchCommand
 
 from lakewriter.cli.endings import explain_usage, wants_json
 
 _WANTS_JSON: Final = "lakewriter.wants_json"
+_UNCUT: Final = 1_000
+"""Characters of a summary: help breaks a long one into lines, and does not end it with dots."""
 
 
 class LazyGroup(click.Group):
-    """``places`` has a command's ``module:attribute`` by its name. With ``--json`` wrong usage is said in JSON too."""
+    """``groups`` has a command's ``module:attribute`` by its name, under the headings of ``--help``.
 
-    def __init__(self, *args: Any, places: Mapping[str, str], **kwargs: Any) -> None:
+    ``synonyms`` are words that other tools have for some of them. With ``--json`` wrong usage is said in JSON too.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        groups: Mapping[str, Mapping[str, str]],
+        synonyms: Mapping[str, str] = MappingProxyType({}),
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._places = places
+        self._groups, self._synonyms = groups, dict(synonyms)
+        self._places = {name: place for group in groups.values() for name, place in group.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the alphabet's order."""
@@ -36,6 +51,27 @@ class LazyGroup(click.Group):
         if not isinstance(command, click.Command):
             raise TypeError(f"{place} is no command of click's")
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each group's commands under its heading, with the whole first sentence of each."""
+        for heading, places in self._groups.items():
+            commands = [(name, self.get_command(ctx, name)) for name in places]
+            rows = [(name, command.get_short_help_str(_UNCUT)) for name, command in commands if command]
+            with formatter.section(heading):
+                # The descriptions of all groups begin in one column.
+                formatter.write_dl([(name.ljust(max(map(len, self._places))), text) for name, text in rows])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the arguments name; for one that is not there name what is most like it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            words = {name: name for name in self.list_commands(ctx)} | self._synonyms
+            near = dict.fromkeys(words[word] for word in get_close_matches(args[0], words))
+            hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+            raise click.UsageError(f"{error.message}{hint}", ctx) from error
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options before the command."""

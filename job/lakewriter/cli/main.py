@@ -7,33 +7,59 @@ import click
 from lakewriter import __version__
 from lakewriter.cli.lazy_group import LazyGroup
 
-COMMANDS: Final = {
-    "abandon": "lakewriter.cli.repair_commands:abandon",
-    "airbyte": "lakewriter.cli.airbyte.commands:airbyte",
-    "catalogue": "lakewriter.cli.page_commands:catalogue",
-    "check": "lakewriter.cli.check_command:check",
-    "completion": "lakewriter.cli.completion_command:completion",
-    "history": "lakewriter.cli.history_commands:history",
-    "init": "lakewriter.cli.init_command:init",
-    "local": "lakewriter.cli.local_commands:local",
-    "plan": "lakewriter.cli.plan_command:plan",
-    "policy": "lakewriter.cli.policy_command:policy",
-    "queries": "lakewriter.cli.queries_command:queries",
-    "rebuild": "lakewriter.cli.repair_commands:rebuild",
-    "replay": "lakewriter.cli.replay_command:replay",
-    "report": "lakewriter.cli.page_commands:report",
-    "reset": "lakewriter.cli.repair_commands:reset",
-    "run": "lakewriter.cli.run_command:run",
-    "schema": "lakewriter.cli.schema_command:schema",
-    "show": "lakewriter.cli.history_commands:show",
-    "status": "lakewriter.cli.status_command:status",
-    "undo": "lakewriter.cli.undo_command:undo",
-    "verify": "lakewriter.cli.verify_command:verify",
+GROUPS: Final = {
+    "Begin": {
+        "init": "lakewriter.cli.init_command:init",
+        "check": "lakewriter.cli.check_command:check",
+        "plan": "lakewriter.cli.plan_command:plan",
+    },
+    "Load": {
+        "run": "lakewriter.cli.run_command:run",
+    },
+    "Look": {
+        "status": "lakewriter.cli.status_command:status",
+        "history": "lakewriter.cli.history_commands:history",
+        "show": "lakewriter.cli.history_commands:show",
+        "report": "lakewriter.cli.page_commands:report",
+        "catalogue": "lakewriter.cli.page_commands:catalogue",
+        "queries": "lakewriter.cli.queries_command:queries",
+        "verify": "lakewriter.cli.verify_command:verify",
+    },
+    "Mend": {
+        "undo": "lakewriter.cli.undo_command:undo",
+        "replay": "lakewriter.cli.replay_command:replay",
+        "reset": "lakewriter.cli.repair_commands:reset",
+        "rebuild": "lakewriter.cli.repair_commands:rebuild",
+        "abandon": "lakewriter.cli.repair_commands:abandon",
+    },
+    "Vendors": {
+        "airbyte": "lakewriter.cli.airbyte.commands:airbyte",
+    },
+    "Tools": {
+        "local": "lakewriter.cli.local_commands:local",
+        "policy": "lakewriter.cli.policy_command:policy",
+        "schema": "lakewriter.cli.schema_command:schema",
+        "completion": "lakewriter.cli.completion_command:completion",
+    },
 }
-"""Where each command is declared. These modules import what the work needs when the command runs."""
+"""The commands as ``--help`` shows them, and where each is declared: these modules import what the work needs when the
+command runs."""
+COMMANDS: Final = {name: place for group in GROUPS.values() for name, place in group.items()}
+SYNONYMS: Final = {
+    "diff": "plan",
+    "doctor": "check",
+    "list": "history",
+    "load": "run",
+    "sql": "queries",
+    "start": "run",
+    "sync": "run",
+    "validate": "check",
+    "write": "run",
+}
+"""Words of other tools; they are suggested, and are no commands."""
 
 
-@click.group(cls=LazyGroup, places=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, groups=GROUPS, synonyms=SYNONYMS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="lakewriter")
 def main() -> None:
     """Load the tables of a lake.yaml into an S3 data lake, exactly once per job id.
