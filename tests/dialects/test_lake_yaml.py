@@ -115,6 +115,11 @@ PROBLEMS = [
      "'freeze'."),
     ({"top": {"contract": {"column": "freeze"}}}, "contract.column: unknown key, with value 'freeze'; did you mean "
      "'columns'?"),
+    ({"top": {"deployment": {"schedule": {"cron": "0 6 * * ? *", "timezone": "Europe/Berln"}}}},
+     "deployment.schedule.timezone: 'Europe/Berln': there is no time zone 'Europe/Berln'; did you mean "
+     "'Europe/Berlin'?"),
+    ({"top": {"deployment": {"schedule": {"cron": "0 6 * * ? *", "timezone": "Q"}}}},
+     "deployment.schedule.timezone: 'Q': there is no time zone 'Q'; expected a name such as 'Europe/Berlin'."),
     ({"top": {"on_failur": "stop"}}, "on_failur: unknown key, with value 'stop'; did you mean 'on_failure'?"),
 ]  # fmt: skip
 

@@ -42,6 +42,18 @@ def test_unknown_option(form, option, taken_for):
     assert find_unknown_option(form, [option]) == expected
 
 
+NOT_ALIKE = [
+    ("parquet", "header", "'header' is no option of parquet; it is one of csv; leave it out."),
+    ("orc", "multiLine", "'multiLine' is no option of orc; it is one of csv and json and xml; leave it out."),
+    ("json", "qqq", "'qqq' is no option of json; leave it out."),
+]
+
+
+@pytest.mark.parametrize(("form", "option", "expected"), NOT_ALIKE)
+def test_option_like_none_of_the_format(form, option, expected):
+    assert find_unknown_option(form, [option]) == expected
+
+
 PASSED_ON = [
     (
         "csv",

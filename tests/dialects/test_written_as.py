@@ -31,8 +31,8 @@ def test_names_of_tables(tmp_path, tables, expected):
 WRONG = [
     ([("a", "A")], "SPEC_INVALID: lake.yaml:11: tables.0.written_as: no table is written as 'A'. Give it as it is "
      "written, such as 'a'."),
-    ([("a", "x"), ("b", "x")], "NAME_COLLISION: lake.yaml:7: tables.0: table 'a' would lie at 'x', under 'x', which is "
-     "taken. Give the table a schema, or another destination_prefix."),
+    ([("a", "x"), ("b", "x")], "NAME_COLLISION: lake.yaml:12: tables.1: table 'b' would lie at 'x', where table 'a' "
+     "(tables.0) lies. Give the table a schema, or another destination_prefix."),
 ]  # fmt: skip
 
 

@@ -109,7 +109,7 @@ class Verifier:
         if len(failed) == len(tables) and raised is not None:
             raise raised
         if not tables:
-            raise SpecInvalidError(f"load {job_id!r} {NOT_ONE}")
+            raise SpecInvalidError(f"load {job_id!r} {NOT_ONE}", remedy="lakewriter history LAKE lists its loads.")
         intents = [table.intent for table in tables.values() if table.intent is not None]
         return Verified(
             job_id=job_id,

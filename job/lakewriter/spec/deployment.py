@@ -2,7 +2,9 @@
 
 import re
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Annotated, Any, Final, Literal
+from zoneinfo import available_timezones
 
 from pydantic import Field, field_validator, model_validator
 
@@ -93,6 +95,17 @@ class Schedule(FileModel):
         if self.rate is not None and not _RATE.fullmatch(self.rate):
             raise ValueError(f"rate {self.rate!r} is not such as '15 minutes' or '1 hour'")
         return self
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        known = available_timezones()
+        # Without a time zone database on this machine, CloudFormation checks the name.
+        if known and value not in known:
+            near = get_close_matches(value, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else "; expected a name such as 'Europe/Berlin'"
+            raise ValueError(f"there is no time zone {value!r}{hint}")
+        return value
 
     @property
     def expression(self) -> str:

@@ -88,8 +88,10 @@ OF_FORMAT: Final[Mapping[str, frozenset[str]]] = {
 # MySQL has the numbered ones. https://spark.apache.org/docs/4.1.1/sql-data-sources-jdbc.html
 _OF_DRIVERS: Final = frozenset({"user", "password", "password1", "password2", "password3"})
 _JDBC: Final = "jdbc"
-_ALIKE: Final = 0.85
-"""How much a property must be like an option of Spark's to be taken for one that is misspelt."""
+_ALIKE: Final = 0.6
+"""How much a word must be like an option to be taken for one that is misspelt."""
+_ALIKE_IN_JDBC: Final = 0.85
+"""More, since what is no option of Spark's may be a property of the driver."""
 
 
 def list_known_options(form: str) -> frozenset[str] | None:
@@ -110,14 +112,22 @@ def find_unknown_option(form: str, options: Iterable[str]) -> str | None:
         return None
     names = {name.lower(): name for name in known}
     of_spark = names.keys() - _OF_DRIVERS
-    least = _ALIKE if form.lower() == _JDBC else 0.0
+    least = _ALIKE_IN_JDBC if form.lower() == _JDBC else _ALIKE
     for option in options:
         if option.lower() in names or "." in option:
             continue
         nearest = difflib.get_close_matches(option.lower(), sorted(of_spark), 1, least)
         if nearest:
             return f"{option!r} is no option of {form}; did you mean {names[nearest[0]]!r}?"
+        # A property of a database's driver may have any name.
+        if form.lower() != _JDBC:
+            return f"{option!r} is no option of {form}{_list_formats(option)}; leave it out."
     return None
+
+
+def _list_formats(option: str) -> str:
+    formats = [form for form, names in OF_FORMAT.items() if option.lower() in {name.lower() for name in names}]
+    return f"; it is one of {' and '.join(formats)}" if formats else ""
 
 
 def note_unknown_options(form: str, options: Mapping[str, Any]) -> str | None:

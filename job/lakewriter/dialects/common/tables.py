@@ -19,7 +19,7 @@ from lakewriter.spec.expectations import OnViolation
 from lakewriter.spec.listed_files import FILE_FORMATS, Repetition
 from lakewriter.spec.model import FileModel, Model, require_one
 from lakewriter.spec.row_rules import BadRows, Contract
-from lakewriter.spec.specification import ColumnType, IndexKind, JdbcPartition, Mode, PartitionField, Read
+from lakewriter.spec.specification import ColumnType, IndexKind, JdbcPartition, Mode, PartitionField, Read, TableSpec
 
 _LAG: Final = re.compile(r"\d+(\.\d+)?|\d+ (second|minute|hour|day|week)s?")
 _BOUNDS: Final = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
@@ -337,13 +337,27 @@ def make_absolute(path: str, root: str) -> str:
     return f"{root.rstrip('/')}/{path}" if _URI.match(root) else str(Path(root, path))
 
 
-def find_nested(paths: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield the number of each path that is another one or lies below it, with the first such other."""
+def find_nested(paths: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the number of each path that lies below another one or is an earlier one, and that one's number."""
     numbers: dict[str, list[int]] = {}
     for number, path in enumerate(paths):
         numbers.setdefault(path, []).append(number)
     for number, path in enumerate(paths):
         folders = list(accumulate(path.split("/"), "{}/{}".format))
-        others = [other for folder in folders for other in numbers.get(folder, ()) if other != number]
+        others = [
+            other
+            for folder in folders
+            for other in numbers.get(folder, ())
+            if other < number or (other > number and folder != path)
+        ]
         if others:
-            yield number, paths[min(others)]
+            yield number, min(others)
+
+
+def describe_nested(tables: Sequence[TableSpec], number: int, other: int) -> str:
+    """Say that a table would lie at another one's path, or below it, and where the other one stands in the file."""
+    table, taker = tables[number], tables[other]
+    place = f"{table.path!r}" if table.path == taker.path else f"{table.path!r}, in {taker.path!r}"
+    return (
+        f"table {table.source_table!r} would lie at {place}, where table {taker.source_table!r} (tables.{other}) lies."
+    )

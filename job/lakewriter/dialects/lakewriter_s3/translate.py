@@ -8,7 +8,7 @@ from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.common.iceberg import lay_out_iceberg, make_open_catalog
 from lakewriter.dialects.common.places import require_fit_keys
-from lakewriter.dialects.common.tables import TableSource, choose_table_name, find_nested
+from lakewriter.dialects.common.tables import TableSource, choose_table_name, describe_nested, find_nested
 from lakewriter.dialects.lakewriter_s3.file_formats import make_encoding, name_extension
 from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
 from lakewriter.errors import NameCollisionError
@@ -164,10 +164,9 @@ def _refuse_unfit(form: LakewriterS3, number: int, source: TableSource) -> None:
 def _refuse_shared(tables: Sequence[TableSpec]) -> None:
     """Raise ``NAME_COLLISION`` for two tables in one folder, which would be read as one."""
     for number, other in find_nested([table.path for table in tables]):
-        table = tables[number]
         raise FaultError(
             ("tables", number),
-            f"table {table.source_table!r} would lie at {table.path!r}, in {other!r}, which is taken.",
+            describe_nested(tables, number, other),
             remedy="Give the table another name, or another schema.",
             kind=NameCollisionError,
         )

@@ -9,7 +9,7 @@ from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided, list_fields
 from lakewriter.dialects.common.iceberg import lay_out_iceberg, make_open_catalog
 from lakewriter.dialects.common.places import require_fit_keys
-from lakewriter.dialects.common.tables import TableSource, choose_table_name, find_nested
+from lakewriter.dialects.common.tables import TableSource, choose_table_name, describe_nested, find_nested
 from lakewriter.dialects.supaflow.settings import (
     AnyDestination,
     ParquetDestination,
@@ -221,10 +221,9 @@ def _refuse_twins(sources: Sequence[TableSource]) -> None:
 def _refuse_nested(tables: Sequence[TableSpec]) -> None:
     """Raise ``NAME_COLLISION`` for a table under another's path, which would be read as its rows."""
     for number, other in find_nested([table.path for table in tables]):
-        table = tables[number]
         raise FaultError(
             ("tables", number),
-            f"table {table.source_table!r} would lie at {table.path!r}, under {other!r}, which is taken.",
+            describe_nested(tables, number, other),
             remedy="Give the table a schema, or another destination_prefix.",
             kind=NameCollisionError,
         )
