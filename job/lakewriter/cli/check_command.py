@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
-from lakewriter.cli.shared import JSON, LAKE, LOCAL, OUT, STAGE, open_context, print_json, report_errors
+from lakewriter.cli.shared import JSON, LAKE, LOCAL, OUT, STAGE, TABLES, open_context, print_json, report_errors
 from lakewriter.exit_codes import EXIT_OK
 
 
 @click.command()
 @LAKE
+@TABLES
 @STAGE
 @click.option("--no-sources", is_flag=True, help="Leave out the sources, on a machine that cannot reach them.")
 @LOCAL

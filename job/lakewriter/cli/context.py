@@ -1,7 +1,7 @@
 """A specification and what reaches its destination and its sources; each made when a command needs it."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -54,6 +54,23 @@ class Context:
         if name not in known:
             expected = ", ".join(known[:MOST_NAMED]) + (" or another of its tables" if known[MOST_NAMED:] else "")
             raise SpecInvalidError(f"--table {name!r} is no table of this pipeline.", remedy=f"Expected {expected}.")
+
+    def choose_tables(self, names: Sequence[str]) -> None:
+        """Leave the file's other tables out, as if it did not have them; all stay where no name is given.
+
+        A name is a table's id, or what the file calls it where it calls one table so. ``SPEC_INVALID`` for any other.
+        """
+        chosen = {self._find_id(name) for name in names}
+        if chosen:
+            tables = tuple(table for table in self.spec.tables if table.id in chosen)
+            self.spec = self.spec.model_copy(update={"tables": tables})
+
+    def _find_id(self, name: str) -> str:
+        called = [table.id for table in self.spec.tables if table.source_table == name]
+        if len(called) == 1 and name not in {table.id for table in self.spec.tables}:
+            return called[0]
+        self.require_table(name)
+        return name
 
     def controls(self) -> Mapping[str, Control]:
         """The control objects of every table, by its id."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from lakewriter.cli import job_ids
-from lakewriter.cli.shared import JSON, LAKE, LOCAL, OUT, STAGE, open_context, print_json, report_errors
+from lakewriter.cli.shared import JSON, LAKE, LOCAL, OUT, STAGE, TABLES, open_context, print_json, report_errors
 from lakewriter.exit_codes import EXIT_OK
 
 
@@ -15,6 +15,7 @@ from lakewriter.exit_codes import EXIT_OK
 @click.option("--all-columns", is_flag=True, help="Show every column, not only those that change.")
 @click.option("--all", "show_all", is_flag=True, help="Show every column, and every object that would be deleted.")
 @click.option("--exit-code", is_flag=True, help="Exit with 3 where readers of a table would break.")
+@TABLES
 @STAGE
 @LOCAL
 @JSON

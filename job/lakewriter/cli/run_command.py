@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from lakewriter.cli import job_ids
-from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, report_errors
+from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, TABLES, report_errors
 from lakewriter.cli.wanted import Wanted
 from lakewriter.errors import SpecInvalidError
 
@@ -48,12 +48,16 @@ from lakewriter.errors import SpecInvalidError
 )
 @click.option("--continuous", is_flag=True, help="Load new data at every interval, until SIGTERM.")
 @click.option("--quiet", "-q", is_flag=True, help="Print failures and the summary's line only.")
+@TABLES
 @STAGE
 @LOCAL
 @JSON
 @report_errors
 def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **options: Any) -> int:
-    """Load every table once under a job id. If no option gives one, make a new one."""
+    """Load every table once under a job id. If no option gives one, make a new one.
+
+    With --table load these alone; the same job id without it loads the rest.
+    """
     wanted = Wanted(**options)
     if continuous and wanted.for_one_load:
         raise SpecInvalidError(f"{wanted.for_one_load} is for a single load; a continuous run names each of its own.")

@@ -18,7 +18,7 @@ from lakewriter.cli.continuous_view import show_batches, show_continuous
 from lakewriter.cli.json_output import print_failure, remember_job_id
 from lakewriter.cli.progress_view import show_progress, show_waiting
 from lakewriter.cli.run_view import show_run, show_summary
-from lakewriter.cli.shared import ERR, OUT, is_local, open_context, print_json, warn
+from lakewriter.cli.shared import ERR, OUT, is_local, list_chosen_tables, open_context, print_json, warn
 from lakewriter.cli.signals import Signals, handle_signals
 from lakewriter.cli.wanted import Wanted
 from lakewriter.commit.pipeline import Pipeline
@@ -89,6 +89,8 @@ def _find_ending(report: RunReport, error: LakeError | None, again: Callable[[st
 
 def run_continuous(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) -> int:
     """Load new data at every interval, until a signal."""
+    if list_chosen_tables():
+        raise SpecInvalidError("--table is for a single load; a continuous run loads all tables of the file.")
     context = open_context(lake, stage)
     context.spec = _accept(_choose_spec(context.spec, wanted), wanted)
     stage_name = stage or os.environ.get(_STAGE_VARIABLE) or _NO_STAGE
@@ -96,10 +98,17 @@ def run_continuous(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bo
 
 
 def _choose_spec(spec: Spec, wanted: Wanted) -> Spec:
+    if list_chosen_tables() and spec.source is not None:
+        raise SpecInvalidError(
+            "--table is for a pipeline that reads each table by itself; the messages of this one are of all streams, "
+            "and so may be the state that its source goes on from.",
+            remedy="Leave --table out, or name a catalog of these streams alone.",
+        )
     if wanted.canary is None:
         return spec
-    if wanted.for_one_load != "--canary":
-        raise SpecInvalidError(f"{wanted.for_one_load} is for a load of the file's tables; --canary has one row.")
+    other = "--table" if list_chosen_tables() else wanted.for_one_load
+    if other != "--canary":
+        raise SpecInvalidError(f"{other} is for a load of the file's tables; --canary has one row.")
     return make_canary(spec)
 
 
@@ -161,9 +170,11 @@ def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id
         "--acceptance": wanted.acceptance,
     }
     accepted = [part for check in wanted.accept for part in ("--accept", check)]
+    tables = [part for table in list_chosen_tables() for part in ("--table", table)]
     given = [part for option, value in options.items() if value is not None for part in (option, str(value))]
     local = ["--local"] if is_local() else []
-    return f"Go on with: {shlex.join(['lakewriter', 'run', str(lake), '--job-id', job_id, *accepted, *given, *local])}"
+    words = ["lakewriter", "run", str(lake), "--job-id", job_id, *tables, *accepted, *given, *local]
+    return f"Go on with: {shlex.join(words)}"
 
 
 def _run_load(

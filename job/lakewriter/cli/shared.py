@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.console import Console
 
-from lakewriter.cli.completing import complete_stage
+from lakewriter.cli.completing import complete_stage, complete_table
 from lakewriter.cli.endings import report_errors
 from lakewriter.cli.json_output import print_json
 
@@ -21,7 +21,9 @@ __all__ = [
     "LOCAL",
     "OUT",
     "STAGE",
+    "TABLES",
     "is_local",
+    "list_chosen_tables",
     "open_context",
     "print_json",
     "report_errors",
@@ -32,6 +34,7 @@ WIDE: Final = 160
 """Columns for output that no terminal bounds."""
 
 _LOCAL: Final = "lakewriter.local"
+_TABLES: Final = "lakewriter.tables"
 
 OUT = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
 ERR = Console(stderr=True, highlight=False)
@@ -46,14 +49,25 @@ LOCAL = click.option(
     help="Use an S3 server on this machine; its data stay in .lakewriter, beside LAKE.",
 )
 """For commands that call ``open_context``, which reads it; so none of them has to hand it on."""
+TABLES = click.option(
+    "--table",
+    multiple=True,
+    expose_value=False,
+    callback=lambda context, _, value: context.meta.update({_TABLES: value}),
+    shell_complete=complete_table,
+    help="Take this table alone; repeatable.",
+)
+"""Likewise."""
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
 
 def open_context(lake: Path, stage: str | None, *, quiet: bool = False) -> "Context":
-    """The file at ``lake``; its warnings are printed, if it is not to be ``quiet``."""
+    """Read the file at ``lake``, with the tables that ``--table`` names or all; its warnings are printed, unless it is
+    to be ``quiet``."""
     from lakewriter.cli.context import Context
 
     context = Context(lake, stage, local=is_local())
+    context.choose_tables(list_chosen_tables())
     for warning in () if quiet else context.spec.warnings:
         warn(warning)
     return context
@@ -63,6 +77,12 @@ def is_local() -> bool:
     """True if the command was called with ``--local``."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(_LOCAL))
+
+
+def list_chosen_tables() -> tuple[str, ...]:
+    """List the tables that ``--table`` names; none where all are taken."""
+    context = click.get_current_context(silent=True)
+    return () if context is None else tuple(context.meta.get(_TABLES, ()))
 
 
 def warn(text: str) -> None:
