@@ -3,21 +3,20 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain, pairwise
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql import SparkSession
 
 from lakewriter.report import format_count
-from lakewriter.source.bad_rows import BAD, BAD_FIELD
 from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.files.file_reader import Item, Piece, Result, Spread
 from lakewriter.source.files.source import FilesSource, OpenedFiles, open_files
 from lakewriter.source.packing import Sizes, read_sizes
 from lakewriter.source.read_ahead import Reading, read_ahead
 from lakewriter.source.reads import make_origin, make_reader_options, resolve_secrets
-from lakewriter.spec.specification import MIB, IndexKind, Read, TableSpec
+from lakewriter.spec.specification import MIB, IndexKind, TableSpec
 
 Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
 SparkFactory = Callable[[], SparkSession]
@@ -40,7 +39,7 @@ def make_spread(spark: SparkFactory, origin: Origin) -> Spread:
     """Return what calls a function in Spark's tasks, for many bytes at a time."""
 
     def spread(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        if sum(_measure(item) for item in items) <= _FEW_BYTES:
+        if sum(measure(item) for item in items) <= _FEW_BYTES:
             return spread_locally(work, items)
         try:
             return list(spark().sparkContext.parallelize(items, len(items)).map(work).collect())
@@ -50,10 +49,10 @@ def make_spread(spark: SparkFactory, origin: Origin) -> Spread:
     return spread
 
 
-def _measure(item: object) -> int:
+def measure(item: object) -> int:
     """Return the bytes that work on an item reads: of a piece or a part of a file, or of several of them."""
     if isinstance(item, tuple | list):
-        return sum(map(_measure, item))
+        return sum(map(measure, item))
     return int(getattr(item, "size", 0))
 
 
@@ -81,11 +80,11 @@ class FilesFeed:
     @property
     def input_bytes(self) -> int:
         """The bytes of its files, as they are stored."""
-        return _measure(self._pieces)
+        return measure(self._pieces)
 
     def list_readers(self) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
         """What reads each partition, in whatever task it is called."""
-        return [partial(_read_pieces, self._source, pieces) for pieces in self._pieces]
+        return [partial(read_pieces, self._source, pieces) for pieces in self._pieces]
 
     def run(self, body: Body) -> list[str]:
         """What ``body`` yields in the tasks, in the order of the partitions."""
@@ -106,10 +105,11 @@ class FilesFeed:
 
 
 def _run_task(source: FilesSource, body: Body, partition: int, shares: Iterable[tuple[Piece, ...]]) -> Iterator[str]:
-    yield from body(partition, (batch for pieces in shares for batch in _read_pieces(source, pieces)))
+    yield from body(partition, (batch for pieces in shares for batch in read_pieces(source, pieces)))
 
 
-def _read_pieces(source: FilesSource, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+def read_pieces(source: FilesSource, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of pieces in their order, reading small ones ahead."""
     yield from read_ahead([Reading(piece.size, partial(source.read, piece)) for piece in pieces])
 
 
@@ -134,11 +134,20 @@ def open_own_files(table: TableSpec, spread: Spread) -> OpenedFiles:
 def open_file_splits(spark: SparkFactory, table: TableSpec, *, single: bool) -> FilesFeed:
     """Open the feed of a table whose files the tasks read."""
     origin = make_origin(table, resolve_secrets(table.read))
+    opened = open_own_files(table, make_spread(spark, origin))
+    return make_feed(spark, table, opened, origin, single=single)
+
+
+def make_feed(
+    spark: SparkFactory, table: TableSpec, opened: OpenedFiles, origin: Origin, *, single: bool, most: int | None = None
+) -> FilesFeed:
+    """Make the feed of files that have been looked at, in at most so many partitions."""
     spread = make_spread(spark, origin)
-    opened = open_own_files(table, spread)
     pieces = opened.cut(PIECE_BYTES, spread)
-    is_one = single or _measure(pieces) <= _ONE_TASK_BYTES
+    is_one = single or measure(pieces) <= _ONE_TASK_BYTES
     partitions = [tuple(pieces)] if is_one and pieces else pack_pieces(pieces, read_sizes(spark())) if pieces else []
+    if most is not None and len(partitions) > most:
+        partitions = join_partitions(partitions, most)
     counts: tuple[int, ...] | None = None
     if len(partitions) > 1 and table.index == IndexKind.CONTIGUOUS:
         counts = tuple(spread(opened.source.count_all, partitions))
@@ -160,41 +169,7 @@ def pack_pieces(pieces: Sequence[Piece], sizes: Sizes) -> list[tuple[Piece, ...]
     return [tuple(partition) for partition in partitions]
 
 
-def load_files(
-    session: SparkSession,
-    read: Read,
-    options: dict[str, str],
-    table: TableSpec,
-    origin: Origin,
-    *,
-    aside: bool,
-) -> tuple[DataFrame, tuple[str, ...]]:
-    """Return a DataFrame whose rows the tasks read, marked behind its columns where ``aside``; and notes on the files.
-
-    ``table`` has the types that it declares for columns of this source.
-    """
-    spread = make_spread(lambda: session, origin)
-    opened = open_files(table, read, options, spread, aside=aside)
-    partitions = pack_pieces(opened.cut(PIECE_BYTES, spread), read_sizes(session))
-    count = max(1, len(partitions))
-    names = [*opened.source.schema.names, *([BAD] if aside else [])]
-    # By their places: Spark tells only some names apart.
-    fields = [field.with_name(f"c{place}") for place, field in enumerate(opened.source.schema)]
-    schema = from_arrow_schema(pa.schema([*fields, *([BAD_FIELD] if aside else [])]), prefer_timestamp_ntz=True)
-    numbers = session.range(0, count, 1, count)
-    frame = numbers.mapInArrow(partial(_read_numbered, opened.source, partitions, schema.names), schema)
-    if len({field.lower() for field in names}) < len(set(names)):
-        session.conf.set("spark.sql.caseSensitive", "true")
-    return frame.toDF(*names), opened.notes
-
-
-def _read_numbered(
-    source: FilesSource,
-    partitions: Sequence[tuple[Piece, ...]],
-    names: Sequence[str],
-    batches: Iterable[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            for pieces in partitions[number : number + 1]:
-                yield from (found.rename_columns(names) for found in _read_pieces(source, pieces))
+def join_partitions(partitions: Sequence[tuple[Piece, ...]], count: int) -> list[tuple[Piece, ...]]:
+    """Return the pieces in so many partitions, in their order."""
+    bounds = [len(partitions) * number // count for number in range(count + 1)]
+    return [tuple(chain(*partitions[start:stop])) for start, stop in pairwise(bounds)]

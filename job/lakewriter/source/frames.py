@@ -17,13 +17,14 @@ from lakewriter.source.column_names import load_by_case
 from lakewriter.source.columnar_files import COLUMNAR, load_merged
 from lakewriter.source.declared_columns import name_places
 from lakewriter.source.failures import SPARK_ERRORS, find_useful_line
+from lakewriter.source.file_frames import FileRows, open_file_rows
 from lakewriter.source.file_listing import add_base_path, list_load_paths
-from lakewriter.source.file_splits import load_files
 from lakewriter.source.files.source import has_reader
 from lakewriter.source.int96 import NanosecondCheck
 from lakewriter.source.jdbc import is_jdbc, load_from_database
-from lakewriter.source.marks import add_marks
+from lakewriter.source.marks import add_marks, is_marked
 from lakewriter.source.reads import make_origin, make_reader_options
+from lakewriter.source.statements import run_statement
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read, TableSpec
 
@@ -48,12 +49,20 @@ def load_source(
     rows come too, marked in a column behind the others.
     """
     if has_reader(read):
-        options = make_reader_options(read, secrets)
-        typed = table if read is table.read else table.model_copy(update={"columns": {}})
-        return Loaded(*load_files(session, read, options, typed, make_origin(table, secrets), aside=aside))
-    loaded = load_by_case(session, lambda: _load(session, read, secrets, table))
-    marked = replace(loaded, frame=add_marks(loaded.frame)) if aside else loaded
+        rows = _open_rows(session, read, secrets, table, aside=aside)
+        return Loaded(rows.make_frame(), rows.opened.notes)
+    loaded = load_by_case(session, lambda: _load(session, read, secrets, table, aside=aside))
+    marked = replace(loaded, frame=add_marks(loaded.frame)) if aside and not is_marked(loaded.frame) else loaded
     return _take_none(read, marked)
+
+
+def _open_rows(
+    session: SparkSession, read: Read, secrets: dict[SecretText, str], table: TableSpec, *, aside: bool
+) -> FileRows:
+    """Look at files that the tasks read; the table's types are those of its own columns, and not of a view's."""
+    options, origin = make_reader_options(read, secrets), make_origin(table, secrets)
+    typed = table if read is table.read else table.model_copy(update={"columns": {}})
+    return open_file_rows(session, read, options, typed, origin, aside=aside)
 
 
 def _take_none(read: Read, loaded: Loaded) -> Loaded:
@@ -61,16 +70,11 @@ def _take_none(read: Read, loaded: Loaded) -> Loaded:
     return replace(loaded, frame=loaded.frame.limit(0), checks=()) if read.is_empty else loaded
 
 
-def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str], table: TableSpec) -> Loaded:
+def _load(
+    session: SparkSession, read: Read, secrets: dict[SecretText, str], table: TableSpec, *, aside: bool
+) -> Loaded:
     if read.sql is not None:
-        notes: list[str] = []
-        checks: list[ByteCheck | NanosecondCheck] = []
-        for name, view in read.views.items():
-            found = load_source(session, view, secrets, table)
-            found.frame.createOrReplaceTempView(name)
-            notes += (f"view {name!r}: {note}" for note in found.notes)
-            checks += found.checks
-        return Loaded(session.sql(read.sql), tuple(notes), tuple(checks))
+        return _load_statement(session, read, secrets, table, aside=aside)
     options = add_base_path(read, make_reader_options(read, secrets))
     if is_jdbc(read) and read.columns is None:
         native = [table.cursor] if table.cursor and read is table.read else []
@@ -88,6 +92,26 @@ def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str], tab
         return Loaded(frame)
     byte_check, unseen = plan_byte_check(frame.inputFiles(), frame.schema, read)
     return Loaded(frame, unseen, () if byte_check is None else (byte_check,))
+
+
+def _load_statement(
+    session: SparkSession, read: Read, secrets: dict[SecretText, str], table: TableSpec, *, aside: bool
+) -> Loaded:
+    notes: list[str] = []
+    checks: list[ByteCheck | NanosecondCheck] = []
+    files: dict[str, FileRows] = {}
+    others: dict[str, DataFrame] = {}
+    for name, view in read.views.items():
+        if has_reader(view):
+            files[name] = _open_rows(session, view, secrets, table, aside=aside)
+            noted = files[name].opened.notes
+        else:
+            found = load_source(session, view, secrets, table, aside=aside and view.sql is not None)
+            others[name] = found.frame
+            noted = found.notes
+            checks += found.checks
+        notes += (f"view {name!r}: {note}" for note in noted)
+    return Loaded(run_statement(session, str(read.sql), files, others, table.id), tuple(notes), tuple(checks))
 
 
 def replace_char_types(columns: str) -> str:

@@ -10,7 +10,7 @@ from lakewriter.dialects.common.source_files import Location
 from lakewriter.errors import NameCollisionError
 from lakewriter.spec.model import FileModel
 from lakewriter.spec.row_rules import LINES, SHARE, BadRows, Contract
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Read, Spec, TableSpec
 
 
 class ContractEntry(FileModel):
@@ -152,14 +152,19 @@ def _explain_unmarkable(table: TableSpec) -> str:
     """Why bad rows of the source cannot be told from the others; blank where they can."""
     if table.stream is not None:
         return ""
-    views = [view for view in table.read.views.values() if str(view.format).lower() in _TEXTS]
-    if views:
-        return f"for an sql: read of {views[0].format} files"
-    form = str(table.read.format).lower()
+    return _explain_unmarkable_read(table.read, "")
+
+
+def _explain_unmarkable_read(read: Read, of: str) -> str:
+    for view in read.views.values():
+        if why := _explain_unmarkable_read(view, "an sql: read of "):
+            return why
+    form = str(read.format).lower()
     if form not in _TEXTS:
         return ""
     if form not in LINES:
-        return f"for {form} files"
-    if table.read.engine is not None:
-        return "with engine: spark, whose reader does not tell bad rows apart"
+        return f"for {of}{form} files"
+    if read.engine is not None:
+        where = f"for {of}{form} files " if of else ""
+        return f"{where}with engine: spark, whose reader does not tell bad rows apart"
     return ""

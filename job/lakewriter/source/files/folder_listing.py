@@ -117,7 +117,7 @@ def list_stored(paths: Sequence[str], options: Mapping[str, str], table: str) ->
         except (OSError, BotoCoreError, ClientError) as error:
             raise make_unreadable_error(path, error, table) from error
     _require_once(listing, table)
-    _require_same_keys(listing, table)
+    require_same_keys(listing, table)
     return listing
 
 
@@ -183,12 +183,16 @@ def _add_folder(
             walk.add(entry, folders)
         elif walk.is_recursive:
             _add_folder(walk, entry.path, (), skipped, nested)
-        elif "=" in entry.name:
-            key, _, value = entry.name.partition("=")
-            pair = (unquote(key), None if value == _NO_VALUE else unquote(value))
+        elif (pair := parse_folder(entry.name)) is not None:
             _add_folder(walk, entry.path, (*folders, pair), skipped, nested)
         else:
             nested.append(entry.name)
+
+
+def parse_folder(name: str) -> tuple[str, str | None] | None:
+    """Return the key and value that a folder's name has, None for a name without."""
+    key, equals, value = name.partition("=")
+    return (unquote(key), None if value == _NO_VALUE else unquote(value)) if equals else None
 
 
 def _match(tree: _Tree, pattern: str) -> Iterator[Entry]:
@@ -238,7 +242,8 @@ def _require_once(listing: Listing, table: str) -> None:
         seen.add(file.path)
 
 
-def _require_same_keys(listing: Listing, table: str) -> None:
+def require_same_keys(listing: Listing, table: str) -> None:
+    """``SOURCE_FAILED`` for files in folders of different keys."""
     for file in listing.files:
         if tuple(key for key, _ in file.folders) != listing.folder_keys:
             raise SourceFailedError(

@@ -1,6 +1,7 @@
 """A source of files as one table reads it: its reader, the types that the table declares, what a bad row does."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import unquote
@@ -26,6 +27,7 @@ from lakewriter.source.files.folder_listing import Listing, list_stored
 from lakewriter.source.files.infer import infer_types
 from lakewriter.source.files.json_reader import JsonReader
 from lakewriter.source.files.judge import make_empty_error, suggest_charset
+from lakewriter.source.files.known_columns import KnownColumns, join_known
 from lakewriter.source.files.options import Options, take_options
 from lakewriter.source.files.stored import HeldFile
 from lakewriter.source.files.text_reader import TextReader
@@ -37,6 +39,10 @@ _MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = 
     "text": TextReader.make,
 }
 """What makes the reader of each format."""
+_TYPED_BY_VALUES: Final = frozenset({"csv", "json"})
+"""Formats whose files do not say what types their columns have."""
+_LIES_APART: Final = frozenset({"parquet", "orc"})
+"""Formats whose columns can be left unread. A row of the others is good only if all its values are."""
 _SHOWN: Final = 300
 _ASIDE: Final = "Correct the file, or keep such rows apart: on_bad_row: set_aside, or quarantine."
 
@@ -50,9 +56,9 @@ def has_reader(read: Read) -> bool:
 class FilesSource:
     """What a task needs to read a piece: picklable.
 
-    ``read_schema`` is what the reader is asked for, the folders' keys are texts behind it; ``casts`` are those of all
-    these columns. Where ``aside`` the batches have marks behind their columns, else the
-    first bad row is an error.
+    ``read_schema`` is what the reader is asked for, ``chosen`` the columns and where they are in it, None for just
+    these. The folders' keys are texts behind them; ``casts`` are those of all these columns. Where ``aside`` batches
+    have marks behind their columns, else the first bad row is an error.
     """
 
     table: str
@@ -61,17 +67,26 @@ class FilesSource:
     folder_keys: tuple[str, ...]
     casts: tuple[ColumnCast, ...]
     aside: bool
+    chosen: KnownColumns | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the batches, without their marks."""
-        fields = [*self.read_schema, *(pa.field(key, pa.string()) for key in self.folder_keys)]
+        own = self.read_schema if self.chosen is None else self.chosen.schema
+        fields = [*own, *(pa.field(key, pa.string()) for key in self.folder_keys)]
         return declare_schema(pa.schema(fields), self.casts)
+
+    def select(self, wanted: Collection[str]) -> "FilesSource":
+        """Return the source without the values of columns that are not ``wanted``, for a format that can do without."""
+        asked = pa.schema([field for field in self.read_schema if field.name in wanted])
+        places = itertools.count()
+        chosen = tuple(next(places) if field.name in wanted else -1 for field in self.read_schema)
+        return replace(self, read_schema=asked, chosen=KnownColumns(self.read_schema, chosen))
 
     def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a piece."""
         for batch in self.reader.read(piece, self.read_schema):
-            whole = self._add_folders(batch, piece)
+            whole = self._add_folders(self._choose_columns(batch), piece)
             typed = cast_batch(whole, self.casts, self.table, piece.file.path) if self.casts else whole
             if self.aside:
                 yield typed
@@ -98,6 +113,17 @@ class FilesSource:
         layout = layouts.get(path) or next(iter(layouts.values()))
         plain = replace(layout, compression=None, charset=Charset())
         yield from self.read(Piece(file, offset, file.size, plain, is_whole=True))
+
+    def _choose_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns in their order; one that is not read is null."""
+        if self.chosen is None:
+            return batch
+        columns = [
+            pa.nulls(batch.num_rows, field.type) if place < 0 else batch.column(place)
+            for field, place in zip(self.chosen.schema, self.chosen.places, strict=True)
+        ]
+        schema = pa.schema([*self.chosen.schema, batch.schema[-1]], metadata=batch.schema.metadata)
+        return pa.RecordBatch.from_arrays([*columns, batch.columns[-1]], schema=schema)
 
     def _add_folders(self, batch: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
         if not self.folder_keys:
@@ -140,6 +166,12 @@ class OpenedFiles:
     look: Look
     listing: Listing
     is_empty: bool
+    form: str
+
+    @property
+    def lies_apart(self) -> bool:
+        """True where columns can be left unread."""
+        return self.form in _LIES_APART
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -151,7 +183,16 @@ class OpenedFiles:
         return [] if self.is_empty else self.source.reader.cut(self.look, size, spread)
 
 
-def open_files(table: TableSpec, read: Read, options: Mapping[str, str], spread: Spread, *, aside: bool) -> OpenedFiles:
+def open_files(
+    table: TableSpec,
+    read: Read,
+    options: Mapping[str, str],
+    spread: Spread,
+    *,
+    aside: bool,
+    given: Listing | None = None,
+    known: pa.Schema | None = None,
+) -> OpenedFiles:
     """Look at the files of a source; all that can be refused before a row is read is refused here.
 
     Args:
@@ -160,10 +201,12 @@ def open_files(table: TableSpec, read: Read, options: Mapping[str, str], spread:
         options: The source's options, with the values of its secrets.
         spread: Where files are looked through, if all their rows have to be.
         aside: Whether bad rows are marked; else the first one is an error.
+        given: The files, where they have been listed.
+        known: Columns that the source has had before, which come first whether the files have them or not.
     """
     form = str(read.format).lower()
     taken = take_options(form, options, table.id)
-    listing = _keep_listed(read, list_stored(read.paths, taken.given, table.id), table.id)
+    listing = given or _keep_listed(read, list_stored(read.paths, taken.given, table.id), table.id)
     if listing.missing is not None and read.columns is None:
         raise listing.missing
     declared = _parse_read_columns(table.id, read)
@@ -171,21 +214,25 @@ def open_files(table: TableSpec, read: Read, options: Mapping[str, str], spread:
     data = None if declared is None else pa.schema([field for field in declared if field.name not in keys])
     reader = _MAKE[form](taken, data)
     look = reader.look(listing.files, table.id, spread)
+    joined = None if known is None else join_known(look.schema, known, by_values=form in _TYPED_BY_VALUES)
+    found, look = look.schema, look if joined is None else replace(look, schema=joined.schema)
     _require_columns(table.id, look, keys, listing)
     texts = pa.schema([pa.field(key, pa.string()) for key in keys])
     planned = plan_casts([*look.schema.names, *keys], [pa.string()] * (len(look.schema) + len(keys)), table)
     declared_names = {name.lower() for name in table.columns}
     read_schema = _ask_for_text(look.schema, declared_names)
-    if form == "csv" and taken.is_true("inferSchema") and declared is None:
+    if form == "csv" and taken.is_true("inferSchema") and declared is None and known is None:
         pieces = reader.cut(look, 1 << 26, spread)
         read_schema = infer_types(reader, read_schema, pieces, declared_names, spread)
     places = {cast.place for cast in planned}
     if form == "json":
         read_schema, planned = _ask_for_types(read_schema, planned)
     casts = [*planned, *(cast for cast in _list_key_casts(declared, look, texts) if cast.place not in places)]
-    return OpenedFiles(
-        FilesSource(table.id, reader, read_schema, keys, tuple(casts), aside), look, listing, read.is_empty
-    )
+    source = FilesSource(table.id, reader, read_schema, keys, tuple(casts), aside)
+    if joined is not None:
+        asked, chosen = joined.list_asked(found, read_schema), replace(joined, schema=read_schema)
+        source = replace(source, read_schema=asked, chosen=chosen)
+    return OpenedFiles(source, look, listing, read.is_empty, form)
 
 
 def _keep_listed(read: Read, listing: Listing, table: str) -> Listing:

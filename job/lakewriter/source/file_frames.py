@@ -1,0 +1,97 @@
+"""DataFrames of files: Spark hands out numbers of pieces, and the tasks read these with the product's readers."""
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from lakewriter.source.bad_rows import BAD, BAD_FIELD
+from lakewriter.source.failures import Origin
+from lakewriter.source.file_splits import PIECE_BYTES, make_spread, measure, pack_pieces, read_pieces
+from lakewriter.source.files.file_reader import Piece, Spread
+from lakewriter.source.files.source import FilesSource, OpenedFiles, open_files
+from lakewriter.source.packing import read_sizes
+from lakewriter.spec.specification import MIB, Read, TableSpec
+
+_MOST_BYTES: Final = 1024 * MIB
+"""Beyond which no plan of Spark's goes by the size of a table."""
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """The rows of files in a session: their source, and the pieces that each task reads."""
+
+    session: SparkSession
+    opened: OpenedFiles
+    partitions: tuple[tuple[Piece, ...], ...]
+
+    @property
+    def source(self) -> FilesSource:
+        """What reads a piece."""
+        return self.opened.source
+
+    def make_frame(self, label: str = "files", wanted: Collection[str] | None = None) -> DataFrame:
+        """Return the rows as a DataFrame, marked behind its columns where the source marks bad ones.
+
+        Args:
+            label: What Spark's plan calls the function that reads them.
+            wanted: The columns that are read where columns lie apart from each other, None for all; others are null.
+        """
+        source, session = self.source if wanted is None else self.source.select(wanted), self.session
+        names = [*source.schema.names, *([BAD] if source.aside else [])]
+        # By their places: Spark tells only some names apart.
+        fields = [field.with_name(f"c{place}") for place, field in enumerate(source.schema)]
+        marks = [BAD_FIELD] if source.aside else []
+        schema = from_arrow_schema(pa.schema([*fields, *marks]), prefer_timestamp_ntz=True)
+        read = _NumberedReader(label, source, self.partitions, tuple(schema.names))
+        frame = self._number(1).mapInArrow(read, schema)
+        size = min(_MOST_BYTES, measure(self.partitions))
+        assumed = int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
+        if assumed < size:
+            frame = self._number(math.ceil(size / assumed)).mapInArrow(read, schema)
+        if len({field.lower() for field in names}) < len(set(names)):
+            session.conf.set("spark.sql.caseSensitive", "true")
+        return frame.toDF(*names)
+
+    def _number(self, copies: int) -> DataFrame:
+        """Return the numbers of the partitions, one in each.
+
+        Spark takes a table to be as large as the one that it is made from, and would send a large one to every task of
+        a join: ``copies`` are the rows that it thinks there are for each number.
+        """
+        count = max(1, len(self.partitions))
+        numbers = self.session.range(0, count * copies, 1, count)
+        return numbers.where(f"id % {copies} = 0").selectExpr(f"id div {copies} AS id")
+
+
+class _NumberedReader:
+    """Reads the partitions whose numbers it is given; Spark shows its name."""
+
+    def __init__(
+        self, name: str, source: FilesSource, partitions: Sequence[tuple[Piece, ...]], names: tuple[str, ...]
+    ) -> None:
+        self.__name__ = name
+        self._source, self._partitions, self._names = source, partitions, names
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for pieces in self._partitions[number : number + 1]:
+                    yield from (found.rename_columns(self._names) for found in read_pieces(self._source, pieces))
+
+
+def open_file_rows(
+    session: SparkSession, read: Read, options: dict[str, str], table: TableSpec, origin: Origin, *, aside: bool
+) -> FileRows:
+    """Look at the files of a source. ``table`` has the types that it declares for columns of this source."""
+    spread = make_spread(lambda: session, origin)
+    return pack_rows(session, open_files(table, read, options, spread, aside=aside), spread)
+
+
+def pack_rows(session: SparkSession, opened: OpenedFiles, spread: Spread) -> FileRows:
+    """Return the rows of files that have been looked at."""
+    return FileRows(session, opened, tuple(pack_pieces(opened.cut(PIECE_BYTES, spread), read_sizes(session))))
