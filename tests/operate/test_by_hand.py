@@ -7,7 +7,10 @@ from typing import Any, Final
 
 import pytest
 
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.operate.lost_intent import abandon_without_intent
 from tests.simulation.drill import LAKES, Drill, is_before_report, is_before_write, is_behind_write
+from tests.simulation.simulated import SimulatedClients
 from tests.simulation.stand_ins import installed
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "by-hand.md"
@@ -107,6 +110,19 @@ def test_cell(command: str, moment: str, kind: str, said: str):
     go_on(drill, moment)
     state = drill.read_state()
     assert (state.pending, drill.list_doubled(), drill.verify()) == (None, [], [])
+
+
+def test_bad_rows_of_a_load_without_its_intent_go_with_its_other_objects():
+    drill = Drill("replay")
+    assert drill.change("a", kill=is_before_write(3)) == "killed"
+    drill.lose(next(key for key in drill.bucket.objects if "/loads/a/" in key and "/tables/" in key))
+    assert sum(f"{drill.place.quarantine}/" in key for key in drill.bucket.objects) == 1
+
+    def abandon(clients: SimulatedClients) -> str:
+        return abandon_without_intent(Pipeline.open(drill.lake.spec, clients).controls, "a", "r")[drill.table.id]
+
+    assert drill.run(abandon).startswith("undone, without its intent: 2 objects of it deleted")
+    assert [key for key in drill.bucket.objects if drill.place.path in key and "_lakewriter" not in key] == []
 
 
 ENDS: Final = {"done", "already_done", "nothing", "LOAD_UNDONE"}

@@ -36,6 +36,14 @@ def test_cursor_that_was_taken_away(later, told):
     assert list(_compare_progress(state, intent(OWN, after=Cursor("int32", "2")), "a")) == told
 
 
+@pytest.mark.parametrize(("committed", "told"), [(1, []), (0, [RESETS[-1][1][0]])])
+def test_a_cursor_taken_away_after_the_last_load_by_the_count_of_loads(committed, told):
+    """The load's machine may have had a clock that was days ahead of the store's."""
+    reset = Reset(at=COMMITTED - timedelta(days=2), what="cursor taken away, was 2", reason="r", committed=committed)
+    state = TableState(committed=1, last_job="a", last_commit=COMMITTED, resets=(reset,))
+    assert list(_compare_progress(state, intent(OWN, after=Cursor("int32", "2")), "a")) == told
+
+
 GONE = "its last load is 'b', and that load has no report, while older loads have theirs"
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.sync_records import SourceState
+from lakewriter.commit.state import TableState
+from lakewriter.commit.sync_records import SourceState, SyncState
 from lakewriter.naming import ControlKeys
 from lakewriter.run.stream_judging import make_partial_job_id
-from lakewriter.run.sync import claim_number, find_known_number
+from lakewriter.run.sync import claim_next_number, claim_number, find_known_number
 from tests.commit.memory import Memory, World
 
 KNOWN = [
@@ -56,3 +57,29 @@ def test_state_that_a_source_repeats_after_new_records_ends_another_load():
     first, second = (make_partial_job_id("a", source, committed) for committed in (1, 2))
     assert first != second
     assert first == make_partial_job_id("a", source, 1)
+
+
+STATES = [
+    # the numbers that the pipeline's other tables have, the number that the load's own has; the load's number
+    ({}, 0, 1),
+    ({"s.other": 6}, 4, 7),
+    ({"s.other": 2}, 4, 5),
+]
+
+
+@pytest.mark.parametrize(("others", "own", "number"), STATES)
+def test_numbers_are_the_pipelines(others: dict[str, int], own: int, number: int):
+    """The claims of numbers that a table has had are cleared away, and a load need not touch that table."""
+    world = World()
+    keys = ControlKeys("", "p")
+    for table_id, had in others.items():
+        content = TableState(sync=SyncState(sync_id=had)).model_dump_json().encode()
+        world.objects[keys.state(table_id)] = (content, "e")
+    states = {"s.t": TableState(sync=SyncState(sync_id=own))}
+    assert claim_next_number(control_of(world), "a", states) == number
+
+
+def test_a_table_of_a_later_release_keeps_no_other_from_counting():
+    world = World()
+    world.objects[ControlKeys("", "p").state("s.other")] = (b'{"version": 9, "write": 1, "committed": 1}', "e")
+    assert claim_next_number(control_of(world), "a", {"s.t": TableState()}) == 1

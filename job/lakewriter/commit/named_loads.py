@@ -7,14 +7,19 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 
 
+def list_table_ids(control: Control) -> list[str]:
+    """List the ids of the tables of the pipeline that have a state, including those that lake.yaml no longer names."""
+    root, end = f"{control.keys.root}/tables/", "/state.json"
+    keys = [entry.key for entry in control.store.list_entries(root) if entry.key.endswith(end)]
+    return [key.removeprefix(root).removesuffix(end) for key in keys]
+
+
 def read_states(control: Control) -> dict[str, TableState]:
     """Read the state of every table of the pipeline, by table id, including tables that lake.yaml no longer names.
 
     A state that cannot be read is an error, since it may name any load.
     """
-    root, end = f"{control.keys.root}/tables/", "/state.json"
-    keys = [entry.key for entry in control.store.list_entries(root) if entry.key.endswith(end)]
-    ids = [key.removeprefix(root).removesuffix(end) for key in keys]
+    ids = list_table_ids(control)
     states = call_all(lambda table_id: Control(control.store, control.keys, table_id).state.read(), ids)
     return dict(zip(ids, states, strict=True))
 

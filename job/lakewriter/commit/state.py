@@ -105,11 +105,13 @@ class Generation(ControlObject):
 
 
 class Reset(ControlObject):
-    """A change made by hand, kept with its reason."""
+    """A change made by hand, kept with its reason; ``committed`` is how many loads were committed by then, None where a
+    release noted it that did not say so."""
 
     at: datetime
     what: str
     reason: str
+    committed: int | None = Field(None, exclude_if=is_none)
 
 
 ANEW: Final = "anew"

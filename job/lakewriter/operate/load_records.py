@@ -10,7 +10,7 @@ from lakewriter.commit.at_once import MOST, call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
-from lakewriter.commit.state import TableState
+from lakewriter.commit.state import Reset, TableState
 from lakewriter.commit.store import Entry
 from lakewriter.commit.traces import find_traces, parse_trace
 from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
@@ -263,11 +263,18 @@ def _compare_progress(state: TableState, intent: Intent | None, job_id: str) -> 
         yield f"its counter is {state.counter}, and load {job_id!r} has left it at {intent.counter_after}"
     if intent.sync is not None and state.sync.sync_id < intent.sync.sync_id:
         yield f"its highest sync is {state.sync.sync_id}, and load {job_id!r} was sync {intent.sync.sync_id}"
-    is_reset = any(state.last_commit is None or reset.at + CLOCKS_APART >= state.last_commit for reset in state.resets)
-    if state.last_job != job_id or is_reset:
+    if state.last_job != job_id or any(_is_later(reset, state) for reset in state.resets):
         return
     if intent.cursor_after is not None and state.cursor != intent.cursor_after:
         now = state.cursor.text if state.cursor else "none"
         yield f"its cursor is {now}, and its last load {job_id!r} has left it at {intent.cursor_after.text}"
     if intent.batch is not None and state.batch != intent.batch:
         yield f"its batch is {state.batch}, and its last load {job_id!r} was batch {intent.batch.number}"
+
+
+def _is_later(reset: Reset, state: TableState) -> bool:
+    """Whether a change by hand may have come after the last load; by their times, which are of several clocks, where it
+    does not say how many loads there were."""
+    if reset.committed is not None:
+        return reset.committed >= state.committed
+    return state.last_commit is None or reset.at + CLOCKS_APART >= state.last_commit

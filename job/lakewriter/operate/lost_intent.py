@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import islice
 
 from lakewriter.commit.closing import choose_last_job
 from lakewriter.commit.control import Control
@@ -9,7 +10,7 @@ from lakewriter.commit.decisions import conclude_completion, find_decision, is_b
 from lakewriter.commit.state import Failure, Lost, Pending, TableState
 from lakewriter.commit.store import StoredObject
 from lakewriter.commit.sync_records import Live
-from lakewriter.commit.traces import find_own_objects
+from lakewriter.commit.traces import MOST_LISTED, find_own_objects
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError, StagedLostError
 from lakewriter.naming import UNDO
 from lakewriter.operate.left_behind import MOST_ASKED, find_highest_numbers, parse_batch
@@ -53,6 +54,8 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
             f"the catalog has them, and how far it read. The cursor and the source's state were not moved, so the next "
             f"load may read its rows again: see {control.table_id} in lakewriter status LAKE, and lakewriter reset LAKE"
         )
+    objects = {**objects, **_find_quarantined(control, pending)}
+    shown = format_count(len(objects), "object")
     for key, stored in objects.items():
         control.store.delete(key, stored.etag)
     _end(control, pending, lambda state: state.replace(running=state.list_running_except(job_id)), reason)
@@ -101,6 +104,17 @@ def _find_objects(control: Control, pending: Pending) -> Objects:
     load = f"{control.keys.pipeline}/{pending.job_id}/{pending.attempt}"
     objects = find_own_objects(control.store, control.keys, control.table_id, control.layout, most=MOST_ASKED)
     return {key: stored for key, stored in objects if stored.load == load}
+
+
+def _find_quarantined(control: Control, pending: Pending) -> Objects:
+    """Find the files with bad rows that the attempt has written: a load that is run again writes others."""
+    if not control.quarantine:
+        return {}
+    load = f"{control.keys.pipeline}/{pending.job_id}/{pending.attempt}"
+    entries = islice(control.store.list_entries(f"{control.quarantine}/"), MOST_LISTED)
+    newest = sorted(entries, key=lambda entry: entry.modified, reverse=True)[:MOST_ASKED]
+    found = ((entry.key, control.store.head(entry.key)) for entry in newest)
+    return {key: stored for key, stored in found if stored is not None and stored.load == load}
 
 
 def _close(control: Control, pending: Pending, objects: Objects, reason: str) -> None:

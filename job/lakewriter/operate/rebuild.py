@@ -128,7 +128,7 @@ def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str)
         generation=max(state.generation, highest.generation),
         generations=_find_kept(state, control.find_time()),
         pending=pending,
-        resets=(Reset(at=datetime.now(UTC), what=what, reason=reason),),
+        resets=(Reset(at=control.find_time(), what=what, reason=reason, committed=committed),),
     )
     return Rebuilt(state, tuple(_describe(state)), tuple(_describe_unknown(control, state, left)))
 

@@ -340,6 +340,6 @@ def _change_unless_pending(control: Control, change: Callable[[TableState], Tabl
 
 def note_change(control: Control, state: TableState, what: str, reason: str) -> TableState:
     """Add a change by hand to the state's list of resets, of which the last ``KEPT_RESETS`` stay. Its time is that of
-    the store's clock, as that of commits is: it is compared with them."""
-    entry = Reset(at=control.find_time(), what=what, reason=reason)
+    the store's clock, as that of commits is; which loads came before it, the count of loads tells."""
+    entry = Reset(at=control.find_time(), what=what, reason=reason, committed=state.committed)
     return state.replace(resets=(*state.resets, entry)[-KEPT_RESETS:])

@@ -45,7 +45,7 @@ from lakewriter.run.stream_judging import (
     make_partial_job_id,
     require_stream,
 )
-from lakewriter.run.sync import claim_number, find_known_number, find_next_number
+from lakewriter.run.sync import claim_next_number, find_known_number, find_next_number
 from lakewriter.source.file_listing import list_inputs
 from lakewriter.source.messages.message_input import Messages, look_through
 from lakewriter.source.messages.splits import Stretch, list_message_files
@@ -164,8 +164,9 @@ class Loader:
         number = find_known_number(self.spec, ((report or {}).get("sync_id") for report in reports), given)
         if number is not None:
             return number
-        number = find_next_number(self.states.values())
-        return number if counted_alone else claim_number(next(iter(self.controls.values())), self.job_id, number)
+        if counted_alone:
+            return find_next_number(self.states.values())
+        return claim_next_number(next(iter(self.controls.values())), self.job_id, self.states)
 
     def _require_near_tasks(self) -> None:
         """``SPEC_INVALID`` for records with files where tasks run on other machines than the source."""

@@ -43,7 +43,8 @@ _WHOLE_OR_ANOTHER: Final = (
 )
 _SAME_AGAIN: Final = (
     "Run the load again: it goes on where the connector says that STATE. If the connector never does, take the records "
-    "up to it out: lakewriter undo LAKE {job} --table TABLE --reason WHY"
+    "up to it out: lakewriter undo LAKE {job} --table TABLE --reason WHY. Where that load is undone already, and its "
+    "state was kept, begin the stream anew: lakewriter reset LAKE TABLE --no-cursor --reason WHY"
 )
 
 

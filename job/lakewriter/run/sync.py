@@ -1,17 +1,21 @@
 """Plan a sync: its number, the generation of each table, and the objects that a refresh deletes."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
+from lakewriter.commit.named_loads import list_table_ids
 from lakewriter.commit.old_generations import StreamObject, find_highest_generation, find_stream_objects, select_older
 from lakewriter.commit.ownership import Ownership
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.control_object import ControlObject, parse
+from lakewriter.errors import CODES, LakeError
 from lakewriter.run.kinds import Ending, StreamFeed, TablePart
 from lakewriter.spec.beside import list_layouts_beside
 from lakewriter.spec.specification import Mode, Spec, TableSpec
@@ -58,6 +62,24 @@ class SyncNumber(ControlObject):
 def find_next_number(states: Iterable[TableState]) -> int:
     """The number after the highest that a table has."""
     return max((state.sync.sync_id for state in states), default=0) + 1
+
+
+def claim_next_number(control: Control, job_id: str, states: Mapping[str, TableState]) -> int:
+    """Claim the number after the highest that a table of the pipeline has, also one that is not among the load's own
+    ``states``: claims of numbers that a table has had are cleared away."""
+    others = [table_id for table_id in list_table_ids(control) if table_id not in states]
+    numbers = call_all(partial(_read_number, control), others)
+    return claim_number(control, job_id, max(find_next_number(states.values()), *(each + 1 for each in numbers), 1))
+
+
+def _read_number(control: Control, table_id: str) -> int:
+    """The highest number of a table that the load does not touch; 0 where this release cannot read its state."""
+    try:
+        return Control(control.store, control.keys, table_id).state.read().sync.sync_id
+    except LakeError as error:
+        if CODES[error.code].transient:
+            raise
+        return 0
 
 
 def claim_number(control: Control, job_id: str, number: int) -> int:
