@@ -55,6 +55,7 @@ class Auditor:
     strangers: dict[str, bytes] = field(default_factory=dict)
     spoiled: dict[str, Stored] = field(default_factory=dict)
     ever_spoiled: set[str] = field(default_factory=set)
+    lost_intents: set[str] = field(default_factory=set)
     findings: list[str] = field(default_factory=list)
     books: dict[str, Book] = field(default_factory=lambda: defaultdict(Book))
     swept: set[str] = field(default_factory=set)
@@ -147,7 +148,7 @@ class Auditor:
         if len(after["resets"]) > len(before.get("resets", ())):
             what = after["resets"][-1]["what"]
             book.resets += "abandoned" not in what
-            if "abandoned (uploaded)" in what and old:
+            if "abandoned" in what and what.endswith("(uploaded)") and old:
                 book.given_up.add(old["job_id"])
 
     def _note_commit(self, place: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
@@ -182,7 +183,11 @@ class Auditor:
             self.find(f"control object replaced: {change.key}")
         if change.after is None and "/owners/" in change.key:
             self.find(f"record of owners deleted: {change.key}")
-        if change.after is None and "/loads/" in change.key and change.key not in self.spoiled:
+        if (
+            change.after is None
+            and "/loads/" in change.key
+            and change.key not in self.spoiled.keys() | self.lost_intents
+        ):
             self.swept.add(change.key)
             self._judge_sweep(change)
         content = parsed(change.after) if change.after is not None and change.key.endswith(".json") else {}
@@ -328,7 +333,11 @@ class Auditor:
         self.books[place.state].resets += 1
 
     def is_forgotten(self, pipeline: str, job: str) -> bool:
-        """Whether its control objects were cleared away after it was done: the id would be a new load's."""
+        """Whether its control objects, or those of a load that it stands for, were cleared away after it was done: the
+        id would be a new load's."""
+        return any(self._is_forgotten_alone(pipeline, own) for own in chain_of(job))
+
+    def _is_forgotten_alone(self, pipeline: str, job: str) -> bool:
         places = [place for place in self.places if place.pipeline == pipeline]
         done = any(job in {own for own, _ in self.books[place.state].commits} for place in places)
         return done and any(key.startswith(f"{place.root}/loads/{job}/") for place in places for key in self.swept)

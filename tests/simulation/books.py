@@ -26,7 +26,8 @@ LOAD: Final = "lakewriter-load"
 class Place:
     """One table of one pipeline; one that ``overwrites`` is to hold the last load alone, one that ``goes_on`` each row
     once. One that ``refreshes`` holds it at any moment; one that ``is_synced`` is brought by a connector. One that
-    ``has_cursor`` is read from there on. The folder of its ``quarantine`` is blank without one."""
+    ``has_cursor`` is read from there on; of one that ``has_new_files`` each load reads the files that no other has. The
+    folder of its ``quarantine`` is blank without one."""
 
     pipeline: str
     root: str
@@ -37,6 +38,7 @@ class Place:
     overwrites: bool = False
     goes_on: bool = False
     has_cursor: bool = False
+    has_new_files: bool = False
     partitioned: bool = False
     exclusive: bool = False
     refreshes: bool = False

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from tests.simulation.books import is_control
 from tests.simulation.lakes import Lake
+from tests.simulation.streams import Stream
 from tests.simulation.weather import Weather
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Calm:
         before = self._data()
         for lake in history.lakes:
             for job in history.jobs[lake.pipeline][:1]:
-                if not history.auditor.is_forgotten(lake.pipeline, job):
+                if history.failures.is_done(lake, job) and not history.auditor.is_forgotten(lake.pipeline, job):
                     history.alone(partial(history.attempt, lake, job), lake)
         after = self._data()
         # What a full refresh has replaced goes in its time, which the auditor watches.
@@ -86,20 +87,27 @@ class Calm:
         if history.is_adopting:
             self._adopt(lake)
         for stream in history.rng.sample(streams, len(streams)):
-            for number in range(TRIES):
-                if number < 2 or not stream.is_caught_up:
-                    history.alone(partial(history.stream, lake, 1, stream), lake)
-                if stream.is_lost and history.is_adopting:
-                    # A load of its own that was bound by then has been closed since, and is to be adopted as well.
-                    self._adopt(lake)
-            if not stream.is_caught_up and not stream.is_lost:
-                history.auditor.find("the stream does not catch up in the calm")
-        if all(stream.is_lost for stream in streams):
-            history.auditor.find("no copy of the checkpoint is the table's")
+            self._catch_up_one(lake, stream)
+        for table in lake.spec.tables:
+            if all(stream.is_lost for stream in streams if stream.table.id == table.id):
+                history.auditor.find(f"no copy of the checkpoint is the table's: {table.id}")
+
+    def _catch_up_one(self, lake: Lake, stream: Stream) -> None:
+        history = self.history
+        for number in range(TRIES):
+            if number < 2 or not stream.is_caught_up:
+                history.alone(partial(history.stream, lake, 1, stream), lake)
+            if stream.is_lost and history.is_adopting:
+                # A load of its own that was bound by then has been closed since, and is to be adopted as well.
+                self._adopt(lake)
+        if not stream.is_caught_up and not stream.is_lost:
+            history.auditor.find("the stream does not catch up in the calm")
 
     def _adopt(self, lake: Lake) -> None:
         self.history.alone(partial(self.history.hands.adopt, lake), lake)
-        self.history.streams[lake.pipeline][0].is_lost = False
+        streams = self.history.streams[lake.pipeline]
+        for table in lake.spec.tables:
+            next(stream for stream in streams if stream.table.id == table.id).is_lost = False
 
     def finish(self, lake: Lake, job: str) -> None:
         """Run the job again until it is done, as a scheduler would; a load forgotten by then is not run again."""
@@ -108,6 +116,6 @@ class Calm:
             return
         for _ in range(TRIES):
             history.alone(partial(history.attempt, lake, job), lake)
-            if history.is_ended(lake, job):
+            if history.failures.is_ended(lake, job):
                 return
         history.auditor.find(f"load {job} of {lake.kind} is not done after {TRIES} calm tries")

@@ -109,9 +109,7 @@ class Connector:
 
     def _take(self, given: Given, data: Mapping[str, Any]) -> None:
         if "place" in data:
-            given.cursors |= {
-                name: self._count(name, data["place"]) for name, own in self._tables.items() if not _is_anew(own)
-            }
+            given.cursors |= {name: self._count(name, data["place"]) for name in data["streams"]}
             return
         given.cursors |= {name: own["sent"] for name, own in data.items()}
 
@@ -185,7 +183,9 @@ class Connector:
                 named = [own for own in streams if not _is_anew(self._tables[own])]
                 states = [{"stream_descriptor": _describe(own), "stream_state": {}} for own in named]
                 shared: dict[str, Any] = {"shared_state": {"place": place}, "stream_states": states}
-                yield _state(data={"place": place}) if self._kind == "opaque" else _make_global(shared)
+                # A stream that is added later is not of those that came that far.
+                data = {"place": place, "streams": named}
+                yield _state(data=data) if self._kind == "opaque" else _make_global(shared)
             return
         match self._kind:
             case "stream":

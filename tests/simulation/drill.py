@@ -23,7 +23,8 @@ from lakewriter.spec.specification import Spec, TableSpec
 from tests.simulation.bucket import Bucket
 from tests.simulation.glue import Catalog
 from tests.simulation.kept_rows import Defect, Marks
-from tests.simulation.lakes import BUCKET, COLUMNS, GRADED, Lake, make_lake, places_of
+from tests.simulation.lakes import BUCKET, COLUMNS, GRADED, Lake, make_lake
+from tests.simulation.places import places_of
 from tests.simulation.readers import Readers
 from tests.simulation.replays import Context
 from tests.simulation.scheduler import Killed, Process, Scheduler
@@ -170,7 +171,7 @@ class Drill:
         process, calls, call = Process(f"flights#{self._processes}"), list[Call](), self.network.call
         results: list[str] = []
         self.scheduler.now_us += 5_000_000
-        for source in (f"flights/{self.table.id}", "flights/stream"):
+        for source in (f"flights/{self.table.id}", f"flights/{self.table.id} stream"):
             self.sources.grow(source, least=1)
 
         def watched(operation: str, what: str, apply: Callable[[], Any], count: Callable[[str], None]) -> Any:

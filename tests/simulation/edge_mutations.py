@@ -109,9 +109,16 @@ EDGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "numbers-claimed": leave_out(
         "two syncs never have one number",
         "run.loader",
-        "        return number if counted_alone else claim_number(",
-        "        return number if number else claim_number(",
+        "        if counted_alone:\n",
+        "        if counted_alone or self.states:\n",
         "airbyte,messages,connector",
+    ),
+    "numbers-of-pipeline": leave_out(
+        "a sync counts on from the numbers of all tables of its pipeline",
+        "run.sync",
+        "    others = [table_id for table_id in list_table_ids(control) if table_id not in states]\n",
+        "    others = list[str]()\n",
+        "connector",
     ),
     "bad-rows-aborted": leave_out(
         "bad rows staged by a task that fails are aborted",

@@ -27,7 +27,8 @@ def make_writable(lake: Lake) -> Lake | None:
     if lake.kind not in {"files", "glue", "iceberg"}:
         return None
     sparse = (table.model_copy(update={"index": IndexKind.SPARSE}) for table in lake.spec.tables)
-    tables = tuple(table for table in sparse if explain_unwritable(table) is None)
+    # A table that is written to has no files of its own to read.
+    tables = tuple(table for table in sparse if explain_unwritable(table) is None and not table.read.new_files)
     return replace(lake, spec=lake.spec.model_copy(update={"tables": tables})) if tables else None
 
 

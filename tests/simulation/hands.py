@@ -1,17 +1,20 @@
 """What people do by hand while loads run."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, open_control
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.retention import sweep
-from lakewriter.errors import LakeError
+from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate import rebuild as rebuilding
 from lakewriter.operate import repair
+from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
 from lakewriter.operate.verification import verify
@@ -23,7 +26,7 @@ from tests.simulation.world import World
 
 
 class Hands:
-    """Abandon, reset, backfill, adopt, rebuild, verify, and an early sweep."""
+    """Abandon, reset, backfill, adopt, rebuild, verify, files that count as read, and an early sweep."""
 
     def __init__(self, simulation: Simulation, world: World) -> None:
         self.simulation, self.world = simulation, world
@@ -34,6 +37,8 @@ class Hands:
         if any(table.cursor for table in lake.spec.tables):
             # Back, forward, or beyond all rows; how far is chosen when it is done.
             acts += [lambda: self._reset(lake), lambda: self._reset(lake, rng.randint(-1, 8))]
+        if any(table.read.new_files for table in lake.spec.tables):
+            acts += [lambda: self._note_files(lake, rng.choice(["noted", "read", "unread"]))] * 2
         if lake.kind == "estuary":
             acts.append(lambda: self._backfill(lake))
         if self.world.has_months:
@@ -52,9 +57,11 @@ class Hands:
         """Take a load back, one that stands for it or one after it with it."""
         job = rng.choice([job, job, f"{job}.r2"])
         keep, through = rng.random() < 0.2, rng.random() < 0.3
-        return self._carefully(lambda: self._undo(lake, job, keep_cursor=keep, through=through))
+        tables = [table.id for table in lake.spec.tables]
+        chosen = (rng.choice(tables),) if len(tables) > 1 and rng.random() < 0.5 else ()
+        return self._carefully(lambda: self._undo(lake, job, chosen, keep_cursor=keep, through=through))
 
-    def _carefully(self, act: Callable[[], None]) -> Callable[[], None]:
+    def _carefully(self, act: Callable[[], Any]) -> Callable[[], None]:
         def carefully() -> None:
             try:
                 act()
@@ -73,15 +80,32 @@ class Hands:
         told = repair.abandon(controls, job, "a drill", clients)
         self.simulation.network.note(f"{self.simulation.process} abandoned {job}: {told}")
 
-    def _undo(self, lake: Lake, job: str, *, keep_cursor: bool, through: bool) -> None:
-        """Of the load and, where it goes through, of later ones; each of them is asked for again under its next id."""
+    def end_lost(self, lake: Lake, job: str) -> None:
+        """End a load whose intent is gone; a table that has its intent is abandoned by what that says."""
+        clients = SimulatedClients(lake.spec.access, self.simulation)
+        for table_id, control in Pipeline.open(lake.spec, clients).controls.items():
+            own = {table_id: control}
+            try:
+                told = abandon_without_intent(own, job, "a drill")
+                self.world.met["intent-lost"] += 1
+            except SpecInvalidError as error:
+                if "is pending in no table" in error.message:
+                    continue
+                told = repair.abandon(own, job, "a drill", clients)
+            self.simulation.network.note(f"{self.simulation.process} ended {job} without its intent: {told}")
+
+    def _undo(self, lake: Lake, job: str, tables: Sequence[str], *, keep_cursor: bool, through: bool) -> None:
+        """Of the load and, where it goes through, of later ones; each of them is asked for again under its next id.
+        In all its tables, or in those chosen."""
         clients = SimulatedClients(lake.spec.access, self.simulation)
         pipeline = Pipeline.open(lake.spec, clients)
         self.world.met["undo"] += 1
+        self.world.met["undo of one table"] += bool(tables)
         if keep_cursor:
             for table in lake.spec.tables:
                 self.world.auditor.allow_gap(lake.pipeline, table.id)
-        for undoing in Undo(pipeline, job, Choices("a drill", keep_cursor=keep_cursor), through=through).run():
+        choices = Choices("a drill", keep_cursor=keep_cursor)
+        for undoing in Undo(pipeline, job, choices, tables=tables, through=through).run():
             what = undoing.plan.view if undoing.plan is not None else "undone already"
             self.world.met[f"undo: {what}"] += 1
             self.simulation.network.note(
@@ -96,6 +120,27 @@ class Hands:
             if table.cursor is not None:
                 self.world.met["reset"] += 1
                 repair.reset_cursor(controls[table.id], cursor, "a drill")
+
+    def _note_files(self, lake: Lake, which: str) -> None:
+        """Say which files of a folder count as read: those that are noted, all that are there, or none."""
+        controls, _ = self._controls(lake)
+        for table in lake.spec.tables:
+            if table.read.new_files:
+                there = self.world.auditor.sources.find_folder(lake.pipeline, table.id).list_files()
+                self.world.met[f"files {which}"] += 1
+                files = {"noted": None, "read": there, "unread": ()}[which]
+                repair.reset_files(controls[table.id], files, "a drill")
+
+    def note_files(self, lake: Lake) -> None:
+        """Do what a load that does not know which files were read has asked for."""
+        self._carefully(lambda: self._note_files(lake, "unread"))()
+
+    def begin_anew(self, lake: Lake) -> None:
+        """Have every stream of a connector read from its beginning."""
+        controls, _ = self._controls(lake)
+        self.world.met["begun anew"] += 1
+        for control in controls.values():
+            self._carefully(partial(repair.reset_cursor, control, None, "a drill"))()
 
     def adopt(self, lake: Lake) -> None:
         """Let batches and loads of their own follow one another."""

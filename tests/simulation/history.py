@@ -15,19 +15,21 @@ from typing import Any, Final
 from lakewriter.errors import LakeError
 from lakewriter.report import RunReport
 from lakewriter.run.loader import load
-from lakewriter.spec.specification import Mode
 from tests.simulation.audit import Auditor
 from tests.simulation.bucket import Bucket
 from tests.simulation.calm import Calm
+from tests.simulation.changes import Changes
 from tests.simulation.connectors import Connector
+from tests.simulation.failures import Failures
 from tests.simulation.given import Writer, make_writable
 from tests.simulation.glue import Catalog
 from tests.simulation.hands import Hands
 from tests.simulation.kept_rows import Marks
-from tests.simulation.lakes import KINDS, Lake, draw, places_of
+from tests.simulation.lakes import KINDS, Lake, draw
 from tests.simulation.losses import Losses
 from tests.simulation.messages import Inputs
 from tests.simulation.names_audit import NamesAuditor
+from tests.simulation.places import places_of
 from tests.simulation.replays import Replays
 from tests.simulation.scheduler import Killed, Process, Scheduler, Stuck
 from tests.simulation.simulated import Here, SimulatedClients, Simulation
@@ -86,7 +88,7 @@ class History:
         if store is not AWS:
             self.lakes = [lake.put_on("http://store") for lake in self.lakes]
         self.catalog = Catalog()
-        self.sources = Sources(rng, Marks(random.Random(f"marks of {seed}")))
+        self.sources = Sources(rng, Marks(random.Random(f"marks of {seed}")), seed)
         self.simulation = Simulation(seed, scheduler, self.network, self.bucket, self.catalog)
         self.simulation.task_tries = rng.choice([1, 4])
         self.auditor = Auditor(
@@ -103,7 +105,11 @@ class History:
         acts = frozenset({"vanish", "stranger"}) - options.without if self.is_quarrel else frozenset()
         self.world = World(rng, self.network, self.bucket, self.catalog, self.auditor, options.without, acts)
         scheduler.on_step = self.world.act
-        self.streams = {lake.pipeline: [Stream(lake, self.sources)] for lake in self.lakes if lake.kind == "batches"}
+        self.streams = {
+            lake.pipeline: [Stream(lake.narrow(own), self.sources) for own in lake.spec.tables]
+            for lake in self.lakes
+            if lake.kind == "batches"
+        }
         # Two machines with one checkpoint, or one that was put back from a backup and one that was not.
         self.has_copies = rng.random() < 0.5 and "copies" not in options.without
         self.folder = tempfile.TemporaryDirectory()
@@ -118,9 +124,10 @@ class History:
                 connector = Connector(lake, self.sources, seed, self.world.met)
                 connector.check = partial(self.auditor.syncs.given, lake.pipeline)
                 self.simulation.connectors[lake.pipeline] = connector
+        self.changes = Changes(self.lakes, seed, self.world.met, options.without)
         self.hands = Hands(self.simulation, self.world)
         self.jobs: dict[str, list[str]] = {lake.pipeline: [] for lake in self.lakes}
-        self.refused: set[tuple[str, str, str]] = set()
+        self.failures = Failures(self)
         self.number = 0
         # As a continuous run does, or a person who has taken a table out of the file for a while.
         self.is_narrow = rng.random() < 0.3 and "narrow" not in options.without
@@ -228,7 +235,8 @@ class History:
         return timedelta(days=self.jumps.choice([-400, -40, -2, -0.1, 0.1, 2, 29, 40, 400]))
 
     def attempt(self, lake: Lake, job: str) -> None:
-        lake = self.replays.correct(lake)
+        lake = self.changes.choose_streams(self.replays.correct(lake), job)
+        self.world.met["new files"] += any(table.read.new_files for table in lake.spec.tables)
         writable = make_writable(lake) if self.has_writers and self.writers.random() < 0.6 else None
         if writable is not None:
             for table in writable.spec.tables:
@@ -258,7 +266,7 @@ class History:
             raise
         except LakeError as error:
             self.network.note(f"{process} ends {job}: {error}")
-            self.failed(lake, job, error.code, error.message)
+            self.failures.judge(lake, job, error.code, error.message)
             return None
         self.reported(lake, job, report)
         return report
@@ -272,7 +280,7 @@ class History:
             report = Writer(self.simulation, lake.spec, job, session).write()
         except LakeError as error:
             self.network.note(f"{self.simulation.process} ends {job}: {error}")
-            self.failed(lake, job, error.code, error.message)
+            self.failures.judge(lake, job, error.code, error.message)
             return
         self.reported(lake, job, report)
 
@@ -284,85 +292,28 @@ class History:
             self.auditor.attempt_ended(place, job, report.attempt, result.status)
             if result.code is not None:
                 self.network.note(f"{self.simulation.process} {name}: {result.code} {result.message}")
-                self.failed(lake, job, result.code, result.message or "", name)
-
-    def failed(self, lake: Lake, job: str, code: str, message: str, table: str = "") -> None:
-        """Judge how a load ended, or one ``table`` of it; what is rightly refused there is not tried for ever."""
-        if code == "SOURCE_FAILED" and "has committed since this one did" in message:
-            # The rest of an input of which a part is committed is not loaded behind another load's.
-            self._refuse(lake, job, table)
-            return
-        decided = ("no state can be given to it for both", "is done under this job id")
-        if code == "SOURCE_FAILED" and any(text in message for text in decided):
-            # A source that sends states of another kind now: a person decides what it goes on from, or undoes the load.
-            self._refuse(lake, job, table)
-            return
-        if code == "LOAD_UNDONE":
-            # Its rows are loaded again under the id that stands for it.
-            self._refuse(lake, job, table)
-            self.undos.note(lake, job)
-        if code in self.world.excuses(self.network.met) or self.replays.is_excess(code, message):
-            return
-        if self._is_excused(lake, job, code, message):
-            return
-        if code == "NAME_COLLISION" and lake.is_shared and any(own.mode is Mode.OVERWRITE for own in lake.spec.tables):
-            # Whose a directory is that one of two pipelines refreshes, the first of them decides.
-            self._refuse(lake, job, table)
-            return
-        if code == "NAME_COLLISION" and lake.is_shared and "no record tells" in message:
-            # Another pipeline has named the columns of a table that both write: a person pins them for this one.
-            self._refuse(lake, job, table)
-            return
-        when = "in the calm" if self.is_calm else "in the storm"
-        self.auditor.find(f"{when} a load of {lake.kind} fails for good: {code}: {message[:200]}")
-
-    def _is_excused(self, lake: Lake, job: str, code: str, message: str) -> bool:
-        match code:
-            case "SOURCE_FAILED":
-                # Another load has committed a state that this one's connector was not given.
-                return lake.kind == "connector" and not self.is_calm
-            case "KEY_EXISTS":
-                # A process that slept for longer than loads are kept: its id is a new load's, and the old one's files
-                # are in its way.
-                return self.auditor.is_forgotten(lake.pipeline, job)
-            case "PENDING_UNRECOVERABLE":
-                # It may also find that its own records were cleared away before it was bound.
-                return any(key in message for key in self.auditor.swept)
-            case "CHECKPOINT_LOST":
-                return self.is_adopting or len(self.streams[lake.pipeline]) > 1
-            case "SPEC_INVALID":
-                # Who sleeps for a month before he looks whether the store keeps conditions finds his record gone.
-                is_swept = bool(self.auditor.swept) and "ignores If-None-Match" in message
-                return is_swept or (self.is_adopting and "--adopt" in message)
-            case _:
-                return False
-
-    def _refuse(self, lake: Lake, job: str, table: str) -> None:
-        # After a table that fails, the others do not begin where the file says so; a state is for all streams.
-        is_alone = table and lake.spec.on_failure == "continue" and lake.kind != "connector"
-        tables = [table] if is_alone else [own.id for own in lake.spec.tables]
-        self.refused.update((lake.pipeline, job, own) for own in tables)
-
-    def is_ended(self, lake: Lake, job: str) -> bool:
-        """Whether the job is done in every table, but for those in which it is refused."""
-        tables = {own.id for own in lake.spec.tables if (lake.pipeline, job, own.id) not in self.refused}
-        return self.auditor.is_done(lake.pipeline, job, tables)
+                self.failures.judge(lake, job, result.code, result.message or "", name)
 
     def stream(self, lake: Lake, batches: int, stream: Stream | None = None) -> None:
         clients = SimulatedClients(lake.spec.access, self.simulation)
         process, streams = self.simulation.process, self.streams[lake.pipeline]
         if stream is None:
-            if self.has_copies and len(streams) < MOST_COPIES and self.rng.random() < 0.3:
-                self.world.met["copies"] += 1
-                streams.append(self.rng.choice(streams).copy())
             stream = self.rng.choice(streams)
+            same = [own for own in streams if own.table.id == stream.table.id]
+            if self.has_copies and len(same) < MOST_COPIES and self.rng.random() < 0.3:
+                self.world.met["copies"] += 1
+                streams.append(stream.copy())
+                stream = self.rng.choice([*same, streams[-1]])
         if stream.is_lost:
             return
+        found = lake if self.is_calm else self.changes.choose_file(lake)
+        (table,) = (own for own in found.spec.tables if own.id == stream.table.id)
+        own = found.narrow(table)
         stream.go(
             clients,
             batches,
             process.name,
-            lambda job, micro: self._load(lake, job, kind=micro),
+            lambda job, micro: self._load(own, job, kind=micro),
         )
 
     def alone(self, body: Callable[[], None], lake: Lake) -> None:

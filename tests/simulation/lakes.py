@@ -14,8 +14,8 @@ import yaml
 
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError
-from lakewriter.spec.specification import Mode, Spec, TableSpec
-from tests.simulation.books import GRADE, Place
+from lakewriter.spec.specification import Spec, TableSpec
+from tests.simulation.books import GRADE
 
 BUCKET: Final = "lake"
 KINDS: Final = (
@@ -90,7 +90,8 @@ class Lake:
 
 
 @lru_cache(maxsize=1024)
-def _spec(text: str) -> Spec:
+def read_lake(text: str) -> Spec:
+    """The pipeline of a file with this text."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "lake.yaml"
         file.write_text(text, "utf-8")
@@ -119,7 +120,7 @@ def _put_at(table: TableSpec, folder: str) -> TableSpec:
 def make_lake(kind: str, pipeline: str, destination: dict[str, Any], tables: list[dict[str, Any]], **top: Any) -> Lake:
     content = {"pipeline": pipeline, "destination": destination} | ({"tables": tables} if tables else {}) | top
     text = json.dumps(content)
-    return Lake(kind, _spec(text), text)
+    return Lake(kind, read_lake(text), text)
 
 
 def _read(name: str, columns: str = COLUMNS) -> dict[str, Any]:
@@ -145,6 +146,9 @@ def draw(rng: random.Random, kinds: tuple[str, ...]) -> list[Lake]:
         odd = [naming.choice([("public", own), (own, "orders")]) for own in naming.sample(HOSTILE, 3)]
         given = [naming.choice([own, ("public", f"t{number}")]) for number, own in enumerate(odd)]
         lakes = [rename(lake, given) for lake in lakes]
+    fresh = random.Random(f"new files of {state}")
+    if kind in {"files", "glue", "iceberg"} and fresh.random() < 0.3:
+        lakes = [read_new_files(lake, fresh.choice(["fail", "warn"])) for lake in lakes]
     if len(lakes) < 2 or apart:
         return lakes
     return [replace(lake, is_shared=True, spec=lake.spec.model_copy(update={"shares_tables": True})) for lake in lakes]
@@ -160,9 +164,19 @@ def rename(lake: Lake, given: Sequence[tuple[str, str]]) -> Lake:
         stream["stream"] |= {"namespace": schema, "name": name}
     try:
         text = json.dumps(content)
-        return replace(lake, spec=_spec(text), text=text)
+        return replace(lake, spec=read_lake(text), text=text)
     except LakeError:
         return lake
+
+
+def read_new_files(lake: Lake, repeated: str) -> Lake:
+    """The pipeline with a folder of files in the place of a cursor."""
+    content = json.loads(lake.text)
+    for table in content["tables"]:
+        if table.pop("cursor", None) is not None:
+            table |= {"read": table["read"] | {"files": "new"}, "repeated": repeated}
+    text = json.dumps(content)
+    return replace(lake, spec=read_lake(text), text=text)
 
 
 def make_crowd(tables: int, *, glue: bool) -> Lake:
@@ -346,38 +360,26 @@ def _estuary(rng: random.Random, pipeline: str, place: str, kind: str = "estuary
         "read": {"format": "json", "path": "orders", "columns": COLUMNS},
         "primary_key": ["id"],
     }
-    if kind == "estuary" and rng.random() < 0.5:
+    if kind == "batches":
+        events = binding | {"table": "events", "source": "acme/events"}
+        events["resource"] = {"pathPrefix": f"data{place}/events"}
+        return make_lake(kind, pipeline, destination, _two(rng, binding, events), checkpoint="checkpoint")
+    if rng.random() < 0.5:
         binding["cursor"] = "id"
     return make_lake(kind, pipeline, destination, [binding], checkpoint="checkpoint")
 
 
 def _batches(rng: random.Random, pipeline: str, place: str) -> Lake:
-    return _estuary(rng, pipeline, place, "batches")
-
-
-def places_of(lake: Lake) -> list[Place]:
-    """Its tables, as the auditor watches them."""
-    spec, found = lake.spec, list[Place]()
-    for table in spec.tables:
-        catalog = spec.catalog.kind
-        is_partitioned = getattr(spec.catalog, "partition_key", None) is not None
-        found.append(
-            Place(
-                pipeline=spec.pipeline,
-                root=f"{spec.access.prefix}/_lakewriter/{spec.pipeline}".lstrip("/"),
-                table=table.id,
-                path=table.path,
-                catalog=catalog,
-                names=(table.schema_name, table.name),
-                overwrites=table.mode in {Mode.OVERWRITE, Mode.REFRESH},
-                refreshes=table.mode is Mode.REFRESH,
-                is_synced=lake.kind == "connector",
-                goes_on=table.cursor is not None or lake.kind == "batches",
-                has_cursor=table.cursor is not None,
-                partitioned=is_partitioned and table.mode is not Mode.REFRESH,
-                exclusive=table.cursor is not None or table.mode is not Mode.APPEND,
-                quarantine=table.quarantine or "",
-                in_glue=spec.in_glue,
-            )
-        )
-    return found
+    if rng.random() < 0.6:
+        return _estuary(rng, pipeline, place, "batches")
+    destination = {
+        "type": "supaflow-s3-data-lake",
+        "s3_bucket_name": BUCKET,
+        "bucket_region": "us-east-1",
+        "s3_path_prefix": f"data{place}",
+        "update_aws_glue_catalog": rng.random() < 0.6,
+        "partition_strategy": rng.choice(["NONE", "DAY", "SYNC_ID"]),
+    }
+    destination |= {"destination_prefix": place.strip("/")} if destination["update_aws_glue_catalog"] else {}
+    tables = [{"table": name, "schema": "public", "read": _read(name)} for name in ("orders", "events")]
+    return make_lake("batches", pipeline, destination, _two(rng, *tables), checkpoint="checkpoint")

@@ -1,11 +1,12 @@
-"""States that somebody deletes, while loads run or afterwards, and that a person has rebuilt."""
+"""States and intents that somebody deletes, while loads run or afterwards: people have a state rebuilt, and end a load
+without its intent."""
 
 import random
 from functools import partial
 from typing import TYPE_CHECKING
 
 from lakewriter.spec.specification import TableSpec
-from tests.simulation.books import Place, parsed
+from tests.simulation.books import Place, parsed, pending_of
 from tests.simulation.lakes import Lake
 
 if TYPE_CHECKING:
@@ -17,9 +18,14 @@ class Losses:
 
     def __init__(self, history: "History", seed: int) -> None:
         self.history, self.rng = history, random.Random(f"losses of {seed}")
+        self._intents = random.Random(f"lost intents of {seed}")
 
     def spawn(self, lakes: list[Lake], spread: float) -> None:
         """Perhaps one in the storm, and a person who has the state rebuilt a while later, whatever runs by then."""
+        if self._intents.random() < 0.15 and "lost-intent" not in self.history.options.without:
+            lake = self._intents.choice(lakes)
+            for _ in range(self._intents.randint(1, 3)):
+                self.history.spawn(partial(self._lose_intent_between, lake), self._intents.random() * spread * 2, lake)
         if self.rng.random() > 0.08 or "lost-state" in self.history.options.without:
             return
         lake = self.rng.choice(lakes)
@@ -27,6 +33,54 @@ class Losses:
         self.history.spawn(partial(self._lose_between, lake, table), at, lake)
         for _ in range(self.rng.randint(1, 3)):
             self.history.spawn(partial(self._rebuild, lake, table), at + self.rng.random() * spread, lake)
+
+    def _lose_intent_between(self, lake: Lake) -> None:
+        """Delete an intent when no load runs that knows it by heart, and end its load without it."""
+        scheduler = self.history.simulation.scheduler
+        for _ in range(20):
+            if not scheduler.list_running() and not self.history.network.late and self._lose_intents(lake):
+                scheduler.sleep(self._intents.choice([0, 1, 60]))
+                self._end_without(lake)
+                return
+            scheduler.sleep(self._intents.choice([0.5, 5.0, 60.0]))
+
+    def lose_intents(self) -> None:
+        """Perhaps those of all that is pending once the storm is over."""
+        if self._intents.random() > 0.15 or "lost-intent" in self.history.options.without:
+            return
+        for lake in self.history.lakes:
+            self._lose_intents(lake)
+
+    def _lose_intents(self, lake: Lake) -> bool:
+        """Whether one was deleted."""
+        history, is_any = self.history, False
+        for table in lake.spec.tables:
+            place = self._find_place(lake, table)
+            pending = pending_of(history.bucket.objects, place)
+            key = f"{place.root}/loads/{pending.get('job_id')}/{pending.get('attempt')}/tables/{place.table}.json"
+            if key not in history.bucket.objects:
+                continue
+            history.world.met["lost-intent"] += 1
+            history.network.note(f"world: lost-intent {key} ({pending['phase']})")
+            # What it had staged is known by nobody any more.
+            history.auditor.lost_uploads, is_any = True, True
+            history.auditor.lost_intents.add(key)
+            history.bucket.delete(key)
+        return is_any
+
+    def _end_without(self, lake: Lake) -> None:
+        """End what is pending without an intent; a load of several tables may have that of another one still."""
+        history = self.history
+        for table in lake.spec.tables:
+            pending = pending_of(history.bucket.objects, self._find_place(lake, table))
+            if pending and not self._has_intent(lake, table):
+                history.hands.end_lost(lake, pending["job_id"])
+
+    def _has_intent(self, lake: Lake, table: TableSpec) -> bool:
+        place = self._find_place(lake, table)
+        pending = pending_of(self.history.bucket.objects, place)
+        key = f"{place.root}/loads/{pending['job_id']}/{pending['attempt']}/tables/{place.table}.json"
+        return key in self.history.bucket.objects
 
     def lose_one(self) -> None:
         """Delete a state when nothing runs; no load goes on until a person has it rebuilt."""
@@ -40,8 +94,11 @@ class Losses:
         history.alone(partial(self._rebuild, lake, table), lake)
 
     def mend_all(self) -> None:
-        """Rebuild what is lost still."""
+        """Rebuild what is lost still, and end what has no intent."""
+        self.lose_intents()
         for lake in self.history.lakes:
+            if self.history.world.met["lost-intent"]:
+                self.history.alone(partial(self._end_without, lake), lake)
             for table in lake.spec.tables:
                 self.history.alone(partial(self._rebuild, lake, table), lake)
 

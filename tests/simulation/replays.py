@@ -125,7 +125,7 @@ class Replays:
             )
         except LakeError as error:
             history.network.note(f"{process} ends its replay: {error}")
-            history.failed(lake, "its replay", error.code, error.message)
+            history.failures.judge(lake, "its replay", error.code, error.message)
             return False
         history.reported(lake, job, report)
         history.world.met[f"replay: {report.status}"] += 1

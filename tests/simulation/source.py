@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lakewriter.run.shared_jobs import SMALL_BYTES
 from lakewriter.spec.specification import TableSpec
+from tests.simulation.folders import Folder
 from tests.simulation.simulated import Here
 from tests.support.local_tasks import SETTINGS, Context
 
@@ -47,10 +48,17 @@ class Sources:
 
     rng: random.Random
     marks: Any = None
+    seed: int = 0
     rows: dict[str, int] = field(default_factory=dict)
     columns: dict[str, list[str]] = field(default_factory=dict)
     names: random.Random | None = None
     readings: dict[int, Reading] = field(default_factory=dict)
+    folders: dict[str, Folder] = field(default_factory=dict)
+
+    def find_folder(self, pipeline: str, table: str) -> Folder:
+        """The folder that a table reads new files of."""
+        name = f"{pipeline}/{table}"
+        return self.folders.setdefault(name, Folder(random.Random(f"folder of {name} {self.seed}")))
 
     def grow(self, table: str, most: int = 2, least: int = 0) -> int:
         """Perhaps some more rows; how many there are."""
@@ -183,6 +191,8 @@ def open_feed(
         marked: Feed = session.sources.marks.open(session, table, first, count, single=single)
         return marked
     ids = tuple(range(first, count))
+    if table.read.new_files:
+        ids = session.sources.find_folder(session.pipeline, table.id).read(table.read)
     nonce = session.sources.read(session.pipeline, table.id, session.job, session.process, ids).nonce
     columns = session.sources.widen(place) if table.collection is None else ()
     reading = session.sources.readings[nonce] = replace(session.sources.readings[nonce], columns=columns)

@@ -37,14 +37,14 @@ from lakewriter.receipts import parts as receipt_parts
 from lakewriter.run import shared_jobs
 from lakewriter.shape import digest
 from lakewriter.source import feed as source_feed
-from lakewriter.source import jobs, quarantined, spark_rows
+from lakewriter.source import file_listing, jobs, quarantined, spark_rows
 from lakewriter.source.failures import Origin
 from lakewriter.source.feed import Feed as AnyFeed
 from lakewriter.staging import shared_job
 from lakewriter.staging import stage as staging
 from lakewriter.staging.returned import Returned
 from lakewriter.staging.task import TaskPlan
-from tests.simulation import shared_tasks
+from tests.simulation import folders, shared_tasks
 from tests.simulation.connectors import SimulatedProcess
 from tests.simulation.kept_rows import open_frame, read_quarantined
 from tests.simulation.scheduler import Fiber, Killed, Process
@@ -273,6 +273,7 @@ def installed() -> Iterator[None]:
                     stack.enter_context(patch.object(module, name, threads))
                 elif isinstance(held, type) and held.__module__ == module.__name__:
                     _give_defaults(stack, held)
+        stack.enter_context(patch.object(file_listing, "list_inputs", folders.list_inputs))
         stack.enter_context(patch("lakewriter.source.messages.spool.subprocess.Popen", SimulatedProcess))
         stack.enter_context(patch.object(time, "sleep", _sleep))
         for name in ("monotonic", "time"):

@@ -68,6 +68,9 @@ def _counters(before: State, after: State) -> Iterable[str]:
 
 def _pending(old: State, after: State) -> Iterable[str]:
     new = after.get("pending") or {}
+    is_blind = any("abandoned without its intent" in reset["what"] for reset in after["resets"][-1:])
+    if is_blind and not new:
+        return
     if new.get("phase") not in NEXT[old.get("phase")]:
         yield f"phase {old.get('phase')} becomes {new.get('phase')}"
     if old and new and (old["job_id"], old["attempt"]) != (new["job_id"], new["attempt"]):

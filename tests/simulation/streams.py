@@ -21,17 +21,20 @@ Load = Callable[[str, MicroBatch], RunReport | None]
 
 @dataclass
 class Stream:
-    """Spark's side: ``planned`` is its log of offsets, written once each, ``noted`` that of the batches that ended."""
+    """Spark's side of one table: ``planned`` is its log of offsets, written once each, ``noted`` that of the batches
+    that ended. The ``lake`` has that table alone."""
 
     lake: Lake
     sources: Sources
     planned: list[tuple[int, int]] = field(default_factory=list)
     noted: int = 0
+    is_copied: bool = False
     is_lost: bool = False
     """Whether the product has said that this checkpoint is not the one that the table's batches came from."""
 
     def copy(self) -> "Stream":
         """The checkpoint as another machine, or a backup, has it: it goes on by itself."""
+        self.is_copied = True
         return Stream(self.lake, self.sources, list(self.planned), self.noted)
 
     @property
@@ -39,9 +42,15 @@ class Stream:
         """Whether every batch planned has ended."""
         return self.noted == len(self.planned)
 
+    @property
+    def table(self) -> TableSpec:
+        """The table that its batches are loaded into."""
+        (table,) = self.lake.spec.tables
+        return table
+
     def go(self, clients: SimulatedClients, batches: int, process: str, load: Load) -> None:
         """A process of so many batches, or until one fails."""
-        table = self.lake.spec.tables[0]
+        table = self.table
         keys = ControlKeys(self.lake.spec.access.prefix, self.lake.pipeline)
         since = Control(S3Store(clients), keys, table.id).state.read().batch
         for _ in range(batches):
@@ -61,12 +70,14 @@ class Stream:
         if self.noted < len(self.planned):
             return self.noted
         first = self.planned[-1][1] if self.planned else 0
-        self.planned.append((first, max(first, self.sources.grow(f"{self.lake.pipeline}/stream"))))
+        self.planned.append((first, max(first, self.sources.grow(f"{self.lake.pipeline}/{self.table.id} stream"))))
         return len(self.planned) - 1
 
     def _opener(self, batch: Batch, process: str, ids: tuple[int, ...]) -> Callable[..., Feed]:
         def opener(session: Session, table: TableSpec, *, single: bool = False, **_: Any) -> Feed:
-            reading = self.sources.read(self.lake.pipeline, table.id, batch.job_id, process, ids)
+            # Later batches have more columns.
+            columns = self.sources.widen(f"{self.lake.pipeline}/{table.id}")
+            reading = self.sources.read(self.lake.pipeline, table.id, batch.job_id, process, ids, columns=columns)
             return Feed(reading, 1 if single else self.sources.rng.choice([1, 2]), session)
 
         return opener

@@ -25,6 +25,7 @@ EXCUSES: Final = {
     "anew": {"SOURCE_FAILED"},
     "undo": {"LOAD_UNDONE"},
     "lost-state": {"STATE_LOST"},
+    "lost-intent": {"PENDING_UNRECOVERABLE"},
 }
 """Failures that no retry mends, by what brings them rightly about."""
 

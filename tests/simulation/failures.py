@@ -1,0 +1,106 @@
+"""Loads that fail: which of them rightly do, what people do about it, and which are a finding."""
+
+from typing import TYPE_CHECKING, Final
+
+from lakewriter.spec.specification import Mode
+from tests.simulation.lakes import Lake
+
+if TYPE_CHECKING:
+    from tests.simulation.history import History
+
+DECIDED: Final = (
+    # The rest of an input of which a part is committed is not loaded behind another load's.
+    "has committed since this one did",
+    # A source that sends states of another kind now: a person decides what it goes on from, or undoes the load.
+    "no state can be given to it for both",
+    "is done under this job id",
+)
+"""Ends of a load that people have to decide about."""
+APART: Final = ("has not come to that STATE again", "the streams are not at the same one")
+"""What is said where a load was undone in some of its tables, its state was kept, or a stream was left out for a
+while."""
+
+
+class Failures:
+    """Those of one history; ``refused`` are the loads, by pipeline and table, that are not tried for ever."""
+
+    def __init__(self, history: "History") -> None:
+        self.history = history
+        self.refused: set[tuple[str, str, str]] = set()
+
+    def judge(self, lake: Lake, job: str, code: str, message: str, table: str = "") -> None:
+        """Judge how a load ended, or one ``table`` of it; what is rightly refused there is not tried for ever."""
+        history = self.history
+        if code == "LOAD_UNDONE":
+            # Its rows are loaded again under the id that stands for it.
+            self._refuse(lake, job, table)
+            history.undos.note(lake, job)
+        if self._is_refused(lake, code, message):
+            self._refuse(lake, job, table)
+            return
+        if code == "SOURCE_FAILED" and any(text in message for text in APART) and self._begin_anew(lake):
+            return
+        if code in history.world.excuses(history.network.met) or history.replays.is_excess(code, message):
+            return
+        if not self._is_excused(lake, job, code, message):
+            when = "in the calm" if history.is_calm else "in the storm"
+            history.auditor.find(f"{when} a load of {lake.kind} fails for good: {code}: {message[:200]}")
+
+    def _is_refused(self, lake: Lake, code: str, message: str) -> bool:
+        if code == "SOURCE_FAILED":
+            return any(text in message for text in DECIDED)
+        # Whose a directory is that one of two pipelines refreshes, the first of them decides. Where another pipeline
+        # has named the columns of a table that both write, a person pins them for this one.
+        is_shared = code == "NAME_COLLISION" and lake.is_shared
+        return is_shared and (
+            "no record tells" in message or any(own.mode is Mode.OVERWRITE for own in lake.spec.tables)
+        )
+
+    def _begin_anew(self, lake: Lake) -> bool:
+        """Do what the message says once nothing fails any more; whether something has brought it rightly about."""
+        if not self.history.is_calm:
+            return False
+        self.history.hands.begin_anew(lake)
+        return any(self.history.world.met[name] for name in ("undo", "other streams", "lost-intent"))
+
+    def _is_excused(self, lake: Lake, job: str, code: str, message: str) -> bool:
+        history = self.history
+        match code:
+            case "SOURCE_FAILED":
+                # Another load has committed a state that this one's connector was not given.
+                return lake.kind == "connector" and not history.is_calm
+            case "KEY_EXISTS":
+                # A process that slept for longer than loads are kept: its id is a new load's, and the old one's files
+                # are in its way.
+                return history.auditor.is_forgotten(lake.pipeline, job)
+            case "PENDING_UNRECOVERABLE":
+                # It may also find that its own records were cleared away before it was bound.
+                return any(key in message for key in history.auditor.swept)
+            case "CHECKPOINT_LOST":
+                return history.is_adopting or any(own.is_copied for own in history.streams[lake.pipeline])
+            case "SPEC_INVALID" if "nobody has noted all files" in message:
+                # After a change by hand, or where the state was lost: a person says which files count as read.
+                history.hands.note_files(lake)
+                return any(history.world.met[name] for name in ("hands", "lost-state", "lost-intent"))
+            case "SPEC_INVALID":
+                # Who sleeps for a month before he looks whether the store keeps conditions finds his record gone.
+                is_swept = bool(history.auditor.swept) and "ignores If-None-Match" in message
+                return is_swept or (history.is_adopting and "--adopt" in message)
+            case _:
+                return False
+
+    def _refuse(self, lake: Lake, job: str, table: str) -> None:
+        # After a table that fails, the others do not begin where the file says so; a state is for all streams.
+        is_alone = table and lake.spec.on_failure == "continue" and lake.kind != "connector"
+        tables = [table] if is_alone else [own.id for own in lake.spec.tables]
+        self.refused.update((lake.pipeline, job, own) for own in tables)
+
+    def is_done(self, lake: Lake, job: str) -> bool:
+        """Whether the job came to its end, and was refused in no table."""
+        return not any((pipeline, own) == (lake.pipeline, job) for pipeline, own, _ in self.refused)
+
+    def is_ended(self, lake: Lake, job: str) -> bool:
+        """Whether the job is done in every table of its own, but for those in which it is refused."""
+        lake = self.history.changes.choose_streams(lake, job)
+        tables = {own.id for own in lake.spec.tables if (lake.pipeline, job, own.id) not in self.refused}
+        return self.history.auditor.is_done(lake.pipeline, job, tables)

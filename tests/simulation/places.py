@@ -1,0 +1,34 @@
+"""The tables of a pipeline as the auditor watches them."""
+
+from lakewriter.spec.specification import Mode
+from tests.simulation.books import Place
+from tests.simulation.lakes import Lake
+
+
+def places_of(lake: Lake) -> list[Place]:
+    """Its tables, as the auditor watches them."""
+    spec, found = lake.spec, list[Place]()
+    for table in spec.tables:
+        catalog = spec.catalog.kind
+        is_partitioned = getattr(spec.catalog, "partition_key", None) is not None
+        found.append(
+            Place(
+                pipeline=spec.pipeline,
+                root=f"{spec.access.prefix}/_lakewriter/{spec.pipeline}".lstrip("/"),
+                table=table.id,
+                path=table.path,
+                catalog=catalog,
+                names=(table.schema_name, table.name),
+                overwrites=table.mode in {Mode.OVERWRITE, Mode.REFRESH},
+                refreshes=table.mode is Mode.REFRESH,
+                is_synced=lake.kind == "connector",
+                goes_on=table.cursor is not None or lake.kind == "batches" or bool(table.read.new_files),
+                has_new_files=bool(table.read.new_files),
+                has_cursor=table.cursor is not None,
+                partitioned=is_partitioned and table.mode is not Mode.REFRESH,
+                exclusive=table.cursor is not None or table.mode is not Mode.APPEND,
+                quarantine=table.quarantine or "",
+                in_glue=spec.in_glue,
+            )
+        )
+    return found
