@@ -35,9 +35,7 @@ def test_one_table_and_then_the_rest(lake):
         0,
         [("orders", "done"), ("users", "already_done")],
     )
-    assert {
-        name: lake.rows("SELECT id FROM t ORDER BY id", f"nyc_public/{name}") for name in ("orders", "users")
-    } == {
+    assert {name: lake.rows("SELECT id FROM t ORDER BY id", f"nyc_public/{name}") for name in ("orders", "users")} == {
         "orders": [(1,), (2,)],
         "users": [(3,)],
     }

@@ -44,7 +44,6 @@ GROUPS: Final = {
 }
 """The commands as ``--help`` shows them, and where each is declared: these modules import what the work needs when the
 command runs."""
-COMMANDS: Final = {name: place for group in GROUPS.values() for name, place in group.items()}
 SYNONYMS: Final = {
     "diff": "plan",
     "doctor": "check",
