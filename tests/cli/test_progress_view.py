@@ -57,7 +57,7 @@ def test_log_keeps_its_shape_and_gains_fields(spec, monkeypatch):
     out = Console(file=io.StringIO(), width=80)
     with show_progress(spec, out, job_id="a") as progress:
         assert isinstance(progress, Measured)
-        progress(spec.tables[0], "writing", "rows feed, 1 task")
+        progress(spec.tables[0], "writing", "1 task")
         progress.measure(spec.tables[0], HALF)
     lines = [json.loads(line) for line in said(out).splitlines()]
     shape = ["time", "pipeline", "table", "step", "detail", "job_id"]
@@ -92,7 +92,7 @@ def test_terminal(spec):
     out = Console(file=io.StringIO(), width=60, force_terminal=True, color_system=None)
     with show_progress(spec, out, job_id="a") as progress:
         assert isinstance(progress, Lines)
-        progress(spec.tables[0], "writing", "rows feed, 1 task")
+        progress(spec.tables[0], "writing", "1 task")
         progress.measure(spec.tables[0], HALF)
         with progress.waiting("Spark starts:"), out.capture() as drawn:
             out.print(progress.draw())

@@ -53,15 +53,15 @@ def show(width, *, terminal=True, **options):
 
 
 CURSOR = f"cursor of supaflow_web_public.page_view_events_by_session: {AT.text}"
-NUMBERS = "8,000,000 rows, 2 files, 91.2 MB in 38.8 s"
+NUMBERS = "1 of 2 tables, 8,000,000 rows, 2 files, 91.2 MB in 38.8 s"
 CALLS = "(27 GET, 30 PUT)"
 WIDTHS = [
     # columns, the titles that fit, the first table's row, the lines after the tables
     (
         160,
-        "table                                            status       rows  files     size  feed            seconds"
+        "table                                            status       rows  files     size  seconds"
         "  cursor",
-        "supaflow_web_public.page_view_events_by_session  done    8,000,000      2  91.2 MB  splits pyarrow     33.1"
+        "supaflow_web_public.page_view_events_by_session  done    8,000,000      2  91.2 MB     33.1"
         f"  {AT.text}",
         [f"load {JOB} failed: {NUMBERS} {CALLS}"],
     ),

@@ -29,7 +29,7 @@ def show_plan(out: Console, tables: Sequence[PlannedTable], *, columns: bool = F
             out.print(f"  [red]{escape(table.error)}[/]", soft_wrap=True)
             continue
         tasks = format_count(table.tasks, "task")
-        out.print(f"  feed       {table.feed}: {escape(table.reason)} ({tasks})", soft_wrap=True)
+        out.print(f"  how        {escape(table.reason)} ({tasks})", soft_wrap=True)
         rows = "" if table.rows is None else f" ({format_count(table.rows, 'row')})"
         out.print(f"  reads      {escape(table.reads)}{rows}", soft_wrap=True)
         for change in table.catalog:

@@ -36,8 +36,11 @@ def show_summary(out: Console, report: RunReport) -> None:
     calls = ", ".join(f"{count} {method}" for method, count in sorted(report.requests.items()))
     status = "stopped" if report.stopped else report.status
     first = f"load {report.job_id} {status}:"
+    tables, ended = len(report.tables), sum(r.status in ("done", "already_done") for r in report.tables)
+    of_all = format_count(tables, "table") if ended == tables else f"{ended:,} of {format_count(tables, 'table')}"
     second = (
-        f"{format_count(rows, 'row')}, {format_count(files, 'file')}, {format_size(size)} in {report.seconds:.1f} s"
+        f"{of_all}, {format_count(rows, 'row')}, {format_count(files, 'file')}, {format_size(size)} "
+        f"in {report.seconds:.1f} s"
     )
     width = out.width if out.is_terminal else None
     again = describe_repeated(result.repeated for result in report.tables)
@@ -63,7 +66,6 @@ def _make_columns(report: RunReport) -> list[Column]:
         Column("rows", tuple(f"{result.rows:,}" for result in tables), right=True),
         Column("files", tuple(f"{result.files:,}" for result in tables), weight=1, right=True),
         Column("size", tuple(format_size(r.bytes) if r.files else "" for r in tables), weight=2, right=True),
-        Column("feed", tuple(" ".join(part for part in (r.feed, r.engine) if part) for r in tables), weight=5),
         Column("seconds", tuple(f"{result.seconds:.1f}" for result in tables), weight=3, right=True),
         Column("cursor", tuple(r.cursor_after.text if r.cursor_after else "" for r in tables), weight=4),
     ]

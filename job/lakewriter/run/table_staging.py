@@ -111,7 +111,7 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, kept: list[Recei
     """Step 3: the rows in uploads that nobody sees; ``kept`` has the receipts of all of them, whatever is raised."""
     feed = checked.feed
     _divide_messages(load, table, checked)
-    load.progress(table, "writing", f"{feed.kind} feed, {format_count(feed.partitions, 'task')}")
+    load.progress(table, "writing", format_count(feed.partitions, "task"))
     plan = plan_task(load, table, checked.planned, feed.partitions, choose_first_indexes(feed), feed.counts)
     if table.stream is not None and table.stream.file_path is not None:
         # What arrives does not come again.
