@@ -56,12 +56,13 @@ class Peak:
 
 
 @contextmanager
-def worker_peak() -> Iterator[Peak]:
-    """Watches Spark's Python workers, by Linux's own high-water mark of each process."""
+def worker_peak(root: int | None = None) -> Iterator[Peak]:
+    """Watches Spark's Python workers, by Linux's own high-water mark of each process: those that the process ``root``
+    began, or this one."""
     peak, over = Peak(), threading.Event()
 
     def look() -> None:
-        for pid in _workers():
+        for pid in _workers(root or os.getpid()):
             peak.seen[pid] = max(peak.seen.get(pid, 0.0), high_water(pid))
 
     def watch() -> None:
@@ -80,18 +81,22 @@ def worker_peak() -> Iterator[Peak]:
         peak.mib = max(peak.seen.values(), default=0.0)
 
 
-def _workers() -> list[int]:
+def _workers(root: int) -> list[int]:
     listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
     found = [line.split(None, 2) for line in listed.stdout.splitlines()]
     parents = {int(pid): int(parent) for pid, parent, *_ in found}
-    return [int(pid) for pid, _, *args in found if args and "pyspark.daemon" in args[0] and _is_own(int(pid), parents)]
+    return [
+        int(pid)
+        for pid, _, *args in found
+        if args and "pyspark.daemon" in args[0] and _is_below(int(pid), root, parents)
+    ]
 
 
-def _is_own(pid: int, parents: Mapping[int, int]) -> bool:
-    """Whether this process began it, directly or not: another one's Spark may be at work on the machine too."""
-    while pid in parents and pid != os.getpid():
+def _is_below(pid: int, root: int, parents: Mapping[int, int]) -> bool:
+    """Whether ``root`` began it, directly or not: another one's Spark may be at work on the machine too."""
+    while pid in parents and pid != root:
         pid = parents[pid]
-    return pid == os.getpid()
+    return pid == root
 
 
 def high_water(pid: int) -> float:

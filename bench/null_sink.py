@@ -1,13 +1,14 @@
 """An S3 server that keeps control objects in memory and lets the bytes of uploads go; its address is its first line.
 
-Enough of S3 for a load: conditional puts by etag, multipart uploads, gets. ``GET /_first`` tells when the first part
-began to arrive, as seconds since the epoch.
+Enough of S3 for a load: conditional puts by etag, multipart uploads, gets, and HEAD of what was uploaded. ``GET
+/_first`` tells when the first part began to arrive, as seconds since the epoch.
 """
 
 import hashlib
 import threading
 import time
 import uuid
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -20,8 +21,16 @@ KEYS = b"<ListBucketResult><Name>acme-lake</Name><IsTruncated>false</IsTruncated
 """Nothing is there, with the fields that the writer asks of every listing."""
 
 
+@dataclass
+class Uploaded:
+    """An upload, or the object that it is once it is completed: its size, and its headers of metadata."""
+
+    headers: dict[str, str]
+    size: int = 0
+
+
 class NullSink(ThreadingHTTPServer):
-    """Objects by path; uploads have no more than an id."""
+    """Objects by path; of uploads there is no more than their sizes and metadata, by their ids and then their paths."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -29,6 +38,8 @@ class NullSink(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.objects: dict[str, bytes] = {}
+        self.uploads: dict[str, Uploaded] = {}
+        self.uploaded: dict[str, Uploaded] = {}
         self.lock = threading.Lock()
         self.first_part = 0.0
 
@@ -45,7 +56,9 @@ class _Handler(BaseHTTPRequestHandler):
         path, query = self._asked()
         if "partNumber" in query:
             self.server.first_part = self.server.first_part or time.time()
-            self._drain()
+            size = self._drain()
+            with self.server.lock:
+                self.server.uploads[query["uploadId"][0]].size += size
             return self._answer(200, etag=uuid.uuid4().hex)
         body = self._body()
         with self.server.lock:
@@ -58,8 +71,12 @@ class _Handler(BaseHTTPRequestHandler):
         path, query = self._asked()
         self._body()
         if "uploads" in query:
-            text = f"<InitiateMultipartUploadResult><UploadId>{uuid.uuid4().hex}</UploadId>"
-            return self._answer(200, f"{text}</InitiateMultipartUploadResult>".encode())
+            upload = uuid.uuid4().hex
+            headers = {name: value for name, value in self.headers.items() if name.lower().startswith("x-amz-meta-")}
+            self.server.uploads[upload] = Uploaded(headers)
+            text = f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId></InitiateMultipartUploadResult>"
+            return self._answer(200, text.encode())
+        self.server.uploaded[path] = self.server.uploads.pop(query["uploadId"][0])
         text = f"<CompleteMultipartUploadResult><Key>{path}</Key><ETag>done</ETag></CompleteMultipartUploadResult>"
         return self._answer(200, text.encode())
 
@@ -73,6 +90,16 @@ class _Handler(BaseHTTPRequestHandler):
         if body is None:
             return self._answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
         return self._answer(200, body, etag=_etag(body))
+
+    def do_HEAD(self) -> None:
+        path, _ = self._asked()
+        uploaded = self.server.uploaded.get(path)
+        self.send_response(404 if uploaded is None else 200)
+        uploaded = uploaded or Uploaded({})
+        headers = {"ETag": '"done"', "Content-Length": str(uploaded.size), "Last-Modified": self.date_time_string()}
+        for name, value in (headers | uploaded.headers).items():
+            self.send_header(name, value)
+        self.end_headers()
 
     def do_DELETE(self) -> None:
         path, _ = self._asked()
@@ -92,10 +119,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self) -> bytes:
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
-    def _drain(self) -> None:
-        left = int(self.headers.get("Content-Length", 0))
+    def _drain(self) -> int:
+        size = left = int(self.headers.get("Content-Length", 0))
         while left:
             left -= len(self.rfile.read(min(left, CHUNK)))
+        return size
 
     def _answer(self, status: int, body: bytes = b"", *, etag: str = "") -> None:
         self.send_response(status)

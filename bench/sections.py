@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from bench import frames, messages, outside, streamed, text_bytes
+from bench import frames, messages, outside, readers, streamed, text_bytes
 from bench.data import KEYS, ROWS_A_FILE, make_small_files, sources
 from bench.measure import Timed, medians, table, timed, worker_peak
 from bench.outside_ways import CORES
@@ -239,6 +239,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "writers": writers,
     "dataframes": frames.writing,
     "others": outside.compare,
+    "readers": readers.compare,
     "requests": requests,
     "memory": memory,
     "growth": growth,

@@ -67,6 +67,11 @@ class Resident:
         except subprocess.TimeoutExpired:
             self._process.kill()
 
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        return self._process.pid
+
     def take_turn(self, prefix: str) -> Turn:
         """Let it write once; an error of the way ends the benchmark."""
         assert self._process.stdin is not None

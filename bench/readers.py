@@ -1,0 +1,180 @@
+"""Readers of CSV and JSON Lines beside Spark's and DuckDB's: one file, the same bytes otherwise cut, and tiny files."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+from pyspark.sql import SparkSession
+
+from bench.data import sources
+from bench.measure import medians, worker_peak
+from bench.outside import look_at
+from bench.outside_ways import CORES
+from bench.reader_ways import NAMES, ReaderPlan
+from bench.sinks import null_sink, real_server
+from bench.turns import Resident, Turn
+from bench.ways import lake_file_of
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+WAYS: Final = {"Spark's reader and writer": "spark", "Lakewriter": "lakewriter", "DuckDB `COPY`": "duckdb"}
+FORMS: Final = {
+    # what is written: Spark's format, DuckDB's settings, the end of the name
+    "CSV": ("csv", "FORMAT csv, HEADER true", "csv"),
+    "CSV in gzip": ("csv", "FORMAT csv, HEADER true, COMPRESSION gzip", "csv.gz"),
+    "JSON Lines": ("json", "FORMAT json", "json"),
+}
+SMALL_FILES: Final = 100
+TINY_FILES: Final = 40
+HEAD: Final = """\
+{rows:,} rows of 21 columns ({sizes}) on the local disk, with the same declared columns for all, and written as gzip
+Parquet at level 4 (DuckDB has one level only) without further columns. Each way is a process of its own that has its
+Spark session. CPU is that of all its processes, Java's included and the server's not. MiB is the most that one Python
+worker has held since it began. A file in gzip is read by one task in each of the ways; Spark writes S3 over the local
+disk."""
+
+
+def compare(_: Callable[[], SparkSession], folder: Path, copies: int, rounds: int) -> list[str]:
+    """Each format beside the others, then the same bytes in one file and in many, then tiny files."""
+    rows = sources(folder / "flights", copies)
+    files = {name: _write_source(folder, name) for name in FORMS}
+    sizes = ", ".join(f"{name} {file.stat().st_size / 1e6:,.0f} MB" for name, file in files.items())
+    lines = HEAD.format(rows=rows, sizes=sizes).splitlines()
+    with real_server(folder / "server") as server:
+        lines += ["", "To SeaweedFS on the same machine:", ""]
+        lines += _compare_ways(folder, server, files, rounds, rows)
+    with null_sink() as server:
+        lines += ["", "To a server that discards the data; the files of Spark and DuckDB stay on the local disk:", ""]
+        lines += _compare_ways(folder, server, files, rounds, None)
+        lines += ["", "The same bytes otherwise cut, to that server:", ""]
+        lines += _compare_cuts(folder, server, files, rounds)
+        lines += ["", f"{TINY_FILES} CSV files of two rows, from the command to its end, without the seconds of an"]
+        lines += ["empty Spark session:", "", *_load_tiny(folder, server, rounds)]
+    return lines
+
+
+def _write_source(folder: Path, name: str) -> Path:
+    _, settings, ending = FORMS[name]
+    file = folder / f"one.{ending}"
+    _copy(folder, file, settings, f"SELECT {', '.join(NAMES)}")
+    return file
+
+
+def _copy(folder: Path, target: Path, settings: str, select: str, where: str = "") -> None:
+    """Write rows of the Parquet source in their order; times have an offset, which all readers take."""
+    select = select.replace("time_hour", "strftime(time_hour, '%Y-%m-%dT%H:%M:%SZ') AS time_hour")
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute(f"COPY ({select} FROM '{folder}/flights/*.parquet' {where}) TO '{target}' ({settings})")
+
+
+def _compare_ways(folder: Path, server: str, files: Mapping[str, Path], rounds: int, rows: int | None) -> list[str]:
+    """A table of formats and ways; ``rows`` are counted where the server keeps what is written."""
+    lines = ["| source | way | seconds | time | CPU | CPU ratio | MiB |", "|---|---|---|---|---|---|---|"]
+    for source, file in files.items():
+        plan = ReaderPlan(FORMS[source][0], str(file), str(folder), server, discards=rows is None)
+        taken = _take_turns(folder, {name: (way, plan) for name, way in WAYS.items()}, rounds, rows)
+        base = next(iter(taken.values()))
+        for name, (seconds, cpu, peak) in taken.items():
+            ratios = f"{seconds / base[0]:.2f} | {cpu:.1f} | {cpu / base[1]:.2f}"
+            lines.append(f"| {source} | {name} | {seconds:.2f} | {ratios} | {f'{peak:.0f}' if peak else ''} |")
+    return lines
+
+
+def _compare_cuts(folder: Path, server: str, files: Mapping[str, Path], rounds: int) -> list[str]:
+    lines = ["| source | files | seconds | time | CPU | CPU ratio | MiB |", "|---|---|---|---|---|---|---|"]
+    for source, file in files.items():
+        form, settings, ending = FORMS[source]
+        if file.suffix == ".gz":
+            continue
+        plans = {}
+        for count in (4 * CORES, 1, SMALL_FILES):
+            cut = folder / f"{ending}-{count}"
+            cut.mkdir()
+            for number in range(count):
+                condition = f"WHERE row_id % {count} = {number}"
+                _copy(folder, cut / f"{number:03}.{ending}", settings, f"SELECT {', '.join(NAMES)}", condition)
+            plans[str(count)] = ("lakewriter", ReaderPlan(form, str(cut), str(folder), server, discards=True))
+        taken = _take_turns(folder, plans, rounds, None)
+        base = next(iter(taken.values()))
+        for count_text, (seconds, cpu, peak) in taken.items():
+            ratios = f"{seconds / base[0]:.2f} | {cpu:.1f} | {cpu / base[1]:.2f}"
+            lines.append(f"| {source} | {count_text} | {seconds:.2f} | {ratios} | {peak:.0f} |")
+    return lines
+
+
+def _take_turns(
+    folder: Path, ways: Mapping[str, tuple[str, ReaderPlan]], rounds: int, rows: int | None
+) -> dict[str, tuple[float, float, float]]:
+    """Return by way the medians of seconds and CPU seconds, and the MiB of a worker; the first round warms up."""
+    turns: dict[str, list[Turn]] = {name: [] for name in ways}
+    peaks: dict[str, float] = dict.fromkeys(ways, 0.0)
+    with ExitStack() as stack:
+        residents = {
+            name: stack.enter_context(
+                Resident(_make_command(*way), folder / uuid.uuid4().hex, {"PYTHONPATH": str(ROOT)})
+            )
+            for name, way in ways.items()
+        }
+        for number in range(rounds + 1):
+            for name, resident in residents.items():
+                prefix = f"bench/{uuid.uuid4()}"
+                with worker_peak(resident.pid) as peak:
+                    turn = resident.take_turn(prefix)
+                if rows is not None and (written := look_at(ways[name][1].server, prefix)).rows != rows:
+                    raise SystemExit(f"{name}: {written.rows} rows under {prefix}, expected {rows}")
+                peaks[name] = max(peaks[name], peak.mib)
+                turns[name] += [turn] if number else []
+                said = f"  {number}/{rounds} {name}: {turn.seconds:.2f} s, {turn.cpu:.1f} s of CPU, {peak.mib:.0f} MiB"
+                print(said, file=sys.stderr, flush=True)  # noqa: T201
+    return {
+        name: (statistics.median(t.seconds for t in taken), statistics.median(t.cpu for t in taken), peaks[name])
+        for name, taken in turns.items()
+    }
+
+
+def _make_command(way: str, plan: ReaderPlan) -> list[str]:
+    return [sys.executable, "-m", "bench.reader_ways", way, json.dumps(asdict(plan))]
+
+
+def _load_tiny(folder: Path, server: str, rounds: int) -> list[str]:
+    """Forty files of one table, and forty tables of a file each; a process of its own each time."""
+    tiny = folder / "tiny"
+    tiny.mkdir()
+    for number in range(TINY_FILES):
+        (tiny / f"{number:02}.csv").write_text(f"id,name\n{number},a\n{number + TINY_FILES},b\n", "utf-8")
+    read: dict[str, Any] = {"format": "csv", "options": {"header": True}}
+    one = [{"table": "tiny", "read": read | {"path": str(tiny)}}]
+    each = [{"table": f"t{n:02}", "read": read | {"path": str(tiny / f"{n:02}.csv")}} for n in range(TINY_FILES)]
+
+    def load(tables: list[dict[str, Any]]) -> tuple[float, int]:
+        # Records in the server say which pipeline has a table.
+        schema = {"schema": f"s{uuid.uuid4().hex[:8]}"}
+        lake = lake_file_of(folder, server, {}, tables=[table | schema for table in tables])
+        return _run([sys.executable, "-m", "lakewriter", "run", str(lake), "--job-id", "a"]), 0
+
+    session = "from lakewriter.source.session import open_spark_session; open_spark_session('bench')"
+    ways = {
+        "session": lambda: (_run([sys.executable, "-c", session]), 0),
+        "files of one table": lambda: load(one),
+        "tables of a file each": lambda: load(each),
+    }
+    (empty, _), *others = medians(ways, rounds).values()
+    lines = ["| load | seconds |", "|---|---|"]
+    names = list(ways)[1:]
+    return lines + [f"| {name} | {found[0] - empty:.1f} |" for name, found in zip(names, others, strict=True)]
+
+
+def _run(command: list[str]) -> float:
+    clock = time.monotonic()
+    subprocess.run(command, cwd=ROOT, env=os.environ, check=True, capture_output=True)
+    return time.monotonic() - clock
