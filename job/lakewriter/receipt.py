@@ -206,9 +206,9 @@ class Receipt(ControlObject):
     first row, ``cursor_nulls`` the rows whose cursor was null, ``requests`` counts HTTP requests by method. ``changes``
     counts values that are not as the source gave them, ``undeclared`` properties without a column, by path.
     ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON. ``changed`` tells the changes
-    by field, to the process that loads, ``observed`` the columns that expectations name, and ``violations`` the rows
-    that are not as expected, by check: these are left out of the intent, since 0.1.0 refuses fields that it does not
-    know.
+    by field, to the process that loads, ``observed`` the columns that expectations name, ``violations`` the rows that
+    are not as expected, by check, and ``blank_lines`` how many lines of the source were passed over: these are left out
+    of the intent, since 0.1.0 refuses fields that it does not know.
     """
 
     version: Literal[1] = 1
@@ -233,6 +233,7 @@ class Receipt(ControlObject):
     changed: tuple[ChangedValues, ...] = Field((), exclude_if=is_empty)
     observed: Mapping[str, Observed] = Field(default_factory=dict, exclude_if=is_empty)
     violations: Mapping[str, Violations] = Field(default_factory=dict, exclude_if=is_empty)
+    blank_lines: int = Field(0, exclude_if=is_zero)
     task_attempt: int = 0
     columns: Mapping[str, ColumnStatistics] = Field(default_factory=dict)
     partition_values: tuple[str | int | bool | None, ...] = ()
@@ -246,7 +247,7 @@ class Receipt(ControlObject):
 
     def for_intent(self) -> Self:
         """The receipt without what is for the process alone that loads."""
-        return self.model_copy(update={"changed": (), "observed": {}, "violations": {}})
+        return self.model_copy(update={"changed": (), "observed": {}, "violations": {}, "blank_lines": 0})
 
 
 class Totals(ControlObject):
@@ -272,6 +273,7 @@ class Totals(ControlObject):
     is_repeated: bool = False
     observed: Mapping[str, Observed] = Field(default_factory=dict, exclude_if=is_empty)
     violations: Mapping[str, Violations] = Field(default_factory=dict, exclude_if=is_empty)
+    blank_lines: int = Field(0, exclude_if=is_zero)
 
 
 class ReceiptPart(ControlObject):

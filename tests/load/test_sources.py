@@ -82,3 +82,10 @@ def test_sql_is_run_as_it_is_written(lake):
         (2, "${x}", False),
         (3, "${x}", False),
     ]
+
+
+def test_blank_lines_are_told(lake):
+    read = {"format": "csv", "path": lake.csv("x.csv", "id,name\n1,a\n\n2,b\n   \n"), "options": {"header": "true"}}
+    lake.write({"table": "x", "schema": "nyc", "read": read})
+    [result] = lake.load("a").tables
+    assert (result.rows, result.notes[-1:]) == (2, ("2 blank lines of its files skipped",))

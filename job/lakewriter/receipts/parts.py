@@ -68,7 +68,7 @@ class Sum:
         is_small = receipt.size < SMALL_FILE_BYTES and receipt.engine != COPIED
         self._numbers.update(
             files=1, rows=receipt.rows, bytes=receipt.size, small_files=is_small,
-            cursor_nulls=receipt.cursor_nulls, changes=receipt.changes,
+            cursor_nulls=receipt.cursor_nulls, changes=receipt.changes, blank_lines=receipt.blank_lines,
         )  # fmt: skip
         self._engines.add(receipt.engine)
         self._add_rest(receipt, receipt.seq, receipt.cursor)
@@ -79,7 +79,7 @@ class Sum:
         """Add several files."""
         self._numbers.update(
             files=totals.files, rows=totals.rows, bytes=totals.bytes, small_files=totals.small_files,
-            cursor_nulls=totals.cursor_nulls, changes=totals.changes,
+            cursor_nulls=totals.cursor_nulls, changes=totals.changes, blank_lines=totals.blank_lines,
         )  # fmt: skip
         self._engines.update(totals.engines)
         self._add_rest(totals, totals.last_seq, totals.cursor)

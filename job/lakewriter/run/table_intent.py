@@ -6,7 +6,7 @@ from lakewriter.commit.state import TableState
 from lakewriter.control_object import CHANGES, INFERRED, QUARANTINED, RECEIPT_PARTS, SYNC_STATE
 from lakewriter.receipt import Cursor, Verdict
 from lakewriter.receipts.parts import Receipts
-from lakewriter.run.chosen_files import Chosen
+from lakewriter.report import format_count
 from lakewriter.run.judging import MOST_OF_A_BATCH, Judged, judge_staged
 from lakewriter.run.placement import find_next_counter, plan_quarantine_action
 from lakewriter.run.prepare import choose_origin
@@ -50,7 +50,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         staged_seconds=round(staged.seconds, 3),
         counter_after=find_next_counter(planned.names, receipts),
         batch=load.kind.batch,
-        notes=(*planned.shape.notes, *_list_notes(began, planned.inputs)),
+        notes=(*planned.shape.notes, *_list_notes(began, staged)),
         sync=planned.sync,
         inferred=inferred,
         names=planned.given,
@@ -67,9 +67,11 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
     ).reading_by(load.control(table).read_body)
 
 
-def _list_notes(began: TableState, inputs: Chosen | None) -> tuple[str, ...]:
+def _list_notes(began: TableState, staged: Staged) -> list[str]:
+    inputs, blank_lines = staged.planned.inputs, staged.receipts.totals.blank_lines
     note = inputs.describe(began.committed) if inputs is not None and began.committed else None
-    return () if note is None else (note,)
+    notes = [] if note is None else [note]
+    return [*notes, f"{format_count(blank_lines, 'blank line')} of its files skipped"] if blank_lines else notes
 
 
 def _note_inputs(load: Load, table: TableSpec, began: TableState, staged: Staged) -> InputsIntent | None:

@@ -17,14 +17,25 @@ BAD_FIELD: Final = pa.field(
     BAD, pa.struct([pa.field(name, pa.int64() if name == "offset" else pa.string()) for name in FIELDS])
 )
 _CUT: Final = b"lakewriter.cut"
+_BLANK_LINES: Final = b"lakewriter.blank-lines"
 
 
 def note_cut(schema: pa.Schema, cut: Mapping[str, int]) -> pa.Schema:
     """Return the schema of a batch with a note of how many times of each column were cut to microseconds."""
     counts = {name: count for name, count in cut.items() if count}
-    return schema.with_metadata({_CUT: json.dumps(counts)}) if counts else schema
+    return schema.with_metadata((schema.metadata or {}) | {_CUT: json.dumps(counts).encode()}) if counts else schema
 
 
 def read_cut(schema: pa.Schema) -> dict[str, int]:
     """Return what ``note_cut`` noted."""
     return dict(json.loads((schema.metadata or {}).get(_CUT, b"{}")))
+
+
+def note_blank_lines(batch: pa.RecordBatch, count: int) -> pa.RecordBatch:
+    """Return a batch with a note of how many blank lines of its source were passed over."""
+    return batch.replace_schema_metadata((batch.schema.metadata or {}) | {_BLANK_LINES: str(count)})
+
+
+def read_blank_lines(schema: pa.Schema) -> int:
+    """Return what ``note_blank_lines`` noted."""
+    return int((schema.metadata or {}).get(_BLANK_LINES, b"0"))

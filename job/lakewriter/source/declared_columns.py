@@ -256,14 +256,15 @@ def _write(value: pa.Array) -> str:
 
 
 def _mark_misfits(batch: pa.RecordBatch, misfits: Sequence[tuple[ColumnCast, pa.Array]]) -> pa.Array:
-    """Return the marks of rows with those of the misfits: the first one's of each row that is good so far, and the
-    texts of all as its ``row`` where there are several."""
+    """Return the marks of rows with those of the misfits: the first one's of each row whose other columns are good so
+    far, and the texts of all as its ``row`` where there are several."""
     marks = dict(zip(FIELDS, batch.column(batch.num_columns - 1).flatten(), strict=True))
-    is_good = marks["reason"].is_null()
+    may_have_more = pc.or_(marks["reason"].is_null(), marks["column"].is_valid())
     rows: dict[int, list[dict[str, str]]] = {}
     for cast, mask in misfits:
-        for number in pc.indices_nonzero(pc.and_(mask, is_good)).to_pylist():
-            rows.setdefault(number, []).append(_describe_misfit(cast, batch.column(cast.place)[number : number + 1]))
+        for number in pc.indices_nonzero(pc.and_(mask, may_have_more)).to_pylist():
+            told = rows.setdefault(number, _list_misfits({name: marks[name][number].as_py() for name in FIELDS}))
+            told.append(_describe_misfit(cast, batch.column(cast.place)[number : number + 1]))
     found = [rows[number] for number in sorted(rows)]
     is_misfit = pa.array([number in rows for number in range(batch.num_rows)])
     texts: dict[str, list[str | None]] = {part: [first[part] for first, *_ in found] for part in _MISFIT_PARTS}
@@ -271,6 +272,15 @@ def _mark_misfits(batch: pa.RecordBatch, misfits: Sequence[tuple[ColumnCast, pa.
     for name, values in texts.items():
         marks[name] = pc.replace_with_mask(marks[name], is_misfit, pa.array(values, pa.string()))
     return pa.StructArray.from_arrays(list(marks.values()), fields=list(BAD_FIELD.type))
+
+
+def _list_misfits(mark: dict[str, str | None]) -> list[dict[str, str]]:
+    """Return the misfits that a row is marked with by earlier casts."""
+    column, value, reason = mark["column"], mark["value"], mark["reason"]
+    if column is None or value is None or reason is None:
+        return []
+    texts: dict[str, str] = json.loads(mark["row"]) if mark["row"] else {column: value}
+    return [{"column": name, "value": text, "reason": reason} for name, text in texts.items()]
 
 
 def _describe_misfit(cast: ColumnCast, value: pa.Array) -> dict[str, str]:

@@ -26,7 +26,7 @@ from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import ChangedValues, Receipt
 from lakewriter.shape.envelope import CUT
 from lakewriter.shape.shapers import AnyPlan, make_shaper
-from lakewriter.source.bad_rows import read_cut
+from lakewriter.source.bad_rows import read_blank_lines, read_cut
 from lakewriter.spec.access import Access
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import FileEncoding, Limits
@@ -122,6 +122,7 @@ class _PartitionWriter:
         if bad is not None:
             bad.read_cursor = self._shaper.read_cursor
         self._cut: Counter[str] = Counter()
+        self._blank_lines = 0
         self._uploads: list[StagedUpload] = []
         metadata = {LOAD_METADATA: plan.load, **plan.metadata}
         self._copier = FileCopier(plan.copies, plan.names, plan.access, plan.limits, clients, metadata, partition)
@@ -146,6 +147,7 @@ class _PartitionWriter:
         for batch in batches:
             seen += batch.num_rows
             self._cut.update(read_cut(batch.schema))
+            self._blank_lines += read_blank_lines(batch.schema)
             if counted is not None and seen > counted:
                 raise self._make_changed_error(counted, f"at least {seen}")
             rows = Rows.of(batch, seen - batch.num_rows)
@@ -235,6 +237,7 @@ class _PartitionWriter:
         findings.changes += self._cut.total()
         findings.changed.update({(name, TRUNCATED, CUT): count for name, count in self._cut.items()})
         self._cut.clear()
+        blank_lines, self._blank_lines = self._blank_lines, 0
         observed, violations = self._observer.take(file.rows, footer)
         return Receipt(
             bucket=plan.access.bucket,
@@ -262,6 +265,7 @@ class _PartitionWriter:
             ),
             observed=observed,
             violations=violations,
+            blank_lines=blank_lines,
             columns=read_column_statistics(footer) if footer is not None and plan.statistics else {},
             partition_values=values,
         )

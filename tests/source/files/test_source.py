@@ -1,11 +1,13 @@
 """A source as a table reads it: files found, types cast, bad rows marked or told."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
+from lakewriter.source.bad_rows import read_blank_lines
 from lakewriter.source.files.folder_listing import list_stored
 from lakewriter.source.files.source import OpenedFiles, has_reader, open_files
 from lakewriter.spec.specification import Read
@@ -144,6 +146,38 @@ def test_bad_rows_are_marked(tmp_path):
     # Of two values that do not fit neither is lost.
     assert (marks[2]["value"], marks[2]["row"]) == ("x", '{"a":"x","b":"y"}')
     assert marks[3]["reason"] is None
+
+
+def test_no_text_of_a_bad_row_is_lost_where_one_column_has_a_format_of_its_own(tmp_path):
+    write(tmp_path, a_dot_csv="a,b,c\nx,2020-01-01,z\nx,02.01.2020,3\n1,y,3\n")
+    dates = {"type": "date", "format": "dd.MM.yyyy"}
+    found = rows(opened(tmp_path, aside=True, columns={"a": "int", "b": dates, "c": "int"}))
+    assert [(mark["column"], mark["value"], mark["row"]) for *_, mark in found] == [
+        ("a", "x", '{"a":"x","c":"z","b":"2020-01-01"}'),
+        ("a", "x", None),
+        ("b", "y", None),
+    ]
+
+
+def test_the_dates_of_declared_columns_are_spelled_as_the_options_say(tmp_path):
+    write(tmp_path, a_dot_csv="a,b\n1,02.01.2020\n")
+    found = rows(opened(tmp_path, columns={"b": "date"}, options=HEADED | {"dateFormat": "dd.MM.yyyy"}))
+    assert found == [["1", date(2020, 1, 2)]]
+
+
+@pytest.mark.parametrize("columns", [{}, {"a": "int"}])
+@pytest.mark.parametrize("block", [1, 1 << 20])
+def test_blank_lines_are_counted(monkeypatch, tmp_path, columns, block):
+    monkeypatch.setattr("lakewriter.source.files.csv_reader._BLOCK_BYTES", block)
+    monkeypatch.setattr("lakewriter.source.files.stored.BLOCK", block)
+    write(tmp_path, k_eq_1__a_dot_csv="a,b\n\n1,2\n \t\n#\n3,4\n\n", k_eq_1__b_dot_csv="a,b\n")
+    source = opened(tmp_path, columns=columns, options=HEADED | {"comment": "#"})
+    batches = list(source.source.read_all(source.cut(1 << 20, in_turn)))
+    assert sum(read_blank_lines(batch.schema) for batch in batches) == 3
+    assert sum(batch.num_rows for batch in batches) == 2
+    write(tmp_path, one_dot_csv="a\n1\n\n")
+    single = opened(tmp_path / "one.csv")
+    assert not any(read_blank_lines(batch.schema) for batch in single.source.read_all(single.cut(1 << 20, in_turn)))
 
 
 INFERRED = [

@@ -10,9 +10,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from lakewriter.declared.exact_text import DEFAULT, TextForm
 from lakewriter.errors import SourceFailedError
+from lakewriter.source.bad_rows import BAD_FIELD, note_blank_lines
 from lakewriter.source.files.blocks import MOST_ROW_BYTES, Head, Window, open_text, read_head
 from lakewriter.source.files.charsets import Charset, explain_bad_text, look_up, show_text
 from lakewriter.source.files.csv_columns import Columns, Header, Positions, match_headers, name_columns
@@ -27,10 +29,12 @@ from lakewriter.source.files.typed import make_batches, make_form
 
 _THREADS: Final = 16
 _HEAD_BYTES: Final = 64 * 1024
-_BLOCK_BYTES: Final = 8 * 1024 * 1024
+_BLOCK_BYTES: Final = 4 * 1024 * 1024
 _MOST_BLOCK_BYTES: Final = 8 * MOST_ROW_BYTES
 _HINT_ROWS: Final = 20
 _SHOWN: Final = 200
+_MOST_REFUSALS: Final = 3
+"""Blocks of a piece that have a value which is no number, before all others are read as text at once."""
 
 
 @dataclass(frozen=True)
@@ -208,25 +212,40 @@ class CsvReader:
 
     def count(self, piece: Piece) -> int:
         """See ``FileReader``."""
-        return sum(int(is_row.sum()) for _, _, is_row, _ in self._find_rows(piece))
+        return sum(int(is_row.sum()) for _, _, is_row, _, _ in self._find_rows(piece))
 
     def read(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """See ``FileReader``."""
         layout = piece.layout
         grammar = replace(self.grammar, end=layout.line_end)
-        for data, rows, is_row, base in self._find_rows(piece):
-            values = parse_rows(Block(data, rows, grammar, layout.charset, layout.fields), is_row)
+        numbers, refused, blank_lines = self._find_numbers(schema, layout.positions), 0, 0
+        for data, rows, is_row, base, blank in self._find_rows(piece):
+            types = numbers if refused < _MOST_REFUSALS else {}
+            values = parse_rows(Block(data, rows, grammar, layout.charset, layout.fields, types, self.null), is_row)
+            refused += any(values.columns[place].type != kind for place, kind in types.items())
             nothing = pa.nulls(len(values.starts), pa.string())
             texts = [self._settle(values.columns[place]) if place >= 0 else nothing for place in layout.positions]
             offsets = base + layout.charset.measure(data, values.starts)
-            yield from make_batches(texts, schema, make_marks(piece.file.path, offsets, values.faults), self.form)
+            blank_lines += blank
+            for batch in make_batches(texts, schema, make_marks(piece.file.path, offsets, values.faults), self.form):
+                yield note_blank_lines(batch, blank_lines) if blank_lines else batch
+                blank_lines = 0
+        if blank_lines:
+            yield note_blank_lines(pa.RecordBatch.from_pylist([], pa.schema([*schema, BAD_FIELD])), blank_lines)
+
+    def _find_numbers(self, schema: pa.Schema, positions: Positions) -> dict[int, pa.DataType]:
+        """Return the types of those fields that are to be integers or floating numbers, by their places in a row."""
+        if self.empty:
+            return {}
+        types = {place: field.type for place, field in zip(positions, schema, strict=True) if place >= 0}
+        return {place: kind for place, kind in types.items() if pt.is_integer(kind) or pt.is_floating(kind)}
 
     def find_line(self, piece: Piece, offset: int) -> int | None:
         """See ``FileReader``."""
         if piece.first_line is None:
             return None
         end, lines = (b"\r" if piece.layout.line_end == b"\r" else b"\n"), piece.first_line
-        for data, rows, _, base in self._find_rows(piece):
+        for data, rows, _, base, _ in self._find_rows(piece):
             starts = base + piece.layout.charset.measure(data, rows.starts)
             number = int(np.searchsorted(starts, offset))
             if number < len(starts):
@@ -236,14 +255,17 @@ class CsvReader:
 
     def _settle(self, column: pa.Array) -> pa.Array:
         """Return a column with null for the text that stands for it, and the text that an empty one stands for."""
+        if not pt.is_string(column.type):
+            return column
         if self.empty:
             column = pc.if_else(pc.equal(column, ""), self.empty, column)
         if self.null is not None:
             column = pc.if_else(pc.equal(column, self.null), pa.scalar(None, pa.string()), column)
         return column
 
-    def _find_rows(self, piece: Piece) -> Iterator[tuple[bytes, Rows, Flags, int]]:
-        """Yield blocks with their rows, which of these count, and how many stored bytes are before the block."""
+    def _find_rows(self, piece: Piece) -> Iterator[tuple[bytes, Rows, Flags, int, int]]:
+        """Yield blocks with their rows, which of these count, how many stored bytes are before the block, and how many
+        blank lines are in it."""
         layout: CsvLayout = piece.layout
         grammar, charset = replace(self.grammar, end=layout.line_end), layout.charset
         has_header = self.header and piece.start == 0
@@ -256,10 +278,10 @@ class CsvReader:
             if size > _MOST_BLOCK_BYTES:
                 raise SourceFailedError(f"{piece.file.path!r}: the row at byte {base} has no end.")
             window.drop(rows.rest)
-            is_row = select_rows(data, rows, grammar, layout.fields)
+            is_row, blank_lines = select_rows(data, rows, grammar, layout.fields)
             if has_header and is_row.any():
                 is_row[is_row.argmax()] = has_header = False
-            yield data, rows, is_row, base
+            yield data, rows, is_row, base, blank_lines
             base += int(charset.measure(data, np.array([rows.rest]))[0])
 
 

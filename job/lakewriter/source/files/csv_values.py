@@ -2,33 +2,45 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
+import pyarrow.types as pt
 
 from lakewriter.source.files.charsets import Charset, explain_bad_text, show_text
-from lakewriter.source.files.csv_rows import Flags, Grammar, Places, Rows, step
+from lakewriter.source.files.csv_rows import CR, LF, Flags, Grammar, Places, Rows, step
 from lakewriter.source.files.file_reader import Fault
+from lakewriter.source.files.typed import may_write_small_numbers
 
 _BLANKS: Final = b" \t"
 _SPARE: Final = 64
+_ZERO: Final = ord("0")
+_MINUS: Final = ord("-")
+_HEXADECIMAL: Final = b"xX"
 
 Fields = Sequence[str | None]
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of plain text, its rows, and what they are to be: so many ``fields`` each."""
+    """A block of plain text, its rows, and what they are to be: so many ``fields`` each.
+
+    ``numbers`` has the types of those fields that are to be numbers, by their places, and ``null`` is a text that is a
+    null; both only help Arrow to numbers without a detour over text.
+    """
 
     data: bytes
     rows: Rows
     grammar: Grammar
     charset: Charset
     fields: int
+    numbers: Mapping[int, pa.DataType] = field(default_factory=dict)
+    null: str | None = None
 
     def get_row(self, number: int) -> bytes:
         """Return one row without its line end."""
@@ -37,29 +49,32 @@ class Block:
 
 @dataclass(frozen=True)
 class Values:
-    """Rows of a block: where each begins in it, ``columns`` of text, null where nothing stands between separators, and
-    what is wrong with bad rows by their numbers, whose columns are null."""
+    """Rows of a block: where each begins in it, its ``columns``, null where nothing stands between separators, and what
+    is wrong with bad rows by their numbers, whose columns are null. Columns are text; either all of the block's
+    ``numbers`` are of their types, or none is."""
 
     starts: Places
     columns: list[pa.Array]
     faults: dict[int, Fault]
 
 
-def select_rows(data: bytes, rows: Rows, grammar: Grammar, fields: int) -> Flags:
-    """Return which rows count: comments do not, nor lines of blanks where a row has several fields."""
+def select_rows(data: bytes, rows: Rows, grammar: Grammar, fields: int) -> tuple[Flags, int]:
+    """Return which rows count, and the number of lines of blanks, which do not where a row has several fields; nor do
+    comments."""
     is_row = np.ones(len(rows.starts), np.bool_)
     if not len(is_row):
-        return is_row
+        return is_row, 0
     is_filled = rows.ends > rows.starts
     first = np.frombuffer(data, np.uint8)[np.minimum(rows.starts, len(data) - 1)]
     if grammar.comment:
         is_row &= ~(is_filled & (first == grammar.comment[0]))
+    count = int(is_row.sum())
     if fields > 1:
         is_row &= is_filled
         for number in np.flatnonzero(is_row & ((first == _BLANKS[0]) | (first == _BLANKS[1]))).tolist():
             row = data[rows.starts[number] : rows.ends[number]]
             is_row[number] = bool(row.strip(_BLANKS)) or grammar.sep in row
-    return is_row
+    return is_row, count - int(is_row.sum())
 
 
 def parse_rows(block: Block, is_row: Flags) -> Values:
@@ -67,12 +82,46 @@ def parse_rows(block: Block, is_row: Flags) -> Values:
     text_faults = _find_bad_text(block, is_row)
     is_good = is_row & ~block.rows.doubtful
     is_good[list(text_faults)] = False
-    numbers, columns, others = _parse_by_arrow(block, is_good)
-    singles = [*np.flatnonzero(is_row & ~is_good).tolist(), *others]
-    if not singles:
+    doubtful = np.flatnonzero(is_row & ~is_good).tolist()
+    parsed = {number: _parse_one(block, number, text_faults.get(number)) for number in doubtful}
+    types = block.numbers if all(isinstance(row, Fault) for row in parsed.values()) and has_plain_numbers(block) else {}
+    numbers, columns, others = _parse_by_arrow(block, is_good, types)
+    parsed |= {number: _parse_one(block, number, None) for number in others}
+    if not parsed:
         return Values(block.rows.starts[numbers], columns, {})
-    parsed = {number: _parse_one(block, number, text_faults.get(number)) for number in sorted(singles)}
-    return _merge(block, numbers, columns, parsed)
+    if types and not all(isinstance(row, Fault) for row in parsed.values()):
+        return parse_rows(replace(block, numbers={}), is_row)
+    return _merge(block, numbers, columns, dict(sorted(parsed.items())))
+
+
+def has_plain_numbers(block: Block) -> bool:
+    """Return False if a field may be taken as a number by Arrow's reader that is none as text: one in hexadecimal, or
+    with blanks around it."""
+    if not block.numbers or block.grammar.trims:
+        return False
+    array = np.frombuffer(block.data, np.uint8)
+    edges = np.zeros(256, np.bool_)
+    edges[[*block.grammar.sep, *block.grammar.quote, LF, CR]] = True
+    for blank in _BLANKS:
+        if bytes([blank]) == block.grammar.sep:
+            if block.grammar.quote and block.grammar.quote in block.data:
+                return False
+        elif _is_beside(array, np.flatnonzero(array == blank), edges):
+            return False
+    if b"0x" not in block.data and b"0X" not in block.data:
+        return True
+    letters = np.concatenate([np.flatnonzero(array == letter) for letter in _HEXADECIMAL])
+    zeros = letters[array[np.maximum(letters - 1, 0)] == _ZERO] - 1
+    edges[_MINUS] = True
+    return not edges[array[np.maximum(zeros - 1, 0)]].any() and block.data[1:2] not in _HEXADECIMAL
+
+
+def _is_beside(array: npt.NDArray[np.uint8], places: Places, edges: Flags) -> bool:
+    """Return True if one of the bytes at ``places`` is the first or last one or has one of ``edges`` beside it."""
+    if not len(places):
+        return False
+    inner = places[0] > 0 and places[-1] < len(array) - 1
+    return not inner or bool(edges[array[places - 1]].any() or edges[array[places + 1]].any())
 
 
 def _find_bad_text(block: Block, is_row: Flags) -> dict[int, str]:
@@ -92,54 +141,77 @@ def _find_bad_text(block: Block, is_row: Flags) -> dict[int, str]:
     return faults
 
 
-def _parse_by_arrow(block: Block, is_good: Flags) -> tuple[Places, list[pa.Array], list[int]]:
-    """Return the numbers and the columns of good rows, and the numbers of those that have other fields."""
+def _parse_by_arrow(
+    block: Block, is_good: Flags, types: Mapping[int, pa.DataType]
+) -> tuple[Places, list[pa.Array], list[int]]:
+    """Return the numbers and the columns of good rows, and the numbers of those that have other fields.
+
+    Without values that are none of their ``types`` the columns have these types.
+    """
     numbers = np.flatnonzero(is_good)
     nothing = numbers[:0], [pa.nulls(0, pa.string())] * block.fields, numbers.tolist()
     if not len(numbers) or not block.grammar.is_simple:
         return nothing
     text = _join_rows(block, numbers)
+    text = block.charset.to_utf8(text) if block.charset.is_plain else text
     others: list[int] = []
 
     def leave_out(row: pa.csv.InvalidRow) -> str:
         others.append(row.number - 1)
         return "skip"
 
-    try:
-        table = _call_arrow(block.charset.to_utf8(text) if block.charset.is_plain else text, block, leave_out)
-    except pa.ArrowInvalid:
+    table = _call_arrow(text, block, leave_out, types) if types else None
+    if table is None or not all(_is_exact(table.column(place), text) for place in types):
+        others.clear()
+        table = _call_arrow(text, block, leave_out, {})
+    if table is None:
         return nothing
     if table.num_rows + len(others) != len(numbers):
         # Arrow sees other rows than the scan: single steps decide.
         return nothing
-    columns = [pa.concat_arrays(column.chunks) if column.num_chunks else column.combine_chunks() for column in table]
+    columns = [column.chunk(0) if column.num_chunks == 1 else column.combine_chunks() for column in table]
     if block.grammar.trims:
         trimmed = [pc.utf8_trim(column, " \t") for column in columns]
         columns = [pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column) for column in trimmed]
     return np.delete(numbers, others), columns, numbers[others].tolist()
 
 
-def _call_arrow(text: bytes, block: Block, leave_out: Callable[[pa.csv.InvalidRow], str]) -> pa.Table:
+def _call_arrow(
+    text: bytes, block: Block, leave_out: Callable[[pa.csv.InvalidRow], str], types: Mapping[int, pa.DataType]
+) -> pa.Table | None:
+    """Return the fields of all rows, text but for those with other ``types``; None where Arrow refuses one."""
     names = [f"c{place}" for place in range(block.fields)]
     grammar = block.grammar
-    return pa.csv.read_csv(
-        pa.BufferReader(text),
-        pa.csv.ReadOptions(column_names=names, use_threads=False, block_size=2 * len(text) + _SPARE),
-        pa.csv.ParseOptions(
-            delimiter=grammar.sep.decode(),
-            quote_char=grammar.quote.decode() or False,
-            newlines_in_values=True,
-            ignore_empty_lines=False,
-            invalid_row_handler=leave_out,
-        ),
-        pa.csv.ConvertOptions(
-            check_utf8=False,
-            column_types=dict.fromkeys(names, pa.string()),
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-            null_values=[""],
-        ),
-    )
+    try:
+        return pa.csv.read_csv(
+            pa.BufferReader(text),
+            pa.csv.ReadOptions(column_names=names, use_threads=False, block_size=2 * len(text) + _SPARE),
+            pa.csv.ParseOptions(
+                delimiter=grammar.sep.decode(),
+                quote_char=grammar.quote.decode() or False,
+                newlines_in_values=True,
+                ignore_empty_lines=False,
+                invalid_row_handler=leave_out,
+            ),
+            pa.csv.ConvertOptions(
+                check_utf8=False,
+                column_types={name: types.get(place, pa.string()) for place, name in enumerate(names)},
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                null_values=[""] if block.null is None or not types else ["", block.null],
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+
+
+def _is_exact(column: pa.ChunkedArray, text: bytes) -> bool:
+    """Return False if numbers may be others than those in ``text``: what is beyond a double is infinite or zero."""
+    if not pt.is_floating(column.type):
+        return True
+    if pc.all(pc.is_finite(column)).as_py() is False:
+        return False
+    return pc.any(pc.equal(column, 0)).as_py() is not True or not may_write_small_numbers(text)
 
 
 def _join_rows(block: Block, numbers: Places) -> bytes:
@@ -205,7 +277,7 @@ def _merge(block: Block, numbers: Places, columns: Sequence[pa.Array], parsed: M
     nothing: Fields = [None] * block.fields
     values = [nothing if isinstance(row, Fault) else row for row in parsed.values()]
     whole = [
-        pa.concat_arrays([column, pa.array([row[place] for row in values], pa.string())]).take(taken)
+        pa.concat_arrays([column, pa.array([row[place] for row in values], column.type)]).take(taken)
         for place, column in enumerate(columns)
     ]
     places = {number: place for place, number in enumerate(merged[order].tolist())}

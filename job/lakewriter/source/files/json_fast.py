@@ -20,16 +20,13 @@ import pyarrow.types as pt
 
 from lakewriter.declared.exact_text import TextForm
 from lakewriter.source.files.json_columns import EXACT_DIGITS, Columns
+from lakewriter.source.files.typed import may_write_small_numbers
 from lakewriter.source.strict_cast import cast_text
 
 DIGITS: Final = bytes.maketrans(b"123456789.", b"0000000000")
 LONG_NUMBER: Final = b"0" * (EXACT_DIGITS + 1)
 """What a number of more digits than a double keeps has in it, once its digits and its point are zeros."""
 WIDE: Final = pa.decimal256(76, 38)
-_ZEROS: Final = b"0" * 300
-_LOWER: Final = 0x20
-"""The bit by which ASCII's small letters differ from its capitals."""
-_MINUS: Final = ord("-")
 
 
 def parse_json(data: bytes, count: int, schema: pa.Schema | None) -> pa.Table | None:
@@ -75,7 +72,7 @@ class FastParser:
         if table is None or self._has_other_spelling(table.schema):
             return None
         sure = np.ones(count, np.bool_)
-        may_vanish = cache(partial(_has_small_numbers, data))
+        may_vanish = cache(partial(may_write_small_numbers, data))
         try:
             columns = [self._convert(table[c.name].combine_chunks(), c, may_vanish, sure) for c in wanted]
         except _DoubtError:
@@ -167,13 +164,6 @@ def _convert_leaves(
             doubts.append(cast.misfits)
         return cast.values
     return array
-
-
-def _has_small_numbers(data: bytes) -> bool:
-    """Return True if a number may be written that is not zero and becomes zero as a double."""
-    codes = np.frombuffer(data, np.uint8)
-    before = codes[np.flatnonzero(codes[1:] == _MINUS)]
-    return bool(((before | _LOWER) == ord("e")).any()) or _ZEROS in data
 
 
 def _has_other_member(parsed: pa.DataType, wanted: pa.DataType) -> bool:

@@ -132,7 +132,8 @@ class FilesSource:
         *columns, marks = batch.columns
         *fields, mark = batch.schema
         named = [pa.field(key, pa.string()) for key in self.folder_keys]
-        return pa.RecordBatch.from_arrays([*columns, *values, marks], schema=pa.schema([*fields, *named, mark]))
+        schema = pa.schema([*fields, *named, mark], batch.schema.metadata)
+        return pa.RecordBatch.from_arrays([*columns, *values, marks], schema=schema)
 
     def _require_good(self, batch: pa.RecordBatch, piece: Piece) -> None:
         reasons = batch.column(batch.num_columns - 1).field("reason")
@@ -225,7 +226,7 @@ def open_files(
         pieces = reader.cut(look, 1 << 26, spread)
         read_schema = infer_types(reader, read_schema, pieces, declared_names, spread)
     places = {cast.place for cast in planned}
-    if form == "json":
+    if form in ("csv", "json"):
         read_schema, planned = _ask_for_types(read_schema, planned)
     casts = [*planned, *(cast for cast in _list_key_casts(declared, look, texts) if cast.place not in places)]
     source = FilesSource(table.id, reader, read_schema, keys, tuple(casts), aside)
@@ -296,7 +297,7 @@ def _list_key_casts(declared: pa.Schema | None, look: Look, keys: pa.Schema) -> 
 
 
 def _ask_for_types(schema: pa.Schema, casts: Sequence[ColumnCast]) -> tuple[pa.Schema, tuple[ColumnCast, ...]]:
-    """Return the schema with the declared types, which the reader of JSON casts to, and the casts that are left."""
+    """Return the schema with the declared types, which the reader casts to, and the casts that are left."""
     left = []
     for cast in casts:
         if cast.place < len(schema) and cast.form == TextForm():

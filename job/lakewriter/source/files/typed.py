@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from lakewriter.declared.exact_text import TextForm
 from lakewriter.source.bad_rows import BAD_FIELD
@@ -12,6 +12,12 @@ from lakewriter.source.declared_columns import ColumnCast, cast_batch
 from lakewriter.source.files.options import Options
 
 _BATCH_ROWS: Final = 65_536
+_ZEROS: Final = b"0" * 300
+_MINUS: Final = ord("-")
+_LOWER: Final = 0x20
+"""The bit by which ASCII's small letters differ from its capitals."""
+_IS_DIGIT: Final = np.zeros(256, np.bool_)
+_IS_DIGIT[list(b"0123456789")] = True
 
 
 def make_form(options: Options) -> TextForm:
@@ -23,15 +29,28 @@ def make_form(options: Options) -> TextForm:
 def make_batches(
     columns: Sequence[pa.Array], schema: pa.Schema, marks: pa.StructArray, form: TextForm
 ) -> Iterator[pa.RecordBatch]:
-    """Yield columns of text in the types of ``schema``, with their marks behind them, 65,536 rows at a time at most."""
-    texts = pa.schema([*(field.with_type(pa.string()) for field in schema), BAD_FIELD])
-    whole = pa.RecordBatch.from_arrays([*columns, marks], schema=texts)
+    """Yield columns of text in the types of ``schema``, with their marks behind them, 65,536 rows at a time at most.
+
+    Columns that have their types stay as they are.
+    """
+    read = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
+    whole = pa.RecordBatch.from_arrays([*columns, marks], schema=pa.schema([*read, BAD_FIELD]))
     casts = [
         ColumnCast(place, field.name, pa.string(), field.type, form)
         for place, field in enumerate(schema)
-        if not pt.is_string(field.type)
+        if not read[place].type.equals(field.type)
     ]
     for start in range(0, whole.num_rows, _BATCH_ROWS):
         batch = whole.slice(start, _BATCH_ROWS)
         # Marked rows need no place for messages.
         yield cast_batch(batch, casts, "", "") if casts else batch
+
+
+def may_write_small_numbers(data: bytes) -> bool:
+    """Return True if a number may be written that is not zero and becomes zero as a double."""
+    codes = np.frombuffer(data, np.uint8)
+    minus = np.flatnonzero(codes == _MINUS)
+    minus = minus[(minus > 1) & (minus + 1 < len(codes))]
+    is_exponent = ((codes[minus - 1] | _LOWER) == ord("e")) & _IS_DIGIT[codes[minus + 1]]
+    before = codes[minus - 2]
+    return bool((is_exponent & (_IS_DIGIT[before] | (before == ord(".")))).any()) or _ZEROS in data
