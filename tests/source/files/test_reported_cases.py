@@ -1,0 +1,196 @@
+"""Files that other tools are reported to read wrongly: read right, a bad row, or refused; each with its like beside it.
+
+What a message says to do is done where it has options, and has to work.
+"""
+
+import gzip
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import yaml
+
+from lakewriter.errors import LakeError
+from lakewriter.source.files.source import open_files
+from lakewriter.spec.specification import Read
+from tests.source.files.reading import in_turn
+from tests.source.tables import table
+
+BREAK = 'id,text\n1,"hello\n2,world"\n'
+QUOTES = 'id,text\n1,"say ""hi"", ok"\n'
+JSON = {"format": "json"}
+TEN_EUROS = "a,b\n10 €,Müller\n".encode("cp1252")
+
+
+def read(folder, files: dict[str, bytes | str], declared: dict[str, Any], *, aside: bool = True, **fields: Any) -> Any:
+    """The names, the good rows, and why the others are bad."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    given = {"format": "csv", "path": str(folder)} | fields
+    given["options"] = ({"header": "true"} if given["format"] == "csv" else {}) | given.get("options", {})
+    source = Read(**given)
+    options = {name: str(value) for name, value in source.options.items()}
+    opened = open_files(table(columns=declared), source, options, in_turn, aside=aside)
+    good, bad = [], []
+    for batch in opened.source.read_all(opened.cut(1 << 30, in_turn)):
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            mark = row[-1] if aside else {"reason": None}
+            values = row[:-1] if aside else row
+            if mark["reason"] is None:
+                good.append(values)
+            else:
+                bad.append(mark["reason"])
+    return opened.source.schema.names, good, bad
+
+
+RIGHT = [
+    # files, read, columns:, names, rows
+    ({"a.csv": BREAK}, {}, {}, ["id", "text"], [("1", "hello\n2,world")]),
+    ({"a.csv": BREAK.replace("\n", "\r\n")}, {}, {}, ["id", "text"], [("1", "hello\r\n2,world")]),
+    ({"a.csv": 'id,text\n1,"\n"\n2,"a\n\n\nb"\n'}, {}, {}, ["id", "text"], [("1", "\n"), ("2", "a\n\n\nb")]),
+    ({"a.csv": '"i\nd",text\n1,2\n'}, {}, {}, ["i\nd", "text"], [("1", "2")]),
+    ({"a.csv": BREAK}, {"options": {"multiLine": "false"}}, {}, ["id", "text"], [("1", "hello\n2,world")]),
+    ({"a.csv": QUOTES}, {}, {}, ["id", "text"], [("1", 'say "hi", ok')]),
+    ({"a.csv": 'id,text\n1,""""\n2,""""""\n'}, {}, {}, ["id", "text"], [("1", '"'), ("2", '""')]),
+    ({"a.csv": 'id,text\n1,"a"","\n'}, {}, {}, ["id", "text"], [("1", 'a",')]),
+    ({"a.csv": 'id,te""xt\n1,2\n'}, {}, {}, ["id", 'te""xt'], [("1", "2")]),
+    ({"a.csv": r'''id,text
+1,"\\srv\share"
+2,"ends\"
+3,"C:\"
+'''}, {}, {}, ["id", "text"], [("1", r"\\srv\share"), ("2", "ends\\"), ("3", "C:\\")]),
+    ({"a.csv": 'id,text\n1,C:\\\n2,\\n\n3,"\\"\n'}, {}, {}, ["id", "text"], [("1", "C:\\"), ("2", r"\n"), ("3", "\\")]),
+    ({"a.csv": 'id,text\n"1\\","\\\\"\n'}, {}, {}, ["id", "text"], [("1\\", r"\\")]),
+    ({"a.csv": 'id,text\n1,"\\""\\"\n'}, {}, {}, ["id", "text"], [("1", '\\"\\')]),
+    # Headers that differ, one with blanks around a name.
+    ({"a.csv": "id,name\n1,a\n", "b.csv": "id, name\n2,b\n"}, {}, {}, ["id", "name"], [("1", "a"), ("2", "b")]),
+    ({"a.csv": "id, name\n1,a\n", "b.csv": "name,id\nb,2\n"}, {}, {}, ["id", " name"], [("1", "a"), ("2", "b")]),
+    ({"a.csv": "id,name\n1,a\n", "b.csv": "name ,id,x\nb,2,3\n"}, {}, {}, ["id", "name", "x"],
+     [("1", "a", None), ("2", "b", "3")]),
+    ({"a.csv": "id, name\n1,a\n", "b.csv": "ID\n2\n"}, {}, {}, ["id", " name"],
+     [("1", "a"), ("2", None)]),
+    ({"a.csv": " id,name\n1,a\n", "b.csv": "id,name\n2,b\n"}, {}, {" id": "int"}, [" id", "name"],
+     [(1, "a"), (2, "b")]),
+    # Keys of JSON that differ by case.
+    ({"a.json": '{"Id":1}\n{"id":3}\n'}, JSON, {}, ["Id", "id"], [(1, None), (None, 3)]),
+    ({"a.json": '{"Id":1,"id":2}\n'}, JSON, {}, ["Id", "id"], [(1, 2)]),
+    ({"a.json": '{"a":{"Id":1}}\n{"a":{"id":3}}\n'}, JSON, {}, ["a"],
+     [({"Id": 1, "id": None},), ({"Id": None, "id": 3},)]),
+    ({"a.json": '{"Id":1}\n', "b.json": '{"id":3}\n'}, JSON, {}, ["Id"], [(1,), (3,)]),
+    ({"a.json": '{"a":{"Id":1}}\n', "b.json": '{"A":{"id":3}}\n'}, JSON, {}, ["a"], [({"Id": 1},), ({"Id": 3},)]),
+    ({"a.json": '{"a":1}\n{"a":2}'}, JSON | {"options": {"multiLine": "true"}}, {}, ["a"], [(1,), (2,)]),
+    ({"a.json": '{"a":1}\n{"a":2}'}, JSON, {}, ["a"], [(1,), (2,)]),
+    ({"a.csv": "t\n1704448800000\n"}, {}, {"t": {"type": "timestamp", "unit": "epoch_ms"}}, ["t"],
+     [(datetime(2024, 1, 5, 10, tzinfo=UTC),)]),
+    ({"a.csv": "n\n1.23\n1.230\n1.2\n"}, {}, {"n": "decimal(10,2)"}, ["n"],
+     [(Decimal("1.23"),), (Decimal("1.23"),), (Decimal("1.20"),)]),
+    ({"a.csv": "n\n1e308\n-1e308\n0e400\n"}, {}, {"n": "double"}, ["n"], [(1e308,), (-1e308,), (0.0,)]),
+    # Text in other charsets, and compressed files, whatever their names are.
+    ({"a.csv": "a,b\n10 €,Müller\n".encode("utf-16")}, {}, {}, ["a", "b"], [("10 €", "Müller")]),
+    ({"a.csv": gzip.compress("a,b\n10 €,Müller\n".encode())}, {}, {}, ["a", "b"], [("10 €", "Müller")]),
+    ({"a.csv": gzip.compress(TEN_EUROS)}, {"options": {"encoding": "windows-1252"}}, {}, ["a", "b"],
+     [("10 €", "Müller")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "fields", "columns", "names", "rows"), RIGHT, ids=range(len(RIGHT)))
+def test_read_right(tmp_path, files, fields, columns, names, rows):
+    assert read(tmp_path, files, columns, **fields) == (names, rows, [])
+
+
+BAD = [
+    # files, read, columns:, good rows, the reasons of bad ones
+    ({"a.csv": 'a,b\n1,"x\n2,y\n'}, {}, {}, [("2", "y")], ["a quote is opened and not closed"]),
+    ({"a.csv": 'a,b\n1,"x"y\n2,y\n'}, {}, {}, [("2", "y")], ["text stands behind a closing quote"]),
+    ({"a.csv": "a,b\n1\n2,y\n3,4,5\n"}, {}, {}, [("2", "y")],
+     ["it has 1 field, expected 2", "it has 3 fields, expected 2"]),
+    ({"a.csv": "a,b\n1,x\r2,y\n3,z\n"}, {}, {}, [("3", "z")],
+     ["a line end of another kind than the file's stands outside quotes"]),
+    ({"a.json": '{"a":1}{"a":2}\n{"a":3}\n'}, JSON, {}, [(3,)],
+     ["""behind the document, at character 8, is '{"a":2}'"""]),
+    ({"a.json": '{"a":1},{"a":2}\n{"a":3}\n'}, JSON, {}, [(3,)],
+     ["""behind the document, at character 8, is ',{"a":2}'"""]),
+    ({"a.json": '{"a":1} x\n{"a":3}\n'}, JSON, {}, [(3,)], ["behind the document, at character 9, is 'x'"]),
+    ({"a.json": '{"a":1,"a":2}\n{"a":3}\n'}, JSON, {}, [(3,)], ['the key "a" is twice in one object']),
+    ({"a.json": '{"a":{"b":1,"b":1}}\n{"a":{"b":3}}\n'}, JSON, {}, [({"b": 3},)],
+     ['the key "b" is twice in one object']),
+    ({"a.json": '{"a":NaN}\n{"a":3}\n'}, JSON, {}, [(3,)], ["NaN is no number of JSON"]),
+    ({"a.csv": "t\n1704448800000\n"}, {}, {"t": "timestamp"}, [],
+     ["it does not convert to timestamp: it is a number; a unit can be named by from:, such as from: epoch_ms"]),
+    ({"a.csv": "t\n12:30\n"}, {}, {"t": "timestamp"}, [],
+     ["it does not convert to timestamp: it is not written as YYYY-MM-DD hh:mm:ss"]),
+    ({"a.csv": "t\n2024-01-05 tomorrow\n"}, {}, {"t": "date"}, [],
+     ["it does not convert to date: it is not a date as YYYY-MM-DD; another spelling can be named by format:"]),
+    ({"a.json": '{"t":1704448800000}\n'}, JSON, {"t": "timestamp"}, [],
+     ["it is no timestamp: it is a number; a unit can be named by from:, such as from: epoch_ms"]),
+    ({"a.csv": "n\n1.239\n"}, {}, {"n": "decimal(10,2)"}, [],
+     ["it does not convert to decimal(10,2): it has 3 decimal places, and decimal(10,2) has 2"]),
+    ({"a.csv": "n\n123456789.5\n"}, {}, {"n": "decimal(10,2)"}, [],
+     ["it does not convert to decimal(10,2): it has 9 digits before the point, and decimal(10,2) has 8"]),
+    ({"a.csv": "n\n1.5\n"}, {}, {"n": "int"}, [],
+     ["it does not convert to int: it is not a whole number of digits 0 to 9"]),
+    ({"a.json": '{"n":1.239}\n'}, JSON, {"n": "decimal(10,2)"}, [],
+     ["it is no decimal(10,2): it has 3 decimal places, and decimal(10,2) has 2"]),
+    ({"a.csv": "n\n1e400\n-1e400\n1e-400\n1d\n0x1p3\n"}, {}, {"n": "double"}, [], [
+        "it does not convert to double: it is beyond the range of double",
+        "it does not convert to double: it is beyond the range of double",
+        "it does not convert to double: it is closer to zero than any double",
+        "it does not convert to double: it is not a number such as -1234.5 or 1.5e3",
+        "it does not convert to double: it is not a number such as -1234.5 or 1.5e3"]),
+    ({"a.json": '{"n":1e400}\n{"n":1.5}\n'}, JSON, {}, [(1.5,)], ["it is no double: it is beyond the range of double"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "fields", "columns", "rows", "reasons"), BAD, ids=range(len(BAD)))
+def test_bad_row(tmp_path, files, fields, columns, rows, reasons):
+    assert read(tmp_path, files, columns, **fields)[1:] == (rows, reasons)
+
+
+REFUSED: list[tuple[Any, ...]] = [
+    # files, read, columns:, what is said, the rows once the options that the message gives are set
+    ({"ts=1/a.csv": "ts,x\n5,6\n"}, {}, {},
+     "'ts' is a column of the files, and 'ts' a key in the names of their folders",
+     None),
+    ({"TS=1/a.csv": "ts,x\n5,6\n"}, {}, {}, "'ts' is a column of the files, and 'TS' a key", None),
+    ({"ts=1/a.json": '{"ts":5}\n'}, JSON, {}, "'ts' is a column of the files, and 'ts' a key", None),
+    ({"ts=1/a.csv": "x,ts\n5,6\n", "ts=2/a.csv": "x\n5\n"}, {}, {},
+     "'ts' is a column of the files, and 'ts' a key", None),
+    ({"a.csv": TEN_EUROS}, {}, {}, "byte 0x80 is not UTF-8: '10 \\\\x80,M\\\\xfcller'", [("10 €", "Müller")]),
+    ({"a.csv": "a,b\ncafé,1\n".encode("latin-1")}, {}, {}, "byte 0xe9 is not UTF-8", [("café", "1")]),
+    ({"a.csv": gzip.compress(TEN_EUROS)}, {}, {}, "byte 0x80 is not UTF-8", [("10 €", "Müller")]),
+    ({"a.csv": "a,b\n1,x\n".encode("utf-16-le")}, {}, {}, "is UTF-16LE text without a byte order mark, read as UTF-8",
+     [("1", "x")]),
+    ({"a.csv": "a,b\n1,x\n".encode("utf-16-be")}, {}, {}, "is UTF-16BE text without a byte order mark", [("1", "x")]),
+    ({"a.csv": 'a,b\n"say \\"hi\\"",2\n'}, {}, {}, "text stands behind a closing quote", [('say "hi"', "2")]),
+    ({"a.csv": "a,b\n1,x\n2,y\r\n"}, {}, {}, "a line end of another kind than the file's", [("1", "x"), ("2", "y")]),
+    ({"a.json": '{"a":\n1}\n{"a":\n2}\n'}, JSON, {}, "has JSON documents over several lines", [(1,), (2,)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "fields", "columns", "said", "rows"), REFUSED, ids=range(len(REFUSED)))
+def test_refused_and_what_to_do(tmp_path, files, fields, columns, said, rows):
+    with pytest.raises(LakeError) as caught:
+        read(tmp_path, files, columns, aside=False, **fields)
+    assert said in caught.value.message
+    assert not re.search("ISO-8859-1|PERMISSIVE", caught.value.remedy)
+    options = re.search(r"[Ss]et options: (\{.*?\})", caught.value.remedy)
+    assert (options is None) == (rows is None)
+    if options is not None:
+        given = {
+            name: str(value).lower() if value is True else value for name, value in yaml.safe_load(options[1]).items()
+        }
+        assert read(tmp_path, files, columns, aside=False, **fields | {"options": given})[1] == rows
+
+
+def test_a_value_that_does_not_fit_is_told_with_its_code(tmp_path):
+    for text, kind in (("1e400", "double"), ("1.239", "decimal(10,2)"), ("1704448800000", "timestamp")):
+        with pytest.raises(LakeError, match="VALUE_UNREPRESENTABLE"):
+            read(tmp_path, {"a.csv": f"n\n{text}\n"}, {"n": kind}, aside=False)
+    unit = {"n": {"type": "timestamp", "unit": "epoch_ms"}}
+    assert read(tmp_path, {"a.csv": "n\n0\n"}, unit, aside=False)[1] == [(datetime(1970, 1, 1, tzinfo=UTC),)]
+    days = {"n": {"type": "date", "format": "dd.MM.yyyy"}}
+    assert read(tmp_path, {"a.csv": "n\n05.01.2024\n"}, days, aside=False)[1] == [(date(2024, 1, 5),)]
