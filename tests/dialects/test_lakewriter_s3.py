@@ -255,7 +255,10 @@ def test_unfit_tables(tmp_path, entry, settings, said):
 
 
 def test_two_tables_at_one_place(tmp_path):
-    with pytest.raises(LakeError, match=r"NAME_COLLISION: .*tables.1: .* at 'production/public/orders', where table 'orders' \(tables.0\) lies"):
+    with pytest.raises(
+        LakeError,
+        match=r"NAME_COLLISION: .*tables.1: .* at 'production/public/orders', where table 'orders' \(tables.0\) lies",
+    ):
         load_spec(lake(tmp_path, TABLE | {"table": "orders"}, TABLE))
 
 

@@ -69,6 +69,8 @@ def read_cells() -> Iterator[tuple[str, str, str, str]]:
     for section in PAGE.read_text("utf-8").split("\n## ")[1:]:
         lines = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
         command, kinds = section.partition("\n")[0], lines[0][1:]
+        if lines[0][0] != "moment":
+            continue
         for moment, *cells in lines[2:]:
             for kind, cell in zip(kinds, cells, strict=True):
                 yield command, moment, kind, cell

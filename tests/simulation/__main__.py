@@ -111,7 +111,8 @@ def _play_all(given: argparse.Namespace) -> int:
         f"{sums.bad} with findings; digest {digest}\n"
     )
     sys.stdout.write("".join(f"{_shown(counts)}\n" for counts in sums.counts.values()))
-    return 1 if sums.bad or not _is_guarded(given, sums) else 0
+    is_guarded = _is_guarded(given, sums)
+    return 1 if sums.bad or not is_guarded else 0
 
 
 def _is_guarded(given: argparse.Namespace, sums: Sums) -> bool:

@@ -38,7 +38,8 @@ class Given:
 
 @dataclass
 class Connector:
-    """The source of one pipeline; ``find`` takes what is wrong with a state that it is given."""
+    """The source of one pipeline; ``check`` is told what it is given. It is of one ``kind``, or of any where that is
+    None."""
 
     lake: Lake
     sources: Sources
@@ -46,15 +47,17 @@ class Connector:
     met: Counter[str]
     log: list[str] = field(default_factory=list)
     is_whole: bool = False
+    kind: Kind | None = None
     job: str = ""
     check: Callable[["Given", list[str]], None] = lambda *_: None
 
     def __post_init__(self) -> None:
         self.rng = random.Random(f"connector of {self.lake.pipeline} {self.seed}")
         self._tables = {_name(table): table for table in self.lake.spec.tables}
-        self._kind: Kind = self.rng.choice(KINDS)
+        drawn = self.rng.choice(KINDS)
+        self._kind: Kind = self.kind or drawn
         # A source that is set up anew may send states of another kind from then on.
-        self._is_changing = self.rng.random() < 0.15
+        self._is_changing = self.rng.random() < 0.15 and self.kind is None
         self._is_dying = self.rng.random() < 0.85
 
     def run(self, state: str | None, streams: list[str]) -> tuple[bytes, int]:

@@ -1,6 +1,7 @@
 """A change of a table that stops at one moment, what a person does then, and what becomes of it."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -21,9 +22,10 @@ from lakewriter.run.loader import load
 from lakewriter.spec.expectations import Range
 from lakewriter.spec.specification import Spec, TableSpec
 from tests.simulation.bucket import Bucket
+from tests.simulation.connectors import Connector
 from tests.simulation.glue import Catalog
 from tests.simulation.kept_rows import Defect, Marks
-from tests.simulation.lakes import BUCKET, COLUMNS, GRADED, Lake, make_lake
+from tests.simulation.lakes import BUCKET, COLUMNS, GRADED, PROPERTIES, Lake, make_lake
 from tests.simulation.places import places_of
 from tests.simulation.readers import Readers
 from tests.simulation.replays import Context
@@ -58,6 +60,7 @@ _AIRBYTE: Final = {
     "type": "airbyte-s3", "s3_bucket_name": BUCKET, "s3_bucket_path": "data", "s3_bucket_region": "us-east-1",
     "s3_path_format": "${NAMESPACE}/${STREAM_NAME}/", "format": {"format_type": "Parquet"},
 }  # fmt: skip
+_PATH: Final = "${NAMESPACE}/${STREAM_NAME}/${EPOCH}_"
 _ESTUARY: Final = {
     "type": "estuary-s3-parquet",
     "bucket": BUCKET,
@@ -86,6 +89,18 @@ LAKES: Final[Mapping[str, Callable[[], Lake]]] = {
     "micro-batch": lambda: make_lake("batches", "flights", _ESTUARY, [_BINDING], checkpoint="checkpoint"),
 }
 """A pipeline of one table for each kind of change."""
+TOGETHER: Final = "streams together"
+"""A sync of two streams whose connector has one state for both."""
+
+
+def _make_streams() -> Lake:
+    streams = [
+        {"stream": {"name": name, "namespace": "public", "json_schema": {"type": "object", "properties": PROPERTIES}}}
+        | {"destination_sync_mode": "append", "sync_mode": "incremental"}
+        for name in ("orders", "users")
+    ]
+    source = {"streams": streams, "command": ["source-simulated", "flights", "orders,users"]}
+    return make_lake("connector", "flights", _AIRBYTE | {"s3_path_format": _PATH}, [], source=source)
 
 
 def _is_state_write(call: Call) -> bool:
@@ -112,7 +127,8 @@ class Drill:
 
     def __init__(self, kind: str) -> None:
         rng = random.Random(kind)
-        self.kind, self.lake, self.scheduler = kind, LAKES[kind](), Scheduler(rng, 0)
+        self.lake = _make_streams() if kind == TOGETHER else LAKES[kind]()
+        self.kind, self.scheduler = kind, Scheduler(rng, 0)
         self.network = Network(self.scheduler, Weather())
         self.bucket, catalog = Bucket(lambda: self.scheduler.now, 1000), Catalog()
         marks = Marks(rng)
@@ -121,16 +137,22 @@ class Drill:
         marks.rows = {f"flights/{self.table.id}": [Defect("check", 1), *[None] * 50]}
         self.simulation = Simulation(0, self.scheduler, self.network, self.bucket, catalog)
         self.simulation.bounds = type(self.simulation.bounds)()
-        (self.place,) = places_of(self.lake)
-        self.stream = Stream(self.lake, self.sources)
+        places = places_of(self.lake)
+        self.place = places[0]
+        if kind == TOGETHER:
+            connector = Connector(self.lake, self.sources, 0, Counter(), kind="global", is_whole=True)
+            connector.log = ["orders", "users", "orders"]
+            self.simulation.connectors["flights"] = connector
+        else:
+            self.stream = Stream(self.lake, self.sources)
         self._processes, self._replayed = 0, ""
         self.faults: list[str] = []
-        readers = Readers(self.bucket, catalog, self.sources, [self.place], (), self.faults.append)
-        self.list_visible = lambda: readers.list_visible()[self.place.state]
+        readers = Readers(self.bucket, catalog, self.sources, places, (), self.faults.append)
+        self.list_visible = lambda: sum((readers.list_visible()[place.state] for place in places), Counter())
 
     @property
     def table(self) -> TableSpec:
-        """The only one."""
+        """The only one, or the first."""
         return self.lake.spec.tables[0]
 
     @property
@@ -209,8 +231,8 @@ class Drill:
 
     def _load(self, spec: Spec, job: str, clients: SimulatedClients, **options: Any) -> str:
         session: Any = Session(self.sources, "flights", job, self.simulation.process.name)
-        (table,) = load(spec, job_id=job, clients=clients, spark=session, **options).tables
-        return table.code or table.status
+        tables = load(spec, job_id=job, clients=clients, spark=session, **options).tables
+        return next((table.code for table in tables if table.code), tables[0].status)
 
     def _stream(self, clients: SimulatedClients) -> str:
         ends: list[str] = []
@@ -291,5 +313,11 @@ class Drill:
         self.bucket.delete(key)
 
     def list_doubled(self) -> list[tuple[int, int]]:
-        """Rows of one reading that readers see twice."""
-        return [row for row, times in self.list_visible().items() if times > 1]
+        """Rows of one reading that readers see twice; of streams, rows of whatever reading."""
+        seen = self.list_visible()
+        if self.kind != TOGETHER:
+            return [row for row, times in seen.items() if times > 1]
+        rows = Counter[tuple[str, int]]()
+        for (nonce, number), times in seen.items():
+            rows[self.sources.readings[nonce].table, number] += times
+        return [(0, number) for (_, number), times in rows.items() if times > 1]

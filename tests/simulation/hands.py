@@ -10,7 +10,7 @@ from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, open_control
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.retention import sweep
-from lakewriter.errors import LakeError, SpecInvalidError
+from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate import rebuild as rebuilding
 from lakewriter.operate import repair
@@ -49,6 +49,10 @@ class Hands:
         """Give one load up."""
         return self._carefully(lambda: self._abandon(lake, job))
 
+    def draw_end(self, lake: Lake, job: str) -> Callable[[], None]:
+        """End a load without its intent."""
+        return self._carefully(lambda: self._end_lost(lake, job))
+
     def draw_adoption(self, lake: Lake) -> Callable[[], None]:
         """Let batches and loads of their own follow one another."""
         return self._carefully(lambda: self.adopt(lake))
@@ -80,19 +84,12 @@ class Hands:
         told = repair.abandon(controls, job, "a drill", clients)
         self.simulation.network.note(f"{self.simulation.process} abandoned {job}: {told}")
 
-    def end_lost(self, lake: Lake, job: str) -> None:
-        """End a load whose intent is gone; a table that has its intent is abandoned by what that says."""
+    def _end_lost(self, lake: Lake, job: str) -> None:
+        """End a load whose intent is gone in a table; the others go on by what theirs say."""
         clients = SimulatedClients(lake.spec.access, self.simulation)
-        for table_id, control in Pipeline.open(lake.spec, clients).controls.items():
-            own = {table_id: control}
-            try:
-                told = abandon_without_intent(own, job, "a drill")
-                self.world.met["intent-lost"] += 1
-            except SpecInvalidError as error:
-                if "is pending in no table" in error.message:
-                    continue
-                told = repair.abandon(own, job, "a drill", clients)
-            self.simulation.network.note(f"{self.simulation.process} ended {job} without its intent: {told}")
+        told = abandon_without_intent(Pipeline.open(lake.spec, clients).controls, job, "a drill")
+        self.world.met["intent-lost"] += 1
+        self.simulation.network.note(f"{self.simulation.process} ended {job} without its intent: {told}")
 
     def _undo(self, lake: Lake, job: str, tables: Sequence[str], *, keep_cursor: bool, through: bool) -> None:
         """Of the load and, where it goes through, of later ones; each of them is asked for again under its next id.

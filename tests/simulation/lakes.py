@@ -18,6 +18,7 @@ from lakewriter.spec.specification import Spec, TableSpec
 from tests.simulation.books import GRADE
 
 BUCKET: Final = "lake"
+PROPERTIES: Final = {"id": {"type": "integer"}, "nonce": {"type": "integer"}}
 KINDS: Final = (
     *("files", "glue", "iceberg", "airbyte", "messages", "estuary", "batches", "refresh", "quarantine", "connector"),
 )
@@ -310,7 +311,7 @@ def _airbyte(rng: random.Random, pipeline: str, place: str) -> Lake:
 
 
 def _messages(rng: random.Random, pipeline: str, place: str) -> Lake:
-    schema = {"type": "object", "properties": {"id": {"type": "integer"}, "nonce": {"type": "integer"}}}
+    schema = {"type": "object", "properties": PROPERTIES}
     streams = [
         {"stream": {"name": name, "namespace": "public", "json_schema": schema}, "destination_sync_mode": mode}
         | {"sync_mode": "full_refresh" if mode == "overwrite" else "incremental"}
@@ -327,7 +328,7 @@ def _messages(rng: random.Random, pipeline: str, place: str) -> Lake:
 
 
 def _connector(rng: random.Random, pipeline: str, place: str) -> Lake:
-    schema = {"type": "object", "properties": {"id": {"type": "integer"}, "nonce": {"type": "integer"}}}
+    schema = {"type": "object", "properties": PROPERTIES}
     names = ["orders", "events", "users"][: rng.choice([1, 2, 2, 3, 3])]
     streams = [
         {"stream": {"name": name, "namespace": "public", "json_schema": schema}}

@@ -74,7 +74,7 @@ class Losses:
         for table in lake.spec.tables:
             pending = pending_of(history.bucket.objects, self._find_place(lake, table))
             if pending and not self._has_intent(lake, table):
-                history.hands.end_lost(lake, pending["job_id"])
+                history.hands.draw_end(lake, pending["job_id"])()
 
     def _has_intent(self, lake: Lake, table: TableSpec) -> bool:
         place = self._find_place(lake, table)

@@ -21,19 +21,28 @@ Objects = Mapping[str, StoredObject]
 
 
 def abandon_without_intent(controls: Mapping[str, Control], job_id: str, reason: str) -> dict[str, str]:
-    """Abandon the load in each table where it is pending; return what was done, by table.
+    """Abandon the load in each table where it is pending without its intent; return what was done, by table.
 
-    Its objects are deleted where no catalog has the load, otherwise they stay.
+    Its objects are deleted where no catalog has the load, otherwise they stay. A table that has its intent is left as
+    it is; ``SPEC_INVALID`` where all have theirs.
     """
     chosen = find_pending_tables(controls, job_id)
-    return {control.table_id: _abandon(control, job_id, reason) for control in chosen}
+    lost = {control.table_id for control in chosen if _is_lost(control, job_id)}
+    remedy = f"Abandon it by what it says: lakewriter abandon LAKE {job_id} --reason TEXT"
+    if not lost:
+        raise SpecInvalidError(f"the intent of load {job_id!r} of {chosen[0].table_id} is there.", remedy=remedy)
+    return {
+        control.table_id: _abandon(control, job_id, reason)
+        if control.table_id in lost
+        else f"left as it is, since its intent is there. {remedy}"
+        for control in chosen
+    }
 
 
 def _abandon(control: Control, job_id: str, reason: str) -> str:
     pending = find_pending(control, job_id)
     if pending is None:
         return "nothing: another process brought it to its end meanwhile"
-    _require_lost(control, pending)
     objects = _find_objects(control, pending)
     shown = format_count(len(objects), "object")
     if job_id.startswith(UNDO):
@@ -69,9 +78,12 @@ def _make_lost(control: Control) -> Failure:
     return Failure(code=StagedLostError.code, message=f"the intent of table {control.table_id} is lost.")
 
 
-def _require_lost(control: Control, pending: Pending) -> None:
-    """Raise ``SPEC_INVALID`` where the intent is there, and the error of reading it where a later release may read
+def _is_lost(control: Control, job_id: str) -> bool:
+    """Return True where the pending load's intent is gone; raise the error of reading it where a later release may read
     it."""
+    pending = find_pending(control, job_id)
+    if pending is None:
+        return False
     try:
         intent = control.read_intent(pending.job_id, pending.attempt)
     except PendingUnrecoverableError:
@@ -79,15 +91,12 @@ def _require_lost(control: Control, pending: Pending) -> None:
         contents = [control.store.get(key(pending.job_id, pending.attempt, control.table_id)) for key in keys]
         if any(content is not None and _has_version(content[0]) for content in contents):
             raise
-        return
+        return True
     try:
         intent.files.require_parts()
     except PendingUnrecoverableError:
-        return
-    raise SpecInvalidError(
-        f"the intent of load {pending.job_id!r} of {control.table_id} is there.",
-        remedy=f"Abandon it by what it says: lakewriter abandon LAKE {pending.job_id} --reason TEXT",
-    )
+        return True
+    return False
 
 
 def _has_version(body: bytes) -> bool:

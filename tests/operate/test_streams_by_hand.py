@@ -1,0 +1,98 @@
+"""The last table of docs/by-hand.md, cell by cell: a sync whose streams are committed together."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import pytest
+
+from tests.operate.test_by_hand import COMMANDS, ENDS, PAGE, shorten
+from tests.simulation.drill import TOGETHER, Drill
+from tests.simulation.stand_ins import installed
+
+
+def list_phases(drill: Drill) -> list[str | None]:
+    """Of what is pending in each table."""
+    states = [json.loads(own.body) for key, own in drill.bucket.objects.items() if key.endswith("/state.json")]
+    return [(state["pending"] or {}).get("phase") for state in states]
+
+
+def is_first(drill: Drill, phase: str) -> bool:
+    state = drill.read_state()
+    return state is not None and state.pending is not None and state.pending.phase == phase
+
+
+def is_decided(drill: Drill) -> bool:
+    return any("/loads/b/" in key and key.endswith("/decision.json") for key in drill.bucket.objects)
+
+
+def stop(drill: Drill, kill: Callable[[], bool]) -> None:
+    assert drill.change(kill=lambda _: kill()) == "killed"
+
+
+def stop_undecided(drill: Drill) -> None:
+    stop(drill, lambda: list_phases(drill) == ["prepared"] * 2 and not is_decided(drill))
+
+
+def stop_decided(drill: Drill) -> None:
+    stop(drill, lambda: list_phases(drill) == ["prepared"] * 2 and is_decided(drill))
+
+
+def lose_intent(drill: Drill) -> None:
+    tables = f"/tables/{drill.table.id}.json"
+    drill.lose(next(key for key in drill.bucket.objects if "/loads/b/" in key and key.endswith(tables)))
+
+
+MOMENTS: Final[Mapping[str, tuple[str, Callable[[Drill], object]]]] = {
+    # The phase that the first of the tables is in, and how it comes to that.
+    "`prepared`": ("prepared", stop_undecided),
+    "`prepared`, decided": ("prepared", stop_decided),
+    "`intended`": ("intended", lambda drill: stop(drill, lambda: is_first(drill, "intended"))),
+    "`uploaded`": ("uploaded", lambda drill: stop(drill, lambda: is_first(drill, "uploaded"))),
+    "`prepared`, an intent is lost": ("prepared", lambda drill: (stop_undecided(drill), lose_intent(drill))),
+    "`prepared`, decided, an intent is lost": ("prepared", lambda drill: (stop_decided(drill), lose_intent(drill))),
+}
+
+
+def read_cells() -> Iterator[tuple[str, str, str]]:
+    section = PAGE.read_text("utf-8").partition("\n## Streams that are committed together")[2]
+    lines = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
+    for command, *cells in lines[2:]:
+        for moment, cell in zip(lines[0][1:], cells, strict=True):
+            yield command.strip("`"), moment, cell
+
+
+CELLS: Final = list(read_cells())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def simulated() -> Iterator[None]:
+    with installed():
+        yield
+
+
+def test_the_table_is_whole():
+    every = {(command, moment) for command in COMMANDS if command != "replay" for moment in MOMENTS}
+    assert sorted(cell[:2] for cell in CELLS) == sorted(every)
+
+
+@pytest.mark.parametrize(("command", "moment", "said"), CELLS)
+def test_cell(command: str, moment: str, said: str):
+    drill, (phase, come_to) = Drill(TOGETHER), MOMENTS[moment]
+    drill.prepare()
+    come_to(drill)
+    state: Any = drill.read_state()
+    assert state.pending.phase == phase
+    before = drill.bucket.objects[drill.place.state]
+    assert shorten(drill.run(COMMANDS[command](drill))) == said
+    if said.startswith("`") and command != "undo":
+        assert drill.bucket.objects[drill.place.state] == before, "it was refused"
+    go_on(drill)
+    assert (list_phases(drill), drill.list_doubled(), drill.verify()) == ([None] * 2, [], [])
+
+
+def go_on(drill: Drill) -> None:
+    """End what has no intent, make the change again, and load once more."""
+    drill.run(drill.abandon_lost)
+    assert drill.change() in ENDS
+    assert drill.change("z") == "done"
