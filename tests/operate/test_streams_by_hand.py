@@ -38,7 +38,8 @@ def stop_decided(drill: Drill) -> None:
     stop(drill, lambda: list_phases(drill) == ["prepared"] * 2 and is_decided(drill))
 
 
-def lose_intent(drill: Drill) -> None:
+def lose_intent(drill: Drill, come_to: Callable[[Drill], None]) -> None:
+    come_to(drill)
     tables = f"/tables/{drill.table.id}.json"
     drill.lose(next(key for key in drill.bucket.objects if "/loads/b/" in key and key.endswith(tables)))
 
@@ -49,8 +50,8 @@ MOMENTS: Final[Mapping[str, tuple[str, Callable[[Drill], object]]]] = {
     "`prepared`, decided": ("prepared", stop_decided),
     "`intended`": ("intended", lambda drill: stop(drill, lambda: is_first(drill, "intended"))),
     "`uploaded`": ("uploaded", lambda drill: stop(drill, lambda: is_first(drill, "uploaded"))),
-    "`prepared`, an intent is lost": ("prepared", lambda drill: (stop_undecided(drill), lose_intent(drill))),
-    "`prepared`, decided, an intent is lost": ("prepared", lambda drill: (stop_decided(drill), lose_intent(drill))),
+    "`prepared`, an intent is lost": ("prepared", lambda drill: lose_intent(drill, stop_undecided)),
+    "`prepared`, decided, an intent is lost": ("prepared", lambda drill: lose_intent(drill, stop_decided)),
 }
 
 

@@ -154,9 +154,18 @@ def _try_mutation(given: argparse.Namespace, name: str) -> tuple[bool, str]:
     first = next((number for number, line in enumerate(lines) if line.startswith("seed ")), None)
     if first is None:
         said = lines[0].split(" from")[0] if lines else done.stderr.splitlines()[-1]
+        if mutation.held_by and _is_held(name, mutation.held_by):
+            return True, f"| {name}: {mutation.rule} | {mutation.held_by} | not in {said} |"
         return False, f"| {name}: {mutation.rule} | **not found** | {said} |"
     count = int(lines[first].split()[1]) - given.seed + 1
     return True, f"| {name}: {mutation.rule} | {count} | {lines[first + 1].strip()[:150]} |"
+
+
+def _is_held(name: str, tests: str) -> bool:
+    """Whether the tests fail without the rule."""
+    run = f"import sys, pytest; from tests.simulation.mutations import mutate; mutate({name!r}); sys.exit(pytest.main("
+    command = [sys.executable, "-c", f"{run}sys.argv[1:]))", *tests.split(), "-q", "-x", "-p", "no:cacheprovider"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 1
 
 
 def main() -> int:

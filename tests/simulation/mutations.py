@@ -13,6 +13,7 @@ from typing import Any, Final
 from tests.simulation.edge_mutations import EDGE_MUTATIONS
 from tests.simulation.mutation import Mutation, leave_out
 from tests.simulation.quarantine_mutations import QUARANTINE_MUTATIONS
+from tests.simulation.record_mutations import RECORD_MUTATIONS
 from tests.simulation.refresh_mutations import REFRESH_MUTATIONS
 from tests.simulation.shared_mutations import SHARED_MUTATIONS
 from tests.simulation.undo_mutations import UNDO_MUTATIONS
@@ -345,6 +346,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     **QUARANTINE_MUTATIONS,
     **SHARED_MUTATIONS,
     **EDGE_MUTATIONS,
+    **RECORD_MUTATIONS,
 }
 
 
