@@ -149,6 +149,8 @@ class History:
                 self.auditor.judge(is_answered=self.network.is_answered)
             except Stuck as error:
                 self.auditor.find(f"stuck: {error}")
+            except Exception as error:  # noqa: BLE001 - the seed is told, and the others are played
+                self.auditor.find(f"the simulation fails: {type(error).__name__}: {error} {_where(error)}")
         for text in self.auditor.findings:
             self.network.note(text)
         return Told(

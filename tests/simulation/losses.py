@@ -115,11 +115,12 @@ class Losses:
     def _lose(self, lake: Lake, table: TableSpec) -> bool:
         """Delete the state, if there is one.
 
-        Not where people had a hand in it or records were swept away: what they did is not concluded from any record.
+        Not where people had a hand in it, or records are gone: what they did is not concluded from any record.
         """
         history, place = self.history, self._find_place(lake, table)
         state = history.bucket.objects.get(place.state)
-        if state is None or history.world.met["hands"] or history.auditor.swept:
+        met = history.world.met
+        if state is None or met["hands"] or met["lost-intent"] or history.auditor.swept:
             return False
         lost = history.auditor.books[place.state].lost = parsed(state)
         history.world.met["lost-state"] += 1
