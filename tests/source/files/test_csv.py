@@ -246,3 +246,49 @@ def compare_with_machine(monkeypatch, chance: random.Random) -> None:
         found = [(offset, kinds.get(reason, reason)) for offset, reason, _ in outcome.bad]
         assert (outcome.good, found) == (good, bad), (text, size)
     assert in_turn(reader.count, reader.cut(look, 5, in_turn))
+
+
+TRIMMED = {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"}
+CUT = [
+    # options, a file, how many pieces of about 8 bytes it has
+    ({}, 'a,"b\nc"\nd,"e,\nf"\ng,hhhh\n', 2),
+    ({"sep": "||"}, "a||b\nccc||d\ne||f\ng||hhhh\n", 3),
+    ({"sep": "||"}, 'a||b\nccc||d\ne||"f"\ng||hhhh\n', 1),
+    ({"escape": "\\"}, "a,b\nccc,\\d\ne,f\ng,hhhh\n", 2),
+    ({"escape": "\\"}, 'a,b\nccc,"\\""\ne,f\ng,hhhh\n', 1),
+    (TRIMMED, "a , b\nccc , d\ne , f\n", 2),
+    (TRIMMED, 'a , b\nccc , d\ne , "f"\n', 1),
+    ({"comment": "#"}, "a,b\n#ccccc\n#dddd\ne,f\n", 3),
+    ({"comment": "#"}, 'a,"b#\n"\n#ccccc\n#dddd\ne,f\n', 3),
+    ({"comment": "#"}, 'a,b\n#cc"ccc\n#dddd\ne,f\n', 1),
+]
+
+
+@pytest.mark.parametrize(("options", "text", "count"), CUT, ids=range(len(CUT)))
+def test_files_are_cut_where_rows_begin(options, text, count):
+    reader = CsvReader.make(take_options("csv", options, "s.t"), None)
+    files = [hold(text.encode())]
+    assert len(reader.cut(reader.look(files, "s.t", in_turn), 8, in_turn)) == count
+    assert read_with(reader, files, 8) == read_with(reader, files)
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ({"comment": "#"}, ["a", "#", ",", "\n", '"', "\n#", '"\n"']),
+        ({"comment": "#", "quote": ""}, ["a", "#", ",", "\n", '"']),
+        ({"escape": "\\"}, ["a", "\\", ",", "\n", "\n", "b"]),
+        ({"sep": "||"}, ["a", "|", "||", "\n", "\n", "b"]),
+        (TRIMMED, ["a", " ", ",", "\n", "\t"]),
+    ],
+)
+@pytest.mark.parametrize("look_behind", [1, 1 << 16])
+def test_random_files_in_pieces_are_as_they_are_whole(monkeypatch, options, parts, look_behind):
+    monkeypatch.setattr(csv_cuts, "_STRIDE", 3)
+    monkeypatch.setattr(csv_cuts, "_COMMENT_BYTES", look_behind)
+    reader, chance = CsvReader.make(take_options("csv", options, "s.t"), None), random.Random(42)
+    for _ in range(50):
+        text = "".join(chance.choices(parts, k=chance.randint(1, 30)))
+        files = [hold(text.encode())]
+        if reader.look(files, "s.t", in_turn).schema.names:
+            assert read_with(reader, files, chance.randint(1, 8)) == read_with(reader, files), text

@@ -1,5 +1,6 @@
 """A source as a table reads it: files found, types cast, bad rows marked or told."""
 
+import gzip
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,17 @@ def test_the_dates_of_declared_columns_are_spelled_as_the_options_say(tmp_path):
     write(tmp_path, a_dot_csv="a,b\n1,02.01.2020\n")
     found = rows(opened(tmp_path, columns={"b": "date"}, options=HEADED | {"dateFormat": "dd.MM.yyyy"}))
     assert found == [["1", date(2020, 1, 2)]]
+
+
+def test_large_files_that_one_task_reads_are_told(monkeypatch, tmp_path):
+    monkeypatch.setattr("lakewriter.source.files.source._LARGE", 4)
+    data = "a,b\n1,2\n"
+    write(tmp_path, a_dot_csv=data, b_dot_csv=gzip.compress(data.encode()), c_dot_csv=data.encode("utf-16"))
+    assert opened(tmp_path).notes == (
+        f"'{tmp_path}/b.csv' is in gzip, so that one task reads all of it, as of 1 other file",
+    )
+    (tmp_path / "b.csv").unlink()
+    assert opened(tmp_path).notes == (f"'{tmp_path}/c.csv' is in UTF-16-LE, so that one task reads all of it",)
 
 
 @pytest.mark.parametrize("columns", [{}, {"a": "int"}])

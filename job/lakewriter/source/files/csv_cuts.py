@@ -1,5 +1,6 @@
 """Cut large CSV files where rows begin: a first pass over the quotes of all parts at once."""
 
+import re
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,6 +12,8 @@ from lakewriter.source.files.file_reader import Piece, Spread
 from lakewriter.source.files.stored import StoredFile
 
 _STRIDE: Final = 4 * 1024 * 1024
+_COMMENT_BYTES: Final = 64 * 1024
+"""Looked at behind a part for the end of a comment that begins in it."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +53,11 @@ class _Scan:
 def cut_file(whole: Piece, grammar: Grammar, size: int, spread: Spread) -> list[Piece]:
     """Return the pieces of a file, each of about ``size`` bytes and with whole rows.
 
-    A file stays in one piece where a quote is not where it belongs, or where fields cannot be told by single bytes:
-    then only who reads it from its beginning knows where its rows begin.
+    A file stays in one piece where a quote is not where it belongs or stands in a comment, and where it has a quote
+    at all but more than its neighbours is needed to tell what it does: then only who reads it from its beginning knows
+    where its rows begin.
     """
     file, mark = whole.file, whole.layout.charset.mark
-    if not grammar.is_simple or grammar.trims or grammar.comment or grammar.escape:
-        return [whole]
     starts = [mark, *range(size, file.size, size)]
     ends = [*starts[1:], file.size]
     parts = [_Part(file, *span, grammar, span[0] == mark) for span in zip(starts, ends, strict=True)]
@@ -75,7 +77,10 @@ def cut_file(whole: Piece, grammar: Grammar, size: int, spread: Spread) -> list[
 def _scan(part: _Part) -> _Scan:
     """Look at each quote of a part with its neighbours, for both states in which the part may begin."""
     first = part.start if part.is_first else part.start - 1
-    array = np.frombuffer(b"".join(part.file.stream(first, part.end + 1)), np.uint8)
+    data = b"".join(part.file.stream(first, part.end + (_COMMENT_BYTES if part.grammar.comment else 1)))
+    array = np.frombuffer(data, np.uint8)
+    if _may_mislead(data, part.grammar):
+        return _Scan((None, None), (True, True), False, 0)
     rows: list[_Start | None] = [None, None]
     is_doubtful, count, lines = [False, False], 0, 0
     for start in range(part.start, part.end, _STRIDE):
@@ -96,6 +101,19 @@ def _scan(part: _Part) -> _Scan:
         count += len(quotes)
         lines += len(line_ends)
     return _Scan((rows[0], rows[1]), (is_doubtful[0], is_doubtful[1]), bool(count & 1), lines)
+
+
+def _may_mislead(data: bytes, grammar: Grammar) -> bool:
+    """Return True if a quote is in the data of which its neighbours cannot tell whether it opens or closes a field."""
+    if not grammar.quote:
+        return False
+    if grammar.needs_more_than_neighbours and grammar.quote in data:
+        return True
+    if not grammar.comment:
+        return False
+    # A line that begins so inside quotes is no comment, and without a quote in it the same to both.
+    pattern = rb"(?:\A|[\r\n])%b[^\r\n]*(?:%b|\Z)" % (re.escape(grammar.comment), re.escape(grammar.quote))
+    return re.search(pattern, data) is not None
 
 
 def _find(array: npt.NDArray[np.uint8], low: int, high: int, byte: bytes) -> Places:

@@ -52,6 +52,11 @@ class Grammar:
         """True where a field's neighbours can be told by one byte each."""
         return len(self.sep) == 1
 
+    @property
+    def needs_more_than_neighbours(self) -> bool:
+        """True where a quote's neighbours do not tell what it does."""
+        return not self.is_simple or self.trims or bool(self.escape)
+
     @cached_property
     def row(self) -> re.Pattern[bytes]:
         """A row without faults and its end; the end is the group."""

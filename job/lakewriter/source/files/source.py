@@ -18,6 +18,7 @@ from lakewriter.errors import (
     SpecInvalidError,
     ValueUnrepresentableError,
 )
+from lakewriter.report import format_count
 from lakewriter.source.declared_columns import ColumnCast, cast_batch, declare_schema, plan_casts
 from lakewriter.source.files.charsets import Charset
 from lakewriter.source.files.csv_reader import CsvReader
@@ -44,6 +45,8 @@ _TYPED_BY_VALUES: Final = frozenset({"csv", "json"})
 _LIES_APART: Final = frozenset({"parquet", "orc"})
 """Formats whose columns can be left unread. A row of the others is good only if all its values are."""
 _SHOWN: Final = 300
+_LARGE: Final = 256 * 1024 * 1024
+"""Bytes as they are stored of a file that is worth several tasks."""
 _ASIDE: Final = "Correct the file, or keep such rows apart: on_bad_row: set_aside, or quarantine."
 
 
@@ -177,11 +180,25 @@ class OpenedFiles:
     @property
     def notes(self) -> tuple[str, ...]:
         """What its files differ in, in words for a user."""
-        return (*self.listing.notes, *self.look.notes)
+        return (*self.listing.notes, *self.look.notes, *_note_whole_files(self.look))
 
     def cut(self, size: int, spread: Spread) -> list[Piece]:
         """Return the pieces of its files, each of about ``size`` bytes; none where they give the columns alone."""
         return [] if self.is_empty else self.source.reader.cut(self.look, size, spread)
+
+
+def _note_whole_files(look: Look) -> tuple[str, ...]:
+    """Return a note on large files that one task each reads, and why."""
+    whole = [
+        (file.path, f"in {layout.compression}" if layout.compression else f"in {layout.charset.shown_name}")
+        for file, layout in look.files
+        if file.size >= _LARGE and (layout.compression or not layout.charset.is_plain)
+    ]
+    if not whole:
+        return ()
+    path, why = whole[0]
+    more = f", as of {format_count(len(whole) - 1, 'other file')}" if len(whole) > 1 else ""
+    return (f"{path!r} is {why}, so that one task reads all of it{more}",)
 
 
 def open_files(
