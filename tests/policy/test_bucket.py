@@ -8,6 +8,7 @@ import pytest
 from lakewriter.dialects.lake_yaml import load
 from lakewriter.policy.bucket import deny_replacement, make_bucket_policy
 from tests.dialects.test_lakewriter_s3 import lake as own_lake
+from tests.policy.airbyte import airbyte, table
 from tests.policy.lakes import ARNS, BUCKET, lake
 from tests.support.iam import Policies, Request, simulate
 from tests.support.lint import findings
@@ -60,6 +61,17 @@ def test_nobody_replaces_bad_rows(tmp_path: Path) -> None:
     (statement,) = deny_replacement(load(path).spec, ARNS)
     folders = ["users", "users__quarantine", "leads"]
     assert statement["Resource"] == [f"{BUCKET}/production/crm/{folder}/*" for folder in folders]
+
+
+@pytest.mark.parametrize(("guests", "folders"), [(0, ["users"]), (1, [])])
+def test_a_record_of_who_writes_a_shared_folder_is_replaced(tmp_path: Path, guests: int, folders: list[str]) -> None:
+    """Airbyte's folders of a stream have the record in them; that of one pipeline alone is only created."""
+    users = [table("users", mode="append")]
+    spec = airbyte(tmp_path, s3_path_format="${NAMESPACE}/${STREAM_NAME}/${EPOCH}_", top={"tables": users}).spec
+    found = deny_replacement(spec, ARNS, [spec] * guests)
+    assert [arn for each in found for arn in each["Resource"]] == [
+        f"{BUCKET}/{spec.access.prefix}/crm/{folder}/*" for folder in folders
+    ]
 
 
 def test_parliament_finds_nothing(tmp_path: Path) -> None:

@@ -47,7 +47,6 @@ _CONTROL: Final = [
         r"repeats/[^/]+\.json": "repeats/JOB.json",
         r"loads/[^/]+/[^/]+/begin/[^/]+\.json": f"loads/JOB/ATTEMPT/begin/{_TABLE_ID}.json",
         r"syncs/\d+\.json": "syncs/NUMBER.json",
-        r"[0-9a-f]{32}\.json": "owners/DIRECTORY.json",
         r"loads/[^/]+/[^/]+/(tables|failed)/[^/]+\.json": rf"loads/JOB/ATTEMPT/\1/{_TABLE_ID}.json",
         # Release 0.1.0 wrote intents there.
         r"loads/[^/]+/[^/]+/[^/]+\.json": f"loads/JOB/ATTEMPT/{_TABLE_ID}.json",
@@ -66,6 +65,12 @@ _CONTROL: Final = [
     }.items()
 ]
 _DATA: Final = f"{DEMO_DATABASE}/{DEMO_TABLE}"
+_SHARED_RECORD: Final = re.compile(r"(?:.*/)?_lakewriter/(_writers|owners)/[0-9a-f]{32}\.json")
+"""Records that pipelines share: who writes a table, beside their folders, and who a directory, within that."""
+_SHARED_RECORDS: Final = {
+    "_writers": f"{DEMO_PREFIX}/_lakewriter/_writers/TABLE.json",
+    "owners": f"{DEMO_PREFIX}/{_DATA}/_lakewriter/owners/DIRECTORY.json",
+}
 _FILE: Final = "2027/01/04/06/part-JOB-00001.gzip.parquet"
 
 
@@ -152,6 +157,8 @@ def _destination(key: str, *, certain: bool) -> str | None:
     """The key, or beginning of one, as the demo would have it; None outside every destination, unless it is certain."""
     if key.endswith("_lakewriter/"):
         return f"{DEMO_PREFIX}/_lakewriter/"
+    if shared := _SHARED_RECORD.fullmatch(key):
+        return _SHARED_RECORDS[shared[1]]
     if control := _CONTROL_KEY.fullmatch(key):
         known = (pattern.sub(text, control[2]) for pattern, text in _CONTROL if pattern.fullmatch(control[2]))
         return f"{DEMO_PREFIX}/_lakewriter/flights{control[1]}{next(known, control[2])}"

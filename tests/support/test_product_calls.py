@@ -53,6 +53,16 @@ OBJECTS: list[Row] = [
     (s3("GetObject", KEYS.failure("j", "0a", "a")), [f"{LOAD}/ATTEMPT/failed/supaflow_nyc_public.airlines.json"], ()),
     (s3("GetObject", f"{KEYS.load('j')}/0a/messages.jsonl"), [f"{LOAD}/ATTEMPT/messages.jsonl"], ()),
     (s3("GetObject", KEYS.run("n")), [f"{CONTROL}/runs/NAME.json"], ()),
+    (
+        s3("GetObject", f"{KEYS.writers}{'0' * 32}.json"),
+        [f"{BUCKET}/data/production/_lakewriter/_writers/TABLE.json"],
+        (),
+    ),
+    (
+        s3("GetObject", f"lake/s/t/_lakewriter/owners/{'0' * 32}.json"),
+        [f"{BUCKET}/data/production/supaflow_nyc_public/airlines/_lakewriter/owners/DIRECTORY.json"],
+        (),
+    ),
     # a kind of record that nobody has told of stays as it is, and is new
     (s3("GetObject", f"{KEYS.root}/other/x"), [f"{CONTROL}/other/x"], ()),
     (s3("PutObject", "lake/s/t/1.parquet", query=PART), [FILE], STAGED),

@@ -38,11 +38,16 @@ def deny_without_tls(spec: Spec, arns: Arns) -> Statement:
 def deny_replacement(spec: Spec, arns: Arns, guests: Sequence[Spec] = ()) -> list[Statement]:
     """Deny replacing an object of a table in append mode, of this pipeline's or of a guest's.
 
+    A folder of Airbyte's layout that two of them write is left out: the record in it of who writes there is replaced
+    when the second one comes.
+
     Parts of a multipart upload create no object: ``s3:ObjectCreationOperation`` is false for them.
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html
     """
     specs = (spec, *guests)
-    roots = [start for each in specs for start in list_append_only_prefixes(each, _BUDGET // len(specs))]
+    records = _list_shared_records(specs)
+    starts = [start for each in specs for start in list_append_only_prefixes(each, _BUDGET // len(specs))]
+    roots = [start for start in starts if not any(key.startswith(start) for key in records)]
     if not roots:
         return []
     conditions = {"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}}
@@ -65,6 +70,13 @@ def deny_control_objects(spec: Spec, arns: Arns, *, roles: Sequence[str]) -> lis
         return []
     conditions: Conditions = {"ArnEquals": {"aws:PrincipalArn": list(roles)}}
     return [_deny("KeepOutOfControlObjects", ["s3:*"], list_control_objects(spec, arns), conditions)]
+
+
+def _list_shared_records(specs: Sequence[Spec]) -> list[str]:
+    """List what the keys of the records begin with that lie in folders which several pipelines write."""
+    folders = [{find_key_prefix(table) for table in spec.tables} for spec in specs if spec.envelope is not None]
+    shared = [folder for own in folders for folder in own if sum(folder in others for others in folders) > 1]
+    return sorted({f"{folder.rpartition('/')[0]}/{CONTROL_DIRECTORY}/" for folder in shared})
 
 
 def _deny(sid: str, actions: Sequence[str], resources: Sequence[str], conditions: Conditions) -> Statement:

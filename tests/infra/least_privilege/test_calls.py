@@ -39,6 +39,14 @@ REFUSED = {
         "Full refreshes alone replace such an object, and the bucket's policy leaves out their tables'; this table's "
         "loads append."
     ),
+    Pattern(
+        "s3:PutObject",
+        f"arn:aws:s3:::{DEMO_BUCKET}/data/production/supaflow_nyc_public/airlines/_lakewriter/owners/DIRECTORY.json",
+        (("s3:ObjectCreationOperation", "true"), ("s3:if-match", "ETAG")),
+    ): (
+        "The record of a folder that a second pipeline comes to: the bucket's policy leaves out those that several of "
+        "its pipelines write, and one pipeline alone writes this table."
+    ),
     Pattern("glue:GetCatalog", "arn:aws:glue:us-east-1:123456789012:catalog"): (
         "Iceberg tables alone are asked for by it; the policies of their pipelines allow it."
     ),
