@@ -325,10 +325,14 @@ def _rebuild(kind: type[LakeError], message: str, remedy: str) -> LakeError:
 
 CODES: dict[str, type[LakeError]] = {kind.code: kind for kind in LakeError.__subclasses__()}
 
+_RAISED_FROM = "The above exception was the direct cause of the following exception:"
 _IN_TEXT = re.compile(rf"\b({'|'.join(CODES)}): ([^\n]*)")
 
 
 def from_text(text: str) -> LakeError | None:
-    """The error a task raised, out of the traceback text in which Spark brings it to the driver."""
-    found = _IN_TEXT.search(text)
+    """The error a task raised, out of the traceback text in which Spark brings it to the driver.
+
+    What it was raised from stands before it.
+    """
+    found = _IN_TEXT.search(text.rpartition(_RAISED_FROM)[2]) or _IN_TEXT.search(text)
     return CODES[found[1]](found[2].strip()) if found else None

@@ -363,6 +363,37 @@ def test_supaflow_runs_continuously(lake, aws):
     assert f"{PREFIX}/_lakewriter/flights/continuous.json" in aws.objects(BUCKET)
 
 
+def test_bad_rows_of_files_are_set_aside(lake):
+    """As by a single load, with file and byte; the run goes on."""
+    read = {"format": "csv", "path": "rows", "options": {"header": "true", "maxFilesPerTrigger": "1"}}
+    entry = {"table": "rows", "schema": "public", "read": read, "columns": {"id": "int"}, "on_bad_row": "set_aside"}
+    Lake.write(lake, entry)
+    lake.file.write_text(lake.file.read_text("utf-8") + yaml.safe_dump(TOP), "utf-8")
+    (lake.folder / "rows").mkdir()
+    (lake.folder / "rows/0.csv").write_text("id,t\n1,a\n2\nx,c\n", "utf-8")
+    with lake.running() as run:
+        lake.until(0, "supaflow_nyc_public.rows")
+        (lake.folder / "rows/1.csv").write_text("id,t,new\n3,d,e\n", "utf-8")
+        lake.until(1, "supaflow_nyc_public.rows")
+    assert [(each.status, each.rows, each.rows_set_aside) for each in run.batches] == [("done", 1, 2), ("done", 1, 0)]
+    [key] = [key for key in lake.aws.objects(BUCKET) if "/bad_rows/" in key]
+    found = [json.loads(line) for line in gzip.decompress(lake.aws.objects(BUCKET)[key]).splitlines()]
+    assert [(each["file"].rpartition("/")[2], each["offset"]) for each in found] == [("0.csv", 9), ("0.csv", 11)]
+    query = "SELECT id, t, new FROM t ORDER BY id"
+    assert lake.rows(query, "supaflow_nyc_public/rows") == [(1, "a", None), (3, "d", "e")]
+
+
+def test_plan_says_who_reads_the_files_below_sql(lake):
+    views = {"v": EVENTS, "w": EVENTS | {"engine": "spark"}}
+    read = {"sql": "SELECT v.id FROM v JOIN w USING (id)", "views": views}
+    Lake.write(lake, {"table": "events", "schema": "public", "read": read})
+    lake.file.write_text(lake.file.read_text("utf-8") + yaml.safe_dump(TOP), "utf-8")
+    [planned] = lake.planned()
+    assert planned.warnings == (
+        "below sql: a continuous run reads the files of v with Spark's own readers, and a single load does not",
+    )
+
+
 def test_iceberg_runs_continuously(lake):
     """A snapshot a batch, the rows of each partition in files of their own."""
     table = {"table": "events", "schema": "public", "read": EVENTS, "partition_by": ["bucket(2, id)"]}

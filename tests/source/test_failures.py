@@ -2,6 +2,7 @@
 
 import pytest
 
+from lakewriter.errors import from_text
 from lakewriter.source.failures import Origin
 
 ORIGIN = Origin("events", "'in'", checkpoint="/ck/p/events/v0")
@@ -57,3 +58,33 @@ def test_kind_of_a_failure(said, code, message):
 
 def test_a_load_alone_has_no_checkpoint():
     assert Origin("events", "'in'").explain("x\n\tat HDFSMetadataLog.add").code == "SOURCE_FAILED"
+
+
+CHAIN = """Traceback (most recent call last):
+  File "task.py", line 1, in shape
+lakewriter.errors.ValueUnrepresentableError: VALUE_UNREPRESENTABLE: row 1: value "x" cannot be written.
+
+{link}
+
+Traceback (most recent call last):
+  File "task.py", line 2, in run
+{last}
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:1)
+"""
+DIRECT = "The above exception was the direct cause of the following exception:"
+LATER = "During handling of the above exception, another exception occurred:"
+CHAINS = [
+    # how the last error came of the first one, the last one, the one that is told
+    (DIRECT, 'x: VALUE_UNREPRESENTABLE: partition 0: row 1. The document is {"id": "x"}.',
+     'partition 0: row 1. The document is {"id": "x"}.'),
+    (DIRECT, "ValueError: nothing of ours", 'row 1: value "x" cannot be written.'),
+    (LATER, "x: SOURCE_FAILED: nothing could be cleared away", 'row 1: value "x" cannot be written.'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("link", "last", "told"), CHAINS)
+def test_error_that_says_most_is_told(link, last, told):
+    error = from_text(CHAIN.format(link=link, last=last))
+    assert error is not None
+    assert (error.code, error.message) == ("VALUE_UNREPRESENTABLE", told)

@@ -67,9 +67,10 @@ def test_a_stream_does_the_same(spark, tmp_path):
     failed = []
 
     def each(frame, number):
+        plan = stream.read_plan(number)
         with pytest.raises(SourceFailedError, match="does not fit the columns: correct it") as found:
-            partitions(stream.open_feed(frame, 1, deleted_column=DELETED, twice=False))
-        failed.append((number, found.value.code, len(stream.read_plan(number).digest)))
+            partitions(stream.open_feed(frame, plan, least=1, single=True, deleted_column=DELETED, twice=False))
+        failed.append((number, found.value.code, len(plan.digest)))
 
     writer = stream.frame.writeStream.foreachBatch(each).option("checkpointLocation", str(tmp_path / "checkpoint"))
     writer.trigger(availableNow=True).start().awaitTermination()

@@ -29,3 +29,12 @@ def list_dated_objects(bucket: str, prefix: str) -> tuple[list[DatedObject], lis
         ]
         folders += [item["Prefix"] for item in page.get("CommonPrefixes", [])]
     return objects, folders
+
+
+def find_dated_object(bucket: str, key: str) -> DatedObject | None:
+    """Return one object of a source's bucket, None where it is not there."""
+    answer = make_default_client("s3").list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
+    for item in answer.get("Contents", []):
+        if item["Key"] == key:
+            return DatedObject(key, item["Size"], item["ETag"].strip('"'), item["LastModified"])
+    return None

@@ -16,7 +16,7 @@ from lakewriter.errors import InternalError, LakeError
 from lakewriter.expect.words import describe_expectation
 from lakewriter.operate.column_changes import ColumnChange, list_changes, list_layout_changes
 from lakewriter.operate.written_columns import Written, describe_columns, find_written
-from lakewriter.report import format_count
+from lakewriter.report import format_count, join_first
 from lakewriter.run.chosen_files import Chosen, choose_inputs, describe_ways
 from lakewriter.run.earlier_columns import with_earlier_columns
 from lakewriter.run.judging import plan_watched
@@ -34,6 +34,7 @@ from lakewriter.run.prepare import (
 from lakewriter.run.sync import make_ownership, plan_sync
 from lakewriter.run.table_writers import require_no_writer
 from lakewriter.source.file_splits import FilesFeed
+from lakewriter.source.files.source import has_reader
 from lakewriter.source.look import SAMPLE_ROWS
 from lakewriter.source.parquet_splits import SplitsFeed
 from lakewriter.source.spark_rows import RowsFeed
@@ -45,6 +46,7 @@ from lakewriter.spec.specification import Spec, TableSpec
 from lakewriter.spec.stream import TextEncoding
 
 LOG: Final = logging.getLogger(__name__)
+_MOST_VIEWS: Final = 3
 
 
 class PlannedColumn(Model):
@@ -158,7 +160,7 @@ def _plan_table(
         fields |= _compare(spec, table, prepared, written, str(fields["key"]))
         fields |= _propose_types(spec, table, prepared, written)
         again = _warn_of_repetition(spec, inputs, control, state, fields)
-        fields["warnings"] = (*_list_warnings(table, prepared, written), *again)
+        fields["warnings"] = (*_list_warnings(table, prepared, written), *_warn_of_streams(spec, table), *again)
     finally:
         prepared.feed.close()
 
@@ -290,6 +292,17 @@ def _list_deletes(spec: Spec, table: TableSpec, control: Control) -> tuple[str, 
 
 def _describe_change(source: pa.DataType, written: pa.DataType) -> str:
     return "" if source == written else f"cast from {source}"
+
+
+def _warn_of_streams(spec: Spec, table: TableSpec) -> tuple[str, ...]:
+    """Return the warning of a continuous run that reads files otherwise than a single load."""
+    names = [name for name, view in table.read.views.items() if has_reader(view)]
+    if spec.checkpoint is None or not names:
+        return ()
+    return (
+        f"below sql: a continuous run reads the files of {join_first(names, _MOST_VIEWS)} with Spark's own readers, "
+        "and a single load does not",
+    )
 
 
 def _list_warnings(table: TableSpec, prepared: Prepared, written: Written | str | None) -> list[str]:

@@ -184,7 +184,6 @@ class TableRun:
         # As many as its input needs, or as the batch before filled files: rows may grow on their way, and intervals are
         # alike.
         filled = math.ceil(self._bytes / self.spec.limits.target_file_bytes)
-        tasks = max(filled, stream.choose_tasks(frame, planned))
 
         def opener(
             spark_factory: SparkFactory,
@@ -195,7 +194,9 @@ class TableRun:
             twice: bool = False,
             single: bool = False,
         ) -> Feed:
-            return stream.open_feed(frame, 1 if single else tasks, deleted_column=deleted_column, twice=twice)
+            return stream.open_feed(
+                frame, planned, least=filled, single=single, deleted_column=deleted_column, twice=twice
+            )
 
         report = load(
             self.spec,

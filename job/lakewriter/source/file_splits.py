@@ -141,10 +141,10 @@ def open_file_splits(spark: SparkFactory, table: TableSpec, *, single: bool) -> 
 def make_feed(
     spark: SparkFactory, table: TableSpec, opened: OpenedFiles, origin: Origin, *, single: bool, most: int | None = None
 ) -> FilesFeed:
-    """Make the feed of files that have been looked at, in at most so many partitions."""
+    """Make the feed of files that have been looked at; ``most`` partitions, where they are counted otherwise."""
     spread = make_spread(spark, origin)
     pieces = opened.cut(PIECE_BYTES, spread)
-    is_one = single or measure(pieces) <= _ONE_TASK_BYTES
+    is_one = single or (most is None and measure(pieces) <= _ONE_TASK_BYTES)
     partitions = [tuple(pieces)] if is_one and pieces else pack_pieces(pieces, read_sizes(spark())) if pieces else []
     if most is not None and len(partitions) > most:
         partitions = join_partitions(partitions, most)

@@ -276,7 +276,14 @@ def _open(spark: SparkSession, table: TableSpec, condition: str | None, deleted_
 
 
 def open_batch(
-    batch: DataFrame, table: TableSpec, *, origin: Origin, deleted_column: str, twice: bool, tasks: int
+    batch: DataFrame,
+    table: TableSpec,
+    *,
+    origin: Origin,
+    deleted_column: str,
+    twice: bool,
+    tasks: int,
+    notes: tuple[str, ...] = (),
 ) -> RowsFeed:
     """The feed of one micro-batch, in at most ``tasks`` partitions."""
     try:
@@ -286,7 +293,8 @@ def open_batch(
         raise origin.make_error(error) from error
     frame, schema = prepare_delivery(source)
     numbering = _choose_numbering(table, steady=False)
-    feed = RowsFeed(frame, schema, origin, "it is a micro-batch", numbering, casts=casts)
+    loaded = Loaded(frame, notes)
+    feed = RowsFeed(frame, schema, origin, "it is a micro-batch", numbering, loaded, casts)
     _settle(feed, table, twice=twice)
     return feed
 

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -15,11 +15,14 @@ from pyspark.sql.types import StructType
 from lakewriter.errors import LakeError, SourceUnreachableError, SpecInvalidError
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.failures import SPARK_ERRORS, Origin, find_useful_line
+from lakewriter.source.feed import Feed, explain_need_of_spark
+from lakewriter.source.file_streams import FileStream, open_path_stream
+from lakewriter.source.files.source import has_reader
 from lakewriter.source.frames import replace_char_types
 from lakewriter.source.marks import mark
 from lakewriter.source.reads import make_origin, make_reader_options, resolve_secrets
 from lakewriter.source.session import isolate
-from lakewriter.source.spark_rows import RowsFeed, open_batch
+from lakewriter.source.spark_rows import open_batch
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import MIB, Read, TableSpec
 
@@ -66,13 +69,26 @@ class Checkpoint:
         """Read what is planned for a batch."""
         return BatchPlan(number, self.read(f"offsets/{number}"))
 
-    def read(self, name: str) -> bytes:
-        """Read a file of it."""
+    def list_names(self, folder: str) -> list[str]:
+        """Return the names in a folder of it."""
+        try:
+            path, system = self._open(folder)
+            return [str(status.getPath().getName()) for status in system.listStatus(path)]
+        except SPARK_ERRORS as error:
+            raise self.origin.explain_checkpoint(str(error)) from error
+
+    def _open(self, name: str) -> tuple[Any, Any]:
+        """Return the path of a file or folder of it, and its file system."""
         jvm = self.spark._jvm
         assert jvm is not None
+        path = jvm.org.apache.hadoop.fs.Path(f"{self.origin.checkpoint}/{name}")
+        return path, path.getFileSystem(self.spark._jsparkSession.sessionState().newHadoopConf())
+
+    def read(self, name: str) -> bytes:
+        """Read a file of it."""
         try:
-            path = jvm.org.apache.hadoop.fs.Path(f"{self.origin.checkpoint}/{name}")
-            stream = path.getFileSystem(self.spark._jsparkSession.sessionState().newHadoopConf()).open(path)
+            path, system = self._open(name)
+            stream = system.open(path)
             try:
                 return bytes(stream.readAllBytes())
             finally:
@@ -88,8 +104,15 @@ class TableStream:
         self._table = table
         secrets = resolve_secrets(table.read)
         self.origin: Origin = replace(make_origin(table, secrets), checkpoint=checkpoint)
+        self._files: FileStream | None = None
         try:
-            self.frame = _load(isolate(spark), table.read, secrets, aside=table.sets_aside)
+            if has_reader(table.read):
+                options = make_reader_options(table.read, secrets)
+                added = add_stream_options(str(table.read.format).lower(), options)
+                self.frame = open_path_stream(isolate(spark), _choose_path(table.read), added)
+                self._files = FileStream(spark, table, options, self.origin)
+            else:
+                self.frame = _load(isolate(spark), table.read, secrets, aside=table.sets_aside)
         except SPARK_ERRORS as error:
             if "[PATH_NOT_FOUND]" in str(error):
                 raise _make_absent_error(table, find_useful_line(self.origin.redact(str(error)))) from error
@@ -102,7 +125,7 @@ class TableStream:
         """What the checkpoint has planned for a batch."""
         return self._checkpoint.read_plan(number)
 
-    def choose_tasks(self, frame: DataFrame, plan: "BatchPlan") -> int:
+    def _choose_tasks(self, frame: DataFrame, plan: "BatchPlan") -> int:
         """As many tasks as the input of a batch needs, by the bytes of its files or the rows that its offsets count."""
         size = int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
         if size <= _MOST_KNOWN:
@@ -134,11 +157,24 @@ class TableStream:
         assert jvm is not None
         return self.origin.explain(str(jvm.org.apache.spark.util.Utils.exceptionString(ended.get())))
 
-    def open_feed(self, frame: DataFrame, tasks: int, *, deleted_column: str, twice: bool) -> RowsFeed:
-        """The feed of one batch, in at most ``tasks`` partitions."""
+    def open_feed(
+        self, frame: DataFrame, plan: "BatchPlan", *, least: int, single: bool, deleted_column: str, twice: bool
+    ) -> Feed:
+        """Open the feed of one batch, in as many partitions as its input needs, or ``least`` if that is more."""
+        table = self._table
+        if self._files is None:
+            tasks = 1 if single else max(least, self._choose_tasks(frame, plan))
+            return open_batch(frame, table, origin=self.origin, deleted_column=deleted_column, twice=twice, tasks=tasks)
+        opened = self._files.open_batch(self._checkpoint, plan.number)
+        size = sum(file.size for file in opened.listing.files)
+        tasks = 1 if single else max(1, least, math.ceil(size / TASK_BYTES))
+        if explain_need_of_spark(table, None) is None:
+            return self._files.make_feed(opened, tasks)
+        rows = self._files.make_frame(opened)
         return open_batch(
-            frame, self._table, origin=self.origin, deleted_column=deleted_column, twice=twice, tasks=tasks
-        )
+            rows, table, origin=self.origin, deleted_column=deleted_column, twice=twice, tasks=tasks,
+            notes=opened.notes,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -201,11 +237,7 @@ def _read(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> 
         for name, view in read.views.items():
             _load(session, view, secrets).createOrReplaceTempView(name)
         return session.sql(read.sql)
-    if len(read.paths) > 1:
-        raise SpecInvalidError(
-            f"a stream reads one path, got {', '.join(map(repr, read.paths))}.", remedy="Give a pattern, such as in/*."
-        )
-    path = read.paths[0] if read.paths else None
+    path = _choose_path(read) if read.paths else None
     kind = str(read.format)
     options = make_reader_options(read, secrets)
     reader = session.readStream.format(kind).options(**add_stream_options(kind, options))
@@ -213,6 +245,14 @@ def _read(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> 
     if schema is not None:
         reader = reader.schema(schema)
     return reader.load(path)
+
+
+def _choose_path(read: Read) -> str:
+    if len(read.paths) > 1:
+        raise SpecInvalidError(
+            f"a stream reads one path, got {', '.join(map(repr, read.paths))}.", remedy="Give a pattern, such as in/*."
+        )
+    return read.paths[0]
 
 
 def add_stream_options(kind: str, options: Mapping[str, str]) -> dict[str, str]:

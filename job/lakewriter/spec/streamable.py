@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.given import require_read
-from lakewriter.spec.specification import Mode, Spec
+from lakewriter.spec.row_rules import LINES
+from lakewriter.spec.specification import Mode, Read, Spec
 
 
 def require_continuous(spec: Spec) -> None:
@@ -39,11 +40,17 @@ def unfit(spec: Spec) -> Iterator[SpecInvalidError]:
             table.on_bad_row is not None
             and table.sets_aside
             and (table.collection is None or table.collection.column is None)
+            and not _is_of_own_files(table.read)
         ):
             yield SpecInvalidError(
-                f"table {table.id!r} has on_bad_row: {table.on_bad_row.action}, which a continuous run has for JSON "
-                "documents in a column only.",
-                remedy="Give the column as 'documents'; or leave on_bad_row out: a bad row then stops the table.",
+                f"table {table.id!r} has on_bad_row: {table.on_bad_row.action}, which a continuous run has for files "
+                "of CSV, JSON and text, and for JSON documents in a column.",
+                remedy="Leave on_bad_row out: a bad row then stops the table.",
             )
         if table.mode is not Mode.APPEND:
             yield SpecInvalidError(f"table {table.id!r} has mode {table.mode.value!r}; a continuous run only appends.")
+
+
+def _is_of_own_files(read: Read) -> bool:
+    """Return whether a stream's files are read by the product's readers, which tell bad rows apart."""
+    return read.sql is None and read.engine is None and str(read.format).lower() in LINES

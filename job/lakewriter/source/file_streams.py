@@ -1,0 +1,129 @@
+"""Continuous runs of files: Spark's source finds them and bounds a batch, the product's readers read them."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from lakewriter.errors import NoAnswerError, SchemaIncompatibleError, SourceFailedError
+from lakewriter.source.failures import Origin
+from lakewriter.source.file_frames import pack_rows
+from lakewriter.source.file_splits import FilesFeed, make_feed, make_spread
+from lakewriter.source.files.folder_listing import Listing, list_stored
+from lakewriter.source.files.options import take_options
+from lakewriter.source.files.pinned_paths import PlannedFile, pin_paths
+from lakewriter.source.files.source import OpenedFiles, open_files
+from lakewriter.source.session import isolate
+from lakewriter.source.storage import to_path
+from lakewriter.spec.row_rules import LINES
+from lakewriter.spec.specification import TableSpec
+
+_NAMES: Final = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
+"""The columns of Spark's source of whole files, of which the contents are never read."""
+MOST_KNOWN: Final = 1000
+"""Files, the last ones by name, whose columns are known to a run that begins."""
+_LOG_FILE: Final = re.compile(r"(\d+)(\.compact)?")
+
+
+class Log(Protocol):
+    """A checkpoint."""
+
+    def read(self, name: str) -> bytes:
+        """Read a file of it."""
+
+    def list_names(self, folder: str) -> list[str]:
+        """Return the names in a folder of it."""
+
+
+def open_path_stream(session: SparkSession, path: str, options: Mapping[str, str]) -> DataFrame:
+    """Open the stream of the files' paths.
+
+    Its checkpoint is that of a stream which reads the same files in another format.
+    """
+    reader = session.readStream.format("binaryFile").schema(_NAMES).options(**options)
+    return reader.load(path).select("path")
+
+
+def list_planned(log: Log, number: int) -> list[PlannedFile]:
+    """Return the files that Spark has planned for a batch, by its source's own log.
+
+    A batch of offsets names the last entry of that log, which has a number of its own for each time that files arrived.
+    """
+    end = _read_entry(log.read(f"offsets/{number}"))
+    start = _read_entry(log.read(f"offsets/{number - 1}")) if number else -1
+    names = log.list_names("sources/0")
+    return [file for entry in range(start + 1, end + 1) for file in _read_log(log, names, entry)]
+
+
+def _read_entry(offsets: bytes) -> int:
+    """Return the last entry of the source's log that a file of the offset log counts."""
+    return int(json.loads(offsets.decode().splitlines()[-1])["logOffset"])
+
+
+def _read_log(log: Log, names: list[str], entry: int) -> Iterator[PlannedFile]:
+    """Yield the files of an entry; it may have become part of a later one, which has all before it."""
+    found = [(int(match[1]), bool(match[2]), name) for name in names if (match := _LOG_FILE.fullmatch(name))]
+    having = [each for each in found if each[0] == entry or (each[1] and each[0] > entry)]
+    if not having:
+        raise NoAnswerError(
+            f"the checkpoint has no entry {entry} in sources/0.", remedy="Restore the checkpoint whole."
+        )
+    for line in log.read(f"sources/0/{min(having)[2]}").decode().splitlines()[1:]:
+        said = json.loads(line)
+        if said["batchId"] == entry:
+            yield PlannedFile(to_path(said["path"]), int(said["timestamp"]))
+
+
+@dataclass
+class FileStream:
+    """The files of one table's stream, whose ``known`` columns are those of the files that are there when it begins."""
+
+    spark: SparkSession
+    table: TableSpec
+    options: Mapping[str, str]
+    origin: Origin
+    known: pa.Schema | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        read = self.table.read
+        taken = take_options(str(read.format).lower(), self.options, self.table.id)
+        # What is wrong with them is told once they are read; a folder may be empty, or not be there yet.
+        with suppress(SchemaIncompatibleError, SourceFailedError):
+            self._learn_columns(list_stored(read.paths, taken.given, self.table.id))
+
+    def _learn_columns(self, listing: Listing) -> None:
+        files = [file for file in listing.files if file.size][-MOST_KNOWN:]
+        if files and self.table.read.columns is None:
+            self.known = self._open(Listing(files)).source.read_schema
+
+    def open_batch(self, log: Log, number: int) -> OpenedFiles:
+        """Look at the files of a batch, which are pinned as they are now."""
+        read = self.table.read
+        options = {name.lower(): value for name, value in self.options.items()}
+        planned = list_planned(log, number)
+        listing = pin_paths(planned, read.paths[0], options, self.table.id)
+        filled = [file for file in listing.files if file.size]
+        if str(read.format).lower() in LINES and (filled or self.known is not None):
+            listing.files = filled
+        return self._open(listing)
+
+    def _open(self, listing: Listing) -> OpenedFiles:
+        spread = make_spread(lambda: self.spark, self.origin)
+        return open_files(
+            self.table, self.table.read, self.options, spread, aside=self.table.sets_aside, given=listing,
+            known=self.known,
+        )  # fmt: skip
+
+    def make_feed(self, opened: OpenedFiles, tasks: int) -> FilesFeed:
+        """Return the feed of files that have been looked at, in so many partitions at most."""
+        return make_feed(lambda: self.spark, self.table, opened, self.origin, single=tasks == 1, most=tasks)
+
+    def make_frame(self, opened: OpenedFiles) -> DataFrame:
+        """Return their rows as a DataFrame."""
+        session = isolate(self.spark)
+        return pack_rows(session, opened, make_spread(lambda: session, self.origin)).make_frame()
