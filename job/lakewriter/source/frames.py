@@ -24,7 +24,7 @@ from lakewriter.source.int96 import NanosecondCheck
 from lakewriter.source.jdbc import is_jdbc, load_from_database
 from lakewriter.source.marks import add_marks, is_marked
 from lakewriter.source.reads import make_origin, make_reader_options
-from lakewriter.source.statements import run_statement
+from lakewriter.source.sql_statements import run_statement
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read, TableSpec
 
