@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import aws_cdk as cdk
 import click
@@ -15,6 +15,9 @@ from infra.review import list_changes, write_review
 from infra.review.imports import write_imports
 from infra.settings import Settings, choose_output_folder, read_defaults
 from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.deployment import STACK_TAG
+
+_TAGGED: Final = ["AWS::StepFunctions::StateMachine", "AWS::SecretsManager::Secret"]
 
 
 def synthesise(context: Mapping[str, Any]) -> tuple[Path, bool]:
@@ -69,5 +72,7 @@ def add_stacks(app: cdk.App, settings: Settings, *, host: DestinationStack | Non
     for stack in (destination, pipeline):
         for key, value in settings.deployment.tags.items():
             cdk.Tags.of(stack).add(key, value)
+        # What has no name of the stack's, and so can be told from others by this tag alone.
+        cdk.Tags.of(stack).add(STACK_TAG, stack.stack_name, include_resource_types=_TAGGED)
     for guest in settings.guests:
         add_stacks(app, guest, host=destination)

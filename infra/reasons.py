@@ -16,7 +16,54 @@ class Reason:
 
 
 REASONS: Final[Mapping[str, Reason]] = {
+    "AdministerByDeployment": Reason(
+        "CloudFormation administers the key by its own policy: no permission of a role could tell it from others."
+    ),
+    "EncryptWithTheKey": Reason("No object is under another key than the bucket's; earlier ones may still be named."),
+    "NameTheKey": Reason("No object is under S3's own keys, or AWS's key for S3."),
+    "NoKeyOfTheCaller": Reason("No object is under a key that only its writer has."),
+    "UseEarlierKeysThroughS3": Reason("Objects of before a change of the key are under these; nothing new is."),
     "AlarmsOfThisAccount": Reason("Only alarms and rules of this account may publish to the topic."),
+    "StartAndFindLoads": Reason("An operator starts loads of this pipeline, and looks for them."),
+    "FollowAndStopLoads": Reason(
+        "An operator follows loads of this pipeline, and stops them.",
+        "The executions of the one state machine; each has its name only once it is started.",
+    ),
+    "ReadOutputs": Reason(
+        "The stacks' outputs name what the runbook's commands are about.",
+        "CloudFormation adds an id to a stack's ARN; other stacks have other names.",
+    ),
+    "ReadLogs": Reason(
+        "What the job printed, and each step of its loads.",
+        "CloudFormation ends the names of log groups; these are the stack's by their beginnings.",
+    ),
+    "ReadDeadLetters": Reason(
+        "Starts that were not delivered, and their deletion once somebody has looked into them.",
+        "CloudFormation ends the queue's name; it is the stack's by its beginning.",
+    ),
+    "ReadSchedules": Reason(
+        "Whether the schedule is on.",
+        "CloudFormation ends the schedule's name; it is the stack's by its beginning.",
+    ),
+    "FollowJobRuns": Reason(
+        "To follow an attempt, and to cancel one that no load waits for.",
+        "Ids of applications and job runs are AWS's to choose; the condition on the tag leaves those of this stack.",
+    ),
+    "FindCallers": Reason(
+        "Who stopped or cancelled a load.",
+        "cloudtrail:LookupEvents has no resources.",
+    ),
+    "ReadQuota": Reason("The account's quota of vCPUs, where a load waits for capacity."),
+    "UseKeyThroughSqs": Reason("Starts that were not delivered are under this key; only SQS may use it for them."),
+    "WithdrawObjects": Reason(
+        "What an abandoned load has left is withdrawn.",
+        "Object keys are made at run time; nothing outside the pipeline's prefix matches.",
+    ),
+    "WriteRecords": Reason(
+        "To abandon, reset or rebuild, which change the records of loads, and to restore their versions.",
+        "Records have names of their own; they are the pipeline's by their folder.",
+    ),
+    "ListVersions": Reason("To find the version of a record that is to be restored."),
     "AskLakeFormation": Reason(
         "Tables under Lake Formation; its grants say which.",
         "lakeformation:GetDataAccess has no resources; grants in Lake Formation say on what.",

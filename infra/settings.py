@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from lakewriter.dialects.lake_yaml import Lake, load
 from lakewriter.errors import SecretUnresolvedError, SpecInvalidError
-from lakewriter.spec.deployment import Deployment, name_deployment, name_destination_stack
+from lakewriter.spec.deployment import Deployment, name_deployment, name_destination_stack, name_pipeline_stack
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.trust import Trust
 
@@ -83,7 +83,8 @@ class Settings:
     @property
     def stack_names(self) -> tuple[str, str]:
         """Destination and pipeline."""
-        return name_destination_stack(self.spec.pipeline, self.stage), f"{self.name}-pipeline"
+        pipeline = self.spec.pipeline
+        return name_destination_stack(pipeline, self.stage), name_pipeline_stack(pipeline, self.stage)
 
     @property
     def protected(self) -> bool:

@@ -10,17 +10,22 @@ from aws_cdk import aws_iam as iam
 from infra.destination.bucket import LakeBucket
 from infra.settings import Settings
 from lakewriter.policy.arns import Arns
-from lakewriter.policy.bucket import make_bucket_policy
+from lakewriter.policy.bucket import find_encryption, make_bucket_policy
 from lakewriter.policy.prefixes import list_key_prefixes, list_table_prefixes
 
 _MOST_SHOWN: Final = 3
 
 
-def restrict(lake: LakeBucket, *, settings: Settings, arns: Arns, kept_out: Sequence[str]) -> None:
-    """Add the policy to a bucket that the stack makes; ``kept_out`` are ARNs that are denied the control objects."""
+def restrict(
+    lake: LakeBucket, *, settings: Settings, arns: Arns, kept_out: Sequence[str], exempt: Sequence[str]
+) -> None:
+    """Add the policy to a bucket that the stack makes; ``kept_out`` are ARNs that are denied the control objects,
+    ``exempt`` those that may encrypt with another key."""
     named, referenced = arns.bucket(settings.spec.access.bucket), lake.bucket.bucket_arn
     guests = [guest.spec for guest in settings.guests]
-    for statement in make_bucket_policy(settings.spec, arns, kept_out=kept_out, guests=guests)["Statement"]:
+    encryption = find_encryption(settings.deployment, arns, exempt)
+    policy = make_bucket_policy(settings.spec, arns, kept_out=kept_out, guests=guests, encryption=encryption)
+    for statement in policy["Statement"]:
         # By reference, since cdk-nag does not recognise the bucket by its name.
         resources = [resource.replace(named, referenced, 1) for resource in statement["Resource"]]
         lake.bucket.add_to_resource_policy(iam.PolicyStatement.from_json({**statement, "Resource": resources}))
@@ -33,13 +38,15 @@ def warn_owner(
     settings: Settings,
     shown: Arns,
     kept_out: Sequence[str],
+    exempt: Sequence[str],
     grants: Sequence[Mapping[str, object]] = (),
 ) -> None:
     """Warn of what the owner of an existing bucket has to do; ``kept_out`` are readable names, ``grants`` for another
     account."""
     deployment, name = settings.deployment, settings.spec.access.bucket
     guests = [guest.spec for guest in settings.guests]
-    policy = make_bucket_policy(settings.spec, shown, kept_out=kept_out, guests=guests)
+    encryption = find_encryption(deployment, shown, exempt)
+    policy = make_bucket_policy(settings.spec, shown, kept_out=kept_out, guests=guests, encryption=encryption)
     statements = [*policy["Statement"], *grants]
     Annotations.of(lake).add_warning_v2(
         "lakewriter:bucket-policy",

@@ -12,6 +12,7 @@ from infra.destination.logical_ids import pin
 from infra.removal import choose_removal
 from infra.settings import Settings
 from lakewriter.policy.arns import Arns
+from lakewriter.policy.deployer_statements import allow_key_administration
 from lakewriter.policy.statements import Statement
 
 LOGICAL_ID: Final = "Key"
@@ -48,6 +49,9 @@ class Key(Construct):
         pin(key, LOGICAL_ID)
         for statement in allow_services(settings, arns):
             key.add_to_resource_policy(iam.PolicyStatement.from_json(statement))
+        if settings.deployment.permissions_boundary_arn:
+            administration = allow_key_administration(settings.deployment, arns)
+            key.add_to_resource_policy(iam.PolicyStatement.from_json(administration))
         self.key = key
 
 

@@ -4,6 +4,7 @@ https://docs.aws.amazon.com/lake-formation/latest/dg/lf-permissions-reference.ht
 """
 
 from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 from aws_cdk import Stack
@@ -33,25 +34,32 @@ TABLES: Final = {
 
 
 class Principal(NamedTuple):
-    """A principal that gets grants; ``id`` is the prefix of its construct ids."""
+    """A principal that gets grants; ``id`` is the prefix of its construct ids, ``reached`` bounds a party to what it
+    reaches in the catalog."""
 
     id: str
     arn: str
     who: Who
+    reached: tuple[str, ...] | None = None
 
 
 def add_grants(databases: Databases, principals: Iterable[Principal]) -> None:
     """Add grants on ``databases`` only, no account settings."""
-    for id_, arn, who in principals:
-        if who in TABLES:
+    for id_, arn, who, reached in principals:
+        names = [name for name in databases.names if reached is None or _is_reached(name, reached)]
+        if who in TABLES and names:
             made = Grants(
                 databases,
                 f"{id_}Grants",
                 principal_arn=arn,
                 who=who,
-                names=databases.names,
+                names=names,
             )
             made.node.add_dependency(*databases.made)
+
+
+def _is_reached(name: str, reached: Sequence[str]) -> bool:
+    return any(fnmatchcase(f"database/{name}", path) for path in reached)
 
 
 class Grants(Construct):

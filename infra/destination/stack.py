@@ -23,6 +23,7 @@ from infra.destination.user import LOGICAL_ID as USER
 from infra.destination.user import KeyedUser
 from infra.settings import Settings
 from lakewriter.policy.arns import Arns
+from lakewriter.policy.parties import find_reach
 from lakewriter.policy.role_documents import Who
 from lakewriter.policy.roles import OPTIMIZERS
 from lakewriter.policy.roles import USER as USER_ROLE
@@ -95,12 +96,18 @@ class DestinationStack(Stack):
         access = settings.spec.access
         if not access.access_key_id:
             yield Principal("Job", access.role_arn or roles.job.role_arn, Who.JOB)
+        reached = {
+            name: find_reach(settings.spec, party).catalog
+            for name, party in settings.deployment.parties
+            if party.access != "load"
+        }
         for consumer in roles.consumers:
-            yield Principal(consumer.logical_id, consumer.role.role_arn, consumer.who)
+            bounds = reached.get(consumer.name)
+            yield Principal(consumer.logical_id, consumer.role.role_arn, consumer.who, bounds)
         if roles.optimizers:
             yield Principal("Optimizers", roles.optimizers.role_arn, Who.OPTIMIZER)
         if user:
-            yield Principal(USER, user.user.user_arn, user.who)
+            yield Principal(USER, user.user.user_arn, user.who, reached.get("iam_user"))
 
     def _restrict(
         self,
@@ -112,7 +119,7 @@ class DestinationStack(Stack):
     ) -> None:
         """Deny the control objects to every identity that runs no loads; stores with a custom endpoint have no such
         policies."""
-        arns = Arns(self.partition, self.account, self.region)
+        arns = Arns(self.partition, self.account, self.region, self.key.key_arn if self.key else None)
         shown = make_readable(arns, key=None)
         job = settings.deployment.existing.job_role_arn or f"<{JOB_LOGICAL_ID}.Arn>"
         warn_owners_of_sources(lake, settings=settings, shown=shown, job_role=job)
@@ -127,12 +134,19 @@ class DestinationStack(Stack):
             kept_out[f"<{OPTIMIZER_LOGICAL_ID}.Arn>"] = roles.optimizers.role_arn
         if user and user.who is not Who.LOADER:
             kept_out[f"<{USER}.Arn>"] = user.user.user_arn
+        free = {name for name, party in settings.deployment.parties if party.any_encryption}
+        exempt = {f"<{each.logical_id}.Arn>": each.role.role_arn for each in roles.consumers if each.name in free}
+        if user and "iam_user" in free:
+            exempt[f"<{USER}.Arn>"] = user.user.user_arn
         if lake.made:
-            restrict(lake, settings=settings, arns=arns, kept_out=list(kept_out.values()))
+            kept = list(kept_out.values())
+            restrict(lake, settings=settings, arns=arns, kept_out=kept, exempt=list(exempt.values()))
         else:
             ids = {consumer.name: f"<{consumer.logical_id}.Arn>" for consumer in roles.consumers}
             named = {"job": job, USER_ROLE: f"<{USER}.Arn>", OPTIMIZERS: f"<{OPTIMIZER_LOGICAL_ID}.Arn>", **ids}
             holders = {named[each.role.name]: each.readable for each in declared if each.role.name in named}
             grants = list_destination_grants(settings, shown, holders)
-            warn_owner(lake, settings=settings, shown=shown, kept_out=list(kept_out), grants=grants)
+            warn_owner(
+                lake, settings=settings, shown=shown, kept_out=list(kept_out), exempt=list(exempt), grants=grants
+            )
         warn_of_shared_prefix(lake, settings=settings)

@@ -19,12 +19,10 @@ from constructs import Construct
 from infra.pipeline.capacity import compute_capacity
 from infra.removal import choose_removal
 from infra.settings import Settings
-from lakewriter.spec.deployment import Spark
+from lakewriter.spec.deployment import STACK_TAG, Spark
 
 LONGEST_NAME: Final = 64
 TYPE: Final = "AWS::EMRServerless::Application"
-STACK_TAG: Final = "LakewriterStack"
-"""The tag by which the applications of earlier releases of a stack are found; EMR Serverless has no other link."""
 
 
 class Application(Construct):

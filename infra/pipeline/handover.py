@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from infra.pipeline.application import STACK_TAG
 from infra.pipeline.starts import EVERYTHING, SERVICE_RETRY, State, make_service_call
+from lakewriter.spec.deployment import STACK_TAG
 
 TIMEOUT: Final = timedelta(hours=2)
 POLL_SECONDS: Final = 30

@@ -3,7 +3,7 @@
 https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.html
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from aws_cdk import Stack
@@ -13,12 +13,12 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.nag import acknowledge
-from infra.pipeline.application import STACK_TAG, Application
+from infra.pipeline.application import Application
 from infra.pipeline.artifact import Artifacts
 from infra.pipeline.capacity import compute_tasks_memory, find_overhead
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
-from lakewriter.spec.deployment import Spark
+from lakewriter.spec.deployment import STACK_TAG, Spark
 from lakewriter.spec.specification import Limits
 
 MOST_RESTARTS: Final = 10
@@ -101,8 +101,10 @@ def _make_lifetime(spark: Spark) -> Mapping[str, Any]:
     return {"Mode": "BATCH", "ExecutionTimeoutMinutes": spark.timeout_minutes}
 
 
-def allow_log_key(sid: str, key: kms.IKey, region: str) -> iam.PolicyStatement:
-    """Allow the key of the job's logs, but not for what other services keep under it.
+def allow_log_keys(sid: str, keys: Sequence[str], region: str) -> iam.PolicyStatement:
+    """Allow the keys of the job's logs, but not for what other services keep under them.
+
+    The application of an earlier release goes on with the key that it was made with.
 
     AWS lists both actions for the job's role and for whoever submits the run, without saying through which service the
     key is used. A negated condition holds for a request without the condition key as well.
@@ -112,7 +114,7 @@ def allow_log_key(sid: str, key: kms.IKey, region: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(
         sid=sid,
         actions=["kms:Decrypt", "kms:GenerateDataKey"],
-        resources=[key.key_arn],
+        resources=list(keys),
         conditions={"StringNotEquals": {"kms:ViaService": others}},
     )
 
@@ -141,7 +143,7 @@ class JobPermissions(Construct):
             "Policy",
             description=f"{Stack.of(self).stack_name}: artifacts and logs of the job",
             path=settings.deployment.role_path,
-            statements=_list_statements(artifacts, log_group, key),
+            statements=_list_statements(artifacts, log_group, list_log_keys(settings, key)),
             roles=[] if is_existing else [role],
         )
         for readable in artifacts.readable_arns:
@@ -158,9 +160,12 @@ class JobPermissions(Construct):
         self.policy = policy
 
 
-def _list_statements(
-    artifacts: Artifacts, log_group: logs.ILogGroup, key: kms.IKey | None
-) -> list[iam.PolicyStatement]:
+def list_log_keys(settings: Settings, key: kms.IKey | None) -> list[str]:
+    """List the ARNs of the keys that the logs of this release's job runs, and of earlier ones, are encrypted with."""
+    return [*([key.key_arn] if key else []), *settings.deployment.earlier_kms_key_arns]
+
+
+def _list_statements(artifacts: Artifacts, log_group: logs.ILogGroup, keys: Sequence[str]) -> list[iam.PolicyStatement]:
     statements = [
         iam.PolicyStatement(sid="ReadArtifacts", actions=["s3:GetObject"], resources=list(artifacts.readable_arns)),
         iam.PolicyStatement(
@@ -170,6 +175,6 @@ def _list_statements(
         ),
         iam.PolicyStatement(sid="FindLogGroup", actions=["logs:DescribeLogGroups"], resources=["*"]),
     ]
-    if key:
-        statements.append(allow_log_key("EncryptEventLog", key, Stack.of(log_group).region))
+    if keys:
+        statements.append(allow_log_keys("EncryptEventLog", keys, Stack.of(log_group).region))
     return statements

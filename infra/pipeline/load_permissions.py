@@ -8,13 +8,13 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from infra.nag import acknowledge
-from infra.pipeline.application import STACK_TAG
-from infra.pipeline.job_run import allow_log_key
+from infra.pipeline.job_run import allow_log_keys, list_log_keys
 from infra.pipeline.metrics import NAMESPACE
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
 from lakewriter.naming import ControlKeys
 from lakewriter.policy.arns import Arns, escape
+from lakewriter.spec.deployment import STACK_TAG
 
 _APPLICATIONS: Final = "/applications/*"
 _JOB_RUNS: Final = "/applications/*/jobruns/*"
@@ -40,7 +40,8 @@ class LoadPermissions(Construct):
         stack, access = Stack.of(self), settings.spec.access
         self.role = iam.Role(self, "Role", assumed_by=trust_state_machines(stack), path=settings.deployment.role_path)
         self.policies: list[iam.Policy] = []
-        starting = [allow_log_key("StartEncryptedRuns", key, stack.region)] if key else []
+        keys = list_log_keys(settings, key)
+        starting = [allow_log_keys("StartEncryptedRuns", keys, stack.region)] if keys else []
         running = self._make_policy("JobRuns", [*_allow_job_runs(stack, job_role), *starting])
         for resource in (_APPLICATIONS, _JOB_RUNS):
             acknowledge(
@@ -60,7 +61,7 @@ class LoadPermissions(Construct):
             runs = ControlKeys(access.prefix, settings.spec.pipeline).runs
             arns = Arns(stack.partition, stack.account, stack.region)
             outcomes = arns.objects(access.bucket, f"{escape(runs)}*")
-            reading = self._make_policy("Outcomes", _allow_outcomes(outcomes, key, stack))
+            reading = self._make_policy("Outcomes", _allow_outcomes(outcomes, keys, stack))
             acknowledge(
                 reading,
                 f"IAM5[Resource::{render_tokens(stack, outcomes)}]",
@@ -139,11 +140,13 @@ def allow_traces() -> iam.PolicyStatement:
     return _allow("TraceLoads", [f"xray:{action}" for action in actions], "*")
 
 
-def _allow_outcomes(outcomes: str, key: kms.IKey | None, stack: Stack) -> list[iam.PolicyStatement]:
+def _allow_outcomes(outcomes: str, keys: list[str], stack: Stack) -> list[iam.PolicyStatement]:
     reading = [_allow("ReadOutcomes", ["s3:GetObject"], outcomes)]
-    if key:
-        through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{stack.region}.amazonaws.com"}}
-        reading.append(_allow("DecryptOutcomes", ["kms:Decrypt"], key.key_arn, through_s3))
+    through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{stack.region}.amazonaws.com"}}
+    if keys:
+        reading.append(
+            iam.PolicyStatement(sid="DecryptOutcomes", actions=["kms:Decrypt"], resources=keys, conditions=through_s3)
+        )
     return reading
 
 

@@ -8,12 +8,13 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.nag import acknowledge
-from infra.pipeline.application import STACK_TAG, Application
+from infra.pipeline.application import Application
 from infra.pipeline.handover import Handover
 from infra.pipeline.load_permissions import allow_logs, allow_traces, trust_state_machines
 from infra.pipeline.state_machine import Loads, make_logged_machine
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
+from lakewriter.spec.deployment import STACK_TAG
 
 DEPLOYED = ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"]
 """https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/event-detail-stack-status-change.html"""

@@ -14,6 +14,7 @@ from infra.pipeline.job_run import JobPermissions, make_job_run
 from infra.pipeline.load_permissions import LoadPermissions
 from infra.pipeline.logs import Logs
 from infra.pipeline.old_releases import OldReleases
+from infra.pipeline.operators import Operators
 from infra.pipeline.schedule import LoadSchedule
 from infra.pipeline.state_machine import Loads
 from infra.settings import Settings
@@ -64,6 +65,11 @@ class PipelineStack(Stack):
             loads=loads,
             log_group=logs.loads,
         )
+        operators = (
+            Operators(self, "Operators", settings=settings, loads=loads.resource, key=key)
+            if deployment.operators
+            else None
+        )
         dead_letters = None
         if deployment.schedule:
             dead_letters = LoadSchedule(
@@ -91,5 +97,7 @@ class PipelineStack(Stack):
             )
         if deployment.existing.bucket_account:
             outputs["LoadRoleArn"] = (permissions.role.role_arn, "Reads the outcomes in the destination's bucket")
+        if operators:
+            outputs["OperatorRoleArn"] = (operators.role.role_arn, "Follows the runbook")
         for name, (value, description) in outputs.items():
             CfnOutput(self, name, value=value, description=description)

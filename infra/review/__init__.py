@@ -7,6 +7,7 @@ from infra.bundle.manifest import read_manifest
 from infra.review import html, load, markdown, sections
 from infra.review.assembly import list_acknowledgments, list_warnings
 from infra.review.changes import describe_changes, list_notable, read_deployed, require_stopped
+from infra.review.left_behind import require_readable
 from infra.review.page import Page
 from infra.review.parties import describe_parties
 from infra.review.permissions import list_identities, list_protected_resources, list_unattached
@@ -27,12 +28,14 @@ def write_review(folder: Path, settings: Settings, *, suffix: str = "") -> None:
 def list_changes(folder: Path, settings: Settings) -> tuple[str, ...]:
     """List what nobody should overlook against the assembly of ``-c deployed``, guests included; nothing without one.
 
-    Raises ``SPEC_INVALID`` if the deployed pipeline has another name, and the file does not say that it is stopped.
+    Raises ``SPEC_INVALID`` if the deployed pipeline has another name, and the file does not say that it is stopped, or
+    if the change leaves data behind of which the file says nothing.
     """
     if settings.deployed is None:
         return ()
     before, after = _read_both(settings.deployed, folder, settings)
     require_stopped(before, after, settings.deployment.stopped_stacks)
+    require_readable(before, after, settings.deployment)
     return (*list_notable(before, after), *(line for guest in settings.guests for line in list_changes(folder, guest)))
 
 

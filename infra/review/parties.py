@@ -5,7 +5,7 @@ from typing import Final
 
 from infra.review.page import Cell, Code, Line, Section, Table
 from infra.settings import Settings
-from lakewriter.policy.parties import Reach, find_reach
+from lakewriter.policy.parties import Reach, find_policy, find_reach
 from lakewriter.policy.s3_statements import WITHHELD
 from lakewriter.spec.trust import Party
 
@@ -43,7 +43,7 @@ def _describe(settings: Settings, party: Party) -> Iterator[tuple[Cell, ...]]:
         yield f"Its own in the catalog, to {verb}", _shorten(list(reach.catalog)), ""
     yield "Refused: the job's records, by listing too", Code("_lakewriter/*"), "None: they are the job's alone."
     if party.access == "write":
-        yield from _describe_refusals(settings, reach)
+        yield from _describe_refusals(settings, party, reach)
 
 
 def _say_contract(party: Party) -> str:
@@ -52,15 +52,16 @@ def _say_contract(party: Party) -> str:
     return "Neither tables nor paths are given, so it shares the prefix: give either to narrow it."
 
 
-def _describe_refusals(settings: Settings, reach: Reach) -> Iterator[tuple[Cell, ...]]:
+def _describe_refusals(settings: Settings, party: Party, reach: Reach) -> Iterator[tuple[Cell, ...]]:
     spec, deployment = settings.spec, settings.deployment
     files = [f"s3://{spec.access.bucket}/{start}*" for start in reach.job_starts]
     yield "Refused: files among the job's own, which are only ever added to", _shorten(files), _OWN_PLACE
     if reach.job_catalog:
         yield "Refused: changes to the job's tables and databases", _shorten(list(reach.job_catalog)), _OWN_PLACE
-    if spec.vendor_policy is None or deployment.vendor_verbatim:
+    policy = find_policy(spec, party)
+    if policy is None or deployment.vendor_verbatim:
         return
-    listed = {action for statement in spec.vendor_policy.s3 for action in statement.actions}
+    listed = {action for statement in policy.s3 for action in statement.actions}
     for action, reason in WITHHELD.items():
         if action in listed:
             yield (
@@ -68,7 +69,7 @@ def _describe_refusals(settings: Settings, reach: Reach) -> Iterator[tuple[Cell,
                 f"Its own files: {reason}.",
                 Code("vendor_verbatim: true"),
             )
-    resets = any(action in _RESETS for statement in spec.vendor_policy.glue for action in statement.actions)
+    resets = any(action in _RESETS for statement in policy.glue for action in statement.actions)
     if resets and reach.catalog and not deployment.allow_reset:
         named: Cell = (*map(Code, _RESETS), _LISTED)
         yield named, "Its own tables and databases.", Code("allow_reset: true")

@@ -88,7 +88,8 @@ def _model(service: str) -> Any:
 
 def _check_aws(service: str, operation: str, arguments: list[str]) -> None:
     """By botocore: the operation, and its members in the words of the AWS CLI."""
-    model = _model(service)
+    # The CLI has S3's own operations under another name than those of its file commands.
+    model = _model("s3" if service == "s3api" else service)
     names = {xform_name(name, "-"): name for name in model.operation_names}
     assert operation in names, f"aws {service} has no {operation}"
     members = model.operation_model(names[operation]).input_shape.members

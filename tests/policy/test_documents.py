@@ -193,6 +193,6 @@ def test_vendor_verbatim(tmp_path: Path, dialect: str) -> None:
 
 def test_verbatim_is_for_known_vendors(tmp_path: Path) -> None:
     loaded = lake(tmp_path, {"vendor_verbatim": True})
-    other = loaded.spec.model_copy(update={"dialect": "other", "vendor_policy": None})
+    other = loaded.spec.model_copy(update={"dialect": "other", "vendor": None})
     with pytest.raises(SpecInvalidError, match="whose vendor publishes a policy, got 'other'"):
         make_documents(other, loaded.deployment, Who.VENDOR, ARNS)

@@ -155,7 +155,8 @@ def test_a_role_that_is_there_is_not_described(tmp_path: Path) -> None:
 
 
 def test_a_deployer_may_make_the_role(tmp_path: Path) -> None:
-    found = lake(tmp_path, top=MAINTAINED, **GLUE)
+    boundary = {"permissions_boundary_arn": "arn:aws:iam::123456789012:policy/Boundary"}
+    found = lake(tmp_path, boundary, top=MAINTAINED, **GLUE)
     execution = make_documents(found.spec, found.deployment, Who.DEPLOYER, ARNS, stage="dev")["Execution"]
     (identities,) = (each for each in execution["Statement"] if each["Sid"] == "ManageIdentities")
     assert OPTIMIZERS in identities["Resource"]

@@ -15,8 +15,9 @@ TABLES = {"tables": [table()]}
 @pytest.mark.parametrize("who", list(Who))
 @pytest.mark.parametrize("to", ["log", "https://marquez.example.com"])
 def test_events_need_no_permission(tmp_path: Path, who: Who, to: str) -> None:
-    plain = airbyte(tmp_path, top=TABLES)
-    lake = airbyte(tmp_path, top=TABLES | {"lineage": {"to": to}})
+    top = TABLES | {"deployment": {"permissions_boundary_arn": "arn:aws:iam::123456789012:policy/Boundary"}}
+    plain = airbyte(tmp_path, top=top)
+    lake = airbyte(tmp_path, top=top | {"lineage": {"to": to}})
     assert lake.spec.lineage is not None
     assert make_documents(lake.spec, lake.deployment, who, ARNS) == make_documents(
         plain.spec, plain.deployment, who, ARNS

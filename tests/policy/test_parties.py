@@ -24,9 +24,14 @@ PREFIXED = ["database/supaflow", "database/supaflow_*", "table/supaflow/*", "tab
 REACHES: list[tuple[dict[str, Any], list[str], list[str]]] = [
     # the contract; what its keys begin with; what it reaches of the catalog
     ({}, ["data/"], PREFIXED),
-    ({"paths": ["crm"]}, ["data/crm/"], PREFIXED),
-    ({"paths": ["crm/", "b/c"]}, ["data/crm/", "data/b/c/"], PREFIXED),
-    ({"paths": ["/crm"]}, ["crm/"], PREFIXED),
+    ({"paths": ["crm"]}, ["data/crm/"], []),
+    ({"paths": ["crm/", "b/c"]}, ["data/crm/", "data/b/c/"], []),
+    ({"paths": ["/crm"]}, ["crm/"], []),
+    (
+        {"paths": ["/crm"], "databases": ["supaflow_*", "crm"]},
+        ["crm/"],
+        ["database/supaflow_*", "table/supaflow_*/*", "database/crm", "table/crm/*"],
+    ),
     ({"tables": ["supaflow_crm.*"]}, ["data/supaflow_crm/"], ["database/supaflow_crm", "table/supaflow_crm/*"]),
     (
         {"tables": ["supaflow_crm.contact", "supaflow_crm.lead"]},

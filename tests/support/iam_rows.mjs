@@ -1,4 +1,5 @@
-// Standard input: {policies: [{identity: {name: document}, resource: document | null}],
+// Standard input: {policies: [{identity: {name: document}, resource: document | null,
+//                              boundary: document | null}],
 //                  rows: [{policies: index, principal, action, resource, account, context}]}.
 // Standard output: one {result, sids, ignored, error} for each row, in order.
 import { readFileSync } from 'node:fs'
@@ -14,7 +15,7 @@ const sidsOf = (analysis) =>
   [analysis.identityAnalysis, analysis.resourceAnalysis].flatMap((part) => named(part?.[DECIDING[analysis.result]] ?? []))
 
 const decide = async (row) => {
-  const { identity, resource } = policies[row.policies]
+  const { identity, resource, boundary } = policies[row.policies]
   const found = await runSimulation(
     {
       request: {
@@ -27,6 +28,7 @@ const decide = async (row) => {
       serviceControlPolicies: [],
       resourceControlPolicies: [],
       resourcePolicy: resource ?? undefined,
+      permissionBoundaryPolicies: boundary ? [{ name: 'boundary', policy: boundary }] : undefined,
     },
     { simulationMode: 'Strict' },
   )

@@ -12,7 +12,7 @@ from lakewriter.dialects.lake_yaml import Lake, load
 from lakewriter.errors import SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.policy.arns import Arns, find_partition
-from lakewriter.policy.bucket import make_bucket_policy
+from lakewriter.policy.bucket import find_encryption, make_bucket_policy
 from lakewriter.policy.role_documents import Who, make_documents
 from lakewriter.policy.roles import Role, list_roles
 
@@ -34,7 +34,8 @@ def print_documents(
     region = _find_region(loaded)
     arns = Arns(find_partition(region), account or _find_account(loaded), region, kms_key)
     found = _choose_roles(loaded, arns, Who(who) if who else None, stage=stage, state_machine=state_machine)
-    owner = None if who else make_bucket_policy(loaded.spec, arns)
+    encryption = find_encryption(loaded.deployment, arns)
+    owner = None if who else make_bucket_policy(loaded.spec, arns, encryption=encryption)
     shown = {"roles": [vars(role) for role in found], **({"bucket_policy": owner} if owner else {})}
     if _UNKNOWN in json.dumps(shown):
         raise SpecInvalidError(

@@ -40,6 +40,7 @@ from lakewriter.dialects.registry import (
     FOREIGN_FILES,
     MODELS,
     UNION_TAGS,
+    VENDOR_POLICIES,
     find_dialect,
     find_tag,
     list_destinations_with,
@@ -238,12 +239,15 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         spec = _settle_repetition(spec, file)
         maintenance = make_maintenance(file.maintenance, spec)
         interval = _choose_interval(file, spec)
+    principal = dialect.principals.get(spec.dialect)
+    own_policy = {principal: dialect.policies[spec.dialect]} if principal and spec.dialect in dialect.policies else {}
     loaded = {
         "limits": dialect.limits(destination, _make_limits(file)),
         **interval,
         "put_metrics": file.put_metrics,
         "checkpoint": file.checkpoint and make_absolute(file.checkpoint, str(document.folder)),
-        "vendor_policy": dialect.policies.get(spec.dialect),
+        "vendor": principal,
+        "vendor_policies": VENDOR_POLICIES | own_policy,
         "on_failure": file.on_failure,
         "keep_loads_days": file.keep_loads_days,
         "shares_tables": file.shares_tables,
@@ -253,7 +257,6 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         "lineage": lineage,
         "warnings": (*of_files, *spec.warnings, *_list_option_notes(spec), *warn_of_key(lineage)),
     }
-    principal = dialect.principals.get(spec.dialect)
     return Lake(spec.model_copy(update=loaded), file.deployment, form, document.data, principal)
 
 

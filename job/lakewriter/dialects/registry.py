@@ -31,6 +31,13 @@ VENDOR_STATEMENTS: Final = frozenset(
     for statement in (*policy.s3, *policy.glue)
 )
 """The names of statements that are vendors' own words."""
+VENDOR_POLICIES: Final = {
+    dialect.principals[kind]: policy
+    for dialect in DIALECTS
+    for kind, policy in dialect.policies.items()
+    if kind in dialect.principals
+}
+"""Each vendor's policy document, of its last type: the one that lists the most."""
 _PLAIN: Final = "a plain table"
 _FORMS: Final = tuple(dialect.table_form for dialect in DIALECTS if dialect.table_form)
 UNION_TAGS: Final[Mapping[str, Sequence[str]]] = {

@@ -25,19 +25,19 @@ class Arns:
 
     def glue(self, path: str) -> str:
         """Return the ARN of ``catalog``, ``database/NAME`` or ``table/DATABASE/NAME`` in the Data Catalog."""
-        return self._make_regional("glue", path)
+        return self.regional("glue", path)
 
     def secret(self, name: str) -> str:
         """Return the ARN of a secret by its name; Secrets Manager appends a hyphen and six random characters."""
-        return self._make_regional("secretsmanager", f"secret:{escape(name)}-??????")
+        return self.regional("secretsmanager", f"secret:{escape(name)}-??????")
 
     def parameter(self, name: str) -> str:
         """Return the ARN of a parameter by its name, with or without a leading slash."""
-        return self._make_regional("ssm", f"parameter/{escape(name.removeprefix('/'))}")
+        return self.regional("ssm", f"parameter/{escape(name.removeprefix('/'))}")
 
     def applications(self) -> str:
         """Return the ARN of every EMR Serverless application of the account: an id is known only after creation."""
-        return self._make_regional("emr-serverless", "/applications/*")
+        return self.regional("emr-serverless", "/applications/*")
 
     def role(self, name: str) -> str:
         """Return the ARN of a role; ``name`` has its path, without a leading slash."""
@@ -45,13 +45,14 @@ class Arns:
 
     def log_group(self, name: str) -> str:
         """Return the ARN of a log group and of its streams."""
-        return self._make_regional("logs", f"log-group:{name}:*")
+        return self.regional("logs", f"log-group:{name}:*")
 
     def root(self) -> str:
         """Return the ARN of the account as a principal."""
         return f"arn:{self.partition}:iam::{self.account}:root"
 
-    def _make_regional(self, service: str, resource: str) -> str:
+    def regional(self, service: str, resource: str) -> str:
+        """Return the ARN of a resource of the account and region."""
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
 
 

@@ -1,6 +1,7 @@
 """Make the bucket's own policy, which denies regardless of what a role allows."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
@@ -8,20 +9,39 @@ from lakewriter.policy.arns import Arns, escape
 from lakewriter.policy.control_objects import list_control_objects
 from lakewriter.policy.prefixes import find_key_prefix, list_key_prefixes
 from lakewriter.policy.statements import Conditions, Document, Statement, make_document
+from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 
+_ALGORITHM_HEADER: Final = "s3:x-amz-server-side-encryption"
+_KEY_HEADER: Final = "s3:x-amz-server-side-encryption-aws-kms-key-id"
+_CALLERS_HEADER: Final = "s3:x-amz-server-side-encryption-customer-algorithm"
 _BUDGET: Final = 12_000
 """Characters of ARNs in a bucket policy, which S3 limits to 20 KB in all."""
 
 
+@dataclass(frozen=True)
+class Encryption:
+    """The keys that objects of a bucket are encrypted with, the present one first, and the ARNs of the principals that
+    may encrypt otherwise."""
+
+    keys: tuple[str, ...]
+    exempt: tuple[str, ...] = ()
+
+
 def make_bucket_policy(
-    spec: Spec, arns: Arns, *, kept_out: Sequence[str] = (), guests: Sequence[Spec] = ()
+    spec: Spec,
+    arns: Arns,
+    *,
+    kept_out: Sequence[str] = (),
+    guests: Sequence[Spec] = (),
+    encryption: Encryption | None = None,
 ) -> Document:
     """Make the whole bucket policy; ``kept_out`` are ARNs that may not touch the control objects, ``guests`` further
-    pipelines of the bucket."""
+    pipelines of the bucket, ``encryption`` what a bucket with a customer's key holds everybody to."""
     return make_document(
         [
             deny_without_tls(spec, arns),
+            *(deny_other_encryption(spec, arns, encryption) if encryption else []),
             *deny_replacement(spec, arns, guests),
             *deny_control_objects(spec, arns, roles=kept_out),
         ]
@@ -33,6 +53,33 @@ def deny_without_tls(spec: Spec, arns: Arns) -> Statement:
     name = spec.access.bucket
     resources = [arns.bucket(name), arns.objects(name)]
     return _deny("RequireTls", ["s3:*"], resources, {"Bool": {"aws:SecureTransport": "false"}})
+
+
+def find_encryption(deployment: Deployment, arns: Arns, exempt: Sequence[str] = ()) -> Encryption | None:
+    """Find the keys that a bucket's objects have to be under; None for S3's own keys, or while the key is not known."""
+    key = arns.key or deployment.existing.kms_key_arn
+    return Encryption((key, *deployment.earlier_kms_key_arns), tuple(exempt)) if key else None
+
+
+def deny_other_encryption(spec: Spec, arns: Arns, encryption: Encryption) -> list[Statement]:
+    """Deny objects under another key, under S3's own, and under one that the caller keeps.
+
+    A request without these headers gets the bucket's encryption, as do the parts and the completion of an upload. A
+    negated condition holds for a header that is not there, with ``IfExists`` too, so ``Null`` asks for it first:
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
+    """
+    objects = [arns.objects(spec.access.bucket)]
+    others: Conditions = {"ArnNotEquals": {"aws:PrincipalArn": list(encryption.exempt)}} if encryption.exempt else {}
+    # As text: an id without the rest of the ARN, which may be another account's key, is no ARN to compare.
+    another: Conditions = {"Null": {_KEY_HEADER: "false"}, "StringNotEquals": {_KEY_HEADER: list(encryption.keys)}}
+    # The algorithm without a key is S3's own key, or AWS's for S3.
+    unnamed: Conditions = {"Null": {_ALGORITHM_HEADER: "false", _KEY_HEADER: "true"}}
+    callers: Conditions = {"Null": {_CALLERS_HEADER: "false"}}
+    return [
+        _deny("EncryptWithTheKey", ["s3:PutObject"], objects, {**another, **others}),
+        _deny("NameTheKey", ["s3:PutObject"], objects, {**unnamed, **others}),
+        _deny("NoKeyOfTheCaller", ["s3:PutObject"], objects, {**callers, **others}),
+    ]
 
 
 def deny_replacement(spec: Spec, arns: Arns, guests: Sequence[Spec] = ()) -> list[Statement]:

@@ -10,6 +10,7 @@ from lakewriter.policy.prefixes import list_table_names
 from lakewriter.policy.statements import Statement, allow, deny
 from lakewriter.policy.trust_policies import OPTIMIZER_SERVICE
 from lakewriter.spec.specification import Spec
+from lakewriter.spec.vendor_policy import VendorPolicy
 
 _DATABASE: Final = "glue:GetDatabase"
 _NEW_DATABASE: Final = "glue:CreateDatabase"
@@ -107,19 +108,25 @@ def allow_operator(spec: Spec, arns: Arns) -> list[Statement]:
     ]
 
 
-def allow_vendor(spec: Spec, arns: Arns, reach: Reach, *, reset: bool) -> list[Statement]:
-    """Allow a vendor its document's list of actions on its own databases and tables, and deny it the job's."""
-    if not spec.in_glue:
-        return []
+def allow_vendor(spec: Spec, arns: Arns, reach: Reach, policy: VendorPolicy | None, *, reset: bool) -> list[Statement]:
+    """Allow a vendor its document's list of actions on its own databases and tables, and deny it the job's.
+
+    At the vendor's own destination it gets what its document lists for the tables' format; in another's file its tables
+    may be of any format.
+    """
     paths = reach.catalog
+    if not paths:
+        return deny_what_is_the_jobs(arns, reach)
+    other = policy is not None and policy != spec.vendor_policy
+    looked = () if spec.iceberg else _VENDOR_PARTITION
     functions = [path.replace("table/", "userDefinedFunction/") for path in paths if path.startswith("table/")]
     return [
         allow(
             "ReadCatalog",
-            [*(_CATALOG if spec.iceberg else ()), "glue:GetCatalogImportStatus"],
+            [*(_CATALOG if spec.iceberg or other else ()), "glue:GetCatalogImportStatus"],
             [arns.glue("catalog")],
         ),
-        allow("WriteTables", [*_VENDOR, *(() if spec.iceberg else _VENDOR_PARTITION)], _make_resources(arns, paths)),
+        allow("WriteTables", [*_VENDOR, *(_VENDOR_PARTITION if other else looked)], _make_resources(arns, paths)),
         *([allow("ResetTables", _RESET, _make_resources(arns, [*paths, *functions]))] if reset else []),
         *deny_what_is_the_jobs(arns, reach),
     ]
@@ -141,10 +148,10 @@ def deny_what_is_the_jobs(arns: Arns, reach: Reach) -> list[Statement]:
     ]
 
 
-def allow_reader(spec: Spec, arns: Arns, reach: Reach) -> list[Statement]:
+def allow_reader(arns: Arns, reach: Reach) -> list[Statement]:
     """Allow looking up the tables and partitions that the party reaches."""
     paths = reach.catalog
-    return [allow("ReadTables", _READ, _make_resources(arns, paths))] if spec.in_glue and paths else []
+    return [allow("ReadTables", _READ, _make_resources(arns, paths))] if paths else []
 
 
 def allow_data_access() -> Statement:

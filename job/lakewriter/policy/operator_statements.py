@@ -1,26 +1,42 @@
-"""Allow an operator the commands on a pipeline's loads, and starting and stopping them; no operator writes data."""
+"""Allow an operator what docs/runbook.md calls, and the commands on a pipeline's loads; no operator writes data."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from lakewriter.policy import glue_statements as glue
 from lakewriter.policy import s3_statements as storage
 from lakewriter.policy.arns import Arns
-from lakewriter.policy.statements import Statement, allow
-from lakewriter.spec.deployment import Deployment
+from lakewriter.policy.deployed_names import DeployedNames
+from lakewriter.policy.statements import Conditions, Statement, allow
+from lakewriter.spec.deployment import STACK_TAG, Deployment
 from lakewriter.spec.specification import Spec
 
 _MACHINE: Final = ":stateMachine:"
+_QUOTA: Final = "emr-serverless/L-D05C8A75"
+"""Max concurrent vCPUs per account: https://docs.aws.amazon.com/general/latest/gr/emr-serverless.html"""
+_NAMED: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
+    "ReadLogs": ("LogGroups", ("logs:FilterLogEvents",)),
+    "ReadDeadLetters": ("Queues", ("sqs:GetQueueUrl", "sqs:ReceiveMessage", "sqs:DeleteMessage")),
+    "ReadSchedules": ("Schedules", ("scheduler:GetSchedule",)),
+}
+"""By statement: what the names of its resources are of, and its actions."""
 
 
 def allow_operator(
-    spec: Spec, deployment: Deployment, arns: Arns, state_machine: str | None
+    spec: Spec, deployment: Deployment, arns: Arns, stage: str, state_machine: str | None
 ) -> dict[str, list[Statement]]:
-    """Allow ``status``, ``verify``, ``abandon``, ``reset``, ``rebuild``, and the loads of a state machine."""
+    """Allow ``status``, ``verify``, ``abandon``, ``reset``, ``rebuild``, and what the runbook calls of a stage.
+
+    ``state_machine`` is whose loads an operator starts and stops; without it they only follow.
+    """
+    names = DeployedNames(spec.pipeline, stage)
+    key = arns.key or deployment.existing.kms_key_arn
     return {
         "S3": storage.allow_operator(spec, arns),
         "Glue": glue.allow_operator(spec, arns),
         "Kms": storage.allow_encryption(spec, deployment, arns, writes=True),
         "Loads": _allow_loads(state_machine) if state_machine else [],
+        "Stage": [*allow_stage(arns, names), *(_allow_queue_key(key, arns) if key else [])],
     }
 
 
@@ -34,3 +50,24 @@ def _allow_loads(machine: str) -> list[Statement]:
             [executions],
         ),
     ]
+
+
+def allow_stage(arns: Arns, names: DeployedNames) -> Iterator[Statement]:
+    """Allow reading what a stage's stacks leave, by their names or tag, and clearing up after a start or a run."""
+    stacks = [names.stack_arn(stack, arns) for stack in names.stacks]
+    yield allow("ReadOutputs", ["cloudformation:DescribeStacks"], stacks)
+    for sid, (kind, actions) in _NAMED.items():
+        # Of schedules, not of their groups.
+        resources = [arn for arn in names.list_arns(kind, arns) if ":schedule-group/" not in arn]
+        yield allow(sid, actions, resources)
+    ours: Conditions = {"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": names.pipeline}}
+    job_runs = ["emr-serverless:ListJobRuns", "emr-serverless:GetJobRun", "emr-serverless:CancelJobRun"]
+    yield allow("FollowJobRuns", job_runs, [arns.applications()], ours)
+    region: Conditions = {"StringEquals": {"aws:RequestedRegion": arns.region}}
+    yield allow("FindCallers", ["cloudtrail:LookupEvents"], ["*"], region)
+    yield allow("ReadQuota", ["servicequotas:GetServiceQuota"], [arns.regional("servicequotas", _QUOTA)])
+
+
+def _allow_queue_key(key: str, arns: Arns) -> list[Statement]:
+    through_sqs = {"StringEquals": {"kms:ViaService": f"sqs.{arns.region}.amazonaws.com"}}
+    return [allow("UseKeyThroughSqs", ["kms:Decrypt"], [key], through_sqs)]

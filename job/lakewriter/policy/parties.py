@@ -16,6 +16,7 @@ from lakewriter.policy.prefixes import (
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec, TableSpec
 from lakewriter.spec.trust import Party
+from lakewriter.spec.vendor_policy import VendorPolicy
 
 _BUDGET: Final = 5000
 """Characters of names in one denial; beyond it, folders and databases stand for their tables."""
@@ -38,7 +39,10 @@ class Reach:
 
 
 def find_reach(spec: Spec, party: Party) -> Reach:
-    """Find the reach of a party by its contract; without one, all under the destination's prefix."""
+    """Find the reach of a party by its contract; without one, all under the destination's prefix.
+
+    In the catalog it reaches ``databases``, and the file's own by ``tables`` or without a contract.
+    """
     job = [start for table in spec.tables for start in list_key_prefixes(table)]
     if party.tables:
         starts = [start for name in party.tables for start in _find_starts(spec, name)]
@@ -46,16 +50,37 @@ def find_reach(spec: Spec, party: Party) -> Reach:
     elif party.paths:
         starts = [_locate(spec, path) for path in party.paths]
         inside = [table.id for table in spec.tables if _is_below(find_key_prefix(table), starts)]
-        catalog = [path for name in inside for path in _list_catalog_paths(name)]
-        catalog = catalog if party.access == "read" else list_prefix_paths(spec)
+        catalog = [path for name in inside for path in _list_catalog_paths(name)] if party.access == "read" else []
     else:
         starts, catalog = list(list_table_prefixes(spec)), list_prefix_paths(spec)
+    if not spec.in_glue or not _writes_catalog(spec, party):
+        catalog = []
+    databases = [path for name in party.databases for path in (f"database/{name}", f"table/{name}/*")]
     return Reach(
         starts=_drop_duplicates(starts),
-        catalog=_drop_duplicates(catalog) if spec.in_glue else (),
+        catalog=_drop_duplicates([*catalog, *databases]),
         job_starts=_shorten(job, [start.rstrip("/").rpartition("/")[0] + "/" for start in job], starts),
         job_catalog=_list_job_catalog(spec) if spec.in_glue else (),
     )
+
+
+def find_policy(spec: Spec, party: Party) -> VendorPolicy | None:
+    """Find the document of the vendor's page that a party follows; None for one that follows none."""
+    vendor = spec.vendor if party.follows == "" else party.follows
+    return spec.vendor_policies.get(vendor) if vendor else None
+
+
+def follows_destination(spec: Spec, party: Party) -> bool:
+    """True if the party is of the destination's own vendor, and so knows the names of its databases."""
+    return party.follows in {"", spec.vendor}
+
+
+def _writes_catalog(spec: Spec, party: Party) -> bool:
+    """True for a party that the file's own databases may be meant for: of ``access: read``, of the destination's
+    vendor, or without a vendor's page and with ``tables``."""
+    if party.access == "read" or follows_destination(spec, party):
+        return True
+    return party.follows is None and bool(party.tables)
 
 
 def list_prefix_paths(spec: Spec) -> list[str]:

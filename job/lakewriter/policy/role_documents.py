@@ -9,7 +9,7 @@ from lakewriter.policy.checkpoint import allow_checkpoints, locate_checkpoints
 from lakewriter.policy.deployer_statements import allow_deployer
 from lakewriter.policy.division import divide
 from lakewriter.policy.operator_statements import allow_operator
-from lakewriter.policy.parties import find_reach
+from lakewriter.policy.parties import find_policy, find_reach
 from lakewriter.policy.secrets import allow_assume_role, allow_secrets
 from lakewriter.policy.sources import allow_sources
 from lakewriter.policy.statements import Document, Statement, allow, make_document
@@ -43,7 +43,7 @@ def make_documents(
     ``Glue``, ``Kms``, ``AssumeRole``, ``Secrets``, ``Sources``, ``Checkpoint``, ``Metrics``.
 
     ``party`` bounds what a vendor or a reader reaches, ``state_machine`` is whose loads an operator starts, ``stage``
-    what a deployer deploys. ``Control`` denies what is the job's to a vendor with its own
+    what an operator looks after and a deployer deploys. ``Control`` denies what is the job's to a vendor with its own
     documents (``vendor_verbatim``); for others ``S3`` and ``Glue`` do. A name that IAM's limit divides is numbered from
     its second document on. Raises ``SPEC_INVALID`` if the bucket's key is unknown, or the vendor publishes no
     documents.
@@ -55,7 +55,7 @@ def make_documents(
         Who.CATALOG: lambda: _allow_catalog(spec, deployment, arns),
         Who.READER: lambda: _allow_reader(spec, deployment, arns, party),
         Who.OPTIMIZER: lambda: _allow_optimizer(spec, deployment, arns),
-        Who.OPERATOR: lambda: allow_operator(spec, deployment, arns, state_machine),
+        Who.OPERATOR: lambda: allow_operator(spec, deployment, arns, stage or "dev", state_machine),
         Who.DEPLOYER: lambda: allow_deployer(spec, deployment, arns, stage or "dev"),
     }
     named = {name: statements for name, statements in makers[who]().items() if statements}
@@ -106,13 +106,13 @@ def _allow_loader(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
 
 def _allow_vendor(spec: Spec, deployment: Deployment, arns: Arns, party: Party) -> Named:
     key = storage.allow_encryption(spec, deployment, arns, writes=True)
-    reach = find_reach(spec, party)
-    if deployment.vendor_verbatim:
-        verbatim = make_vendor_statements(spec, arns)
+    reach, policy = find_reach(spec, party), find_policy(spec, party)
+    if deployment.vendor_verbatim and (policy or spec.vendor_policy is None):
+        verbatim = make_vendor_statements(spec, arns, policy, reach)
         denied = [*storage.deny_what_is_the_jobs(spec, arns, reach), *glue.deny_what_is_the_jobs(arns, reach)]
         return {"S3": verbatim["S3"], "Control": denied, "Glue": verbatim["Glue"], "Kms": key}
-    tables = glue.allow_vendor(spec, arns, reach, reset=deployment.allow_reset)
-    files = storage.allow_vendor(spec, arns, reach)
+    tables = glue.allow_vendor(spec, arns, reach, policy, reset=deployment.allow_reset)
+    files = storage.allow_vendor(spec, arns, reach, policy)
     return {"S3": files, "Glue": _add_lake_formation(tables, deployment), "Kms": key}
 
 
@@ -134,7 +134,7 @@ def _allow_reader(spec: Spec, deployment: Deployment, arns: Arns, party: Party |
     reach = find_reach(spec, party or Party(access="read"))
     return {
         "S3": storage.allow_reader(spec, arns, reach, hidden=party is not None),
-        "Glue": _add_lake_formation(glue.allow_reader(spec, arns, reach), deployment),
+        "Glue": _add_lake_formation(glue.allow_reader(arns, reach), deployment),
         "Kms": storage.allow_encryption(spec, deployment, arns, writes=False),
     }
 

@@ -12,6 +12,7 @@ from lakewriter.policy.prefixes import list_table_prefixes, list_written_prefixe
 from lakewriter.policy.statements import Statement, allow, deny
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
+from lakewriter.spec.vendor_policy import VendorPolicy
 
 _OBJECTS: Final = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
 _DELETE: Final = "s3:DeleteObject"
@@ -43,7 +44,8 @@ def allow_loader(spec: Spec, arns: Arns) -> list[Statement]:
 
 
 def allow_operator(spec: Spec, arns: Arns) -> list[Statement]:
-    """Allow reading everything of a pipeline, writing its records, and withdrawing what an abandoned load has left."""
+    """Allow reading everything of a pipeline, writing its records or restoring their versions, and withdrawing what an
+    abandoned load has left."""
     prefixes = list_written_prefixes(spec)
     root = f"{ControlKeys(spec.access.prefix, spec.pipeline).root}/"
     return [
@@ -51,16 +53,22 @@ def allow_operator(spec: Spec, arns: Arns) -> list[Statement]:
         allow("InspectBucket", [_LOCATION, _UPLOADS, _LIFECYCLE], [arns.bucket(spec.access.bucket)]),
         allow("ReadObjects", ["s3:GetObject"], _make_object_arns(spec, arns, prefixes)),
         allow("WithdrawObjects", [_DELETE, "s3:AbortMultipartUpload"], _make_object_arns(spec, arns, prefixes)),
-        allow("WriteRecords", ["s3:PutObject"], _make_object_arns(spec, arns, [root])),
+        allow("WriteRecords", ["s3:PutObject", "s3:GetObjectVersion"], _make_object_arns(spec, arns, [root])),
+        allow(
+            "ListVersions",
+            ["s3:ListBucketVersions"],
+            [arns.bucket(spec.access.bucket)],
+            {"StringLike": {"s3:prefix": [f"{escape(root)}*"]}},
+        ),
     ]
 
 
-def allow_vendor(spec: Spec, arns: Arns, reach: Reach) -> list[Statement]:
+def allow_vendor(spec: Spec, arns: Arns, reach: Reach, policy: VendorPolicy | None) -> list[Statement]:
     """Allow a party to write its own files, with what its vendor's document lists for them."""
     return [
         _allow_listing(spec, arns, reach.starts),
         allow("InspectBucket", [_LOCATION, _UPLOADS], [arns.bucket(spec.access.bucket)]),
-        allow("WriteObjects", list_vendor_actions(spec), _make_object_arns(spec, arns, reach.starts)),
+        allow("WriteObjects", list_vendor_actions(policy), _make_object_arns(spec, arns, reach.starts)),
         *deny_what_is_the_jobs(spec, arns, reach),
     ]
 
@@ -74,9 +82,9 @@ def deny_what_is_the_jobs(spec: Spec, arns: Arns, reach: Reach) -> list[Statemen
     ]
 
 
-def list_vendor_actions(spec: Spec) -> list[str]:
+def list_vendor_actions(policy: VendorPolicy | None) -> list[str]:
     """List the actions on objects that a party has for its own: those of its vendor's document but ``WITHHELD``."""
-    documented = spec.vendor_policy.s3 if spec.vendor_policy else ()
+    documented = policy.s3 if policy else ()
     listed = [action for statement in documented for action in statement.actions]
     own = [action for action in listed if action not in {_LIST, _LOCATION, _UPLOADS, *WITHHELD}]
     return list(dict.fromkeys([*_OBJECTS, _DELETE, *own]))
@@ -110,18 +118,23 @@ def allow_reader(spec: Spec, arns: Arns, reach: Reach, *, hidden: bool = True) -
 
 
 def allow_encryption(spec: Spec, deployment: Deployment, arns: Arns, *, writes: bool) -> list[Statement]:
-    """Allow using the bucket's key through S3 only; writing needs Decrypt too, for multipart uploads."""
+    """Allow using the bucket's key through S3 only; writing needs Decrypt too, for multipart uploads.
+
+    Earlier keys decrypt what they encrypted.
+    """
     key = arns.key or deployment.existing.kms_key_arn
+    through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{arns.region}.amazonaws.com"}}
+    keys = deployment.earlier_kms_key_arns
+    earlier = [allow("UseEarlierKeysThroughS3", ["kms:Decrypt"], keys, through_s3)] if keys else []
     if key is None and deployment.encryption == "SSE-S3":
-        return []
+        return earlier
     if key is None:
         raise SpecInvalidError(
             "deployment.encryption is SSE-KMS: expected the ARN of the key, got none.",
             remedy="Give the key: --kms-key ARN, or deployment.existing.kms_key_arn.",
         )
     actions = ["kms:Decrypt", *(["kms:GenerateDataKey"] if writes else [])]
-    through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{arns.region}.amazonaws.com"}}
-    return [allow("UseKeyThroughS3", actions, [key], through_s3)]
+    return [allow("UseKeyThroughS3", actions, [key], through_s3), *earlier]
 
 
 def _allow_listing(spec: Spec, arns: Arns, begin: Sequence[str]) -> Statement:

@@ -19,6 +19,6 @@ class Who(StrEnum):
     OPTIMIZER = "optimizer"
     """Glue's optimizers of Iceberg tables, with ``maintenance.optimizer_role``."""
     OPERATOR = "operator"
-    """A person on call: the commands on loads, and their start and stop. No stack makes this role."""
+    """A person on call, who follows the runbook. With ``deployment.operators`` a stack makes this role."""
     DEPLOYER = "deployer"
     """A person who deploys, and CloudFormation for them. No stack makes this role."""

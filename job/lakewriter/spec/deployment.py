@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 from pydantic import Field, field_validator, model_validator
 
 from lakewriter.spec.model import FileModel, require_one
-from lakewriter.spec.trust import Party, Snowflake, Trust
+from lakewriter.spec.trust import KeyedParty, Party, Snowflake, Trust
 
 _ACCOUNT: Final = re.compile(r"\d{12}")
 _STAGE: Final = re.compile(r"[a-z][a-z0-9]{0,15}")
@@ -19,6 +19,7 @@ _CRON: Final = re.compile(r"(\S+ ){5}\S+")
 _RATE: Final = re.compile(r"\d+ (minute|hour|day)s?")
 
 
+_PRINCIPAL_ARN: Final = r"^arn:aws[a-z-]*:iam::\d{12}:(role|user)/[\w+=,.@/-]+$"
 _KEY_ARN: Final = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[\w-]+$"
 
 
@@ -228,7 +229,7 @@ class Deployment(FileModel):
     """The parties from outside that get a role of their own on the destination."""
     snowflake: Snowflake | None = None
     """Roles for Snowflake: one for Open Catalog, which writes metadata, and one for compute, which only reads."""
-    iam_user: bool | Party = False
+    iam_user: bool | KeyedParty = False
     """A user with an access key, for a vendor that takes no role. ``true`` shares the whole prefix; a mapping says what
     it reaches."""
     iam_user_key_serial: int = Field(1, ge=1)
@@ -243,16 +244,25 @@ class Deployment(FileModel):
     """What exists already and is used as it is, in place of what the stacks would make."""
     encryption: Literal["SSE-S3", "SSE-KMS"] = "SSE-S3"
     """The bucket's encryption: S3's own keys, or a KMS key that the stack makes or ``existing.kms_key_arn`` names."""
+    earlier_kms_key_arns: tuple[Annotated[str, Field(pattern=_KEY_ARN)], ...] = ()
+    """KMS keys that encrypted objects of the bucket before: every role may decrypt with them, and with none encrypt."""
+    left_behind: tuple[Annotated[str, Field(pattern=r"^s3://[^/]+(/[^/]+)*$")], ...] = ()
+    """Places such as ``s3://acme-lake/data`` that the tables lay at before, and whose data stays there as it is. With
+    ``-c deployed`` synth refuses another bucket, prefix or region until the old place is listed here."""
     versioning: bool | None = None
     """Keeps versions of objects. By default on for files and off for Iceberg, which has versions of its own."""
     access_logs: bool = True
     """Keeps S3's server access logs, in a bucket of their own."""
     abort_incomplete_uploads_days: int = Field(30, ge=1, le=365)
     """Days after which S3 aborts uploads that nobody has completed. It must be longer than the longest load."""
+    operators: tuple[Annotated[str, Field(pattern=_PRINCIPAL_ARN)], ...] = ()
+    """The roles and users of this account that may take the role of an operator, who follows the runbook. Without any
+    no such role is made."""
     permissions_boundary_arn: str | None = Field(
         None, pattern=r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$"
     )
-    """The permissions boundary of every role."""
+    """The permissions boundary of every role and user of the stacks. ``lakewriter policy --who deployer`` prints
+    one."""
     role_path: str = Field("/", pattern=r"^/([\w+=,.@-]+/)*$")
     """The path in the names of roles, such as ``/teams/data/``."""
     source_role_conditions: bool = True
@@ -282,6 +292,11 @@ class Deployment(FileModel):
     """The account's quota 'Max concurrent vCPUs per account' of EMR Serverless."""
     bootstrap_qualifier: str | None = Field(None, pattern=r"^[a-z0-9]{1,10}$")
     """The qualifier of CDK's bootstrap, where the account's is not the usual one."""
+
+    @property
+    def qualifier(self) -> str:
+        """The qualifier in the names of CDK's bootstrap."""
+        return self.bootstrap_qualifier or "hnb659fds"
 
     @property
     def user(self) -> Party | None:
@@ -320,6 +335,10 @@ class Deployment(FileModel):
         return self
 
 
+STACK_TAG: Final = "LakewriterStack"
+"""The tag by which policies, and the applications of earlier releases, are bound to their stack."""
+
+
 def name_deployment(pipeline: str, stage: str) -> str:
     """Return the beginning of the names of all that a stage deploys; no two stages share it."""
     # CloudFormation takes no "_" in a stack's name.
@@ -329,3 +348,8 @@ def name_deployment(pipeline: str, stage: str) -> str:
 def name_destination_stack(pipeline: str, stage: str) -> str:
     """Return the name of the stack of a stage's destination."""
     return f"{name_deployment(pipeline, stage)}-destination"
+
+
+def name_pipeline_stack(pipeline: str, stage: str) -> str:
+    """Return the name of the stack of a stage's loads."""
+    return f"{name_deployment(pipeline, stage)}-pipeline"

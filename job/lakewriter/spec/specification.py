@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from lakewriter.naming import LATEST, QUARANTINE, cut, join_key
 from lakewriter.spec.access import Access, SecretText
@@ -344,8 +344,10 @@ class Spec(Model):
     folder_keys: tuple[str, ...] = ()
     """Keys in the names of folders, ``key=value``: readers make columns of them."""
     column_names: Literal["normalised", "kept"] = "normalised"
-    vendor_policy: VendorPolicy | None = None
-    """The document of the vendor's set-up page; None where there is none."""
+    vendor: str | None = None
+    """The vendor whose destination this is, as ``deployment.trust`` names it; None where it has no name there."""
+    vendor_policies: dict[str, VendorPolicy] = Field(default_factory=dict)
+    """The documents of the vendors' set-up pages, by the names of vendors."""
     acceptance: Acceptance | None = None
     """Expectations that this one load need not meet."""
     scheduled_at: datetime | None = None
@@ -360,6 +362,11 @@ class Spec(Model):
         starts = tuple(f"{root}/" for root in roots if root)
         quarantines = (table.quarantine for table in self.tables if table.quarantine is not None)
         return (*roots, *(each for each in quarantines if starts and not each.startswith(starts)))
+
+    @property
+    def vendor_policy(self) -> VendorPolicy | None:
+        """The document of this destination's vendor; None where there is none."""
+        return self.vendor_policies.get(self.vendor) if self.vendor else None
 
     @property
     def databases_below(self) -> str:

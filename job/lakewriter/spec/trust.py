@@ -23,6 +23,7 @@ EXTERNAL_ID: Final = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
 ALPHABET: Final = "2 to 1224 letters, digits and +=,.@:/-_ without spaces around them"
 
 _TABLE: Final = re.compile(r"[^*?/]*[^*?/.](\.\*)?")
+_DATABASE: Final = re.compile(r"[a-z0-9_]{1,254}\*?")
 _PATH: Final = re.compile(r"/?[^*?:]+")
 _PRINCIPAL: Final = re.compile(r"arn:aws[a-z-]*:(iam|sts)::\d{12}:(root|(user|role|assumed-role)/[\w+=,.@/-]+)")
 
@@ -43,7 +44,16 @@ def _require_folder(value: str) -> str:
 
 
 TableName = Annotated[str, AfterValidator(_require_table)]
+
+
+def _require_database(value: str) -> str:
+    if not _DATABASE.fullmatch(value):
+        raise ValueError("expected a Glue database such as 'crm', or all that begin so: 'crm_*'")
+    return value
+
+
 Folder = Annotated[str, AfterValidator(_require_folder)]
+Database = Annotated[str, AfterValidator(_require_database)]
 
 
 class Party(FileModel):
@@ -56,15 +66,39 @@ class Party(FileModel):
     tables: tuple[TableName, ...] = ()
     """The party's tables by their names at the destination: ``schema.table``, or ``schema.*`` for a whole schema."""
     paths: tuple[Folder, ...] = ()
-    """The party's folders below the destination's prefix, or below the bucket with a slash before them."""
+    """The party's folders below the destination's prefix, or below the bucket with a slash before them. They give no
+    rights in a catalog."""
+    databases: tuple[Database, ...] = ()
+    """The Glue databases of the party's own, beside ``paths`` or ``tables``: ``crm``, or ``crm_*`` for all that begin
+    so."""
+
+    any_encryption: bool = False
+    """Lets the party put objects under another key than the bucket's, in a bucket with a KMS key."""
+
+    @property
+    def follows(self) -> str | None:
+        """The vendor whose page lists what the party calls: blank for the destination's own, None for nobody."""
+        return ""
 
     @model_validator(mode="after")
     def _one_contract(self) -> "Party":
         if self.tables and self.paths:
             raise ValueError("expected either 'tables' or 'paths', got both")
-        if self.access == "load" and (self.tables or self.paths):
-            raise ValueError("'access: load' does all that a load does; leave out 'tables' and 'paths'")
+        if self.access == "load" and (self.tables or self.paths or self.databases):
+            raise ValueError("'access: load' does all that a load does; leave out 'tables', 'paths' and 'databases'")
         return self
+
+
+class KeyedParty(Party):
+    """What a user with an access key reaches."""
+
+    vendor: Literal["supaflow", "airbyte-cloud", "heropixel-cloud", "estuary"] | None = None
+    """The vendor that has the key, and so whose page says what it calls. By default the destination's own."""
+
+    @property
+    def follows(self) -> str | None:
+        """As named, or the destination's own."""
+        return self.vendor or ""
 
 
 class Trust(Party):
@@ -109,6 +143,11 @@ class Trust(Party):
         if self.vendor is None and self.name is None:
             raise ValueError("'principal' needs a 'name' for its role")
         return self
+
+    @property
+    def follows(self) -> str | None:
+        """The vendor; a principal that is named by its ARN follows no vendor's page."""
+        return self.vendor
 
     @property
     def role(self) -> str:

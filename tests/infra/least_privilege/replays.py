@@ -46,7 +46,7 @@ def without_none(content: dict[str, Any]) -> dict[str, Any]:
 
 LAKES: dict[str, dict[str, Any]] = {
     "supaflow": lake({"trust": [SUPAFLOW | {"tables": ["supaflow_crm.*"]}], "allow_reset": True}),
-    "supaflow-paths": lake({"trust": [SUPAFLOW | {"paths": ["supaflow"]}]}),
+    "supaflow-paths": lake({"trust": [SUPAFLOW | {"paths": ["supaflow"], "databases": ["supaflow_*"]}]}),
     "supaflow-shared": lake({"trust": [SUPAFLOW]}),
     "supaflow-iceberg": lake({"trust": [SUPAFLOW | {"tables": ["supaflow_crm.*"]}]}, **ICEBERG),
     "airbyte": file("airbyte", trust=[{"vendor": "airbyte-cloud", "external_id": ID, "paths": ["/airbyte"]}]),

@@ -26,6 +26,11 @@ Call = tuple[str, dict[str, str]]
 Attempt = tuple[str, Call | None, Call, str]
 """Action; what is allowed, None for what nobody may do anywhere; what is denied; the statement that denies, if any."""
 
+SSE_HEADER = "s3:x-amz-server-side-encryption"
+KEY_HEADER = f"{SSE_HEADER}-aws-kms-key-id"
+CALLERS_HEADER = f"{SSE_HEADER}-customer-algorithm"
+OTHERS_KEY = "arn:aws:kms:us-east-1:999999999999:key/11111111-2222-3333-4444-555555555555"
+
 OF_LOADERS: list[Attempt] = [
     # other prefixes, one of which merely begins alike
     ("s3:GetObject", (FILE, {}), (f"{BUCKET}/data/production-secret/x", {}), ""),
@@ -58,6 +63,10 @@ OF_LOADERS: list[Attempt] = [
     # an object that is there, in the clear
     ("s3:PutObject", (FILE, NEW), (FILE, CREATED), "resource/KeepObjectsOfTables"),
     ("s3:GetObject", (FILE, {}), (FILE, {"aws:SecureTransport": "false"}), "resource/RequireTls"),
+    # under another key than the bucket's
+    ("s3:PutObject", (FILE, NEW), (FILE, NEW | {KEY_HEADER: OTHERS_KEY}), "resource/EncryptWithTheKey"),
+    ("s3:PutObject", (FILE, NEW), (FILE, NEW | {SSE_HEADER: "AES256"}), "resource/NameTheKey"),
+    ("s3:PutObject", (FILE, NEW), (FILE, NEW | {CALLERS_HEADER: "AES256"}), "resource/NoKeyOfTheCaller"),
     # what a deletion leaves, and the bucket's own settings
     ("s3:DeleteObjectVersion", None, (FILE, {}), ""),
     ("s3:PutLifecycleConfiguration", None, (BUCKET, {}), ""),

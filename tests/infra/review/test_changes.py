@@ -90,6 +90,7 @@ def test_another_stage_is_refused_while_the_old_stack_may_load(synth: Synth, dep
 
 OTHER = {"vendor": "supaflow", "external_id": "other-2027"}
 KEYED = {"encryption": "SSE-KMS"}
+EARLIER = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 LINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "external id": (
         {},
@@ -100,7 +101,7 @@ LINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     ),
     "protection": ({}, {"protect": False}, "deletable: lakewriter-flights-prod-destination (termination protection): "),
     "key": ({}, KEYED, "unreadable: acme-lake (S3 Bucket) (changed: BucketEncryption): "),
-    "key that goes": (KEYED, {}, "unreadable: Key"),
+    "key that goes": (KEYED, {"earlier_kms_key_arns": [EARLIER]}, "unreadable: Key"),
     "boundary that goes": (
         {"permissions_boundary_arn": BOUNDARY},
         {},

@@ -1,0 +1,140 @@
+"""Make the permissions boundary of a stage's roles and users: the most that any of them may do, whatever is attached.
+
+https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from lakewriter.errors import SpecInvalidError
+from lakewriter.policy.arns import Arns, escape
+from lakewriter.policy.checkpoint import locate_checkpoints
+from lakewriter.policy.deployed_names import DeployedNames
+from lakewriter.policy.division import LIMIT, count_characters
+from lakewriter.policy.operator_statements import allow_stage
+from lakewriter.policy.parties import find_reach
+from lakewriter.policy.secrets import allow_secrets
+from lakewriter.policy.sources import list_source_buckets
+from lakewriter.policy.statements import Conditions, Statement, allow, make_document
+from lakewriter.spec.deployment import STACK_TAG, Deployment
+from lakewriter.spec.specification import Spec
+
+_OBJECTS: Final = (
+    "s3:*Object*", "s3:ListBucket*", "s3:ListMultipartUploadParts", "s3:AbortMultipartUpload",
+    "s3:GetBucketLocation", "s3:GetBucketTagging", "s3:GetLifecycleConfiguration",
+)  # fmt: skip
+_CATALOG: Final = ("glue:GetCatalog*", "glue:*Database*", "glue:*Table*", "glue:*Partition*")
+_JOB_RUNS: Final = ("emr-serverless:*JobRun", "emr-serverless:GetApplication", "emr-serverless:StopApplication",
+                    "emr-serverless:DeleteApplication")  # fmt: skip
+_LOADS: Final = (
+    "states:StartExecution", "states:StopExecution", "states:ListExecutions", "states:DescribeStateMachine*",
+    "states:DescribeExecution", "states:GetExecutionHistory",
+)  # fmt: skip
+_LOGS: Final = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents")
+_UNNAMED: Final = (
+    "cloudwatch:PutMetricData", "emr-serverless:ListApplications", "lakeformation:GetDataAccess",
+    "logs:*LogDelivery", "logs:ListLogDeliveries", "logs:DescribeLogGroups", "logs:DescribeResourcePolicies",
+    "logs:PutResourcePolicy", "xray:Put*", "xray:GetSampling*",
+)  # fmt: skip
+"""What no resource bounds."""
+_RULE: Final = "rule/StepFunctionsGetEventsForEMRServerlessJobRule"
+
+
+def make_boundary(spec: Spec, deployment: Deployment, arns: Arns, names: DeployedNames) -> list[Statement]:
+    """Make the boundary as one policy; without room for each source's bucket, for reading in every bucket.
+
+    Raises ``SPEC_INVALID`` if it still is too long. A key that the stack makes is in it once ``arns`` has its ARN.
+    """
+    for exact in (True, False):
+        statements = list(_list_statements(spec, deployment, arns, names, exact=exact))
+        if count_characters(make_document(statements), arns) <= LIMIT:
+            return statements
+    raise SpecInvalidError(
+        f"the permissions boundary of the stacks' roles is longer than IAM's {LIMIT} characters.",
+        remedy="Divide the tables over several files, or give the parties fewer 'tables'.",
+    )
+
+
+def _list_statements(
+    spec: Spec, deployment: Deployment, arns: Arns, names: DeployedNames, *, exact: bool
+) -> Iterator[Statement]:
+    yield from _bound_storage(spec, deployment, arns, names, exact=exact)
+    if spec.in_glue:
+        yield allow("Catalog", _CATALOG, list(map(arns.glue, _list_catalog(spec, deployment, exact=exact))))
+    yield from _bound_keys(spec, deployment, arns)
+    yield from allow_secrets(spec, deployment, arns)
+    if spec.access.role_arn:
+        yield allow("TakeDestinationRole", ["sts:AssumeRole"], [spec.access.role_arn])
+    yield from _bound_loads(spec, deployment, arns, names)
+    yield allow("Unnamed", _UNNAMED, ["*"])
+    if deployment.operators:
+        yield from allow_stage(arns, names)
+
+
+def _bound_storage(
+    spec: Spec, deployment: Deployment, arns: Arns, names: DeployedNames, *, exact: bool
+) -> Iterator[Statement]:
+    buckets = [spec.access.bucket]
+    checkpoints = locate_checkpoints(spec)
+    if checkpoints:
+        buckets.append(checkpoints[0])
+    if deployment.destroy_data:
+        # The function that empties buckets denies writes first, by their policies.
+        buckets.append(f"{names.begin(names.destination, 20)}*")
+    emptying = ["s3:PutBucketPolicy"] if deployment.destroy_data else []
+    places = [arn for name in dict.fromkeys(buckets) for arn in (arns.bucket(name), arns.objects(name))]
+    yield allow("Lake", [*_OBJECTS, *emptying], places)
+    sources = list_source_buckets(spec, deployment) if exact else ["*"]
+    assets = f"cdk-{deployment.qualifier}-assets-{arns.account}-{arns.region}"
+    read = [arn for name in (*sources, assets) for arn in (arns.bucket(name), arns.objects(name))]
+    yield allow("Sources", ["s3:GetObject", "s3:ListBucket"], list(dict.fromkeys(read)))
+
+
+def _list_catalog(spec: Spec, deployment: Deployment, *, exact: bool) -> list[str]:
+    """List what the file's tables and the parties reach in the catalog, by databases."""
+    paths = [path for _, party in deployment.parties for path in find_reach(spec, party).catalog] if exact else []
+    databases = {path.split("/")[1] for path in paths} | {escape(table.schema_name) for table in spec.tables}
+    prefix = [escape(spec.database_prefix), f"{escape(spec.databases_below)}*"] if spec.database_prefix else []
+    listed = [*prefix, *sorted(name for name in databases if not prefix or name not in prefix)]
+    below = [f"{kind}/{name}/*" for name in listed for kind in ("table", "userDefinedFunction")]
+    return ["catalog", *(f"database/{name}" for name in listed), *below]
+
+
+def _bound_keys(spec: Spec, deployment: Deployment, arns: Arns) -> Iterator[Statement]:
+    named = [
+        arns.key,
+        deployment.existing.kms_key_arn,
+        *deployment.earlier_kms_key_arns,
+        *(each.kms_key_arn for each in deployment.source_buckets),
+    ]
+    keys = [key for key in named if key]
+    if keys:
+        yield allow("Keys", ["kms:Decrypt", "kms:GenerateDataKey*"], list(dict.fromkeys(keys)))
+
+
+def _bound_loads(spec: Spec, deployment: Deployment, arns: Arns, names: DeployedNames) -> Iterator[Statement]:
+    """Bound what the state machines, their schedule and their rules do: by the stack's tag, names and the roles."""
+    applications = [arns.applications()]
+    ours: Conditions = {"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": names.pipeline}}
+    requested: Conditions = {"StringEquals": {f"aws:RequestTag/{STACK_TAG}": names.pipeline}}
+    roles = [arns.role(f"{deployment.role_path.lstrip('/')}{start}*") for start in names.identities]
+    brought = deployment.existing.job_role_arn
+    maintenance = spec.maintenance
+    services = ["emr-serverless.amazonaws.com"]
+    if maintenance and maintenance.optimizer_role:
+        roles.append(maintenance.find_role_arn(arns.partition, arns.account))
+        services.append("glue.amazonaws.com")
+    passed: Conditions = {"StringEquals": {"iam:PassedToService": services}}
+    logs = [*names.list_arns("LogGroups", arns)[:1], *names.list_arns("FunctionLogs", arns)]
+    if maintenance and maintenance.makes_role:
+        logs.append(arns.regional("logs", "log-group:/aws-glue/iceberg-*"))
+    yield allow("JobRuns", _JOB_RUNS, applications, ours)
+    yield allow("TagJobRuns", ["emr-serverless:TagResource"], applications, requested)
+    yield allow("PassRoles", ["iam:PassRole"], [*roles, *([brought] if brought else [])], passed)
+    yield allow("JobRunEvents", ["events:PutTargets", "events:PutRule", "events:DescribeRule"],
+                [arns.regional("events", _RULE)])  # fmt: skip
+    yield allow(
+        "Loads", _LOADS, [arn for kind in ("StateMachines", "Executions") for arn in names.list_arns(kind, arns)]
+    )
+    yield allow("DeadLetters", ["sqs:SendMessage"], names.list_arns("Queues", arns))
+    yield allow("Logs", _LOGS, logs)

@@ -1,0 +1,57 @@
+"""Files that together ask the stacks for everything that they can make, in ever other combinations."""
+
+import random
+from typing import Any
+
+SUPAFLOW = {"vendor": "supaflow", "external_id": "acme-2026"}
+SOURCE = {"format": "parquet", "path": "s3://acme-landing/orders"}
+CHOICES: dict[str, list[Any]] = {
+    "encryption": ["SSE-S3", "SSE-KMS"],
+    "trust": [[], [SUPAFLOW], [SUPAFLOW | {"external_id": "${ssm:/lake/id}", "access": "read"}]],
+    "iam_user": [False, {"paths": ["crm"]}],
+    "lake_formation": [False, True],
+    "schedule": [None, {"rate": "6 hours"}, {"cron": "0 6 * * ? *", "flexible_minutes": 10}],
+    "alarms": [{}, {"topic_arn": "arn:aws:sns:us-east-1:123456789012:lake"}, {"email": "lake@example.org"}],
+    "network": [None, {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}],
+    "access_logs": [False, True],
+    "tags": [{}, {"team": "data"}],
+    "role_path": ["/", "/lake/"],
+    "allow_reset": [False, True],
+    "destroy_data": [False, True],
+    "bootstrap_qualifier": [None, "acme"],
+    "snowflake": [None, {}],
+    "operators": [[], ["arn:aws:iam::123456789012:role/OnCall"]],
+    "existing": [{"bucket": True, "kms_key_arn": "arn:aws:kms:us-east-1:123456789012:key/a"}, {"databases": True}, {}],
+}
+"""Values of ``deployment``, those that ask for most last."""
+DESTINATIONS: list[dict[str, Any]] = [
+    {"update_aws_glue_catalog": False},
+    {"table_format": "ICEBERG"},
+    {"update_aws_glue_catalog": True},
+]
+
+
+def generate_file(number: int, boundary: str) -> dict[str, Any]:
+    """The content of one lake.yaml; the same for the same number. The first asks for everything."""
+    chosen = random.Random(number)
+
+    def choose(values: list[Any]) -> Any:
+        return chosen.choice(values) if number else values[-1]
+
+    deployment = {key: choose(values) for key, values in CHOICES.items()}
+    if deployment["destroy_data"]:
+        deployment["protect"] = False
+    laid = {key: value for key, value in deployment.items() if value is not None}
+    return {
+        "pipeline": f"sales{number}",
+        "destination": {
+            "type": "supaflow-s3-data-lake",
+            "s3_bucket_name": f"acme-lake-{number}",
+            "bucket_region": "us-east-1",
+            "s3_path_prefix": "data",
+            "destination_prefix": "eu",
+            **choose(DESTINATIONS),
+        },
+        "tables": [{"table": "orders", "schema": "shop", "read": SOURCE}],
+        "deployment": {**laid, "permissions_boundary_arn": boundary},
+    }
