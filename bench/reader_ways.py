@@ -23,7 +23,6 @@ from bench.sinks import BUCKET
 from bench.turns import serve
 from bench.ways import load_file
 
-LEVEL: Final = 4
 _NUMBERS: Final = (
     *("year", "month", "day", "dep_time", "sched_dep_time", "dep_delay", "arr_time", "sched_arr_time", "arr_delay"),
     *("flight", "air_time", "distance", "hour", "minute"),
@@ -60,7 +59,7 @@ def lakewriter(plan: ReaderPlan) -> Write:
     spark = open_spark_session("bench")
     destination: dict[str, Any] = {
         "type": "lakewriter-s3", "region": "us-east-1", "endpoint": plan.server, "partition_strategy": "none",
-        "tracking": [], "compression": "gzip", "compression_level": LEVEL,
+        "tracking": [], "compression": "gzip",
     }  # fmt: skip
 
     def write(prefix: str) -> None:
@@ -89,8 +88,7 @@ def spark(plan: ReaderPlan) -> Write:
     def write(prefix: str) -> None:
         out = Path(plan.folder, f"spark-{uuid.uuid4()}")
         frame = session.read.format(plan.form).schema(_list_columns()).options(**_make_options(plan)).load(plan.path)
-        # Hadoop has its levels by words.
-        frame.write.options(**{"compression": "gzip", "zlib.compress.level": "FOUR"}).parquet(str(out))
+        frame.write.option("compression", "gzip").parquet(str(out))
         if not plan.discards:
             with ThreadPoolExecutor(CORES) as pool:
                 files = sorted(out.glob("*.parquet"))

@@ -37,7 +37,7 @@ SMALL_FILES: Final = 100
 TINY_FILES: Final = 40
 HEAD: Final = """\
 {rows:,} rows of 21 columns ({sizes}) on the local disk, with the same declared columns for all, and written as gzip
-Parquet at level 4 (DuckDB has one level only) without further columns. Each way is a process of its own that has its
+Parquet by each one's own level without further columns. Each way is a process of its own that has its
 Spark session. CPU is that of all its processes, Java's included and the server's not. MiB is the most that one Python
 worker has held since it began. A file in gzip is read by one task in each of the ways; Spark writes S3 over the local
 disk."""

@@ -3,6 +3,8 @@
 import json
 import os
 import random
+import re
+from math import isinf
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +22,12 @@ VALUES = [
 ]
 NO_TYPE = "is beyond the range of double", "is closer to zero than any double"
 """Why a number of a valid document is bad after all."""
+
+
+def is_of_no_type(text: str) -> bool:
+    """Whether a number is beyond every type: it says nothing about its column, which is that of other documents."""
+    number, exponent = float(text), "e" in text.lower()
+    return exponent and (isinf(number) or (not number and bool(re.search("[1-9]", text.lower().partition("e")[0]))))
 
 
 class Chance:
@@ -98,7 +106,7 @@ def test_rows_are_those_of_python(tmp_path, part):
         assert len(rows) == len(expected), data
         for row, document in zip(rows, expected, strict=True):
             if document is not None and row.reason is not None:
-                assert row.reason.endswith(NO_TYPE), (data, row)
+                assert row.reason.endswith(NO_TYPE) or is_of_no_type(row.text), (data, row)
             elif document is None:
                 assert row.reason is not None, (data, row)
             else:

@@ -136,6 +136,28 @@ def test_declared_types(tmp_path, columns, line, row):
     assert [(found.values, found.reason) for found in rows] == [(row, None)] * 30
 
 
+FAR = ["1e-77", "1e-40", "1e-10000007", "1e-2147483647", "1E-20", "0.0000000000000000001e-30"]
+
+
+@pytest.mark.parametrize("number", FAR)
+@pytest.mark.parametrize(
+    "columns", ["a decimal(10,2)", "a decimal(38,0), b double", "b decimal(38,10), s struct<a: int>"]
+)
+def test_decimals_of_many_places_are_told(tmp_path, number, columns):
+    """Of a decimal Arrow takes some for zero, and ends the process at others."""
+    line = b'{"a":%b,"b":%b,"s":{"a":1}}' % (number.encode(), number.encode())
+    _, rows = read_files(tmp_path, b"\n".join([line] * 30), columns=parse_columns(columns))
+    assert [row.reason is not None for row in rows] == [True] * 30
+
+
+@pytest.mark.parametrize("number", FAR)
+def test_numbers_of_many_places_beside_others(tmp_path, number):
+    lines = [b'{"a":%b,"b":0.12345678901234567}' % number.encode(), b'{"a":1.5,"b":1}']
+    _, rows = read_files(tmp_path, b"\n".join(lines * 10))
+    assert [row.values["a"] for row in rows if row.values["a"] is not None][-1] in (1.5, "1.5", Decimal("1.5"))
+    assert len(rows) == 20
+
+
 def test_date_format_is_taken(tmp_path):
     _, rows = read_files(
         tmp_path, b'{"a":"05.01.2024"}', columns=parse_columns("a date"), options={"dateFormat": "dd.MM.yyyy"}

@@ -2,10 +2,11 @@
 
 ``pyarrow.json`` refuses a key that is twice, and everything that RFC 8259 does, but for what is guarded against here
 and by what a plain line is: a second document on a line, ``NaN``, an exponent that makes a zero, bytes that are no
-UTF-8, and depth or a document that is no object, at which it ends the process.
+UTF-8, and at which it ends the process: depth, a document that is no object, a decimal with a negative exponent.
 """
 
 import io
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -27,10 +28,14 @@ DIGITS: Final = bytes.maketrans(b"123456789.", b"0000000000")
 LONG_NUMBER: Final = b"0" * (EXACT_DIGITS + 1)
 """What a number of more digits than a double keeps has in it, once its digits and its point are zeros."""
 WIDE: Final = pa.decimal256(76, 38)
+_FAR_PLACES: Final = re.compile(rb"[eE]-0*+(?:[2-9][0-9]|1[0-9]{2})|\.[0-9]{19}[0-9]*+[eE]-")
+"""A negative exponent of 20 or more, or one behind 19 or more places: others are 38 places at most."""
 
 
 def parse_json(data: bytes, count: int, schema: pa.Schema | None) -> pa.Table | None:
     """Return the ``count`` documents of lines that are plain; None where one of them is refused."""
+    if schema is not None and any(_has_decimals(field.type) for field in schema) and _has_far_places(data):
+        return None
     try:
         table = pj.read_json(
             io.BytesIO(data),
@@ -44,6 +49,19 @@ def parse_json(data: bytes, count: int, schema: pa.Schema | None) -> pa.Table | 
         return None
     # Each line begins and ends as an object does, so that as many rows as lines are one a line.
     return table if table.num_rows == count else None
+
+
+def _has_decimals(kind: pa.DataType) -> bool:
+    return pt.is_decimal(kind) or any(_has_decimals(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def _has_far_places(data: bytes) -> bool:
+    """Return True if a number may have more decimal places than Arrow's table of powers of ten has for any decimal.
+
+    It reads behind the end of the table: ``1e-77`` is 0.00 as a ``decimal(10,2)`` then, ``1e-10000007`` the end of the
+    process.
+    """
+    return (b"e-" in data or b"E-" in data) and _FAR_PLACES.search(data) is not None
 
 
 @dataclass(frozen=True)
