@@ -28,12 +28,13 @@ def write_sums(lake: Lake, content: bytes, read: dict[str, Any] | None = None, *
 WAYS = [
     # keys of the table, its feed
     ({}, "splits"),
-    ({"deleted": "id = 3"}, "rows"),
+    ({"deleted": "id = 3"}, "splits"),
+    ({"deleted": "id + 1 = 4"}, "rows"),
     ({"read": {"sql": "SELECT * FROM v", "views": {"v": {"format": "json", "path": "sums.json"}}}}, "rows"),
 ]
 
 
-@pytest.mark.parametrize(("fields", "feed"), WAYS, ids=["splits", "deleted", "sql"])
+@pytest.mark.parametrize(("fields", "feed"), WAYS, ids=["splits", "deleted", "deleted by Spark", "sql"])
 def test_values_are_the_same_in_every_way(lake, fields, feed):
     write_sums(lake, LINES, **fields)
     [result] = lake.load("a").tables

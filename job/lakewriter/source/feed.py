@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lakewriter.errors import SpecInvalidError
+from lakewriter.source.arrow_conditions import may_translate
 from lakewriter.source.columnar_files import refuse_table_folders
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.file_splits import open_file_splits
@@ -107,10 +108,13 @@ def open_feed(
     require_read(table)
     refuse_table_folders(table.read, table.id)
     why = explain_need_of_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
-    if why is None and has_reader(table.read):
-        feed = open_file_splits(spark_factory, table, single=single)
-        check_lag(table, feed.schema)
-        return feed
+    if has_reader(table.read) and prefer != "rows" and may_read_splits(spark_factory, table, condition):
+        feed = open_file_splits(
+            spark_factory, table, single=single, condition=condition, deleted_column=deleted_column
+        )  # fmt: skip
+        if feed is not None:
+            check_lag(table, feed.schema)
+            return feed
     why = why or ("all rows go into one file" if single else None)
     splits = why or open_splits(spark_factory, table)
     if not isinstance(splits, str):
@@ -130,6 +134,14 @@ def open_feed(
         twice=twice,
         single=single,
     )
+
+
+def may_read_splits(spark_factory: Callable[[], SparkSession], table: TableSpec, condition: str | None) -> bool:
+    """Return whether tasks can do what a table needs, as far as it tells without its columns."""
+    if explain_need_of_spark(table.model_copy(update={"deleted": None}), None) is not None:
+        return False
+    conditions = [sql for sql in (condition, table.deleted) if sql is not None]
+    return all(may_translate(spark_factory(), sql) for sql in conditions)
 
 
 def explain_need_of_spark(table: TableSpec, condition: str | None) -> str | None:

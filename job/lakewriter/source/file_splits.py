@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from lakewriter.report import format_count
 from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.files.file_reader import Item, Piece, Result, Spread
-from lakewriter.source.files.source import FilesSource, OpenedFiles, open_files
+from lakewriter.source.files.source import OpenedFiles, open_files
+from lakewriter.source.judged_rows import AnySource, judge_rows
 from lakewriter.source.packing import Sizes, read_sizes
 from lakewriter.source.read_ahead import Reading, read_ahead
 from lakewriter.source.reads import make_origin, make_reader_options, resolve_secrets
@@ -65,17 +66,18 @@ class FilesFeed:
         self,
         spark: SparkFactory,
         opened: OpenedFiles,
+        source: AnySource,
         partitions: Sequence[tuple[Piece, ...]],
         counts: tuple[int, ...] | None,
         origin: Origin,
     ) -> None:
         files = len(opened.look.files)
-        self.schema = opened.source.schema
+        self.schema = source.schema
         self.notes = opened.notes
         self.reason = f"{format_count(files, 'file')} of text, read by the tasks themselves"
         self.partitions = len(partitions)
         self.counts = counts
-        self._spark, self._source, self._pieces, self._origin = spark, opened.source, partitions, origin
+        self._spark, self._source, self._pieces, self._origin = spark, source, partitions, origin
 
     @property
     def input_bytes(self) -> int:
@@ -104,16 +106,16 @@ class FilesFeed:
         """Nothing is held."""
 
 
-def _run_task(source: FilesSource, body: Body, partition: int, shares: Iterable[tuple[Piece, ...]]) -> Iterator[str]:
+def _run_task(source: AnySource, body: Body, partition: int, shares: Iterable[tuple[Piece, ...]]) -> Iterator[str]:
     yield from body(partition, (batch for pieces in shares for batch in read_pieces(source, pieces)))
 
 
-def read_pieces(source: FilesSource, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+def read_pieces(source: AnySource, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
     """Yield the batches of pieces in their order, reading small ones ahead."""
     yield from read_ahead([Reading(piece.size, partial(source.read, piece)) for piece in pieces])
 
 
-def read_good_rows(source: FilesSource, pieces: Sequence[Piece], rows: int) -> pa.Table:
+def read_good_rows(source: AnySource, pieces: Sequence[Piece], rows: int) -> pa.Table:
     """Return the first rows in one table, without their marks; bad ones are left out."""
     batches: list[pa.RecordBatch] = []
     for batch in source.read_all(pieces):
@@ -131,17 +133,33 @@ def open_own_files(table: TableSpec, spread: Spread) -> OpenedFiles:
     return open_files(table, table.read, options, spread, aside=table.sets_aside)
 
 
-def open_file_splits(spark: SparkFactory, table: TableSpec, *, single: bool) -> FilesFeed:
-    """Open the feed of a table whose files the tasks read."""
+def open_file_splits(
+    spark: SparkFactory, table: TableSpec, *, single: bool, condition: str | None = None, deleted_column: str = ""
+) -> FilesFeed | None:
+    """Open the feed of a table whose files the tasks read; None where only Spark can evaluate what it says of rows."""
     origin = make_origin(table, resolve_secrets(table.read))
     opened = open_own_files(table, make_spread(spark, origin))
-    return make_feed(spark, table, opened, origin, single=single)
+    source = judge_rows(spark, table, opened.source, condition, deleted_column)
+    return None if source is None else make_feed(spark, table, opened, origin, source=source, single=single)
 
 
 def make_feed(
-    spark: SparkFactory, table: TableSpec, opened: OpenedFiles, origin: Origin, *, single: bool, most: int | None = None
+    spark: SparkFactory,
+    table: TableSpec,
+    opened: OpenedFiles,
+    origin: Origin,
+    *,
+    source: AnySource,
+    single: bool,
+    most: int | None = None,
 ) -> FilesFeed:
-    """Make the feed of files that have been looked at; ``most`` partitions, where they are counted otherwise."""
+    """Make the feed of files that have been looked at.
+
+    Args:
+        source: What reads a piece.
+        single: Whether all rows go into one partition.
+        most: How many partitions there may be; None where their size alone tells.
+    """
     spread = make_spread(spark, origin)
     pieces = opened.cut(PIECE_BYTES, spread)
     is_one = single or (most is None and measure(pieces) <= _ONE_TASK_BYTES)
@@ -150,8 +168,8 @@ def make_feed(
         partitions = join_partitions(partitions, most)
     counts: tuple[int, ...] | None = None
     if len(partitions) > 1 and table.index == IndexKind.CONTIGUOUS:
-        counts = tuple(spread(opened.source.count_all, partitions))
-    return FilesFeed(spark, opened, partitions, counts, origin)
+        counts = tuple(spread(source.count_all, partitions))
+    return FilesFeed(spark, opened, source, partitions, counts, origin)
 
 
 def pack_pieces(pieces: Sequence[Piece], sizes: Sizes) -> list[tuple[Piece, ...]]:

@@ -18,6 +18,7 @@ from lakewriter.source.files.folder_listing import Listing, list_stored
 from lakewriter.source.files.options import take_options
 from lakewriter.source.files.pinned_paths import PlannedFile, pin_paths
 from lakewriter.source.files.source import OpenedFiles, open_files
+from lakewriter.source.judged_rows import judge_rows
 from lakewriter.source.session import isolate
 from lakewriter.source.storage import to_path
 from lakewriter.spec.row_rules import LINES
@@ -119,9 +120,15 @@ class FileStream:
             known=self.known,
         )  # fmt: skip
 
-    def make_feed(self, opened: OpenedFiles, tasks: int) -> FilesFeed:
-        """Return the feed of files that have been looked at, in so many partitions at most."""
-        return make_feed(lambda: self.spark, self.table, opened, self.origin, single=tasks == 1, most=tasks)
+    def make_feed(self, opened: OpenedFiles, tasks: int, deleted_column: str) -> FilesFeed | None:
+        """Return the feed of files that have been looked at, in so many partitions at most; None where Spark has to
+        evaluate what the table says of their rows."""
+        source = judge_rows(lambda: self.spark, self.table, opened.source, None, deleted_column)
+        if source is None:
+            return None
+        return make_feed(
+            lambda: self.spark, self.table, opened, self.origin, source=source, single=tasks == 1, most=tasks
+        )
 
     def make_frame(self, opened: OpenedFiles) -> DataFrame:
         """Return their rows as a DataFrame."""

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from lakewriter.errors import LakeError, SourceUnreachableError, SpecInvalidError
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.failures import SPARK_ERRORS, Origin, find_useful_line
-from lakewriter.source.feed import Feed, explain_need_of_spark
+from lakewriter.source.feed import Feed, may_read_splits
 from lakewriter.source.file_streams import FileStream, open_path_stream
 from lakewriter.source.files.source import has_reader
 from lakewriter.source.frames import replace_char_types
@@ -165,12 +165,15 @@ class TableStream:
         if self._files is None:
             tasks = 1 if single else max(least, self._choose_tasks(frame, plan))
             return open_batch(frame, table, origin=self.origin, deleted_column=deleted_column, twice=twice, tasks=tasks)
-        opened = self._files.open_batch(self._checkpoint, plan.number)
+        files = self._files
+        opened = files.open_batch(self._checkpoint, plan.number)
         size = sum(file.size for file in opened.listing.files)
         tasks = 1 if single else max(1, least, math.ceil(size / TASK_BYTES))
-        if explain_need_of_spark(table, None) is None:
-            return self._files.make_feed(opened, tasks)
-        rows = self._files.make_frame(opened)
+        if may_read_splits(lambda: files.spark, table, None):
+            feed = files.make_feed(opened, tasks, deleted_column)
+            if feed is not None:
+                return feed
+        rows = files.make_frame(opened)
         return open_batch(
             rows, table, origin=self.origin, deleted_column=deleted_column, twice=twice, tasks=tasks,
             notes=opened.notes,

@@ -1,0 +1,100 @@
+"""Rows of files of which the tasks choose those above a cursor, and tell which are deleted, by conditions in Arrow."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from lakewriter.source.arrow_conditions import Expression, translate
+from lakewriter.source.files.file_reader import Piece
+from lakewriter.source.files.source import FilesSource
+from lakewriter.source.session import isolate
+from lakewriter.spec.specification import TableSpec
+
+
+@dataclass(frozen=True)
+class JudgedRows:
+    """A source with the rows alone for which ``condition`` is true, and bad ones; picklable.
+
+    Of bad rows those whose column at ``cursor`` has a value go by the condition as well, if it is given: others have
+    set them aside. Behind the columns is ``deleted_column``, where there is an expression for it.
+    """
+
+    source: FilesSource
+    condition: Expression | None = None
+    cursor: int | None = None
+    deleted: Expression | None = None
+    deleted_column: str = ""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the batches, without their marks."""
+        added = [] if self.deleted is None else [pa.field(self.deleted_column, pa.bool_())]
+        return pa.schema([*self.source.schema, *added])
+
+    @property
+    def aside(self) -> bool:
+        """Whether the batches have marks behind their columns."""
+        return self.source.aside
+
+    def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a piece."""
+        for batch in self.source.read(piece):
+            chosen = batch if self.condition is None else batch.filter(self._choose(batch, self.condition))
+            yield self._add_deleted(chosen) if self.deleted is not None else chosen
+
+    def read_all(self, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of several pieces."""
+        for piece in pieces:
+            yield from self.read(piece)
+
+    def count_all(self, pieces: Sequence[Piece]) -> int:
+        """Return how many rows several pieces have."""
+        if self.condition is None:
+            return self.source.count_all(pieces)
+        return sum(batch.num_rows for batch in self.read_all(pieces))
+
+    def _choose(self, batch: pa.RecordBatch, condition: Expression) -> pa.Array:
+        is_above = condition.find_true(batch)
+        if not self.aside:
+            return is_above
+        is_bad = batch.column(batch.num_columns - 1).field("reason").is_valid()
+        if self.cursor is not None:
+            is_bad = pc.and_(is_bad, batch.column(self.cursor).is_null())
+        return pc.or_(is_above, is_bad)
+
+    def _add_deleted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        assert self.deleted is not None
+        count = len(self.source.schema)
+        columns, fields = batch.columns, list(batch.schema)
+        columns.insert(count, self.deleted.find_true(batch))
+        fields.insert(count, pa.field(self.deleted_column, pa.bool_()))
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=batch.schema.metadata))
+
+
+AnySource = FilesSource | JudgedRows
+
+
+def judge_rows(
+    spark: Callable[[], SparkSession], table: TableSpec, source: FilesSource, condition: str | None, deleted_column: str
+) -> AnySource | None:
+    """Return the source with what the table says of its rows; None where only Spark can evaluate that.
+
+    ``condition`` is SQL that rows above the cursor fulfil.
+    """
+    if condition is None and table.deleted is None:
+        return source
+    session = isolate(spark())
+    if len({name.lower() for name in source.schema.names}) < len(source.schema):
+        session.conf.set("spark.sql.caseSensitive", "true")
+    above = None if condition is None else translate(session, condition, source.schema)
+    deleted = None if table.deleted is None else translate(session, table.deleted, source.schema)
+    if (condition is not None and above is None) or (table.deleted is not None and deleted is None):
+        return None
+    cursor = None
+    if condition is not None and table.quarantine is not None and table.cursor is not None:
+        names = source.schema.names
+        cursor = next(place for place, name in enumerate(names) if name.lower() == table.cursor.lower())
+    return JudgedRows(source, above, cursor, deleted, deleted_column)
