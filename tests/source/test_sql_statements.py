@@ -17,6 +17,7 @@ from lakewriter.source.feed import open_feed
 from lakewriter.source.file_frames import FileRows, open_file_rows
 from lakewriter.source.files import source as files_source
 from lakewriter.source.files.file_reader import Look, Piece, make_marks
+from lakewriter.source.files.options import Options
 from lakewriter.spec.row_rules import BadRows
 from lakewriter.spec.specification import Read
 from tests.source.tables import DELETED, rows, table
@@ -90,6 +91,8 @@ def test_sparks_own_views_know_their_files(spark, tmp_path):
 class WideReader:
     """A format whose columns lie apart: Parquet files, of which it notes what it was asked for."""
 
+    has_lines: ClassVar[bool] = False
+
     def look(self, files: Any, table: str, spread: Any) -> Look:
         del table, spread
         return Look(pq.read_schema(files[0].path), tuple((file, None) for file in files))
@@ -142,15 +145,11 @@ NEEDED = [
 @pytest.fixture
 def wide(tmp_path, monkeypatch):
     monkeypatch.setitem(files_source._MAKE, "parquet", lambda options, columns: WideReader())
-    monkeypatch.setattr(files_source, "take_options", lambda form, options, table: WithoutOptions())
+    monkeypatch.setattr(files_source, "take_options", lambda form, options, table: Options({}, table))
     data = pa.table({"a": [1, 2], "b": [10, 20], "c": ["x", "y"], "d": [0.5, 1.5]})
     pq.write_table(data, tmp_path / "v.parquet")
     pq.write_table(pa.table({"a": [1, 3], "e": ["p", "q"]}), tmp_path / "w.parquet")
     return {name: Read(format="parquet", path=str(tmp_path / f"{name}.parquet")) for name in "vw"}
-
-
-class WithoutOptions:
-    given: ClassVar[dict[str, str]] = {}
 
 
 @pytest.mark.one_in(4)

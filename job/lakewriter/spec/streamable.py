@@ -1,11 +1,14 @@
 """What a continuous run asks of a specification; no Spark, since synth asks it too."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.given import require_read
-from lakewriter.spec.row_rules import LINES
+from lakewriter.spec.listed_files import FILE_FORMATS
 from lakewriter.spec.specification import Mode, Read, Spec
+
+_READ_BY_TASKS: Final = FILE_FORMATS - {"binaryfile", "xml"}
 
 
 def require_continuous(spec: Spec) -> None:
@@ -44,7 +47,7 @@ def unfit(spec: Spec) -> Iterator[SpecInvalidError]:
         ):
             yield SpecInvalidError(
                 f"table {table.id!r} has on_bad_row: {table.on_bad_row.action}, which a continuous run has for files "
-                "of CSV, JSON and text, and for JSON documents in a column.",
+                "that the tasks read, and for JSON documents in a column.",
                 remedy="Leave on_bad_row out: a bad row then stops the table.",
             )
         if table.mode is not Mode.APPEND:
@@ -53,4 +56,4 @@ def unfit(spec: Spec) -> Iterator[SpecInvalidError]:
 
 def _is_of_own_files(read: Read) -> bool:
     """Return whether a stream's files are read by the product's readers, which tell bad rows apart."""
-    return read.sql is None and read.engine is None and str(read.format).lower() in LINES
+    return read.sql is None and read.engine is None and str(read.format).lower() in _READ_BY_TASKS
