@@ -37,7 +37,7 @@ def run_statement(
     for name, frame in others.items():
         _register(name, frame)
     frame = _query(session, sql, views, table)
-    wanted = {name: found for name, found in _find_wanted(frame, views).items() if files[name].opened.lies_apart}
+    wanted = _find_wanted(frame, {name: views[name] for name, rows in files.items() if rows.opened.lies_apart})
     if wanted:
         less = views | {name: files[name].make_frame(_label(name), found) for name, found in wanted.items()}
         pruned = _query(session, sql, less, table)
@@ -122,6 +122,8 @@ def _find_wanted(frame: DataFrame, views: Mapping[str, DataFrame]) -> dict[str, 
 
     A view of which it uses all columns is left out, or whose columns nothing tells.
     """
+    if not views:
+        return {}
     plan = frame._jdf.queryExecution().optimizedPlan()
     names = {_label(name): name for name in views}
     wanted: dict[str, set[str]] = {}
