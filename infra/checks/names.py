@@ -1,6 +1,8 @@
 """Check the region, and names and ids that Snowflake or STS would refuse."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from infra.settings import Settings
 from lakewriter.errors import LakeError
@@ -8,11 +10,37 @@ from lakewriter.policy.parties import find_overlaps
 from lakewriter.policy.roles import find_snowflake
 from lakewriter.spec.trust import ALPHABET, EXTERNAL_ID
 
+PATTERNS: Final[Mapping[str, str]] = {
+    "aws": r"(us|eu|ap|sa|ca|me|af|il|mx)-\w+-\d+",
+    "aws-cn": r"cn-\w+-\d+",
+    "aws-us-gov": r"us-gov-\w+-\d+",
+    "aws-iso": r"us-iso-\w+-\d+",
+    "aws-iso-b": r"us-isob-\w+-\d+",
+    "aws-iso-e": r"eu-isoe-\w+-\d+",
+    "aws-iso-f": r"us-isof-\w+-\d+",
+    "aws-eusc": r"eusc-(de)-\w+-\d+",
+}
+"""The names of regions by partition, as botocore's endpoints have them; a region of later matches too."""
+WITHOUT_EMR_SERVERLESS: Final = frozenset({"us-iso-west-1", "us-isob-west-1", "us-isof-east-1", "us-isof-south-1"})
+"""Regions of botocore's endpoints that have none of EMR Serverless."""
+
 
 def check_region(settings: Settings) -> Iterator[str]:
-    """Refuse a file without a region: the stacks are made in the region of the bucket."""
+    """Refuse a file without a region, or one without EMR Serverless: the stacks are made in that of the bucket."""
     access = settings.spec.access
-    if not access.region and access.endpoint is None:
+    if access.endpoint is not None:
+        return
+    if access.region and not any(re.fullmatch(pattern, access.region) for pattern in PATTERNS.values()):
+        yield (
+            f"destination: region {access.region!r} is of no partition of AWS; expected one such as 'us-east-1', "
+            "'us-gov-west-1' or 'cn-north-1'."
+        )
+    if access.region in WITHOUT_EMR_SERVERLESS:
+        yield (
+            f"destination: EMR Serverless is not offered in {access.region!r}, where the bucket is; expected another "
+            "region. Take another bucket, or run the job elsewhere."
+        )
+    if not access.region:
         yield (
             "destination.region is not given; expected the region of the bucket, such as 'us-east-1', since the stacks "
             "are made there."

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from infra.pipeline.metrics import FIELDS, NAMESPACE, UNITS, LoadMetric
-from infra.pipeline.starts import EVERYTHING, SERVICE_RETRY, WHICH_LOAD, State, build_start_states, make_service_call
+from infra.pipeline.starts import EVERYTHING, FIRST, SERVICE_RETRY, State, build_start_states, make_service_call
 from lakewriter.errors import ExpectationFailedError
 
 SLACK: Final = timedelta(minutes=10)
@@ -50,7 +50,7 @@ class Machine:
         """Build the definition of the state machine."""
         whole: dict[str, Any] = {
             "Comment": "One load: its attempts until it is done, or until a retry cannot help.",
-            "StartAt": WHICH_LOAD,
+            "StartAt": FIRST,
             "States": self.build_states(),
         }
         if self.attempt_timeout is not None:

@@ -55,21 +55,29 @@ def make_job_run(settings: Settings, application: Application, role: iam.IRole, 
             }
         },
         "ConfigurationOverrides": {
-            "ApplicationConfiguration": [{"Classification": "spark-defaults", "Properties": _make_conf(settings)}]
+            "ApplicationConfiguration": [
+                {"Classification": "spark-defaults", "Properties": _make_conf(settings, artifacts)}
+            ]
         },
     }
 
 
-def _make_conf(settings: Settings) -> dict[str, str]:
-    conf = make_spark_conf(settings.deployment.spark, settings.spec.limits)
+def _make_conf(settings: Settings, artifacts: Artifacts) -> dict[str, str]:
+    conf = make_spark_conf(settings.deployment.spark, settings.spec.limits, artifacts.manifest.python)
     if settings.deployment.spark.mode == "STREAMING":
         # For its metrics; the file that goes with the job has the stage merged in.
         conf["spark.emr-serverless.driverEnv.LAKEWRITER_STAGE"] = settings.stage
     return conf
 
 
-def make_spark_conf(spark: Spark, limits: Limits) -> dict[str, str]:
-    """Make Spark's properties; ``deployment.spark.conf`` overrides all of them except the time zone."""
+def make_spark_conf(spark: Spark, limits: Limits, python: str) -> dict[str, str]:
+    """Make Spark's properties; ``deployment.spark.conf`` overrides all of them except the time zone.
+
+    ``python`` is the version, such as ``3.11``, that the bundle was built for. EMR has several from 8.1 on, and which
+    one is its default may differ by release; each is on the workers' path by its name:
+    https://docs.aws.amazon.com/emr/latest/ReleaseGuide/emr-spark810-release.html
+    """
+    interpreter = f"python{python}"
     tasks = compute_tasks_memory(spark.executor, limits)
     return {
         "spark.driver.cores": str(spark.driver.cores),
@@ -86,7 +94,10 @@ def make_spark_conf(spark: Spark, limits: Limits) -> dict[str, str]:
         "spark.dynamicAllocation.minExecutors": "0",
         "spark.dynamicAllocation.maxExecutors": str(spark.max_executors),
         "spark.emr-serverless.driverEnv.PYTHONPATH": _PACKAGES,
+        "spark.emr-serverless.driverEnv.PYSPARK_PYTHON": interpreter,
+        "spark.emr-serverless.driverEnv.PYSPARK_DRIVER_PYTHON": interpreter,
         "spark.executorEnv.PYTHONPATH": _PACKAGES,
+        "spark.executorEnv.PYSPARK_PYTHON": interpreter,
         **spark.conf,
         # Appended, since Java takes the last value of a property that is given twice.
         **{name: f"{spark.conf.get(name, '')} {_UTC}".strip() for name in _JAVA_OPTIONS},

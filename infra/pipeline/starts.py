@@ -8,8 +8,19 @@ from typing import Any, Final
 
 State = dict[str, Any]
 
-WHICH_LOAD: Final = "ChooseLoad"
+FIRST: Final = "ReadInput"
 """The first state."""
+
+KEYS: Final = (
+    "job_id", "scheduled_at", "start", "canary", "accept", "reason", "comment",
+    "AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID",
+)  # fmt: skip
+"""The keys of an input. The last is Step Functions' own, which a state machine that starts another one passes on:
+https://docs.aws.amazon.com/step-functions/latest/dg/concepts-nested-workflows.html
+"""
+_FORMS: Final = '{}, {"job_id": "NAME"}, {"scheduled_at": "2026-01-31T06:00:00Z"} or {"canary": true}'
+
+_WHICH_LOAD: Final = "ChooseLoad"
 
 SETTLE_SECONDS: Final = 10
 """Wait before listing executions: the list is eventually consistent, and two simultaneous starts must both see both."""
@@ -31,7 +42,36 @@ def build_start_states(partition: str, *, then: str, is_stream: bool) -> dict[st
     A stream names its own loads, so its option has no value, and is another for the canary alone.
     """
     choice = _build_choice(is_stream=is_stream)
-    return choice | _build_acceptance(is_stream=is_stream) | _build_overlap_guard(partition, then)
+    return _build_reading() | choice | _build_acceptance(is_stream=is_stream) | _build_overlap_guard(partition, then)
+
+
+def _build_reading() -> dict[str, State]:
+    """Refuse an input with a key that is not known: it would start another load than somebody meant.
+
+    The language cannot list keys, but an object that has all of ``KEYS`` has as many values as there are of these, and
+    more only if the input adds one.
+    """
+    known = {"given.$": "$", "known": dict.fromkeys(KEYS, "")}
+    merged = {"given.$": "$.given", "merged.$": "States.JsonMerge($.known, $.given, false)"}
+    listed = {"given.$": "$.given", "values.$": "$.merged.*"}
+    counted = {"given.$": "$.given", "count.$": "States.ArrayLength($.values)"}
+    return {
+        FIRST: {"Type": "Pass", "Parameters": known, "Next": "AddKnownKeys"},
+        "AddKnownKeys": {"Type": "Pass", "Parameters": merged, "Next": "ListValues"},
+        "ListValues": {"Type": "Pass", "Parameters": listed, "Next": "CountKeys"},
+        "CountKeys": {"Type": "Pass", "Parameters": counted, "Next": "AreKeysKnown"},
+        "AreKeysKnown": {
+            "Type": "Choice",
+            "Choices": [{"Variable": "$.count", "NumericEquals": len(KEYS), "Next": "UseInput"}],
+            "Default": "UnknownKey",
+        },
+        "UnknownKey": {
+            "Type": "Fail",
+            "Error": "InputRefused",
+            "Cause": f"The input has a key that is none of {', '.join(KEYS[:-1])}. Expected {_FORMS}.",
+        },
+        "UseInput": {"Type": "Pass", "InputPath": "$.given", "Next": _WHICH_LOAD},
+    }
 
 
 def _build_choice(*, is_stream: bool) -> dict[str, State]:
@@ -40,7 +80,7 @@ def _build_choice(*, is_stream: bool) -> dict[str, State]:
     others = ("job_id", "scheduled_at", "start")
     time, job_id = ("--continuous", "--continuous") if is_stream else ("--scheduled-at", "--job-id")
     return {
-        WHICH_LOAD: {
+        _WHICH_LOAD: {
             "Type": "Choice",
             "Choices": [
                 {
@@ -81,7 +121,7 @@ def _build_choice(*, is_stream: bool) -> dict[str, State]:
         "InvalidInput": {
             "Type": "Fail",
             "Error": "InputRefused",
-            "Cause": 'Expected {}, {"job_id": "NAME"}, {"scheduled_at": "2026-01-31T06:00:00Z"} or {"canary": true}.',
+            "Cause": f"Expected {_FORMS}.",
         },
     }
 

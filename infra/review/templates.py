@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from lakewriter.policy.arns import find_partition
+
 NAMES: Final = {
     "AWS::CloudWatch::Alarm": "AlarmName",
     "AWS::CloudWatch::Dashboard": "DashboardName",
@@ -94,10 +96,7 @@ class Templates:
     @property
     def partition(self) -> str:
         """The partition of the region; ``aws`` for most."""
-        return next(
-            (f"aws-{part}" for start, part in _PARTITIONS.items() if self.region.startswith(start)),
-            "aws",
-        )
+        return find_partition(self.region)
 
     def list_resources(self, kind: str | None = None) -> Iterator[tuple[Template, Resource]]:
         """List the resources of every stack, each with its template."""
@@ -177,5 +176,4 @@ class Templates:
         return f"<{name}.{output}>"
 
 
-_PARTITIONS: Final = {"cn-": "cn", "us-gov-": "us-gov", "us-isob-": "iso-b", "us-iso-": "iso", "eusc-": "eusc"}
 _REF_IS_ARN: Final = {"AWS::IAM::ManagedPolicy", "AWS::SNS::Topic", "AWS::StepFunctions::StateMachine"}

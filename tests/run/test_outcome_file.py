@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from lakewriter.commit.control import Control
+from lakewriter.errors import SourceFailedError
 from lakewriter.naming import ControlKeys
 from lakewriter.report import RunReport
-from lakewriter.run.outcome_file import leave_outcome, summarize_load
+from lakewriter.run.outcome_file import describe_end, leave_outcome, summarize_load
 from lakewriter.run.stop import Stop, Stopped, exit_code_of
 from tests.commit.memory import Memory, World
 
@@ -63,3 +64,19 @@ def test_the_first_reason_to_stop_stays():
     stop.ask("SIGINT")
     with pytest.raises(Stopped, match="stopped by SIGTERM"):
         stop.check()
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a" * 8100, "SOURCE_FAILED: " + "a" * 8100),
+        ("a" * 9000, "SOURCE_FAILED: " + "a" * 8128 + " [...] (cut: the job's log has the whole message)"),
+        # A character of three bytes is whole or not there.
+        ("€" * 9000, "SOURCE_FAILED: " + "€" * 2709 + " [...] (cut: the job's log has the whole message)"),
+    ],
+)
+def test_a_long_message_is_cut_at_8_kb(text, left):
+    """256 KiB of state end an execution of Step Functions, and nothing catches that."""
+    message = describe_end(SourceFailedError(text), datetime(2027, 1, 4, tzinfo=UTC))["message"]
+    assert message == left
+    assert len(message.encode()) <= 8192

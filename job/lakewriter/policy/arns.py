@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import Final
 
-_PARTITIONS: Final = {"cn-": "aws-cn", "us-gov-": "aws-us-gov", "us-iso-": "aws-iso", "us-isob-": "aws-iso-b"}
+_PARTITIONS: Final = {
+    "cn-": "aws-cn", "us-gov-": "aws-us-gov", "us-iso-": "aws-iso", "us-isob-": "aws-iso-b", "eu-isoe-": "aws-iso-e",
+    "us-isof-": "aws-iso-f", "eusc-": "aws-eusc",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Arns:
 
 
 def find_partition(region: str) -> str:
-    """Find the partition of a region; ``aws`` for all but those of China, GovCloud and the ISO partitions."""
+    """Find the partition of a region; ``aws`` for most."""
     return next((partition for start, partition in _PARTITIONS.items() if region.startswith(start)), "aws")
 
 

@@ -73,11 +73,26 @@ class _Ending:
             "version": 1,
             "status": "done" if self.message is None else "failed",
             "code": self.code,
-            "message": self.message,
+            "message": self.message and _cut(self.message),
             "transient": self.is_transient,
             "exit_code": self.exit_code,
             "finished": at.isoformat(),
         }
+
+
+LONGEST_MESSAGE: Final = 8192
+"""Bytes of a message. Step Functions ends an execution whose state passes more than 256 KiB, and nothing catches that:
+https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
+"""
+_CUT: Final = " [...] (cut: the job's log has the whole message)"
+
+
+def _cut(message: str) -> str:
+    """Cut a message between two characters."""
+    body = message.encode()
+    if len(body) <= LONGEST_MESSAGE:
+        return message
+    return body[: LONGEST_MESSAGE - len(_CUT)].decode(errors="ignore") + _CUT
 
 
 PAUSES: Final = (0.2, 0.8, 3.2)

@@ -95,11 +95,13 @@ def test_killed_attempts_count(machine):
 STARTS = [
     # input, arguments of the entry point between `run lake/lake.yaml` and `--outcome NAME`
     ({}, ["--job-id", "start-0"]),
-    ({"comment": "anything else"}, ["--job-id", "start-1"]),
+    ({"comment": "a free text"}, ["--job-id", "start-1"]),
     ({"job_id": "again"}, ["--job-id", "again"]),
     ({"scheduled_at": TIME}, ["--scheduled-at", TIME]),
     (SCHEDULED, ["--scheduled-at", TIME]),
     ({"canary": True}, ["--canary", "start-5"]),
+    # What the parent state machine of docs/orchestrators.md passes.
+    ({"AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID": "arn:aws:states:::a", "job_id": "b"}, ["--job-id", "b"]),
 ]
 
 
@@ -147,6 +149,8 @@ def test_acceptance_refused(machine, number, given):
 
 REFUSED = [{"job_id": "a", "scheduled_at": TIME}, {"job_id": 1}, {"scheduled_at": "today"}, {"scheduled_at": 1}]
 REFUSED += [{"canary": False}, {"canary": "yes"}, {"canary": True, "job_id": "a"}]
+# Keys that nobody knows, which would start another load than was meant.
+REFUSED += [{"jobid": "a"}, {"full_refresh": True}, {"job_id": "a", "Reason": "snow"}, {"canary": True, "dry_run": 1}]
 
 
 @pytest.mark.parametrize(("number", "given"), list(enumerate(REFUSED)))
