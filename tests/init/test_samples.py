@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.init.file_tables import find_tables
-from lakewriter.init.samples import read_back, read_sample
+from lakewriter.init.samples import read_sample
 
 SAMPLES = [
     # file, bytes, format, rows, options of spark.read
@@ -32,7 +32,7 @@ SAMPLES = [
 def test_text(tmp_path, name, data, kind, rows, options):
     (tmp_path / name).write_bytes(data)
     (table,) = find_tables(str(tmp_path / name))
-    sample = read_sample(table.files, table.head)
+    sample = read_sample(table.files, table.paths, table.head)
     assert (table.head.format, sample.rows.to_pylist(), dict(sample.options)) == (kind, rows, options)
     assert sample.is_whole
 
@@ -43,7 +43,7 @@ def test_columns_of_all_files_are_read(tmp_path, kind):
     write(pa.table({"id": [1], "a": ["x"], "b": ["y"]}), tmp_path / f"1.{kind}")
     write(pa.table({"id": [2], "a": ["z"], "b": ["y"], "more": [True]}), tmp_path / f"2.{kind}")
     (table,) = find_tables(str(tmp_path))
-    sample = read_sample(table.files, table.head)
+    sample = read_sample(table.files, table.paths, table.head)
     assert sample.rows.to_pylist() == [
         {"id": 1, "a": "x", "b": "y", "more": None},
         {"id": 2, "a": "z", "b": "y", "more": True},
@@ -51,20 +51,21 @@ def test_columns_of_all_files_are_read(tmp_path, kind):
 
 
 def test_a_large_file_is_read_in_part(tmp_path, monkeypatch):
-    monkeypatch.setattr("lakewriter.init.samples.LOOK_BYTES", 25)
-    (tmp_path / "a.csv").write_bytes(b"id,name\n" + b"".join(b"%d,abc\n" % number for number in range(9)))
-    (table,) = find_tables(str(tmp_path / "a.csv"))
-    sample = read_sample(table.files, table.head)
-    # 25 bytes end within the third row, which is left out.
+    monkeypatch.setattr("lakewriter.init.samples.LOOK_ROWS", 1)
+    (tmp_path / "1.csv").write_bytes(b"id,name\n0,abc\n1,abc\n")
+    (tmp_path / "2.csv").write_bytes(b"id,name\n2,abc\n")
+    (table,) = find_tables(str(tmp_path))
+    sample = read_sample(table.files, table.paths, table.head)
     assert (sample.rows["id"].to_pylist(), sample.is_whole) == (["0", "1"], False)
 
 
-@pytest.mark.spark
-def test_spark_reads_the_same_names(spark, tmp_path):
-    (tmp_path / "a.csv").write_bytes(b",id,value,Value\n0,7,8,9\n")
+def test_names_are_those_that_a_load_gives(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b",id,value,Value,id\n0,7,8,9,1\n")
     (table,) = find_tables(str(tmp_path / "a.csv"))
-    options = read_sample(table.files, table.head).options
-    assert tuple(spark.read.csv(str(tmp_path / "a.csv"), **options).columns) == table.head.names
+    sample = read_sample(table.files, table.paths, table.head)
+    assert table.head.names == ("_c0", "id", "value", "Value", "id")
+    assert sample.rows.to_pylist() == [{"_c0": "0", "value": "8", "Value": "9"}]
+    assert "more than once" in sample.notes[0]
 
 
 READ_BACK = [
@@ -72,6 +73,7 @@ READ_BACK = [
     ("a.csv", b'id,name\n1,"say ""hi"""\n2,"two\nlines"\n', None),
     ("a.csv", "id,name\n1,M\u00fcller\n".encode("utf-16"), None),
     ("a.csv", "id;name\n1;M\u00fcller\n".encode("cp1252"), None),
+    ("a.csv", "id,name\n1,\u041f\u0440\u0438\u0432\u0435\u0442\n".encode("cp1251"), "a load would end at 1 row, "),
     ("a.csv", b"id,name\n1,x\n2\n", "a load would end at 1 row, unless on_bad_row keeps them apart: "),
     ("a.json", b'[{"id": 1},\n {"id": 2}]\n', None),
     ("a.json", b'{"id": 1}\n{"id": 2}{"id": 3}\n', "a load would end at 1 row, unless on_bad_row keeps them apart: "),
@@ -82,5 +84,5 @@ READ_BACK = [
 def test_what_is_proposed_is_read_back(tmp_path, name, data, said):
     (tmp_path / name).write_bytes(data)
     (table,) = find_tables(str(tmp_path / name))
-    notes = read_back(table.name, table.head.format, table.paths, read_sample(table.files, table.head).options)
+    notes = read_sample(table.files, table.paths, table.head).notes
     assert [note[: len(said or "")] for note in notes] == ([] if said is None else [said])

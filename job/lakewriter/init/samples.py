@@ -1,15 +1,10 @@
 """Look into files: their format, their columns, and the first rows of them."""
 
-import io
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, Final
 
-import msgspec
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.orc
 import pyarrow.parquet as pq
 
@@ -17,10 +12,11 @@ from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.dialects.common.foreign_files import recognise_file
 from lakewriter.dialects.registry import FOREIGN_FILES
 from lakewriter.errors import LakeError, SourceFailedError
-from lakewriter.init.csv_shape import CsvShape, find_encoding, read_shape
+from lakewriter.init.csv_shape import CsvShape, read_shape
 from lakewriter.report import format_count
 from lakewriter.source.file_splits import open_own_files, spread_locally
-from lakewriter.source.files.source import has_reader
+from lakewriter.source.files.charsets import find_charset
+from lakewriter.source.files.json_documents import DocumentError, parse_document, split_documents
 from lakewriter.source.packing import SourceFile
 from lakewriter.source.storage import NotListable, find_store
 from lakewriter.spec.key_template import Template
@@ -76,7 +72,7 @@ class Sample:
 
 def read_head(file: SourceFile) -> Head:
     """Read a file's beginning; ``SOURCE_FAILED`` for a format that Spark does not read by itself."""
-    data, _ = _read_text(file, HEAD_BYTES)
+    data, is_cut = _read_text(file, HEAD_BYTES)
     if not data.strip():
         raise SourceFailedError(f"{file.path} is empty.", remedy="Leave it out.")
     for mark, what in _REFUSED.items():
@@ -87,23 +83,24 @@ def read_head(file: SourceFile) -> Head:
         return Head(kind, tuple(_read_columnar(file, kind)[0].names))
     if kind == "avro":
         return Head("avro", ())
-    return _read_text_head(file, data)
+    return _read_text_head(file, data, is_whole=not is_cut)
 
 
-def _read_text_head(file: SourceFile, data: bytes) -> Head:
+def _read_text_head(file: SourceFile, data: bytes, *, is_whole: bool) -> Head:
     """The head of a CSV or JSON file; other text is told by the end of its name, since any text could be one column."""
     ending = _find_ending(file.path)
-    text = data.decode(find_encoding(data), errors="replace").removeprefix("\ufeff").lstrip()
-    if text[:1] in ("{", "[") and ending in (*_JSON, *_ANY):
-        documents, spans_lines = _parse_documents(text)
+    charset = find_charset(file.path, data[:1024], None)
+    text = b"".join(charset.decode(iter([data]))).lstrip()
+    if text[:1] in (b"{", b"[") and ending in (*_JSON, *_ANY):
+        documents, spans_lines = _parse_documents(text, is_whole=is_whole)
         _refuse_description(file, documents)
         return Head("json", _list_names(documents), spans_lines=spans_lines)
-    if b"\0" in data and find_encoding(data) != "utf-16":
+    if b"\0" in text:
         raise SourceFailedError(
             f"{file.path} is neither text nor a format that is known here.",
             remedy="Give files of CSV, JSON, Parquet or ORC.",
         )
-    shape = read_shape(data)
+    shape = read_shape(file.path, data, is_whole=is_whole)
     if ending not in _CSV and (ending not in _ANY or len(shape.names) < _LEAST_COLUMNS):
         raise SourceFailedError(
             f"{file.path} is text, and by its name neither CSV nor JSON.",
@@ -129,8 +126,11 @@ def _refuse_description(file: SourceFile, documents: Sequence[Mapping[str, Any]]
         raise SourceFailedError(f"{file.path} is {what}, and no data.", remedy="Name it by itself.")
 
 
-def read_sample(files: Sequence[SourceFile], head: Head) -> Sample:
-    """Read the first rows of a table's files, until there are enough."""
+def read_sample(files: Sequence[SourceFile], paths: Sequence[str], head: Head) -> Sample:
+    """Read the first rows of a table's files, until there are enough.
+
+    ``paths`` are those that a load is given: files of text are read as it reads them, with what it would say of them.
+    """
     if head.format == "avro":
         note = (
             "Spark reads Avro with its package: PYSPARK_SUBMIT_ARGS='--packages org.apache.spark:spark-avro_2.13:...'"
@@ -138,18 +138,7 @@ def read_sample(files: Sequence[SourceFile], head: Head) -> Sample:
         return Sample(pa.table({}), is_whole=False, notes=(note,))
     if head.format in ("parquet", "orc"):
         return _sample_columnar(files, head.format)
-    read = _read_csv_tables if head.format == "csv" else _read_json_tables
-    tables, cut, left = list[pa.Table](), False, LOOK_BYTES
-    for file in files:
-        if left <= 0:
-            cut = True
-            break
-        data, is_rest = _read_text(file, left)
-        left -= len(data)
-        cut = cut or is_rest
-        tables += read(data, head, is_cut=is_rest)
-    rows = _concatenate(tables)
-    return Sample(rows, is_whole=not cut, options=_list_options(head), notes=head.csv.notes if head.csv else ())
+    return _sample_text(paths, head)
 
 
 def _list_options(head: Head) -> dict[str, object]:
@@ -158,36 +147,52 @@ def _list_options(head: Head) -> dict[str, object]:
     return head.csv.options
 
 
-def read_back(name: str, form: str, paths: Sequence[str], options: Mapping[str, object]) -> tuple[str, ...]:
-    """Read files as a load would by these options, and return what it would say of them."""
-    read = Read(format=form, path=tuple(paths), options={key: _write_option(value) for key, value in options.items()})
-    if not has_reader(read):
-        return ()
+def _sample_text(paths: Sequence[str], head: Head) -> Sample:
+    options = _list_options(head)
+    read = Read(format=head.format, path=tuple(paths), options={name: _write_option(options[name]) for name in options})
     table = TableSpec(
-        source_table=name,
+        source_table="table",
         schema_name="",
-        name=name,
+        name="table",
         read=read,
         layout=_LAYOUT,
-        path=name,
+        path="table",
         on_bad_row=BadRows(action="set_aside"),
     )
-    bad, first, looked = 0, "", 0
+    taken, notes, is_whole = list[pa.RecordBatch](), list(head.csv.notes if head.csv else ()), True
+    schema = pa.schema([])
     try:
         opened = open_own_files(table, spread_locally)
-        for batch in opened.source.read_all(opened.cut(LOOK_BYTES, spread_locally)):
-            reasons = batch.column(batch.num_columns - 1)
-            for mark in reasons.filter(reasons.field("reason").is_valid()).to_pylist():
-                bad, first = bad + 1, first or f"{mark['file']}, offset {mark['offset']}: {mark['reason']}"
-            looked += batch.num_rows
-            if looked >= LOOK_ROWS:
+        notes += opened.notes
+        schema = opened.source.schema
+        batches = opened.source.read_all(opened.cut(LOOK_BYTES, spread_locally))
+        for batch in batches:
+            taken.append(batch)
+            if sum(b.num_rows for b in taken) >= LOOK_ROWS or sum(b.nbytes for b in taken) >= LOOK_BYTES:
+                is_whole = next(batches, None) is None
                 break
     except LakeError as error:
-        return (f"a load would end: {error.message} {error.remedy}",)
-    told = (
-        (f"a load would end at {format_count(bad, 'row')}, unless on_bad_row keeps them apart: {first}",) if bad else ()
-    )
-    return (*opened.notes, *told)
+        notes.append(f"a load would end: {error.message} {error.remedy}")
+    rows, told = _take_good_rows(taken, schema)
+    return Sample(rows, is_whole=is_whole, options=options, notes=(*notes, *told))
+
+
+def _take_good_rows(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
+    """Return the good rows of marked batches, without columns that share a name, and what a load would say of bad
+    ones."""
+    good, bad, first = list[pa.RecordBatch](), 0, ""
+    for batch in batches:
+        marks = batch.column(batch.num_columns - 1)
+        is_bad = marks.field("reason").is_valid()
+        for mark in marks.filter(is_bad).to_pylist():
+            bad, first = bad + 1, first or f"{mark['file']}, offset {mark['offset']}: {mark['reason']}"
+        good.append(batch.filter(marks.field("reason").is_null()))
+    places = [place for place, name in enumerate(schema.names) if schema.names.count(name) == 1]
+    tables = [pa.Table.from_batches([batch]).select(places) for batch in good]
+    rows = pa.concat_tables(tables) if tables else schema.empty_table().select(places)
+    if not bad:
+        return rows, ()
+    return rows, (f"a load would end at {format_count(bad, 'row')}, unless on_bad_row keeps them apart: {first}",)
 
 
 def _write_option(value: object) -> str:
@@ -205,82 +210,27 @@ def _read_text(file: SourceFile, limit: int) -> tuple[bytes, bool]:
         raise SourceFailedError(f"{file.path} cannot be read: {error}.", remedy="Check the file.") from error
 
 
-def _read_csv_tables(data: bytes, head: Head, *, is_cut: bool) -> Iterator[pa.Table]:
-    shape = head.csv
-    assert shape is not None
-    text = data.decode("utf-8-sig" if shape.encoding == "utf-8" else shape.encoding, errors="replace")
-    if is_cut:
-        text = text[: text.rfind("\n") + 1]
-    own = read_shape(data[:HEAD_BYTES])
-    names = own.names if own.has_header == shape.has_header else shape.names
-    table = pa.csv.read_csv(
-        io.BytesIO(text.encode("utf-8")),
-        read_options=pa.csv.ReadOptions(column_names=list(names), skip_rows=int(shape.has_header)),
-        parse_options=pa.csv.ParseOptions(
-            delimiter=shape.separator, newlines_in_values=True, invalid_row_handler=lambda _: "skip"
-        ),
-        # Spark takes an empty value for null, and a quoted one for empty text.
-        convert_options=pa.csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()),
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
-    )
-    yield table
-
-
-def _read_json_tables(data: bytes, head: Head, *, is_cut: bool) -> Iterator[pa.Table]:
-    text = data.decode(find_encoding(data), errors="replace").removeprefix("\ufeff")
-    documents = _parse_documents(text.lstrip(), is_cut=is_cut)[0]
-    names = _list_names(documents)
-    yield pa.table({name: _make_column([document.get(name) for document in documents]) for name in names})
-
-
-def _make_column(values: list[Any]) -> pa.Array:
-    """Text where all values are text, numbers where all are; others as a struct of their JSON, which is no text."""
-    kinds = {type(value) for value in values if value is not None}
-    if kinds <= {str} or kinds <= {bool} or kinds <= {int}:
-        try:
-            return pa.array(values, from_pandas=False) if kinds else pa.nulls(len(values), pa.string())
-        except (pa.ArrowInvalid, OverflowError):
-            pass
-    if kinds <= {int, float}:
-        return pa.array([None if value is None else float(value) for value in values], pa.float64())
-    texts = [None if value is None else json.dumps(value) for value in values]
-    return pa.StructArray.from_arrays([pa.array(texts, pa.string())], ["json"])
-
-
-def _parse_documents(text: str, *, is_cut: bool = True) -> tuple[list[dict[str, Any]], bool]:
+def _parse_documents(text: bytes, *, is_whole: bool) -> tuple[list[dict[str, Any]], bool]:
     """The objects in a text, and whether they are anything but one per line; a last one that is cut is left out."""
     lines = [line for line in text.splitlines() if line.strip()]
-    if is_cut and len(lines) > 1 and not text.endswith("\n"):
+    if not is_whole and len(lines) > 1:
         lines = lines[:-1]
-    documents = list(_decode_lines(lines))
+    documents = [value for line in lines for value in _list_objects(line)]
     if documents and len(documents) * 2 >= len(lines):
         return documents, False
-    decoder, place, found = json.JSONDecoder(), 0, list[Any]()
-    inner = text[1:] if text.startswith("[") else text
-    while place < len(inner) and len(found) < LOOK_ROWS:
-        start = inner.find("{", place)
-        if start < 0:
-            break
-        try:
-            value, place = decoder.raw_decode(inner, start)
-        except ValueError:
-            break
-        found.append(value)
-    return [value for value in found if isinstance(value, dict)], True
+    parts = split_documents(iter([text]), most=len(text) + 1)
+    found = [value for part in parts if part.fault is None for value in _list_objects(part.raw)]
+    return found, bool(found) or len(lines) > 1
 
 
-def _decode_lines(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    for line in islice(lines, LOOK_ROWS):
-        try:
-            value = msgspec.json.decode(line)
-        except msgspec.DecodeError:
-            continue
-        if isinstance(value, dict):
-            yield value
+def _list_objects(raw: bytes) -> list[dict[str, Any]]:
+    """The object that a text is, or those of the array that it is."""
+    try:
+        value = parse_document(raw)
+    except DocumentError:
+        return []
+    values = value if isinstance(value, list) else [value]
+    return [value for value in values if isinstance(value, dict)]
 
 
 def _list_names(documents: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from lakewriter.init.proposals import (
     propose_key,
     propose_types,
 )
-from lakewriter.init.samples import Sample, read_back, read_sample
+from lakewriter.init.samples import Sample, read_sample
 from lakewriter.init.vendor_files import VendorFile, holds_messages, make_catalog, read_vendor_file
 from lakewriter.report import format_count, format_size
 
@@ -183,7 +183,7 @@ def _draft_messages(given: _Given, name: str, wishes: Wishes) -> Drafted:
 
 def draft_table(table: FileTable, folder: Path, *, expects: bool = False) -> TableDraft:
     """Draft the entry of a table of files, with what a look at its rows proposes."""
-    sample = read_sample(table.files, table.head)
+    sample = read_sample(table.files, table.paths, table.head)
     columns = describe_columns(sample.rows)
     types = propose_types(columns)
     key = propose_key(table.name, sample.rows, columns, is_whole=sample.is_whole) if columns else None
@@ -202,7 +202,7 @@ def draft_table(table: FileTable, folder: Path, *, expects: bool = False) -> Tab
         key=(key.columns, key.evidence, key.is_certain) if key else ((), "", False),
         cursor=(cursor.columns[0], cursor.evidence, cursor.is_certain) if cursor else None,
         columns={name: (kind, reason) for name, (kind, reason) in types.items()},
-        notes=(*sample.notes, *read_back(table.name, table.head.format, table.paths, sample.options)),
+        notes=sample.notes,
         texts=explain_texts(columns),
         expect=checks,
     )

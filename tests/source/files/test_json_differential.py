@@ -106,7 +106,7 @@ def test_rows_are_those_of_python(tmp_path, part):
         assert len(rows) == len(expected), data
         for row, document in zip(rows, expected, strict=True):
             if document is not None and row.reason is not None:
-                assert row.reason.endswith(NO_TYPE) or is_of_no_type(row.text), (data, row)
+                assert row.reason.endswith(NO_TYPE) or is_of_no_type(row.text or ""), (data, row)
             elif document is None:
                 assert row.reason is not None, (data, row)
             else:

@@ -1,6 +1,5 @@
 """CSV by RFC 4180: quotes doubled, line breaks in quotes kept, nothing a null, any fault a bad row."""
 
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -19,8 +18,8 @@ from lakewriter.source.files.blocks import MOST_ROW_BYTES, Head, Window, open_te
 from lakewriter.source.files.charsets import Charset, explain_bad_text, look_up, show_text
 from lakewriter.source.files.csv_columns import Columns, Header, Positions, match_headers, name_columns
 from lakewriter.source.files.csv_cuts import cut_file
-from lakewriter.source.files.csv_rows import Flags, Grammar, Row, Rows, find_rows, step
-from lakewriter.source.files.csv_values import Block, parse_rows, select_rows, split_row
+from lakewriter.source.files.csv_rows import Flags, Grammar, Row, Rows, find_line_end, find_rows, step
+from lakewriter.source.files.csv_values import Block, list_first_rows, parse_rows, select_rows, split_row
 from lakewriter.source.files.file_reader import Hint, Look, Piece, Spread, make_marks
 from lakewriter.source.files.judge import list_csv_hints
 from lakewriter.source.files.options import Options, unescape
@@ -123,16 +122,8 @@ class CsvReader:
     def _find_hints(self, file: StoredFile, table: str) -> tuple[Hint, ...]:
         """Return what the first rows of a file let suspect."""
         head = read_head(file, _HEAD_BYTES, self.encoding, table)
-        grammar, rows, start = replace(self.grammar, end=self._find_line_end(head)), list[list[str]](), 0
-        while len(rows) < _HINT_ROWS and (row := step(head.text, grammar, start, at_end=head.is_whole)) is not None:
-            text = head.text[start : row.end]
-            is_comment = grammar.comment and text.startswith(grammar.comment)
-            if row.fault is None and text.strip() and not is_comment:
-                cells = split_row(text, grammar)
-                rows.append([show_text(cell or b"", head.charset) for cell in cells])
-            start = row.next
-            if start >= len(head.text):
-                break
+        grammar = replace(self.grammar, end=self._find_line_end(head))
+        rows = list_first_rows(head.text, grammar, head.charset, _HINT_ROWS, is_whole=head.is_whole)
         separator = self.grammar.sep.decode()
         return list_csv_hints(file.path, rows, separator, has_header=self.header, is_declared=self.columns is not None)
 
@@ -176,14 +167,8 @@ class CsvReader:
 
     def _find_line_end(self, head: Head) -> bytes:
         """Return the first line end outside quotes; blank where LF and CRLF both end rows."""
-        text = head.text
-        if self.grammar.quote:
-            quote = re.escape(self.grammar.quote)
-            text = re.sub(rb"%b[^%b]*%b" % (quote, quote, quote), b"", text)
-        found = re.search(rb"\r\n|\n|\r" if head.is_whole else rb"\r\n|\n|\r(?!\Z)", text)
-        if found is None or (self.mixes_ends and found[0] != b"\r"):
-            return b""
-        return found[0]
+        found = find_line_end(head.text, self.grammar.quote, is_whole=head.is_whole)
+        return b"" if self.mixes_ends and found != b"\r" else found
 
     def _read_header(self, head: Head, start: int, row: Row, grammar: Grammar, file: StoredFile, table: str) -> Header:
         """Return the names in a file's first row, blank ones for those that are to be named by their positions."""

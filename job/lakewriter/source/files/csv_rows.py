@@ -266,6 +266,16 @@ def step(data: bytes, grammar: Grammar, start: int, *, at_end: bool) -> Row | No
     return Row(row.end() - 1 if row[1] else row.end(), row.end())
 
 
+def find_line_end(text: bytes, quote: bytes, *, is_whole: bool) -> bytes:
+    """Return the first line end outside quotes of a text, blank where there is none; ``is_whole`` says that nothing
+    follows the text."""
+    if quote:
+        mark = re.escape(quote)
+        text = re.sub(rb"%b[^%b]*%b" % (mark, mark, mark), b"", text)
+    found = re.search(rb"\r\n|\n|\r" if is_whole else rb"\r\n|\n|\r(?!\Z)", text)
+    return b"" if found is None else found[0]
+
+
 def _end_line(data: bytes, grammar: Grammar, start: int, at_end: bool, fault: str | None = None) -> Row | None:
     end = data.find(b"\r" if grammar.by_cr else b"\n", start)
     if end < 0:

@@ -243,6 +243,22 @@ def _parse_one(block: Block, number: int, text_fault: str | None) -> Fields | Fa
     return Fault(reason, show_text(row, block.charset))
 
 
+def list_first_rows(text: bytes, grammar: Grammar, charset: Charset, most: int, *, is_whole: bool) -> list[list[str]]:
+    """Return the fields of the first rows without a fault, blank for nothing; comments and blank lines are none.
+
+    ``is_whole`` says that nothing follows the text, else a last row that is not whole is left out.
+    """
+    rows: list[list[str]] = []
+    start = 0
+    while len(rows) < most and start < len(text) and (row := step(text, grammar, start, at_end=is_whole)) is not None:
+        line = text[start : row.end].removesuffix(b"\r")
+        is_comment = bool(grammar.comment) and line.startswith(grammar.comment)
+        if row.fault is None and line.strip() and not is_comment:
+            rows.append([show_text(cell or b"", charset) for cell in split_row(line, grammar)])
+        start = row.next
+    return rows
+
+
 def split_row(row: bytes, grammar: Grammar) -> list[bytes | None]:
     """Return the fields of a row that has no fault, None where nothing stands between separators."""
     values: list[bytes | None] = []
