@@ -1,4 +1,4 @@
-"""Ways to read CSV and JSON Lines with declared types and write gzip Parquet: ``python -m bench.reader_ways WAY PLAN``.
+"""Ways to read CSV, JSON Lines and Parquet and write gzip Parquet: ``python -m bench.reader_ways WAY PLAN``.
 
 Each is a process of its own, as those of ``bench.outside_ways``. All write the columns of the source and nothing else.
 ``PLAN`` is JSON.
@@ -39,7 +39,10 @@ TYPES: Final = {name: "BIGINT" if name in ("row_id", *_NUMBERS) else "STRING" fo
 
 @dataclass(frozen=True)
 class ReaderPlan:
-    """``path`` is a file or a folder of ``form`` csv or json; ``server`` is an S3 server, which ``discards`` or not."""
+    """``path`` is a file or a folder of ``form`` csv, json or parquet.
+
+    ``server`` is an S3 server, which ``discards`` or not.
+    """
 
     form: str
     path: str
@@ -53,7 +56,21 @@ Write = Callable[[str], object]
 
 
 def lakewriter(plan: ReaderPlan) -> Write:
-    """A load whose columns are declared by ``read.columns``."""
+    """A load whose columns are declared by ``read.columns``, where files do not say their types."""
+    return _load(plan, _make_read(plan))
+
+
+def lakewriter_sql(plan: ReaderPlan) -> Write:
+    """The same load through a statement, in Spark's plan."""
+    return _load(plan, {"sql": "SELECT * FROM flights", "views": {"flights": _make_read(plan)}})
+
+
+def _make_read(plan: ReaderPlan) -> dict[str, Any]:
+    read = {"format": plan.form, "path": plan.path, "options": _make_options(plan)}
+    return read if plan.form == "parquet" else read | {"columns": _list_columns()}
+
+
+def _load(plan: ReaderPlan, read: dict[str, Any]) -> Write:
     from lakewriter.source.session import open_spark_session
 
     spark = open_spark_session("bench")
@@ -63,7 +80,6 @@ def lakewriter(plan: ReaderPlan) -> Write:
     }  # fmt: skip
 
     def write(prefix: str) -> None:
-        read = {"format": plan.form, "path": plan.path, "columns": _list_columns(), "options": _make_options(plan)}
         content = {
             "pipeline": f"bench-{uuid.uuid4().hex[:8]}",
             "destination": destination | {"location": f"s3://{BUCKET}/{prefix}"},
@@ -87,7 +103,8 @@ def spark(plan: ReaderPlan) -> Write:
 
     def write(prefix: str) -> None:
         out = Path(plan.folder, f"spark-{uuid.uuid4()}")
-        frame = session.read.format(plan.form).schema(_list_columns()).options(**_make_options(plan)).load(plan.path)
+        reader = session.read.format(plan.form).options(**_make_options(plan))
+        frame = (reader if plan.form == "parquet" else reader.schema(_list_columns())).load(plan.path)
         frame.write.option("compression", "gzip").parquet(str(out))
         if not plan.discards:
             with ThreadPoolExecutor(CORES) as pool:
@@ -113,6 +130,8 @@ def duckdb(plan: ReaderPlan) -> Write:
     settings = "header = true, auto_detect = false" if plan.form == "csv" else "format = 'newline_delimited'"
     path = f"{plan.path}/*" if Path(plan.path).is_dir() else plan.path
     query = f"SELECT * FROM {reader}('{path}', {settings}, columns = {types})"
+    if plan.form == "parquet":
+        query = f"SELECT * FROM read_parquet('{path}')"
 
     def write(prefix: str) -> None:
         key, secret = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
@@ -139,7 +158,9 @@ def _make_options(plan: ReaderPlan) -> dict[str, str]:
     return {"header": "true"} if plan.form == "csv" else {}
 
 
-WAYS: Final[dict[str, Callable[[ReaderPlan], Write]]] = {"lakewriter": lakewriter, "spark": spark, "duckdb": duckdb}
+WAYS: Final[dict[str, Callable[[ReaderPlan], Write]]] = {
+    "lakewriter": lakewriter, "lakewriter_sql": lakewriter_sql, "spark": spark, "duckdb": duckdb,
+}  # fmt: skip
 
 if __name__ == "__main__":
     name, given = sys.argv[1:]

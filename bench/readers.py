@@ -1,4 +1,4 @@
-"""Readers of CSV and JSON Lines beside Spark's and DuckDB's: one file, the same bytes otherwise cut, and tiny files."""
+"""Readers of CSV, JSON Lines and Parquet beside Spark's and DuckDB's: one file, the same bytes cut, and tiny files."""
 
 import json
 import os
@@ -27,19 +27,22 @@ from bench.ways import lake_file_of
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 WAYS: Final = {"Spark's reader and writer": "spark", "Lakewriter": "lakewriter", "DuckDB `COPY`": "duckdb"}
+BY_SQL: Final = {"Lakewriter, `sql:`": "lakewriter_sql"}
+"""Of Parquet too, which a statement reads through the same readers."""
 FORMS: Final = {
     # what is written: Spark's format, DuckDB's settings, the end of the name
     "CSV": ("csv", "FORMAT csv, HEADER true", "csv"),
     "CSV in gzip": ("csv", "FORMAT csv, HEADER true, COMPRESSION gzip", "csv.gz"),
     "JSON Lines": ("json", "FORMAT json", "json"),
+    "Parquet": ("parquet", "FORMAT parquet", "parquet"),
 }
 SMALL_FILES: Final = 100
 TINY_FILES: Final = 40
 HEAD: Final = """\
-{rows:,} rows of 21 columns ({sizes}) on the local disk, with the same declared columns for all, and written as gzip
-Parquet by each one's own level without further columns. Each way is a process of its own that has its
-Spark session. CPU is that of all its processes, Java's included and the server's not. MiB is the most that one Python
-worker has held since it began. A file in gzip is read by one task in each of the ways; Spark writes S3 over the local
+{rows:,} rows of 21 columns ({sizes}) on the local disk, the same declared columns for all where files do not say their
+types, written as gzip Parquet by each one's own level without further columns. Each way is a process of its own that
+has its Spark session. CPU is that of all its processes, Java's included and the server's not. MiB is the most that
+one Python worker has held since it began. A file in gzip is read by one task in each of the ways; Spark writes S3 over the local
 disk."""
 
 
@@ -70,8 +73,9 @@ def _write_source(folder: Path, name: str) -> Path:
 
 
 def _copy(folder: Path, target: Path, settings: str, select: str, where: str = "") -> None:
-    """Write rows of the Parquet source in their order; times have an offset, which all readers take."""
-    select = select.replace("time_hour", "strftime(time_hour, '%Y-%m-%dT%H:%M:%SZ') AS time_hour")
+    """Write rows of the Parquet source in their order; times in text have an offset, which all readers take."""
+    if "parquet" not in settings:
+        select = select.replace("time_hour", "strftime(time_hour, '%Y-%m-%dT%H:%M:%SZ') AS time_hour")
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute(f"COPY ({select} FROM '{folder}/flights/*.parquet' {where}) TO '{target}' ({settings})")
@@ -82,7 +86,8 @@ def _compare_ways(folder: Path, server: str, files: Mapping[str, Path], rounds: 
     lines = ["| source | way | seconds | time | CPU | CPU ratio | MiB |", "|---|---|---|---|---|---|---|"]
     for source, file in files.items():
         plan = ReaderPlan(FORMS[source][0], str(file), str(folder), server, discards=rows is None)
-        taken = _take_turns(folder, {name: (way, plan) for name, way in WAYS.items()}, rounds, rows)
+        ways = WAYS | (BY_SQL if plan.form == "parquet" else {})
+        taken = _take_turns(folder, {name: (way, plan) for name, way in ways.items()}, rounds, rows)
         base = next(iter(taken.values()))
         for name, (seconds, cpu, peak) in taken.items():
             ratios = f"{seconds / base[0]:.2f} | {cpu:.1f} | {cpu / base[1]:.2f}"

@@ -166,10 +166,18 @@ def make_feed(
     partitions = [tuple(pieces)] if is_one and pieces else pack_pieces(pieces, read_sizes(spark())) if pieces else []
     if most is not None and len(partitions) > most:
         partitions = join_partitions(partitions, most)
-    counts: tuple[int, ...] | None = None
-    if len(partitions) > 1 and table.index == IndexKind.CONTIGUOUS:
+    counts = count_rows(partitions) if source.has_all_rows else None
+    if counts is None and len(partitions) > 1 and table.index == IndexKind.CONTIGUOUS:
         counts = tuple(spread(source.count_all, partitions))
     return FilesFeed(spark, opened, source, partitions, counts, origin)
+
+
+def count_rows(partitions: Sequence[Sequence[Piece]]) -> tuple[int, ...] | None:
+    """Return the rows of each partition, where the files tell them; None where only a count does."""
+    rows = [[piece.rows for piece in pieces] for pieces in partitions]
+    if any(count is None for counts in rows for count in counts):
+        return None
+    return tuple(sum(filter(None, counts)) for counts in rows)
 
 
 def pack_pieces(pieces: Sequence[Piece], sizes: Sizes) -> list[tuple[Piece, ...]]:

@@ -39,6 +39,11 @@ class JudgedRows:
         """Whether the batches have marks behind their columns."""
         return self.source.aside
 
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether no row of a file is left out."""
+        return self.condition is None
+
     def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a piece."""
         for batch in self.source.read(piece):

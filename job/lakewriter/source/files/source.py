@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -71,6 +71,7 @@ class FilesSource:
     casts: tuple[ColumnCast, ...]
     aside: bool
     chosen: KnownColumns | None = None
+    has_all_rows: ClassVar[bool] = True
 
     @property
     def schema(self) -> pa.Schema:
