@@ -42,8 +42,8 @@ HEAD: Final = """\
 {rows:,} rows of 21 columns ({sizes}) on the local disk, the same declared columns for all where files do not say their
 types, written as gzip Parquet by each one's own level without further columns. Each way is a process of its own that
 has its Spark session. CPU is that of all its processes, Java's included and the server's not. MiB is the most that
-one Python worker has held since it began. A file in gzip is read by one task in each of the ways; Spark writes S3 over the local
-disk."""
+one Python worker has held since it began. A file in gzip is read by one task in each of the ways; Spark writes S3
+over the local disk."""
 
 
 def compare(_: Callable[[], SparkSession], folder: Path, copies: int, rounds: int) -> list[str]:
