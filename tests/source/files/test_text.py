@@ -25,6 +25,7 @@ LINES = [
     ({"lineSep": ";"}, b"a;b\n;;", ["a", "b\n", ""]),
     ({"wholetext": "true"}, b"a\nb\n", ["a\nb\n"]),
     ({"encoding": "utf-16-le"}, "é\nü".encode("utf-16-le"), ["é", "ü"]),
+    ({"charset": "windows-1252"}, b"\x80\n", ["€"]),
     ({}, gzip.compress(b"a\n\nb", mtime=0), ["a", "", "b"]),
 ]
 

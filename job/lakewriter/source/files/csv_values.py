@@ -103,6 +103,8 @@ def has_plain_numbers(block: Block) -> bool:
     edges = np.zeros(256, np.bool_)
     edges[[*block.grammar.sep, *block.grammar.quote, LF, CR]] = True
     for blank in _BLANKS:
+        if bytes([blank]) not in block.data:
+            continue
         if bytes([blank]) == block.grammar.sep:
             if block.grammar.quote and block.grammar.quote in block.data:
                 return False
@@ -110,7 +112,7 @@ def has_plain_numbers(block: Block) -> bool:
             return False
     if b"0x" not in block.data and b"0X" not in block.data:
         return True
-    letters = np.concatenate([np.flatnonzero(array == letter) for letter in _HEXADECIMAL])
+    letters = np.concatenate([np.flatnonzero(array == x[1]) for x in (b"0x", b"0X") if x in block.data])
     zeros = letters[array[np.maximum(letters - 1, 0)] == _ZERO] - 1
     edges[_MINUS] = True
     return not edges[array[np.maximum(zeros - 1, 0)]].any() and block.data[1:2] not in _HEXADECIMAL

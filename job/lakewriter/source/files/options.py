@@ -18,7 +18,7 @@ TAKEN: Final[Mapping[str, frozenset[str]]] = {
             *("ignoretrailingwhitespace", "dateformat", "timestampformat", "timestampntzformat", "timezone"),
         }
     ),
-    "text": frozenset({"encoding", "linesep", "wholetext"}),
+    "text": frozenset({"encoding", "charset", "linesep", "wholetext"}),
     "json": frozenset(
         {
             *("multiline", "encoding", "charset", "linesep", "dateformat", "timestampformat", "timestampntzformat"),

@@ -52,7 +52,7 @@ class TextReader:
                 f"table {options.table!r}: read.columns has {len(columns)} columns, and a source of text has one.",
                 remedy='Declare one, such as "line STRING", or leave read.columns out.',
             )
-        encoding = options.get("encoding")
+        encoding = options.get("encoding", "charset")
         look_up(encoding)
         line_end = (options.get("lineSep") or "").encode()
         return cls(encoding, line_end, options.is_true("wholetext"), columns or _SCHEMA, make_form(options))

@@ -1,0 +1,28 @@
+"""Every option that a reader knows is on the page, as taken or with what to use instead."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lakewriter.source.files import options
+
+PAGE = (Path(__file__).parents[3] / "docs" / "sources.md").read_text("utf-8")
+NAMED = {name.lower() for name in re.findall(r"`([A-Za-z]+)(?:: [^`]*)?`", PAGE.partition("## Options")[2])}
+KNOWN = {
+    *options.OF_LISTING,
+    *options._WITHOUT_EFFECT,
+    *options._ONLY,
+    *(n for of in options.TAKEN.values() for n in of),
+}
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_option_is_on_the_page(name):
+    assert name in NAMED
+
+
+@pytest.mark.parametrize("form", sorted(options.TAKEN))
+def test_option_of_no_reader_is_refused_by_name(form):
+    with pytest.raises(options.SpecInvalidError, match=r"options: nothing is 'x'.*engine: spark"):
+        options.take_options(form, {"nothing": "x"}, "s.t")
