@@ -6,8 +6,11 @@ from typing import Any, Final
 
 import pytest
 
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.operate.lost_intent import abandon_without_intent
 from tests.operate.test_by_hand import COMMANDS, ENDS, PAGE, shorten
 from tests.simulation.drill import TOGETHER, Drill
+from tests.simulation.simulated import SimulatedClients
 from tests.simulation.stand_ins import installed
 
 
@@ -90,6 +93,22 @@ def test_cell(command: str, moment: str, said: str):
         assert drill.bucket.objects[drill.place.state] == before, "it was refused"
     go_on(drill)
     assert (list_phases(drill), drill.list_doubled(), drill.verify()) == ([None] * 2, [], [])
+
+
+def test_what_has_its_intent_is_left_beside_a_table_without():
+    drill, told = Drill(TOGETHER), dict[str, str]()
+    drill.prepare()
+    lose_intent(drill, stop_undecided)
+
+    def abandon(clients: SimulatedClients) -> None:
+        told.update(abandon_without_intent(Pipeline.open(drill.lake.spec, clients).controls, "b", "r"))
+
+    drill.run(abandon)
+    assert told["public.orders"].startswith("undone, without its intent")
+    assert told["public.users"] == (
+        "left as it is, since its intent is there. Abandon it by what it says: lakewriter abandon LAKE b --reason TEXT"
+    )
+    assert list_phases(drill) == [None, "prepared"]
 
 
 def go_on(drill: Drill) -> None:

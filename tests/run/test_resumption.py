@@ -173,9 +173,11 @@ def test_state_that_streams_have_in_common(tmp_path, first, second, decisions, e
     assert found.before == (str(expected) if expected else None)
 
 
-def test_full_refresh_takes_no_part_in_the_common_state(tmp_path):
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_full_refresh_takes_no_part_in_the_common_state(tmp_path, unfinished):
+    """One that did not end begins anew where the others are at another state."""
     users, whole = tables(tmp_path, ("u", {}), ("w", FULL))
-    states = {users.id: at(2), whole.id: at(1)}
+    states = {users.id: at(2), whole.id: at(1, unfinished=unfinished)}
     found = plan_resumption([users, whole], states, continues=True, read=read_record({2: ((users.id,), "1")}))
     assert found.text == f"[{both('u', 'o', shared=2)}]"
 

@@ -13,6 +13,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
         "control, pending.job_id, pending.attempt, Decision(bound=False))",
         "control, pending.job_id, pending.attempt, Decision(bound=True))",
         "connector",
+        held_by="tests/commit/test_decisions.py",
     ),
     "first-decision": leave_out(
         "the decision that was written first counts",
@@ -22,6 +23,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
         '        raise PendingUnrecoverableError(f"{key} was deleted.", remedy="Restore the object from its bucket\'s '
         'versions.")\n    return decision\n',
         "connector",
+        held_by="tests/commit/test_decisions.py",
     ),
     "first-completion": leave_out(
         "the files of all tables of a sync are completed, or those of none",
@@ -29,6 +31,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
         "    return written.failure\n",
         "    return failure\n",
         "connector",
+        held_by="tests/commit/test_decisions.py",
     ),
     "ends-together": leave_out(
         "no stream is done before the others where the source has one state for all",
@@ -38,6 +41,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
         "    return {each.table_id: each.verdict if each.verdict.complete else _load_up_to(seen, each, job_id, "
         "cuts.get(each.table_id), why) for each in members}\n",
         "connector",
+        held_by="tests/run/test_common_state.py",
     ),
     "common-state": leave_out(
         "a source is given a state for all streams only if all of them are at it",
@@ -45,6 +49,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
         "        if is_common:\n",
         "        if name:\n",
         "connector",
+        held_by="tests/run/test_resumption.py",
     ),
     "streams-of-state": leave_out(
         "a stream goes on behind a state only if that has a part of it",
@@ -53,6 +58,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
         "needs_part=not each.goes_on)]\n",
         "        covered = list(members)\n",
         "connector",
+        held_by="tests/run/test_common_state.py",
     ),
     "unsure-waits": leave_out(
         "a stream without a state is not done before the others while the source may yet say one for all",
@@ -60,6 +66,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
         "    if failed is None:\n        return verdicts\n    why = (",
         "    if failed is None or failed:\n        return verdicts\n    why = (",
         "connector",
+        held_by="tests/run/test_common_state.py",
     ),
     "read-again-by-order": leave_out(
         "a stream with rows and without a state is read from its beginning by order alone",
@@ -67,6 +74,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
         "    if may_repeat and state.live and state.source is None and not state.begins_anew:\n",
         "    if may_repeat and not state:\n",
         "connector",
+        held_by="tests/run/test_resumption.py",
     ),
     "replaced-begins": leave_out(
         "a full refresh that did not end begins anew where the others are at another state",
@@ -74,6 +82,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
         "    kept = _drop_replaced(tables, states, kept)\n",
         "",
         "connector",
+        held_by="tests/run/test_resumption.py",
     ),
     "fresh-taken-out": leave_out(
         "a state is handed over without the streams that begin anew",
@@ -98,24 +107,28 @@ _NAMES: Final[Mapping[str, Mutation]] = {
         "commit.state",
         "        return (*names, *(name for name in given if name not in there))\n",
         "        return self.names\n",
+        held_by="tests/commit/test_given_names.py",
     ),
     "names-bound": leave_out(
         "a load is not bound where another one has given its names since",
         "commit.attempt",
         "        and state.accepts_names(intent.names, began)\n",
         "",
+        held_by="tests/commit/test_given_names.py",
     ),
     "names-given": leave_out(
         "a source column keeps the name that it has",
         "shape.written_names",
         "                chosen[position] = names[source].popleft()\n",
         "                names[source].popleft()\n",
+        held_by="tests/shape/test_written_names.py",
     ),
     "names-owned": leave_out(
         "a name is not free once a column has had it",
         "shape.written_names",
         "        taken = [*owned, *self._list_there(), *(name for name in chosen if name is not None)]\n",
         "        taken = [name for name in chosen if name is not None]\n",
+        held_by="tests/shape/test_written_names.py",
     ),
 }
 _FILES: Final[Mapping[str, Mutation]] = {
@@ -125,6 +138,7 @@ _FILES: Final[Mapping[str, Mutation]] = {
         '            "parts": (*parts, *intent.adds),\n',
         '            "parts": parts,\n',
         "files,glue,iceberg",
+        held_by="tests/commit/test_read_files.py",
     ),
     "files-of-undone": leave_out(
         "the files of a load that was undone are new again",
@@ -132,6 +146,7 @@ _FILES: Final[Mapping[str, Mutation]] = {
         '    changes = {"without": (*inputs.without, job_id),',
         '    changes = {"without": inputs.without,',
         "files,glue,iceberg",
+        held_by="tests/commit/test_read_files.py",
     ),
     "files-lacking": leave_out(
         "a record that lacks a load lacks it for ever",
@@ -147,6 +162,7 @@ _FILES: Final[Mapping[str, Mutation]] = {
         "    if new and not (state.knows_inputs or not state.committed):\n",
         "    if new and not state:\n",
         "files,glue,iceberg",
+        held_by="tests/run/test_chosen_files.py",
     ),
     "files-exclusive": leave_out(
         "a load that goes by its list is bound only while no other load has been",
@@ -154,6 +170,7 @@ _FILES: Final[Mapping[str, Mutation]] = {
         "            exclusive=self.goes_by_record,\n",
         "            exclusive=False,\n",
         "files,glue,iceberg",
+        held_by="tests/run/test_chosen_files.py",
     ),
     "files-as-listed": leave_out(
         "a file that was written while the load read it ends the load",
@@ -161,7 +178,7 @@ _FILES: Final[Mapping[str, Mutation]] = {
         "    if chosen.goes_by_record and replaced:\n",
         "    if chosen.goes_by_record and not chosen:\n",
         "files,glue,iceberg",
-        held_by="tests/load/test_new_files.py",
+        held_by="tests/run/test_chosen_files.py",
     ),
     "files-contents": leave_out(
         "a file with other contents under its path is no file that was read",
@@ -198,6 +215,6 @@ RECORD_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "        if control.table_id in lost\n",
         "        if lost\n",
         "connector,files,airbyte",
-        held_by="tests/operate/test_streams_by_hand.py",
+        held_by="tests/operate/test_streams_by_hand.py -k left_beside",
     ),
 }
