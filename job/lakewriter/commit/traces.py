@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final, Literal
 
 from lakewriter.commit.store import Entry, Store, StoredObject
-from lakewriter.errors import LakeError
+from lakewriter.errors import CODES, LakeError
 from lakewriter.naming import CONTROL_DIRECTORY, ControlKeys
 from lakewriter.spec.layout import Layout
 
@@ -116,7 +116,10 @@ def find_own_objects(
     for entry in list_newest(store, layout, most):
         try:
             stored = store.head(entry.key)
-        except LakeError:
+        except LakeError as error:
+            if CODES[error.code].transient:
+                # Nobody knows whose it is.
+                raise
             # An object that this pipeline may not read is not its own.
             continue
         if stored is None or not stored.load.startswith(f"{keys.pipeline}/"):
