@@ -19,6 +19,7 @@ from infra.bundle.archive import compute_digest, write_archive
 from infra.bundle.dependencies import (
     MACHINES,
     PYTHON,
+    PYTHONS,
     BundleError,
     install,
     list_licences,
@@ -48,14 +49,20 @@ Fetch = Callable[[Path, str, Path], None]
 """Installs the packages pinned in a requirements file, for an architecture, into a folder."""
 
 
-def build(folder: Path, architectures: Iterable[str] = tuple(MACHINES), *, fetch: Fetch = install) -> Manifest:
-    """Build the bundle in ``folder``; an archive of dependencies built from the same pins is reused."""
+def build(
+    folder: Path, architectures: Iterable[str] = tuple(MACHINES), *, python: str = PYTHON, fetch: Fetch | None = None
+) -> Manifest:
+    """Build the bundle in ``folder`` for one ``python``, such as ``3.11``; an archive built from the same
+    pins is reused. ``fetch`` installs the packages, by default with uv."""
     folder.mkdir(parents=True, exist_ok=True)
-    kept = _find_reusable(folder)
+    fetch = fetch or partial(install, python=python)
+    kept = _find_reusable(folder, python)
     (folder / NAME).unlink(missing_ok=True)
     missing = sorted(set(architectures) - set(kept))
     with ThreadPoolExecutor() as threads:
-        made = dict(zip(missing, threads.map(partial(_build_dependencies, folder, fetch), missing), strict=True))
+        made = dict(
+            zip(missing, threads.map(partial(_build_dependencies, folder, fetch, python), missing), strict=True)
+        )
     current = {folder / archive.name for archive in (kept | made).values()}
     for stale in set(folder.glob("dependencies-*.zip")) - current:
         stale.unlink()
@@ -65,7 +72,7 @@ def build(folder: Path, architectures: Iterable[str] = tuple(MACHINES), *, fetch
     manifest = Manifest(
         version=__version__,
         commit=find_commit(),
-        python=PYTHON,
+        python=python,
         spark=SPARK,
         job=compute_job_digest(),
         requirements=compute_requirements_digest(),
@@ -92,25 +99,25 @@ def _ask_git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-def _find_reusable(folder: Path) -> dict[str, Dependencies]:
+def _find_reusable(folder: Path, python: str) -> dict[str, Dependencies]:
     """Find the archives of an earlier build that a new build would reproduce."""
     try:
         earlier = Manifest.model_validate_json((folder / NAME).read_text("utf-8"))
     except (OSError, ValidationError):
         return {}
-    if (earlier.requirements, earlier.python, earlier.spark) != (compute_requirements_digest(), PYTHON, SPARK):
+    if (earlier.requirements, earlier.python, earlier.spark) != (compute_requirements_digest(), python, SPARK):
         return {}
     return {
         name: each for name, each in earlier.dependencies.items() if _compute_sha256(folder / each.name) == each.sha256
     }
 
 
-def _build_dependencies(folder: Path, fetch: Fetch, architecture: str) -> Dependencies:
+def _build_dependencies(folder: Path, fetch: Fetch, python: str, architecture: str) -> Dependencies:
     with tempfile.TemporaryDirectory(prefix="lakewriter-") as scratch:
         installed = Path(scratch)
         fetch(REQUIREMENTS, architecture, installed)
         (installed / MARK).write_text(
-            json.dumps({"python": PYTHON, "architecture": architecture, "spark": SPARK}), "utf-8"
+            json.dumps({"python": python, "architecture": architecture, "spark": SPARK}), "utf-8"
         )
         files = select_files(installed)
         refuse_foreign(files, architecture)
@@ -139,14 +146,21 @@ def _compute_sha256(path: Path) -> str | None:
     type=click.Choice(tuple(MACHINES)),
     help="Build for this one only; by default for all.",
 )
+@click.option(
+    "--python",
+    type=click.Choice(PYTHONS),
+    default=PYTHON,
+    show_default=True,
+    help="The Python that the job runs with, one of those of the EMR release.",
+)
 @click.option("--to", type=click.Path(path_type=Path), default=ROOT / "build" / "bundle", help="The folder to fill.")
-def main(architectures: tuple[str, ...], to: Path) -> None:
+def main(architectures: tuple[str, ...], python: str, to: Path) -> None:
     """Build what EMR Serverless needs to run the job, with a list of what is in it: sbom.json."""
     # Only here: whoever builds a bundle in another way needs no list.
     from infra.bundle.sbom import write_sbom
 
     try:
-        manifest = build(to, architectures or tuple(MACHINES))
+        manifest = build(to, architectures or tuple(MACHINES), python=python)
     except BundleError as error:
         raise click.ClickException(str(error)) from error
     write_sbom(to, manifest)

@@ -13,6 +13,9 @@ from uv import find_uv_bin
 from infra.bundle.archive import list_files
 
 PYTHON: Final = "3.11"
+"""What a bundle is built for unless another Python is asked for."""
+PYTHONS: Final = (PYTHON, "3.13")
+"""Those that EMR has: https://docs.aws.amazon.com/emr/latest/ReleaseGuide/emr-spark810-release.html."""
 MACHINES: Final = {"x86_64": 62, "aarch64": 183}
 """Each architecture's ``e_machine`` in an ELF header."""
 GLIBC: Final = "manylinux_2_28"
@@ -58,14 +61,16 @@ class BundleError(Exception):
     """The pinned packages cannot be installed, or do not fit the job."""
 
 
-def install(requirements: Path, architecture: str, to: Path) -> None:
+def install(requirements: Path, architecture: str, to: Path, *, python: str = PYTHON) -> None:
     """Install the wheels that ``requirements`` pins into ``to``, checked against its hashes."""
     command = [find_uv_bin(), "pip", "install", "--quiet", "--target", str(to), "--link-mode", "copy"]
-    command += ["--python-version", PYTHON, "--python-platform", f"{architecture}-{GLIBC}"]
+    command += ["--python-version", python, "--python-platform", f"{architecture}-{GLIBC}"]
     command += ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-compile-bytecode"]
     done = subprocess.run([*command, "--requirements", str(requirements)], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BundleError(f"uv could not install {requirements.name} for {architecture}: {done.stderr}")
+        raise BundleError(
+            f"uv could not install {requirements.name} for Python {python} on {architecture}: {done.stderr}"
+        )
 
 
 def select_files(folder: Path) -> dict[str, Path]:

@@ -11,17 +11,17 @@ from infra.bundle.manifest import Manifest
 
 @dataclass(frozen=True)
 class Line:
-    """Spark and Python of a line of releases as ``major.minor``; a job without a custom image gets this Python."""
+    """Spark and the Pythons of a line of releases as ``major.minor``, the default first."""
 
     spark: str
-    python: str
+    pythons: tuple[str, ...]
 
 
 LINES: Final = {
-    "emr-spark-8.1": Line("4.1", "3.11"),
-    "emr-spark-8.0": Line("4.0", "3.11"),
-    "emr-7": Line("3.5", "3.9"),
-    "emr-6": Line("3.5 or older", "3.7"),
+    "emr-spark-8.1": Line("4.1", ("3.11", "3.13")),
+    "emr-spark-8.0": Line("4.0", ("3.11", "3.13")),
+    "emr-7": Line("3.5", ("3.9",)),
+    "emr-6": Line("3.5 or older", ("3.7",)),
 }
 
 
@@ -32,14 +32,18 @@ def find_line(release: str) -> Line | None:
 
 def describe_mismatch(release: str, manifest: Manifest) -> str | None:
     """Say why the bundle cannot run on a known release; None if it can, or if the release is unknown."""
-    line, wanted = find_line(release), Line(manifest.spark, manifest.python)
-    if line is None or line == wanted:
+    line = find_line(release)
+    if line is None or _fits(line, manifest):
         return None
-    fitting = ", ".join(f"{prefix}.*" for prefix, known in LINES.items() if known == wanted)
+    fitting = ", ".join(f"{prefix}.*" for prefix, known in LINES.items() if _fits(known, manifest))
     return (
-        f"deployment.spark.release {release!r} has Spark {line.spark} and Python {line.python}; "
-        f"the job needs Spark {wanted.spark} and Python {wanted.python}: {fitting}."
+        f"deployment.spark.release {release!r} has Spark {line.spark} and Python {' or '.join(line.pythons)}; "
+        f"the job needs Spark {manifest.spark} and Python {manifest.python}: {fitting}."
     )
+
+
+def _fits(line: Line, manifest: Manifest) -> bool:
+    return line.spark == manifest.spark and manifest.python in line.pythons
 
 
 def describe_unknown_release(release: str, manifest: Manifest) -> str | None:

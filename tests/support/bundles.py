@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -20,6 +21,17 @@ def light_bundle(folder: Path, *architectures: str) -> Path:
 
     build(folder, architectures or ("x86_64", "aarch64"), fetch=fetch)
     return folder
+
+
+def find_interpreter(python: str) -> str | None:
+    """An interpreter of the version that works: a shim on the path may stand for none."""
+    for name in (
+        shutil.which(f"python{python}"),
+        *map(str, Path.home().glob(f".pyenv/versions/{python}.*/bin/python")),
+    ):
+        if name and subprocess.run([name, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return name
+    return None
 
 
 class SparkMachine:

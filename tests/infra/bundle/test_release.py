@@ -20,7 +20,7 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
         ("emr-spark-8.1.3", None),
         ("emr-spark-8.2.0", None),
         ("emr-spark-8.10.0", None),
-        ("emr-spark-8.0.0", "Spark 4.0 and Python 3.11"),
+        ("emr-spark-8.0.0", "Spark 4.0 and Python 3.11 or 3.13"),
         ("emr-7.13.0", "Spark 3.5 and Python 3.9"),
         ("emr-6.15.0", "Spark 3.5 or older and Python 3.7"),
     ],
@@ -30,6 +30,12 @@ def test_known_release_without_the_needed_spark_is_refused(manifest: Manifest, r
         f"deployment.spark.release '{release}' has {has}; the job needs Spark 4.1 and Python 3.11: emr-spark-8.1.*."
     )
     assert describe_mismatch(release, manifest) == expected
+
+
+@pytest.mark.parametrize(("python", "fits"), [("3.11", True), ("3.12", False), ("3.13", True)])
+def test_bundle_may_be_for_each_python_of_a_release(manifest: Manifest, python: str, fits: bool) -> None:
+    other = manifest.model_copy(update={"python": python})
+    assert (describe_mismatch("emr-spark-8.1.0", other) is None) is fits
 
 
 @pytest.mark.parametrize(
