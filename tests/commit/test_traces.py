@@ -27,13 +27,13 @@ class Store:
     """Two objects, of which HEAD says what it is told to."""
 
     def __init__(self, prefix: str, answers: tuple[Any, Any]) -> None:
-        self._answers = {f"{prefix}{name}.parquet": answer for name, answer in zip(("one", "two"), answers, strict=True)}
+        self._answers = dict(zip((f"{prefix}{name}.parquet" for name in ("one", "two")), answers, strict=True))
 
     def list_entries(self, _: str) -> list[Any]:
         return [SimpleNamespace(key=key, modified=0) for key in self._answers]
 
     def head(self, key: str) -> StoredObject | None:
-        answer = self._answers[key]
+        answer: StoredObject | LakeError | None = self._answers[key]
         if isinstance(answer, LakeError):
             raise answer
         return answer

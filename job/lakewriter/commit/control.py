@@ -56,22 +56,15 @@ def open_control(spec: Spec, table: TableSpec, store: Store, shared: Shared | No
     is_elsewhere = isinstance(spec.catalog, IcebergCatalog) and spec.catalog.service.chooses_location
     keys = ControlKeys(spec.access.prefix, spec.pipeline)
     layout = None if is_elsewhere else table.layout
-    return Control(
-        store,
-        keys,
-        table.id,
-        layout=layout,
-        quarantine=table.quarantine or "",
-        key_names=spec.access.key_names,
-        shared=shared,
-    )
+    control = Control(store, keys, table.id, layout=layout, key_names=spec.access.key_names, shared=shared)
+    control.quarantine = table.quarantine or ""
+    return control
 
 
 class Control:
     """The control objects of one table.
 
-    ``layout`` is the layout of the table's data objects, None where the catalog chooses their location; ``quarantine``
-    the folder of its bad rows, blank where it has none. ``key_names``
+    ``layout`` is the layout of the table's data objects, None where the catalog chooses their location. ``key_names``
     are today's, for messages: no intent has those that it was bound with. ``pause`` is ``time.sleep``, or what a test
     puts in its place. ``shared`` is what the tables of a pipeline share.
     """
@@ -83,7 +76,6 @@ class Control:
         table_id: str,
         *,
         layout: Layout | None = None,
-        quarantine: str = "",
         key_names: KeyNames = _NO_KEY_NAMES,
         pause: Callable[[float], None] = time.sleep,
         shared: Shared | None = None,
@@ -92,7 +84,8 @@ class Control:
         self.keys = keys
         self.table_id = table_id
         self.layout = layout
-        self.quarantine = quarantine
+        self.quarantine = ""
+        """The folder of the table's bad rows; blank where it has none, or nobody has said."""
         self.key_names = key_names
         self.pause = pause
         shared = shared or Shared.open(store, keys)
