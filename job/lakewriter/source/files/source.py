@@ -193,7 +193,7 @@ def _note_whole_files(look: Look) -> tuple[str, ...]:
     whole = [
         (file.path, f"in {layout.compression}" if layout.compression else f"in {layout.charset.shown_name}")
         for file, layout in look.files
-        if file.size >= _LARGE and (layout.compression or not layout.charset.is_plain)
+        if file.size >= _LARGE and hasattr(layout, "charset") and (layout.compression or not layout.charset.is_plain)
     ]
     if not whole:
         return ()
