@@ -28,7 +28,7 @@ TITLES: Final = {
     "writers": "Writers",
     "dataframes": "DataFrames",
     "others": "Outside Spark",
-    "readers": "Readers of CSV and JSON",
+    "readers": "Readers of files",
     "requests": "Requests",
     "memory": "Memory of a worker",
     "growth": "Growth",

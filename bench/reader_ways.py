@@ -18,11 +18,13 @@ from typing import Any, Final
 
 import yaml
 
+from bench.data import KEYS
 from bench.outside_ways import CORES
 from bench.sinks import BUCKET
 from bench.turns import serve
-from bench.ways import load_file
+from bench.ways import add_tracking, load_file
 
+TRACKING: Final = ["loaded_at", "load_id", "row_number", "row_id", "deleted"]
 _NUMBERS: Final = (
     *("year", "month", "day", "dep_time", "sched_dep_time", "dep_delay", "arr_time", "sched_arr_time", "arr_delay"),
     *("flight", "air_time", "distance", "hour", "minute"),
@@ -41,7 +43,7 @@ TYPES: Final = {name: "BIGINT" if name in ("row_id", *_NUMBERS) else "STRING" fo
 class ReaderPlan:
     """``path`` is a file or a folder of ``form`` csv, json or parquet.
 
-    ``server`` is an S3 server, which ``discards`` or not.
+    ``server`` is an S3 server, which ``discards`` or not. ``tracks`` adds the five tracking columns.
     """
 
     form: str
@@ -49,6 +51,7 @@ class ReaderPlan:
     folder: str
     server: str
     discards: bool = False
+    tracks: bool = False
 
 
 Write = Callable[[str], object]
@@ -76,14 +79,14 @@ def _load(plan: ReaderPlan, read: dict[str, Any]) -> Write:
     spark = open_spark_session("bench")
     destination: dict[str, Any] = {
         "type": "lakewriter-s3", "region": "us-east-1", "endpoint": plan.server, "partition_strategy": "none",
-        "tracking": [], "compression": "gzip",
+        "tracking": TRACKING if plan.tracks else [], "compression": "gzip",
     }  # fmt: skip
 
     def write(prefix: str) -> None:
         content = {
             "pipeline": f"bench-{uuid.uuid4().hex[:8]}",
             "destination": destination | {"location": f"s3://{BUCKET}/{prefix}"},
-            "tables": [{"table": "flights", "read": read}],
+            "tables": [{"table": "flights", "read": read, "primary_key": list(KEYS)}],
         }
         file = Path(plan.folder, f"{uuid.uuid4()}.yaml")
         file.write_text(yaml.safe_dump(content), "utf-8")
@@ -105,6 +108,7 @@ def spark(plan: ReaderPlan) -> Write:
         out = Path(plan.folder, f"spark-{uuid.uuid4()}")
         reader = session.read.format(plan.form).options(**_make_options(plan))
         frame = (reader if plan.form == "parquet" else reader.schema(_list_columns())).load(plan.path)
+        frame = add_tracking(frame) if plan.tracks else frame
         frame.write.option("compression", "gzip").parquet(str(out))
         if not plan.discards:
             with ThreadPoolExecutor(CORES) as pool:

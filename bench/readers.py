@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from bench.ways import lake_file_of
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 WAYS: Final = {"Spark's reader and writer": "spark", "Lakewriter": "lakewriter", "DuckDB `COPY`": "duckdb"}
+TRACKED: Final = {"Spark, with tracking columns": "spark", "Lakewriter, with tracking columns": "lakewriter"}
 BY_SQL: Final = {"Lakewriter, `sql:`": "lakewriter_sql"}
 """Of Parquet too, which a statement reads through the same readers."""
 FORMS: Final = {
@@ -40,10 +41,11 @@ SMALL_FILES: Final = 100
 TINY_FILES: Final = 40
 HEAD: Final = """\
 {rows:,} rows of 21 columns ({sizes}) on the local disk, the same declared columns for all where files do not say their
-types, written as gzip Parquet by each one's own level without further columns. Each way is a process of its own that
-has its Spark session. CPU is that of all its processes, Java's included and the server's not. MiB is the most that
-one Python worker has held since it began. A file in gzip is read by one task in each of the ways; Spark writes S3
-over the local disk."""
+types, written as gzip Parquet by each one's own level. Rows "with tracking columns" have the five of the section
+"Writers" beside them; Spark counts the rows first for their index. Ratios are to Spark's row. Each way is a process of
+its own that has its Spark session. CPU is that of all its processes, Java's included and the server's not. MiB is the
+most that one Python worker has held since it began. A file in gzip is read by one task in each of the ways; Spark
+writes S3 over the local disk."""
 
 
 def compare(_: Callable[[], SparkSession], folder: Path, copies: int, rounds: int) -> list[str]:
@@ -87,9 +89,11 @@ def _compare_ways(folder: Path, server: str, files: Mapping[str, Path], rounds: 
     for source, file in files.items():
         plan = ReaderPlan(FORMS[source][0], str(file), str(folder), server, discards=rows is None)
         ways = WAYS | (BY_SQL if plan.form == "parquet" else {})
-        taken = _take_turns(folder, {name: (way, plan) for name, way in ways.items()}, rounds, rows)
-        base = next(iter(taken.values()))
+        plans = {name: (way, plan) for name, way in ways.items()}
+        plans |= {name: (way, replace(plan, tracks=True)) for name, way in TRACKED.items()}
+        taken = _take_turns(folder, plans, rounds, rows)
         for name, (seconds, cpu, peak) in taken.items():
+            base = taken[next(iter(TRACKED if name in TRACKED else ways))]
             ratios = f"{seconds / base[0]:.2f} | {cpu:.1f} | {cpu / base[1]:.2f}"
             lines.append(f"| {source} | {name} | {seconds:.2f} | {ratios} | {f'{peak:.0f}' if peak else ''} |")
     return lines
