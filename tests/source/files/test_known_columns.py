@@ -1,15 +1,9 @@
 """Columns that are known before files are looked at: their order, names and types, and what is new."""
 
-from typing import Any
-
 import pyarrow as pa
 import pytest
 
-from lakewriter.source.files.file_reader import Look
-from lakewriter.source.files.folder_listing import Listing
 from lakewriter.source.files.known_columns import join_known
-from lakewriter.source.files.source import OpenedFiles
-from lakewriter.source.files.stored import StoredFile
 
 INT, LONG, TEXT, DOUBLE = pa.int32(), pa.int64(), pa.string(), pa.float64()
 
@@ -43,10 +37,3 @@ JOINED = [
 def test_known_columns_come_first(found, known, by_values, expected, places):
     joined = join_known(found, known, by_values=by_values)
     assert (joined.schema, joined.places) == (expected, places)
-
-
-def test_large_file_without_a_charset_is_not_noted():
-    """It is cut at blocks of its own."""
-    nothing: Any = None
-    look = Look(pa.schema([]), ((StoredFile("a", 1 << 40, "1"), object()),))
-    assert OpenedFiles(nothing, look, Listing(), False, "parquet").notes == ()
