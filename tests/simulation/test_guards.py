@@ -1,11 +1,13 @@
 """Guards are counted without a change of what the product does."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.simulation import guards
+from tests.simulation import guards, tested_guards
+from tests.simulation.tested_guards import judge_tests, read_unreached
 
 MODULE = '''"""What the module is for."""
 
@@ -81,3 +83,33 @@ def test_every_guard_has_a_name_of_its_own():
     names = list(guards.list_guards())
     assert len(names) == len(set(names)) > 600
     assert "commit.attempt:bind raises _make_concurrent_error" in names
+
+
+UNKNOWN = 168
+"""Of so many guards at most no test is known yet."""
+
+
+def test_every_guard_that_no_history_comes_to_has_a_reason():
+    assert list(judge_tests(guards.read_least(), Path(__file__).parents[2])) == []
+    assert sum(not test for _, _, test in read_unreached()) <= UNKNOWN
+
+
+REASONS = [
+    # the least numbers, what is said of guards that no history comes to; what is wrong with it
+    ({"a": 0}, "## why\na <- tests/simulation/test_guards.py::test_what_acts_is_counted\n", []),
+    ({"a": 0}, "## why\na\n", []),
+    ({"a": 0}, "", ["guard a acts in no history, and unreached.txt does not say why"]),
+    ({"a": 0}, "a\n", ["guard a of unreached.txt is under no reason"]),
+    ({"a": 1}, "## why\na\n", ["guard a of unreached.txt acts in histories, or is in no module"]),
+    ({}, "## why\na\n", ["guard a of unreached.txt acts in histories, or is in no module"]),
+    ({"a": 0}, "## why\na <- tests/none.py::test_a\n", ["guard a: there is no test tests/none.py::test_a"]),
+]
+
+
+@pytest.mark.parametrize(("least", "text", "found"), REASONS)
+def test_reasons_are_judged(
+    least: dict[str, int], text: str, found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "unreached.txt").write_text(text, "utf-8")
+    monkeypatch.setattr(tested_guards, "UNREACHED", tmp_path / "unreached.txt")
+    assert list(judge_tests(least, Path(__file__).parents[2])) == found

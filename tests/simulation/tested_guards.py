@@ -40,7 +40,7 @@ class Watch:
 
 
 def read_unreached() -> Iterator[tuple[str, str, str]]:
-    """Yield each guard that no history comes to, with why not, and the test that does."""
+    """Yield each guard that no history comes to, with why not, and the test that does; blank where none is known."""
     why = ""
     for line in UNREACHED.read_text("utf-8").splitlines():
         if line.startswith("## "):
@@ -51,7 +51,7 @@ def read_unreached() -> Iterator[tuple[str, str, str]]:
 
 
 def judge_tests(least: Mapping[str, int], root: Path) -> Iterator[str]:
-    """Say what is wrong with the reasons: a guard that no history comes to has one, and a test that is there."""
+    """Say what is wrong with the reasons: a guard that no history comes to has one, and its test is there."""
     given = {name: (why, test) for name, why, test in read_unreached()}
     for name, number in least.items():
         if not number and name not in given:
@@ -60,7 +60,9 @@ def judge_tests(least: Mapping[str, int], root: Path) -> Iterator[str]:
         if least.get(name) != 0:
             yield f"guard {name} of {UNREACHED.name} acts in histories, or is in no module"
         file, _, function = test.partition("::")
-        if not why or not (root / file).is_file() or f"def {function}(" not in (root / file).read_text("utf-8"):
+        if not why:
+            yield f"guard {name} of {UNREACHED.name} is under no reason"
+        if test and (not (root / file).is_file() or f"def {function}(" not in (root / file).read_text("utf-8")):
             yield f"guard {name}: there is no test {test}"
 
 
@@ -68,7 +70,7 @@ def main() -> int:
     """0 where every test comes to its guard."""
     count_guards()
     watch, is_check = Watch(), sys.argv[1:] == ["--check"]
-    paths = sorted({test for _, _, test in read_unreached()}) if is_check else sys.argv[1:]
+    paths = sorted({test for _, _, test in read_unreached() if test}) if is_check else sys.argv[1:]
     pytest.main([*paths, "-q", "-p", "no:cacheprovider", "--tb=no"], plugins=[watch])
     if not is_check:
         sys.stdout.write("".join(f"{name}{_BETWEEN}{test}\n" for name, test in watch.choose().items()))
