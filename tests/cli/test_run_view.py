@@ -59,10 +59,8 @@ WIDTHS = [
     # columns, the titles that fit, the first table's row, the lines after the tables
     (
         160,
-        "table                                            status       rows  files     size  seconds"
-        "  cursor",
-        "supaflow_web_public.page_view_events_by_session  done    8,000,000      2  91.2 MB     33.1"
-        f"  {AT.text}",
+        "table                                            status       rows  files     size  seconds  cursor",
+        f"supaflow_web_public.page_view_events_by_session  done    8,000,000      2  91.2 MB     33.1  {AT.text}",
         [f"load {JOB} failed: {NUMBERS} {CALLS}"],
     ),
     (

@@ -1,8 +1,8 @@
 """How often each guard of ``commit``, ``run`` and ``operate`` acts: a ``raise``, or an ``if`` that returns or goes on.
 
 The product's modules are counted in while Python imports them, and are not changed. ``guards.txt`` says how often
-10,000 histories have to come to each guard's act at least; 0 is for what no history plays. ``unreached.txt`` says why not,
-and which test comes there.
+10,000 histories have to come to each guard's act at least; 0 is for what no history plays. ``unreached.txt`` says why
+not, and which test comes there.
 """
 
 import ast
