@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -150,20 +151,29 @@ def _order_name(name: str) -> bytes:
     return name.encode("utf-16-be")
 
 
-def describe_document(value: Any) -> Shape:
-    """Return the shape of one parsed value."""
-    if value is None:
-        return _NULL
-    if isinstance(value, dict):
-        return Shape(members={name: describe_document(member) for name, member in value.items()})
-    if isinstance(value, list):
-        items = NOTHING
-        for item in value:
-            items = items.merge(describe_document(item))
-        return Shape(items=items)
-    if isinstance(value, NumberText):
-        return _describe_number(value)
-    return _BOOLEAN if isinstance(value, bool) else _TEXT
+def describe_values(values: Iterable[Any]) -> Shape:
+    """Return what parsed values are together: each key of theirs is looked at once, for all of them."""
+    kinds, numbers = set[str](), set[str]()
+    members: dict[str, list[Any]] | None = None
+    items: list[Any] | None = None
+    for value in values:
+        if isinstance(value, NumberText):
+            numbers.add(value)
+        elif isinstance(value, dict):
+            members = {} if members is None else members
+            for name, member in value.items():
+                members.setdefault(name, []).append(member)
+        elif isinstance(value, list):
+            items = [] if items is None else items
+            items.extend(value)
+        else:
+            kinds.add("null" if value is None else "boolean" if isinstance(value, bool) else "text")
+    return Shape(
+        frozenset(kinds),
+        reduce(_merge, (_describe_number(text).numbers for text in numbers), None),
+        None if members is None else {name: describe_values(of_name) for name, of_name in members.items()},
+        None if items is None else describe_values(items),
+    )
 
 
 def _describe_number(text: str) -> Shape:
@@ -198,10 +208,9 @@ def describe_lines(lines: Lines, step: int = 1) -> Shape:
     read[::step] = False
     for numbers, part in parse_ranges(lines, np.flatnonzero(plain & ~read), _describe_plain):
         shape, read[numbers] = shape.merge(part), True
-    for document in parse_exactly(lines, np.flatnonzero(~read).tolist()).documents:
-        if document is not None:
-            shape = shape.merge(describe_document(document))
-    return shape
+    documents = parse_exactly(lines, np.flatnonzero(~read).tolist()).documents
+    others = [document for document in documents if document is not None]
+    return shape.merge(describe_values(others)) if others else shape
 
 
 def _describe_plain(data: bytes, count: int) -> Shape | None:
