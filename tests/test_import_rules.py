@@ -25,7 +25,10 @@ NO_AWS_IN_STACKS = "Synth asks neither Spark nor AWS"
 DOORS = {
     "boto3": ("boto3 only in aws", {"aws"}),
     "botocore": ("boto3 only in aws", {"aws"}),
-    "pyspark": ("Spark only where rows are read and tasks are started", {"api", "run", "source", "source.messages"}),
+    "pyspark": (
+        "Spark only where rows are read and tasks are started",
+        {"api", "run", "source", "source.databases", "source.messages"},
+    ),
     "pyiceberg": ("PyIceberg only in the catalogs and the partition transforms", {"commit.iceberg"}),
     "isal": (ENGINES, {"encode"}),
     "thrift": (ENGINES, {"encode"}),

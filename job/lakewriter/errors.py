@@ -21,6 +21,7 @@ LakeError
 ├── ValueUnrepresentableError       VALUE_UNREPRESENTABLE
 ├── ExpectationFailedError          EXPECTATION_FAILED
 ├── SourceFailedError               SOURCE_FAILED
+├── SourceDisagreesError            SOURCE_DISAGREES
 ├── InputRepeatedError              INPUT_REPEATED
 ├── SourceUnreachableError          SOURCE_UNREACHABLE         a retry can help
 ├── KeyExistsError                  KEY_EXISTS
@@ -210,6 +211,12 @@ class SourceFailedError(LakeError):
     """The source could not be read."""
 
     code = "SOURCE_FAILED"
+
+
+class SourceDisagreesError(LakeError):
+    """The rows that were read are not those that the database counts; nothing is published."""
+
+    code = "SOURCE_DISAGREES"
 
 
 class InputRepeatedError(LakeError):

@@ -49,10 +49,15 @@ class ColumnStatistics(ControlObject):
 
 
 class Cursor(ControlObject):
-    """The highest value of the cursor column: its Arrow type and exact text (timestamps: UTC microseconds)."""
+    """The highest value of the cursor column: its Arrow type and exact text (timestamps: UTC microseconds).
+
+    ``edge`` has the keys of a database's rows that have the value, each as a JSON list of its columns' texts: the next
+    load reads others that have it. It is empty where they are not known.
+    """
 
     type: str
     text: str
+    edge: tuple[str, ...] = Field((), exclude_if=is_empty)
 
     def __init__(self, type: str, text: str, **later: Any) -> None:  # noqa: A002 - the field's name
         known = {"type": type, "text": text}

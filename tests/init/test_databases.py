@@ -3,9 +3,11 @@
 import pytest
 
 from lakewriter.dialects.lake_yaml import load
-from lakewriter.errors import SourceFailedError
+from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.init.databases import LARGE
 from lakewriter.init.draft import write_draft
 from lakewriter.init.start import Wishes, make_draft
+from lakewriter.source.databases.database_tables import DatabaseTable
 
 pytestmark = pytest.mark.spark
 
@@ -16,6 +18,8 @@ STATEMENTS = [
     "UPDATED_AT TIMESTAMP NOT NULL, PRIMARY KEY (LINE, ORDER_ID))",
     'CREATE TABLE "Order lines" (ID INT NOT NULL PRIMARY KEY, MODIFIED TIMESTAMP)',
     "CREATE VIEW RECENT AS SELECT ORDER_ID FROM ORDERS",
+    "CREATE TABLE DAYS (ID INT NOT NULL PRIMARY KEY, UPDATED_ON DATE NOT NULL)",
+    "CREATE TABLE LOOSE (N INT, UPDATED_AT TIMESTAMP NOT NULL)",
     "CREATE SCHEMA SALES",
     "CREATE TABLE SALES.ORDERS (ID INT)",
     "INSERT INTO ORDERS VALUES (1, 1, 2.50, TIMESTAMP('2026-01-01 10:00:00'))",
@@ -40,21 +44,39 @@ def test_tables_with_their_keys_and_cursors(spark, database, tmp_path):
     drafted = draft(spark, tmp_path, database)
     assert drafted.pipeline == "init"
     assert {
-        (table.schema, table.name): (table.read["options"]["dbtable"], table.key, table.cursor)
+        (table.schema, table.name): (table.read["options"]["dbtable"], table.key, table.cursor, table.lag, table.is_off)
         for table in drafted.tables
     } == {
         ("APP", "ORDERS"): (
             '"APP"."ORDERS"',
             (("LINE", "ORDER_ID"), "the database's own primary key", True),
             ("UPDATED_AT", "TIMESTAMP, never null", True),
+            "10 minutes",
+            False,
+        ),
+        ("APP", "DAYS"): (
+            '"APP"."DAYS"',
+            (("ID",), "the database's own primary key", True),
+            ("UPDATED_ON", "DATE, never null", True),
+            "1 day",
+            False,
+        ),
+        ("APP", "LOOSE"): (
+            '"APP"."LOOSE"',
+            ((), "the table has no primary key", False),
+            ("UPDATED_AT", "TIMESTAMP, never null", True),
+            None,
+            False,
         ),
         ("APP", "Order lines"): (
             '"APP"."Order lines"',
             (("ID",), "the database's own primary key", True),
             ("MODIFIED", "TIMESTAMP, may be null, and such rows no later load would read", False),
+            "10 minutes",
+            False,
         ),
-        ("APP", "RECENT"): ('"APP"."RECENT"', ((), "the view has no primary key", False), None),
-        ("SALES", "ORDERS"): ('"SALES"."ORDERS"', ((), "the table has no primary key", False), None),
+        ("APP", "RECENT"): ('"APP"."RECENT"', ((), "the view has no primary key", False), None, None, True),
+        ("SALES", "ORDERS"): ('"SALES"."ORDERS"', ((), "the table has no primary key", False), None, None, False),
     }
 
 
@@ -64,6 +86,43 @@ def test_the_draft_loads_and_spark_reads_its_tables(spark, database, tmp_path):
     reads = {(table.source_schema, table.source_table): table.read for table in load(lake).spec.tables}
     options = {key: str(value) for key, value in reads[("APP", "ORDERS")].options.items()}
     assert [row["AMOUNT"] for row in spark.read.format("jdbc").options(**options).load().collect()] == [2.5]
+
+
+def test_lines_of_the_draft(spark, database, tmp_path):
+    text = write_draft(draft(spark, tmp_path, database), "lakewriter init")
+    for line in (
+        "    cursor_lag: 10 minutes",
+        "    # cursor_lag: 10 minutes",
+        "    # mode: refresh",
+        "  # - table: RECENT",
+        "    # schema: APP",
+        "    # read: {format: jdbc",
+    ):
+        assert f"\n{line}" in text
+
+
+LARGE_TABLES = [
+    # columns, primary key, estimated rows: how it is cut
+    ({"id": ("bigint", False)}, ("id",), LARGE, {"column": "id", "count": 8}),
+    ({"id": ("int8", False)}, ("id",), LARGE - 1, None),
+    ({"id": ("uuid", False)}, ("id",), LARGE, None),
+    ({"a": ("int4", False), "b": ("int4", False)}, ("a", "b"), LARGE, None),
+    ({"id": ("bigserial", False)}, ("id",), None, None),
+]
+
+
+@pytest.mark.parametrize(("columns", "key", "rows", "partition"), LARGE_TABLES)
+def test_large_tables_are_read_by_several_connections(spark, tmp_path, monkeypatch, columns, key, rows, partition):
+    table = DatabaseTable("public", "t", False, columns, key, "public.t", rows)
+    monkeypatch.setattr("lakewriter.source.databases.database_tables.list_database_tables", lambda *_: [table])
+    (drafted,) = draft(spark, tmp_path, URL).tables
+    assert drafted.read.get("partition") == partition
+    assert ("about 5,000,000 rows" in drafted.seen) == (rows == LARGE)
+
+
+def test_scheme_that_is_none(spark, tmp_path):
+    with pytest.raises(SpecInvalidError, match="did you mean 'jdbc:postgresql:'"):
+        draft(spark, tmp_path, "jdbc:postgres://localhost/shop")
 
 
 def test_one_schema_only(spark, database, tmp_path):

@@ -4,50 +4,11 @@ import pytest
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.feed import open_feed
-from lakewriter.source.jdbc import add_driver
 from lakewriter.spec.specification import JdbcPartition
 from tests.source.tables import DELETED, partitions, table
 
 DERBY = "jdbc:derby:memory:partitions;create=true"
 ROWS = 40
-
-DRIVERS = [
-    # URL, the driver's class: as the drivers' own documents name it
-    ("jdbc:postgresql://h:5432/d", "org.postgresql.Driver"),
-    ("JDBC:PostgreSQL://h/d", "org.postgresql.Driver"),
-    ("jdbc:mysql://h/d", "com.mysql.cj.jdbc.Driver"),
-    ("jdbc:mysql:loadbalance://a,b/d", "com.mysql.cj.jdbc.Driver"),
-    ("jdbc:mariadb://h/d", "org.mariadb.jdbc.Driver"),
-    ("jdbc:sqlserver://h;databaseName=d", "com.microsoft.sqlserver.jdbc.SQLServerDriver"),
-    ("jdbc:oracle:thin:@//h:1521/s", "oracle.jdbc.OracleDriver"),
-    ("jdbc:derby:memory:x;create=true", "org.apache.derby.iapi.jdbc.AutoloadedDriver"),
-    ("jdbc:derby://h:1527/x", "org.apache.derby.client.ClientAutoloadedDriver"),
-    ("jdbc:h2:mem:x", None),
-]
-
-
-@pytest.mark.parametrize(("url", "driver"), DRIVERS)
-def test_driver_by_url(url, driver):
-    assert add_driver({"URL": url}).get("driver") == driver
-
-
-GIVEN = [
-    # options, what is added: MySQL converts TIMESTAMP to the zone of its session
-    ({"url": "jdbc:postgresql://h/d", "Driver": "my.Driver"}, {}),
-    (
-        {"url": "jdbc:mysql://h/d"},
-        {"driver": "com.mysql.cj.jdbc.Driver", "sessionInitStatement": "SET time_zone = '+00:00'"},
-    ),
-    (
-        {"url": "jdbc:mariadb://h/d", "sessioninitstatement": "SET x = 1"},
-        {"driver": "org.mariadb.jdbc.Driver"},
-    ),
-]
-
-
-@pytest.mark.parametrize(("options", "added"), GIVEN)
-def test_given_options_stay(options, added):
-    assert add_driver(options) == options | added
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +67,7 @@ def test_partitions_of_no_row(database):
 
 REFUSED = [
     ("idd", "read.partition names column 'idd', which the source does not have. The nearest is 'id'."),
-    ("t", "read.partition names column 't' of type string, expected a number, a date or a timestamp."),
+    ("t", "read.partition names column 't' of type clob, expected a number, a date or a timestamp."),
 ]
 
 

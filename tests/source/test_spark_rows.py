@@ -231,7 +231,7 @@ UNREADABLE = [
     ("xml", "s3a://bucket/key", {"rowTag": "r"}, "org.apache.hadoop:hadoop-aws:3.4.2"),
     ("xml", "s3://bucket/key", {"rowTag": "r"}, "org.apache.hadoop:hadoop-aws:3.4.2"),
     ("jdbc", None, {"url": "jdbc:postgresql://h/d", "dbtable": "t"}, "org.postgresql:postgresql:"),
-    ("jdbc", None, {"url": "jdbc:x://h", "dbtable": "t", "driver": "org.postgresql.Driver"}, "spark.jars.packages"),
+    ("jdbc", None, {"url": "jdbc:oracle:thin:@h", "dbtable": "t"}, "com.oracle.database.jdbc:ojdbc11"),
 ]
 
 
@@ -243,7 +243,7 @@ def test_unreadable(spark, form, path, options, text):
 
 
 def test_message_keeps_a_secret(spark, monkeypatch):
-    monkeypatch.setenv("HIDDEN", "jdbc:nosuch://user:pa55word@h")
+    monkeypatch.setenv("HIDDEN", "jdbc:h2://user:pa55word@h")
     with pytest.raises(SourceFailedError) as caught:
         opened(spark, format="jdbc", options={"url": SecretText("${env:HIDDEN}"), "dbtable": "t"})
     assert "pa55word" not in str(caught.value)

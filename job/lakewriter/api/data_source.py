@@ -20,9 +20,9 @@ from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.operate.load_ending import PhaseClock, leave_ending
 from lakewriter.report import RunReport
 from lakewriter.run.given_load import OpenWrite, abandon_write, begin_write, end_write
+from lakewriter.source.arrow_types import check_batch
 from lakewriter.source.feed import Feed
 from lakewriter.source.given_rows import GivenRows
-from lakewriter.source.spark_rows import check_batch
 from lakewriter.spec.specification import Spec, TableSpec
 from lakewriter.staging.stage import run_task
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from lakewriter.column_types import to_glue_type, to_stored_type
 from lakewriter.doctor.probe import Finding, SeenColumn, SeenSource
@@ -12,6 +13,8 @@ from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.report import format_count, format_size, join_first
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.table import DELETED
+from lakewriter.source.databases.database_rows import is_jdbc
+from lakewriter.source.feed import Bounded
 from lakewriter.source.file_look import FileLook
 from lakewriter.source.files.file_reader import Hint
 from lakewriter.source.text_types import Proposal, propose_types, write_columns_line
@@ -39,6 +42,7 @@ def describe_seen(
         rows=sum(counts) if counts is not None and is_whole else None,
         sampled=None if rows is None else len(rows),
         columns=tuple(SeenColumn(name=field.name, type=name_type(field.type)) for field in fields),
+        server=prepared.feed.version if isinstance(prepared.feed, Bounded) else "",
         proposed={name: str(found.type) for name, found in proposals.items() if found.type},
     )
 
@@ -52,11 +56,26 @@ def list_column_findings(
     told = (note for note in prepared.feed.notes if not isinstance(note, Hint))
     for note in (*notes, *told)[:_MOST_NOTES]:
         yield Finding(name, "warning", f"table {table.id!r}: {note}.", "Nothing, if that is meant.")
+    if (is_late := _find_late_rows(table, prepared)) is not None:
+        yield Finding(name, "warning", is_late, "cursor_lag: 10 minutes reads them again, and appends them again.")
     if rows is not None and table.cursor is not None:
         column = next((c for c in rows.column_names if c.lower() == str(table.cursor).lower()), "")
         if rows.column_names.count(column) == 1 and (nulls := rows.column(column).null_count):
             message = f"cursor {column!r} of {table.id!r} is null in {nulls:,} of {len(rows):,} rows looked at."
             yield Finding(name, "warning", message, "Only the first load reads such rows: null is above no cursor.")
+
+
+def _find_late_rows(table: TableSpec, prepared: Prepared) -> str | None:
+    """Say that a database's rows with a time as cursor may be missed; None where they are read again."""
+    if not is_jdbc(table.read) or table.cursor is None or table.cursor_lag is not None:
+        return None
+    kinds = [field.type for field in prepared.feed.schema if field.name.lower() == table.cursor.lower()]
+    if not kinds or not (pt.is_timestamp(kinds[0]) or pt.is_date(kinds[0])):
+        return None
+    return (
+        f"cursor {table.cursor!r} of {table.id!r} is a time: rows that a transaction commits late, with a time below "
+        "the highest one loaded, are not read."
+    )
 
 
 def list_type_findings(name: str, table: TableSpec, rows: pa.Table | None, seen: SeenSource) -> Iterator[Finding]:
@@ -119,7 +138,8 @@ def _summarise(seen: SeenSource) -> str:
     files = [] if seen.files is None else [format_count(seen.files, "file")]
     size = [] if seen.bytes is None else [format_size(seen.bytes)]
     rows = [] if seen.rows is None else [format_count(seen.rows, "row")]
-    facts = ", ".join([seen.format, *files, *size, *rows, format_count(len(seen.columns), "column")])
+    server = [seen.server] if seen.server else []
+    facts = ", ".join([seen.format, *server, *files, *size, *rows, format_count(len(seen.columns), "column")])
     columns = join_first([f"{column.name} {column.type}" for column in seen.columns], _MOST_COLUMNS)
     looks = []
     if seen.looked_at is not None and seen.files is not None and seen.looked_at < seen.files:

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +42,10 @@ class TableDraft:
     names: Mapping[str, Any] | None = None
     """The keys that name it, where they are not the dialect's for ``name`` and ``schema``."""
     expect: tuple[CheckProposal, ...] = ()
+    lag: str | None = None
+    """How late a row may be committed with a value below the cursor."""
+    is_off: bool = False
+    """Whether the whole entry is commented out."""
 
 
 @dataclass(frozen=True)
@@ -131,11 +135,12 @@ def _write_table(kind: str, table: TableDraft, *, is_first: bool) -> list[Line |
     lines.append(Line(2, "read", dict(table.read)))
     lines += [Line(2, key, value) for key, value in table.more.items()]
     lines += _write_key(table)
-    lines += _write_cursor(table)
+    lines += _write_cursor(table, kind)
     if table.columns:
         lines += write_mapping("columns", table.columns, 2)
     lines += [text for why in table.texts for text in write_comment(why, 2)]
-    return lines + _write_expect(table)
+    lines += _write_expect(table)
+    return [replace(line, is_off=True) if isinstance(line, Line) else line for line in lines] if table.is_off else lines
 
 
 def _write_key(table: TableDraft) -> list[Line | str]:
@@ -145,21 +150,27 @@ def _write_key(table: TableDraft) -> list[Line | str]:
     return [Line(2, "primary_key", [], evidence, is_off=True)] if evidence else []
 
 
-def _write_cursor(table: TableDraft) -> list[Line | str]:
+def _write_cursor(table: TableDraft, kind: str) -> list[Line | str]:
     if table.cursor is None:
-        return _write_ways(table)
+        return _write_ways(table, kind)
     column, evidence, is_certain = table.cursor
-    return [
-        Line(2, "cursor", column, f"later loads read only what is newer; {evidence}", is_off=not is_certain),
-        *([] if is_certain else _write_ways(table)),
+    lines: list[Line | str] = [
+        Line(2, "cursor", column, f"later loads read only what is newer; {evidence}", is_off=not is_certain)
     ]
+    if table.lag is not None:
+        why = "and again what may have been committed late, which is appended again: readers tell it by the key"
+        lines.append(Line(2, "cursor_lag", table.lag, why, is_off=not is_certain))
+    return [*lines, *([] if is_certain else _write_ways(table, kind))]
 
 
-def _write_ways(table: TableDraft) -> list[Line | str]:
+def _write_ways(table: TableDraft, kind: str) -> list[Line | str]:
     """What to do about rows that a second load would append again."""
     is_of_files = str(table.read.get("format")).lower() in FILE_FORMATS
     new = "files: new under read, for a folder that gets new files; " if is_of_files and "path" in table.read else ""
     ways = f"NOTE: each load appends all rows again. A cursor; {new}or repeated: allow, where that is wanted"
+    if str(table.read.get("format")) == "jdbc" and kind == "lakewriter-s3":
+        refresh = Line(2, "mode", "refresh", "or each load replaces the table whole", is_off=True)
+        return [*write_comment(ways, 2), refresh]
     return [*write_comment(ways, 2)]
 
 

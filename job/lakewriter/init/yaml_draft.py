@@ -29,7 +29,7 @@ class Line:
         start = _INDENT * (self.depth - self.is_item) + ("- " if self.is_item else "")
         text = f"{start}{self.key}:" + ("" if self.is_mapping else f" {write_flow(self.value)}")
         if self.is_off:
-            text = f"{_INDENT * self.depth}# {text.strip()}"
+            text = f"{_INDENT * (self.depth - self.is_item)}# {text.strip()}"
         return _add_comment(text, self.comment, self.depth)
 
 

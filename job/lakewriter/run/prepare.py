@@ -31,7 +31,8 @@ from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
 from lakewriter.shape.text_rows import plan_text_rows
 from lakewriter.shape.written_names import ColumnNames, EarlierNames
 from lakewriter.source.column_names import quote_column
-from lakewriter.source.feed import Feed, FeedOpener, open_feed
+from lakewriter.source.databases.cursors import CursorCondition, Edge
+from lakewriter.source.feed import Bounded, Feed, FeedOpener, open_feed
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.spec.specification import Mode, Spec, TableSpec
@@ -51,6 +52,11 @@ class Prepared:
     changes: tuple[str, ...]
     condition: str | None
     given: tuple[GivenName, ...] | None
+
+    @property
+    def edge(self) -> Edge | None:
+        """The highest value of the cursor where a database has compared it."""
+        return self.feed.edge if isinstance(self.feed, Bounded) else None
 
 
 def prepare(
@@ -304,13 +310,13 @@ def _make_not_empty_error(table: TableSpec, what: str) -> TableNotEmptyError:
     )
 
 
-def write_cursor_condition(table: TableSpec, cursor: Cursor | None) -> str | None:
+def write_cursor_condition(table: TableSpec, cursor: Cursor | None) -> CursorCondition | None:
     """SQL that is true for rows above the cursor minus its lag; None for a table that is read whole."""
     if table.cursor is None or cursor is None:
         return None
     column = quote_column(table.cursor)
     literal = write_spark_literal(cursor)
     if table.cursor_lag is None:
-        return f"{column} > {literal}"
+        return CursorCondition(f"{column} > {literal}", cursor)
     lag = table.cursor_lag if " " not in table.cursor_lag else f"INTERVAL {table.cursor_lag}"
-    return f"{column} > {literal} - {lag}"
+    return CursorCondition(f"{column} > {literal} - {lag}", cursor)

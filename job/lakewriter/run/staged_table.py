@@ -20,6 +20,7 @@ from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.shared_jobs import SharedJobs
 from lakewriter.run.stop import Stop
 from lakewriter.shape.shapers import AnyPlan
+from lakewriter.source.databases.cursors import Edge
 from lakewriter.source.feed import Feed
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import TableSpec
@@ -105,7 +106,8 @@ class Planned:
     """By what a checked table's files are staged, and what its intent says of that; other processes may take it over.
 
     ``feed`` is its kind, ``since`` when it was open, ``watched`` what expectations ask about. ``inputs`` are the files
-    of its source, None where its rows come from elsewhere. ``given`` are the names that the table keeps.
+    of its source, None where its rows come from elsewhere. ``given`` are the names that the table keeps, ``edge`` the
+    highest value of the cursor where a database has compared it.
     """
 
     shape: AnyPlan
@@ -117,6 +119,7 @@ class Planned:
     watched: Watched
     inputs: Chosen | None = None
     given: tuple[GivenName, ...] | None = None
+    edge: Edge | None = None
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,9 @@ def _find_cursor_after(load: Load, table: TableSpec, began: TableState, staged: 
     before = began.cursor if table.cursor else None
     if load.kind.takes and (before is None or began.is_cursor_by_hand):
         return before
-    return choose_higher(before, choose_higher(staged.receipts.totals.cursor, staged.quarantined.totals.cursor))
+    after = choose_higher(before, choose_higher(staged.receipts.totals.cursor, staged.quarantined.totals.cursor))
+    edge = staged.planned.edge
+    return after if after is None or edge is None else edge.mark(after)
 
 
 def _judge(load: Load, table: TableSpec, began: TableState, staged: Staged) -> tuple[Verdict, ...]:

@@ -49,6 +49,7 @@ from lakewriter.run.table_intent import count_allowed
 from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import ShapePlan
+from lakewriter.source.feed import Bounded
 from lakewriter.source.jobs import is_speculative, run_in_group
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.expected_size import FileSizes
@@ -102,7 +103,7 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
             attempts.require_unchanged(control, load.attempt, began, control.state.read(), exclusive=True)
         load.follower.describe(table, shape, action)
         facts = (sync.intent if sync is not None else None, prepared.feed.kind, since, plan_watched(spec, table, shape))
-        yield Checked(prepared.feed, Planned(shape, action, names, *facts, inputs, prepared.given))
+        yield Checked(prepared.feed, Planned(shape, action, names, *facts, inputs, prepared.given, prepared.edge))
     finally:
         prepared.feed.close()
 
@@ -132,6 +133,8 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, kept: list[Recei
     is_again = attempted is not None and not is_whole
     repeats = is_again or is_speculative(load.spark()) or is_any_stage_repeated(returned)
     staged = conclude_staging(load, table, checked.planned, returned, kept, repeats=repeats)
+    if isinstance(feed, Bounded):
+        feed.reconcile()
     inputs = checked.planned.inputs
     exact = inputs is None or is_as_listed(inputs, load.spark, is_of_spark=feed.kind == "rows")
     return replace(staged, repeated=repeated, is_as_listed=exact)

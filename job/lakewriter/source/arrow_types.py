@@ -181,3 +181,10 @@ def match_by_position(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatc
         for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def check_batch(batch: pa.RecordBatch, schema: pa.Schema, partition: int) -> pa.RecordBatch:
+    """The batch in the feed's schema. Spark casts bytes to strings, and reads strings of files, whatever they hold."""
+    taken = match_by_position(batch, schema)
+    require_utf8(taken, f"partition {partition}")
+    return taken

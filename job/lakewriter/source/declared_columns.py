@@ -6,7 +6,7 @@ the types, in conditions and where it brings rows together, the same cast is par
 
 import difflib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -116,21 +116,44 @@ def _make_type_error(table: TableSpec, cast: ColumnCast) -> SpecInvalidError:
 
 
 def apply_declared_types(
-    source: DataFrame, table: TableSpec, *, in_spark: bool
+    source: DataFrame, table: TableSpec, *, in_spark: bool, kinds: Mapping[int, pa.DataType] | None = None
 ) -> tuple[DataFrame, tuple[ColumnCast, ...]]:
     """Return the source with the types that the table declares, and the casts that are left to the tasks.
+
+    ``kinds`` are the types that the source itself has for columns which come as text, by place.
 
     Spark does by itself what loses nothing: it widens numbers and writes texts. The other casts are part of its plan
     only ``in_spark``. Where bad rows are marked, a value that does not convert marks its own.
     """
-    if not table.columns:
+    if not (table.columns or kinds):
         return source, ()
-    kinds = [_find_arrow_type(field.dataType) for field in source.schema]
-    count = len(kinds) - is_marked(source)
-    casts = plan_casts(source.columns[:count], kinds[:count], table)
+    count = len(source.columns) - is_marked(source)
+    casts = (
+        *plan_source_casts(source, kinds or {}, truncates_nanoseconds=table.truncates_nanoseconds),
+        *plan_casts(source.columns[:count], _list_arrow_types(source)[:count], table),
+    )
     casts_in_plan = [cast for cast in casts if in_spark or cast.is_exact]
     frame = _cast_in_plan(source, casts_in_plan, table) if casts_in_plan else source
     return frame, tuple(cast for cast in casts if cast not in casts_in_plan)
+
+
+def plan_source_casts(
+    source: DataFrame, kinds: Mapping[int, pa.DataType], *, truncates_nanoseconds: bool = False
+) -> tuple[ColumnCast, ...]:
+    """Return the casts of the columns of a frame whose types, by place, are not those that Spark has for them."""
+    types, form = _list_arrow_types(source), TextForm(truncates_nanoseconds=truncates_nanoseconds)
+    casts = (ColumnCast(place, source.columns[place], types[place], kind, form) for place, kind in kinds.items())
+    return tuple(cast for cast in casts if cast.source is None or not cast.source.equals(cast.kind))
+
+
+def cast_in_spark(source: DataFrame, kinds: Mapping[int, pa.DataType], table: TableSpec) -> DataFrame:
+    """Return a frame whose columns have the types of ``kinds``, by place, for Spark's own SQL."""
+    casts = plan_source_casts(source, kinds)
+    return _cast_in_plan(source, casts, table) if casts else source
+
+
+def _list_arrow_types(source: DataFrame) -> list[pa.DataType | None]:
+    return [_find_arrow_type(field.dataType) for field in source.schema]
 
 
 def _find_arrow_type(kind: DataType) -> pa.DataType | None:

@@ -13,6 +13,7 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.source.arrow_conditions import may_translate
 from lakewriter.source.columnar_files import refuse_table_folders
 from lakewriter.source.cursor_lag import check_lag
+from lakewriter.source.databases.cursors import Edge
 from lakewriter.source.file_splits import open_file_splits
 from lakewriter.source.files.source import has_reader
 from lakewriter.source.parquet_splits import open_splits
@@ -75,6 +76,22 @@ class Shareable(Protocol):
         """What reads each partition."""
 
 
+@runtime_checkable
+class Bounded(Protocol):
+    """A feed of a source that compares values itself, as a database does."""
+
+    @property
+    def version(self) -> str:
+        """The name and version of the source's server; blank where there is none."""
+
+    @property
+    def edge(self) -> Edge | None:
+        """The highest value of the cursor among the rows; None where the source has not compared it."""
+
+    def reconcile(self) -> None:
+        """Raise ``SOURCE_DISAGREES`` where the rows that were read are not those that the source counts."""
+
+
 class FeedOpener(Protocol):
     """Opens the feed of a table; ``open_feed`` is one."""
 
@@ -101,9 +118,10 @@ def open_feed(
     single: bool = False,
     prefer: Literal["auto", "rows", "splits"] = "auto",
 ) -> Feed:
-    """The feed of a table. ``condition`` is SQL over its columns as declared; ``deleted_column`` names the last,
-    boolean column that is there when the table has a ``deleted`` expression. With ``twice`` it can be run two times
-    and gives the same rows; ``single`` asks for one partition.
+    """The feed of a table. ``condition`` is SQL over its columns as declared; of a
+    ``CursorCondition`` a database makes its own. ``deleted_column`` names the last, boolean column that is there when
+    the table has a ``deleted`` expression. With ``twice`` it can be run two times and gives the same rows; ``single``
+    asks for one partition.
     """
     require_read(table)
     refuse_table_folders(table.read, table.id)

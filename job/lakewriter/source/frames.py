@@ -1,6 +1,7 @@
 """DataFrames as a table asks for them: read, their types declared, deleted rows marked, values as Arrow takes them."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,13 +16,14 @@ from lakewriter.source.bad_rows import BAD
 from lakewriter.source.byte_checks import TEXTS, ByteCheck, plan_byte_check
 from lakewriter.source.column_names import load_by_case
 from lakewriter.source.columnar_files import COLUMNAR, load_merged
-from lakewriter.source.declared_columns import name_places
+from lakewriter.source.databases.database_connection import Connection
+from lakewriter.source.databases.database_rows import DatabaseRows, is_jdbc, read_database
+from lakewriter.source.declared_columns import cast_in_spark, name_places
 from lakewriter.source.failures import SPARK_ERRORS, find_useful_line
 from lakewriter.source.file_frames import FileRows, open_file_rows
 from lakewriter.source.file_listing import add_base_path, list_load_paths
 from lakewriter.source.files.source import has_reader
 from lakewriter.source.int96 import NanosecondCheck
-from lakewriter.source.jdbc import is_jdbc, load_from_database
 from lakewriter.source.marks import add_marks, is_marked
 from lakewriter.source.reads import make_origin, make_reader_options
 from lakewriter.source.sql_statements import run_statement
@@ -33,25 +35,66 @@ _CHARACTERS: Final = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE
 
 @dataclass(frozen=True)
 class Loaded:
-    """What is read; ``checks`` are of the files that have to be looked at before the frame's rows are used."""
+    """What is read; ``checks`` are of the files that have to be looked at before the frame's rows are used.
+
+    ``database`` is what is known of the table's own rows in a database, ``held`` are the connections that have to be
+    open until the rows are read.
+    """
 
     frame: DataFrame
     notes: tuple[str, ...] = ()
     checks: tuple[ByteCheck | NanosecondCheck, ...] = ()
+    database: DatabaseRows | None = None
+    held: tuple[Connection, ...] = ()
+
+    @property
+    def kinds(self) -> Mapping[int, pa.DataType]:
+        """The types of the columns that come as text, by place."""
+        return {} if self.database is None else self.database.kinds
+
+    @property
+    def is_bounded(self) -> bool:
+        """True where the source has compared the cursor."""
+        return self.database is not None and self.database.is_bounded
+
+    def count_rows_alone(self) -> "Loaded":
+        """Return the same, of which no values are compared with the source's."""
+        if self.database is None or self.database.reconciliation is None:
+            return self
+        rows_alone = self.database.reconciliation.count_rows_alone()
+        return replace(self, database=replace(self.database, reconciliation=rows_alone))
+
+    def close(self) -> None:
+        """Close what is held."""
+        for connection in self.held:
+            connection.close()
 
 
 def load_source(
-    session: SparkSession, read: Read, secrets: dict[SecretText, str], table: TableSpec, *, aside: bool = False
+    session: SparkSession,
+    read: Read,
+    secrets: dict[SecretText, str],
+    table: TableSpec,
+    *,
+    aside: bool = False,
+    is_sample: bool = False,
+    condition: str | None = None,
 ) -> Loaded:
     """What there is to read now, under the source's own names; views get theirs in the session.
 
+    A database is asked for the rows of ``condition`` alone, where it compares the cursor itself.
+
     The columns of a view have the names that Spark gives them, which a statement can tell apart. With ``aside`` bad
-    rows come too, marked in a column behind the others.
+    rows come too, marked in a column behind the others. Of ``is_sample`` the first rows alone are read.
     """
     if has_reader(read):
         rows = _open_rows(session, read, secrets, table, aside=aside)
         return Loaded(rows.make_frame(), rows.opened.notes)
-    loaded = load_by_case(session, lambda: _load(session, read, secrets, table, aside=aside))
+
+    def load() -> Loaded:
+        return _load(session, read, secrets, table, condition, aside=aside, is_sample=is_sample)
+
+    loaded = load_by_case(session, load)
     marked = replace(loaded, frame=add_marks(loaded.frame)) if aside and not is_marked(loaded.frame) else loaded
     return _take_none(read, marked)
 
@@ -71,14 +114,23 @@ def _take_none(read: Read, loaded: Loaded) -> Loaded:
 
 
 def _load(
-    session: SparkSession, read: Read, secrets: dict[SecretText, str], table: TableSpec, *, aside: bool
+    session: SparkSession,
+    read: Read,
+    secrets: dict[SecretText, str],
+    table: TableSpec,
+    condition: str | None,
+    *,
+    aside: bool,
+    is_sample: bool,
 ) -> Loaded:
     if read.sql is not None:
-        return _load_statement(session, read, secrets, table, aside=aside)
+        return _load_statement(session, read, secrets, table, aside=aside, is_sample=is_sample)
     options = add_base_path(read, make_reader_options(read, secrets))
     if is_jdbc(read) and read.columns is None:
-        native = [table.cursor] if table.cursor and read is table.read else []
-        return Loaded(load_from_database(session, options, read.partition, native, table=table.id))
+        rows = read_database(session, options, read, table, condition, is_sample=is_sample)
+        if read is table.read:
+            return Loaded(rows.frame, rows.notes, database=rows, held=rows.held)
+        return Loaded(cast_in_spark(rows.frame, rows.kinds, table), rows.notes, held=rows.held)
     reader = session.read.options(**options)
     if read.format is not None:
         reader = reader.format(read.format)
@@ -95,23 +147,33 @@ def _load(
 
 
 def _load_statement(
-    session: SparkSession, read: Read, secrets: dict[SecretText, str], table: TableSpec, *, aside: bool
+    session: SparkSession,
+    read: Read,
+    secrets: dict[SecretText, str],
+    table: TableSpec,
+    *,
+    aside: bool,
+    is_sample: bool,
 ) -> Loaded:
     notes: list[str] = []
     checks: list[ByteCheck | NanosecondCheck] = []
     files: dict[str, FileRows] = {}
     others: dict[str, DataFrame] = {}
+    held: list[Connection] = []
     for name, view in read.views.items():
         if has_reader(view):
             files[name] = _open_rows(session, view, secrets, table, aside=aside)
             noted = files[name].opened.notes
         else:
-            found = load_source(session, view, secrets, table, aside=aside and view.sql is not None)
+            set_aside = aside and view.sql is not None
+            found = load_source(session, view, secrets, table, aside=set_aside, is_sample=is_sample)
             others[name] = found.frame
             noted = found.notes
             checks += found.checks
+            held += found.held
         notes += (f"view {name!r}: {note}" for note in noted)
-    return Loaded(run_statement(session, str(read.sql), files, others, table.id), tuple(notes), tuple(checks))
+    frame = run_statement(session, str(read.sql), files, others, table.id)
+    return Loaded(frame, tuple(notes), tuple(checks), held=tuple(held))
 
 
 def replace_char_types(columns: str) -> str:

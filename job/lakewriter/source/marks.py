@@ -7,6 +7,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from lakewriter.source.bad_rows import BAD, FIELDS
+from lakewriter.source.column_names import quote_column
+from lakewriter.spec.specification import TableSpec
 
 IS_BAD: Final = f"`{BAD}`.reason IS NOT NULL"
 """SQL for a row that is to be set aside."""
@@ -44,3 +46,13 @@ def add_misfits(marks: Column, misfits: Sequence[Column]) -> Column:
     place = {part: marks.getField(part) for part in ("file", "offset")}
     is_misfit = first.isNotNull() & marks.getField("reason").isNull()
     return F.when(is_misfit, mark(**place, **parts, row=several)).otherwise(marks)
+
+
+def filter_rows(source: DataFrame, table: TableSpec, condition: str) -> DataFrame:
+    """The rows above the cursor, and those that are bad whatever it is. The quarantine has each once, as far as its
+    cursor can be read: it passes them."""
+    if not is_marked(source):
+        return source.where(condition)
+    once = table.quarantine is not None and table.cursor is not None
+    bad = f"({IS_BAD} AND {quote_column(str(table.cursor))} IS NULL)" if once else IS_BAD
+    return source.where(f"({condition}) OR {bad}")

@@ -5,7 +5,6 @@ from typing import Final
 
 from lakewriter.aws import resolve
 from lakewriter.source.failures import Origin
-from lakewriter.source.jdbc import add_driver, is_jdbc
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read, TableSpec
 
@@ -23,7 +22,7 @@ def make_reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[s
     options = {key: secrets[value] if isinstance(value, SecretText) else value for key, value in read.options.items()}
     if str(read.format).lower() in _STRICT and "mode" not in map(str.lower, options):
         options["mode"] = "FAILFAST"
-    return add_driver(options) if is_jdbc(read) else options
+    return options
 
 
 def resolve_secrets(read: Read) -> dict[SecretText, str]:

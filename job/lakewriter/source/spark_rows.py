@@ -1,10 +1,11 @@
 """The rows feed: any DataFrame, its batches handed to the tasks by ``mapInArrow``."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -13,10 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 
-from lakewriter.source.arrow_types import match_by_position, require_utf8
+from lakewriter.source.arrow_types import check_batch
 from lakewriter.source.bad_rows import BAD, CHECKS
-from lakewriter.source.column_names import quote_column
 from lakewriter.source.cursor_lag import check_lag
+from lakewriter.source.databases.database_rows import DatabaseRows
+from lakewriter.source.databases.figures import MARK, Depth, Figures, Meter
 from lakewriter.source.declared_columns import (
     ColumnCast,
     apply_declared_types,
@@ -28,7 +30,7 @@ from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.files.source import has_reader
 from lakewriter.source.frames import Loaded, add_deleted_column, load_source, prepare_delivery
 from lakewriter.source.int96 import NanosecondCheck
-from lakewriter.source.marks import IS_BAD, add_marks, is_marked
+from lakewriter.source.marks import add_marks, filter_rows, is_marked
 from lakewriter.source.reads import make_origin, resolve_secrets
 from lakewriter.source.row_checks import add_checks, find_repeated
 from lakewriter.source.session import isolate, rebind
@@ -72,6 +74,9 @@ class RowsFeed:
         self._casts = casts
         self.notes = source.notes if source else ()
         self._checks = source.checks if source else ()
+        database = (source and source.database) or DatabaseRows(frame)
+        self.edge, self._reconciliation, self.version = database.edge, database.reconciliation, database.version
+        self._held = [*source.held] if source else []
         self.reason = reason
         self.counts: tuple[int, ...] | None = None
         self._frame = frame
@@ -144,11 +149,24 @@ class RowsFeed:
         """What ``body`` yields in the tasks, in the order of the partitions."""
         self._look()
         try:
-            task = partial(_run_task, self._delivered, self._casts, self._origin.table, body)
-            receipts = self._frame.mapInArrow(task, "receipt string").collect()
+            asked = self._reconciliation
+            measured = (asked.depth, len(asked.columns)) if asked is not None else None
+            task = partial(_run_task, self._delivered, self._casts, self._origin.table, measured, body)
+            rows = self._frame.mapInArrow(task, "receipt string").collect()
         except SPARK_ERRORS as error:
             raise self._origin.make_error(error) from error
-        return [str(row[0]) for row in receipts]
+        texts = [str(row[0]) for row in rows]
+        if asked is not None:
+            asked.take([Figures.parse(text) for text in texts if text.startswith(MARK)])
+        return [text for text in texts if not text.startswith(MARK)]
+
+    def reconcile(self) -> None:
+        """Compare what the tasks have read with the source's own figures, where it has any: ``SOURCE_DISAGREES``."""
+        try:
+            if self._reconciliation is not None:
+                self._reconciliation.compare()
+        except SPARK_ERRORS as error:
+            raise self._origin.make_error(error) from error
 
     def _look(self) -> None:
         """Look at the files' bytes, once, before Spark reads them."""
@@ -187,7 +205,9 @@ class RowsFeed:
             settings.set(_ADAPTIVE, "false")
 
     def close(self) -> None:
-        """Give the disk back, where the rows were kept on it."""
+        """Give the disk back, where the rows were kept on it, and close connections to a database."""
+        while self._held:
+            self._held.pop().close()
         if self._kept:
             self._frame.unpersist()
             self._kept = False
@@ -197,6 +217,7 @@ def _run_task(
     schema: pa.Schema,
     casts: tuple[ColumnCast, ...],
     table: str,
+    measured: tuple[Depth, int] | None,
     body: Body,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
@@ -205,15 +226,11 @@ def _run_task(
         raise RuntimeError("no Spark task is running")
     number = context.partitionId()
     checked = (check_batch(batch, schema, number) for batch in batches)
-    for text in body(number, cast_batches(checked, casts, table, f"partition {number}")):
+    meter = None if measured is None else Meter(*measured)
+    typed = cast_batches(meter.count(checked) if meter else checked, casts, table, f"partition {number}")
+    texts = body(number, meter.measure(typed) if meter else typed)
+    for text in chain(texts, meter.report() if meter else ()):
         yield pa.RecordBatch.from_arrays([pa.array([text], pa.string())], ["receipt"])
-
-
-def check_batch(batch: pa.RecordBatch, schema: pa.Schema, partition: int) -> pa.RecordBatch:
-    """The batch in the feed's schema. Spark casts bytes to strings, and reads strings of files, whatever they hold."""
-    taken = match_by_position(batch, schema)
-    require_utf8(taken, f"partition {partition}")
-    return taken
 
 
 def open_rows(
@@ -239,10 +256,16 @@ def open_rows(
 
 
 def open_sample(
-    spark: SparkSession, table: TableSpec, *, condition: str | None, deleted_column: str, reason: str, rows: int
+    spark: SparkSession,
+    table: TableSpec,
+    *,
+    condition: str | None,
+    deleted_column: str,
+    reason: str,
+    rows: int,
 ) -> RowsFeed:
     """The feed of the table's first ``rows`` rows, opened as a load opens it; no row is read for it yet."""
-    opened = _open(spark, table, condition, deleted_column)
+    opened = _open(spark, table, condition, deleted_column, is_sample=True)
     unchecked = replace(opened.loaded, checks=())
     return RowsFeed(
         opened.frame.limit(rows), opened.schema, opened.origin, reason, Numbering.NONE, unchecked, opened.casts
@@ -260,19 +283,37 @@ class _Opened:
     casts: tuple[ColumnCast, ...]
 
 
-def _open(spark: SparkSession, table: TableSpec, condition: str | None, deleted_column: str) -> _Opened:
+def _open(
+    spark: SparkSession, table: TableSpec, condition: str | None, deleted_column: str, *, is_sample: bool = False
+) -> _Opened:
     session = isolate(spark)
     secrets = resolve_secrets(table.read)
     origin = make_origin(table, secrets)
     try:
-        loaded = load_source(session, table.read, secrets, table, aside=table.sets_aside)
+        ask = partial(load_source, session, table.read, secrets, table, is_sample=is_sample, condition=condition)
+        loaded = ask(aside=table.sets_aside)
         if table.truncates_nanoseconds:
             loaded = replace(loaded, checks=tuple(c for c in loaded.checks if not isinstance(c, NanosecondCheck)))
-        source, casts = _declare(loaded.frame, table, condition)
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
-    frame, schema = prepare_delivery(add_checks(add_deleted_column(source, table, deleted_column), table))
-    return _Opened(frame, schema, origin, loaded, casts)
+    try:
+        return _declare_loaded(loaded, table, condition, deleted_column, origin)
+    except SPARK_ERRORS as error:
+        loaded.close()
+        raise origin.make_error(error) from error
+    except BaseException:
+        loaded.close()
+        raise
+
+
+def _declare_loaded(
+    loaded: Loaded, table: TableSpec, condition: str | None, deleted_column: str, origin: Origin
+) -> _Opened:
+    typed, casts = _declare(loaded.frame, table, None if loaded.is_bounded else condition, loaded.kinds)
+    frame, schema = prepare_delivery(add_checks(add_deleted_column(typed, table, deleted_column), table))
+    # Where Spark has cast, a value that does not fit is null before it comes to a task.
+    has_nulls = table.sets_aside and len(casts) < len(loaded.kinds)
+    return _Opened(frame, schema, origin, loaded.count_rows_alone() if has_nulls else loaded, casts)
 
 
 def open_batch(
@@ -326,27 +367,19 @@ def open_frame(
     return feed
 
 
-def _declare(source: DataFrame, table: TableSpec, condition: str | None) -> tuple[DataFrame, tuple[ColumnCast, ...]]:
+def _declare(
+    source: DataFrame, table: TableSpec, condition: str | None, kinds: Mapping[int, pa.DataType] | None = None
+) -> tuple[DataFrame, tuple[ColumnCast, ...]]:
     """Return the rows above the cursor as the table declares them, and the casts that are left to the tasks.
 
     Spark has to see the types itself where it judges rows by them or brings rows together.
     """
     is_judged = bool(table.deleted or table.conditions or table.unique_checks or table.partition_by)
-    compares = condition is not None and str(table.cursor).lower() in map(str.lower, table.columns)
-    typed, casts = apply_declared_types(source, table, in_spark=is_judged or compares)
+    compares = condition is not None and (bool(kinds) or str(table.cursor).lower() in map(str.lower, table.columns))
+    typed, casts = apply_declared_types(source, table, in_spark=is_judged or compares, kinds=kinds)
     if table.cursor_lag is not None:
         check_lag(table, declare_schema(prepare_delivery(typed)[1], casts))
-    return typed if condition is None else _filter_rows(typed, table, condition), casts
-
-
-def _filter_rows(source: DataFrame, table: TableSpec, condition: str) -> DataFrame:
-    """The rows above the cursor, and those that are bad whatever it is. The quarantine has each once, as far as its
-    cursor can be read: it passes them."""
-    if not is_marked(source):
-        return source.where(condition)
-    once = table.quarantine is not None and table.cursor is not None
-    bad = f"({IS_BAD} AND {quote_column(str(table.cursor))} IS NULL)" if once else IS_BAD
-    return source.where(f"({condition}) OR {bad}")
+    return typed if condition is None else filter_rows(typed, table, condition), casts
 
 
 def _choose_numbering(table: TableSpec, steady: bool) -> Numbering:

@@ -51,6 +51,16 @@ class JdbcPartition(Model):
     count: int
 
 
+class JdbcRules(Model):
+    """How a database is read. ``quote`` is what the names of an unknown database stand in, None for a known one.
+
+    ``reconcile`` says how far the rows are compared with the server's own answer; None leaves it to what can be known.
+    """
+
+    quote: str | None = None
+    reconcile: Literal["counts", "columns", "off"] | None = None
+
+
 class Read(Model):
     """One source: a ``spark.read`` format with its options, or SQL over other reads.
 
@@ -64,6 +74,7 @@ class Read(Model):
     options: Mapping[str, str | SecretText] = {}
     columns: str | None = None
     partition: JdbcPartition | None = None
+    jdbc: JdbcRules = JdbcRules()
     sql: str | None = None
     views: Mapping[str, "Read"] = {}
     files: Literal["all", "new"] = "all"

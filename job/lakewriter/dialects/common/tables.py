@@ -6,7 +6,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from lakewriter.dialects.common.column_entries import ColumnEntry, TypeText, check_columns
 from lakewriter.dialects.common.expect_keys import ExpectEntry
@@ -19,7 +19,16 @@ from lakewriter.spec.expectations import OnViolation
 from lakewriter.spec.listed_files import FILE_FORMATS, Repetition
 from lakewriter.spec.model import FileModel, Model, require_one
 from lakewriter.spec.row_rules import BadRows, Contract
-from lakewriter.spec.specification import ColumnType, IndexKind, JdbcPartition, Mode, PartitionField, Read, TableSpec
+from lakewriter.spec.specification import (
+    ColumnType,
+    IndexKind,
+    JdbcPartition,
+    JdbcRules,
+    Mode,
+    PartitionField,
+    Read,
+    TableSpec,
+)
 
 _LAG: Final = re.compile(r"\d+(\.\d+)?|\d+ (second|minute|hour|day|week)s?")
 _BOUNDS: Final = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
@@ -36,6 +45,23 @@ class PartitionEntry(FileModel):
     """A column of numbers, dates or timestamps, by whose ranges the table is split."""
     count: int = Field(ge=2, le=1000)
     """The number of ranges. Each is read by a task of its own, over a connection of its own."""
+
+
+def _read_off(value: object) -> object:
+    """Return YAML's ``off``, which is false there, as the word that it is."""
+    return "off" if value is False else value
+
+
+class JdbcEntry(FileModel):
+    """How a database is read."""
+
+    quote: Literal['"', "`", "["] | None = None
+    """What the names of a database stand in that Lakewriter does not know, such as ``'"'``. A probe confirms it. The
+    values are then what the database's driver and Spark make of them."""
+    reconcile: Annotated[Literal["counts", "columns", "off"], BeforeValidator(_read_off)] | None = None
+    """Compares what was read with the database's own answer over the same rows, before anybody sees them: ``counts`` of
+    rows and of values in each column, or of ``columns`` the bounds and sums too. By default ``counts`` where the rows
+    are those of a snapshot or up to a cursor."""
 
 
 class ReadEntry(FileModel):
@@ -55,6 +81,8 @@ class ReadEntry(FileModel):
     itself."""
     partition: PartitionEntry | None = None
     """Reads a database's table by several tasks at a time. Only for ``format: jdbc``."""
+    jdbc: JdbcEntry | None = None
+    """How a database is read. Only for ``format: jdbc``."""
     engine: Literal["spark"] | None = None
     """``spark`` lets Spark read a format that Lakewriter has a reader for: a way out for options that this one does not
     take. Nothing is promised of values then, and bad rows cannot be kept apart."""
@@ -78,10 +106,11 @@ class ReadEntry(FileModel):
         require_one(format=self.format is not None, sql=self.sql is not None)
         if self.sql is None and self.views:
             raise ValueError("'views' are only for 'sql'")
-        if self.sql is not None and (self.path or self.options or self.columns or self.partition or self.engine):
+        of_format = (self.path, self.options, self.columns, self.partition, self.jdbc, self.engine)
+        if self.sql is not None and any(of_format):
             raise ValueError(
-                "'path', 'options', 'columns', 'partition' and 'engine' are for 'format'; beside 'sql' they go into "
-                "'views'"
+                "'path', 'options', 'columns', 'partition', 'jdbc' and 'engine' are for 'format'; beside 'sql' they "
+                "go into 'views'"
             )
         return self
 
@@ -93,9 +122,12 @@ class ReadEntry(FileModel):
 
     @model_validator(mode="after")
     def _partition_of_jdbc(self) -> "ReadEntry":
+        is_jdbc = (self.format or "").lower() == "jdbc"
+        if self.jdbc is not None and not is_jdbc:
+            raise ValueError("'jdbc' is only for 'format: jdbc'")
         if self.partition is None:
             return self
-        if (self.format or "").lower() != "jdbc":
+        if not is_jdbc:
             raise ValueError("'partition' is only for 'format: jdbc'")
         if given := [name for name in self.options if name.lower() in _BOUNDS]:
             raise ValueError(f"'partition' finds the bounds itself: leave out {given[0]!r}, or leave out 'partition'")
@@ -115,6 +147,7 @@ class ReadEntry(FileModel):
             options={key: _to_option_text(value) for key, value in self.options.items()},
             columns=self.columns,
             partition=self.partition and JdbcPartition(column=self.partition.column, count=self.partition.count),
+            jdbc=JdbcRules() if self.jdbc is None else JdbcRules(**self.jdbc.model_dump()),
             sql=self.sql,
             views={name: view.make_read(root) for name, view in self.views.items()},
             files=self.files,

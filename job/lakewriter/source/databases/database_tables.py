@@ -8,7 +8,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from lakewriter.errors import SourceFailedError
-from lakewriter.source.jdbc import add_driver
+from lakewriter.source.databases.database_connection import Connection, connecting
+from lakewriter.source.databases.database_rows import complete_options
+from lakewriter.source.databases.database_server import Server
+from lakewriter.source.databases.servers import find_server
 
 _SYSTEM: Final = (
     # Schemas of the databases' own; drivers list them beside the user's.
@@ -28,6 +31,8 @@ class DatabaseTable:
     primary_key: tuple[str, ...]
     dbtable: str
     """The name quoted as the database quotes, for the option ``dbtable``."""
+    rows: int | None = None
+    """What the database estimates."""
 
 
 def list_database_tables(
@@ -37,38 +42,33 @@ def list_database_tables(
 
     ``options`` are those of ``spark.read.format("jdbc")``. ``SOURCE_FAILED`` where the database cannot be asked.
     """
+    server = find_server(options["url"])
     try:
-        connection = _connect(spark, add_driver(options))
-        try:
-            return _read_tables(connection, {schema.lower() for schema in schemas})
-        finally:
-            connection.close()
+        with connecting(spark, complete_options(options, server), server) as connection:
+            rows = _estimate_rows(connection, server)
+            return _read_tables(connection, {schema.lower() for schema in schemas}, rows)
     except Py4JJavaError as error:
         reason = str(error.java_exception.toString())
         raise SourceFailedError(
-            f"{_hide(options['url'])} cannot be read: {reason}.", remedy=_explain(reason)
+            f"{_hide(options['url'])} cannot be read: {reason}.", remedy=_explain(reason, server)
         ) from error
 
 
-def _connect(spark: SparkSession, options: Mapping[str, str]) -> Any:
-    """A connection as Spark opens it, with the drivers of ``--packages`` and ``--jars``."""
-    jvm = spark._jvm
-    assert jvm is not None
-    # Spark asks for a table or a query with the options; the metadata need neither.
-    given = jvm.java.util.HashMap()
-    for key, value in {**options, "dbtable": "none"}.items():
-        given.put(key, value)
-    scala_map = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(given)
-    jdbc_options = jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(scala_map)
-    dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(options["url"])
-    return dialect.createConnectionFactory(jdbc_options).apply(-1)
+def _estimate_rows(connection: Connection, server: Server) -> dict[tuple[str, str], int]:
+    """Return the rows of tables by schema and name, as far as the user may see them."""
+    try:
+        found = connection.read_rows(server.sizes) if server.sizes else []
+    except Py4JJavaError:
+        # It is no more than a proposal that depends on it.
+        return {}
+    return {(schema or "", name): int(rows) for schema, name, rows in found if name is not None and rows is not None}
 
 
-def _read_tables(connection: Any, schemas: set[str]) -> list[DatabaseTable]:
-    metadata = connection.getMetaData()
+def _read_tables(connection: Connection, schemas: set[str], rows: Mapping[tuple[str, str], int]) -> list[DatabaseTable]:
+    metadata = connection.metadata
     quote = str(metadata.getIdentifierQuoteString()).strip()
     # MySQL's and MariaDB's databases are catalogs, and they have no schemas.
-    own = connection.getCatalog()
+    own = connection.catalog
     tables = []
     for catalog, schema, name, kind in _read_rows(
         metadata.getTables(own, None, "%", None), ("TABLE_CAT", "TABLE_SCHEM", "TABLE_NAME", "TABLE_TYPE")
@@ -90,6 +90,7 @@ def _read_tables(connection: Any, schemas: set[str]) -> list[DatabaseTable]:
                 columns={column: (type_name, nullable != "0") for column, type_name, nullable in columns},
                 primary_key=tuple(column for column, _ in sorted(key, key=lambda row: int(row[1]))),
                 dbtable=".".join(_quote(part, quote) for part in (space, name) if part),
+                rows=rows.get((space, name)),
             )
         )
     return tables
@@ -118,10 +119,9 @@ def _hide(url: str) -> str:
     return url.partition("?")[0].partition(";")[0]
 
 
-def _explain(reason: str) -> str:
+def _explain(reason: str, server: Server) -> str:
     if "ClassNotFound" in reason or "No suitable driver" in reason:
         return (
-            "Give the database's JDBC driver, such as PYSPARK_SUBMIT_ARGS='--packages org.postgresql:postgresql:42.7.7 "
-            "pyspark-shell'."
+            f"Give the database's JDBC driver, such as PYSPARK_SUBMIT_ARGS='--packages {server.package} pyspark-shell'."
         )
     return "Check the URL, the network path, the user and the password."

@@ -1,0 +1,228 @@
+"""Choose the rows of a load by its cursor, on the server: above the last value, and up to one that is fixed before.
+
+Rows that have the highest value of a load are known by their keys, so that those which come later with that very value
+are read by the next load, and none twice.
+"""
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lakewriter.receipt import Cursor
+from lakewriter.source.databases.database_connection import Connection
+from lakewriter.source.databases.database_server import Column, Server
+from lakewriter.source.databases.ranges import find_column
+from lakewriter.source.strict_cast import cast_text
+from lakewriter.spec.specification import TableSpec
+
+MOST_KEYS: Final = 1000
+"""Rows of one value whose keys a state keeps, and a statement names."""
+
+
+class CursorCondition(str):
+    """Spark's SQL for the rows above a cursor, and the ``cursor`` itself, of which a server makes a condition too."""
+
+    __slots__ = ("cursor",)
+
+    cursor: Cursor
+
+    def __new__(cls, sql: str, cursor: Cursor) -> "CursorCondition":
+        """Return the text with its cursor."""
+        made = super().__new__(cls, sql)
+        made.cursor = cursor
+        return made
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The highest value of the rows that a load reads, as the server writes it, and the keys of those that have it.
+
+    ``keys`` are None where they cannot be known: without a primary key, and for more rows than ``MOST_KEYS``.
+    """
+
+    text: str
+    kind: pa.DataType
+    keys: tuple[str, ...] | None
+
+    def mark(self, cursor: Cursor) -> Cursor:
+        """Return the cursor with the keys at it, where it is this edge."""
+        value = cast_text(pa.array([self.text]), self.kind).values[0].as_py()
+        if self.keys is None or value is None or _read(cursor, self.kind) != value:
+            return cursor
+        return Cursor(type=cursor.type, text=cursor.text, edge=self.keys)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The condition of the rows that a load reads, blank for all of them, and their upper edge.
+
+    ``is_fixed`` says that the server has compared the cursor.
+    """
+
+    condition: str = ""
+    edge: Edge | None = None
+    notes: tuple[str, ...] = ()
+    is_fixed: bool = False
+
+
+@dataclass(frozen=True)
+class CursorQuery:
+    """The cursor of a table as its server compares it: ``order`` is the expression, ``source`` stands behind FROM."""
+
+    server: Server
+    column: Column
+    order: str
+    kind: pa.DataType
+    source: str
+    prepared: str
+    keys: Sequence[Column]
+    lag: str | None
+
+    @classmethod
+    def plan(
+        cls, server: Server, columns: Sequence[Column], source: str, prepared: str, table: TableSpec
+    ) -> "CursorQuery | str":
+        """Return the query; text says why Spark has to compare the values."""
+        name = str(table.cursor)
+        column = find_column(columns, name)
+        if column is None:
+            return f"the source has no column {name!r}"
+        order, kind = server.order(column, server.quote(column.name)), server.find_kind(column)
+        if order is None or kind is None:
+            return f"{server.name} does not order {column.type_name} as the values are ordered"
+        if name.lower() in map(str.lower, table.columns):
+            return "its type is declared"
+        keys = [found for key in table.primary_key if (found := find_column(columns, key)) is not None]
+        is_whole = len(keys) == len(table.primary_key)
+        return cls(server, column, order, kind, source, prepared, keys if is_whole else (), table.cursor_lag)
+
+    def fix(self, connection: Connection, since: Cursor | None, *, in_snapshot: bool) -> Bounds | str:
+        """Ask for the highest value, and return the condition; text says why Spark has to compare the values."""
+        if since is not None and not _is_of(since, self.kind):
+            return f"the cursor has type {since.type}, and the column {self.kind}"
+        lower = "" if since is None else self.write_lower(since)
+        top = self.ask_highest(connection, lower)
+        if top is None:
+            return Bounds("1 = 0" if lower else "", notes=self._list_notes(), is_fixed=True)
+        try:
+            value = self.server.write_value(self.column, top)
+        except ValueError as error:
+            return f"its highest value is none that a statement can name ({error})"
+        keys = None if self.lag is not None else self.ask_keys(connection, top)
+        upper = f"{self.order} <= {value}"
+        if keys is not None and not in_snapshot:
+            # Rows that get this value while the load reads are the next one's.
+            upper = f"({self.order} < {value} OR ({self.order} = {value} AND {self._match(keys)}))"
+        if not lower:
+            # No later load reads a row whose cursor is null.
+            every = f"({upper} OR {self.server.quote(self.column.name)} IS NULL)"
+            return Bounds(every, Edge(top, self.kind, keys), self._list_notes(), is_fixed=True)
+        return Bounds(f"{lower} AND {upper}", Edge(top, self.kind, keys), self._list_notes(), is_fixed=True)
+
+    def write_lower(self, since: Cursor) -> str:
+        """Return the condition of the rows that no earlier load has read."""
+        text = spell(since, self.kind, self.lag)
+        value = self.server.write_value(self.column, text)
+        if since.edge and self.lag is None and self.keys:
+            known = self._match(since.edge)
+            return f"({self.order} > {value} OR ({self.order} = {value} AND CASE WHEN {known} THEN 1 ELSE 0 END = 0))"
+        return f"{self.order} > {value}"
+
+    def ask_highest(self, connection: Connection, lower: str) -> str | None:
+        """Return the text of the highest value that there is now."""
+        where = f" WHERE {lower}" if lower else ""
+        highest = self.server.quote("highest")
+        inner = f"SELECT MAX({self.order}) AS {highest} FROM {self.source}{where}"
+        shown = self.server.show_order(self.column, highest)
+        ((top,),) = connection.read_rows(f"{self.prepared} SELECT {shown} FROM ({inner}) lakewriter_highest")
+        return top
+
+    def ask_keys(self, connection: Connection, top: str) -> tuple[str, ...] | None:
+        """Return the keys of the rows that have the highest value; None where they are too many, or there is no key."""
+        if not self.keys:
+            return None
+        texts = ", ".join(self._show(key) for key in self.keys)
+        value = self.server.write_value(self.column, top)
+        asked = f"{self.prepared} SELECT {texts} FROM {self.source} WHERE {self.order} = {value}"
+        rows = connection.read_rows(asked, MOST_KEYS + 1)
+        if len(rows) > MOST_KEYS or any(None in row for row in rows):
+            return None
+        return tuple(sorted(json.dumps(row, ensure_ascii=False) for row in rows))
+
+    def _show(self, key: Column) -> str:
+        reading = self.server.read(key, self.server.quote(key.name))
+        return self.server.quote(key.name) if reading is None else reading.text or reading.sql
+
+    def _match(self, keys: Sequence[str]) -> str:
+        """Return the condition of the rows that have one of the keys."""
+        if not keys:
+            return "1 = 0"
+        alternatives = []
+        for key in keys:
+            pairs = zip(map(self._show, self.keys), map(self.server.write_text, json.loads(key)), strict=True)
+            parts = [f"{self.server.compare_bytes(a)} = {self.server.compare_bytes(b)}" for a, b in pairs]
+            alternatives.append(" AND ".join(parts))
+        return f"({' OR '.join(f'({each})' for each in alternatives)})"
+
+    def _list_notes(self) -> tuple[str, ...]:
+        if self.order == self.server.quote(self.column.name):
+            return ()
+        return (f"the database compares cursor {self.column.name!r} by {self.order}, for which it may have no index",)
+
+
+def spell(since: Cursor, kind: pa.DataType, lag: str | None = None) -> str:
+    """Return a cursor's value, less the lag, as the server writes values of its type."""
+    value = _read(since, kind)
+    if lag is not None:
+        value = _subtract(value, lag)
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat(" ", "microseconds")
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+def _read(cursor: Cursor, kind: pa.DataType) -> object:
+    if pt.is_float32(kind):
+        # The nearest of 32 bits, with the digits that 64 bits give it.
+        return struct.unpack("f", struct.pack("f", float(cursor.text)))[0]
+    return cast_text(pa.array([cursor.text]), kind).values[0].as_py()
+
+
+def _subtract(value: object, lag: str) -> object:
+    number, _, unit = lag.partition(" ")
+    if not unit:
+        return _subtract_number(value, number)
+    step = timedelta(**{f"{unit.removesuffix('s')}s": int(number)})
+    try:
+        if isinstance(value, datetime):
+            return value - step
+        if isinstance(value, date):
+            # Of a time within a day, the rows of that whole day are read again.
+            return value - timedelta(days=-((-step) // timedelta(days=1)))
+    except OverflowError:
+        return date.min if not isinstance(value, datetime) else datetime.min
+    return value
+
+
+def _subtract_number(value: object, number: str) -> object:
+    if isinstance(value, int):
+        # Above 7.5 are the whole numbers above 7.
+        return int((value - Decimal(number)).to_integral_value("ROUND_FLOOR"))
+    if isinstance(value, Decimal):
+        return value - Decimal(number)
+    return value - float(number) if isinstance(value, float) else value
+
+
+def _is_of(cursor: Cursor, kind: pa.DataType) -> bool:
+    """Return whether a cursor's values are compared with those of a type."""
+
+    def is_number(name: str) -> bool:
+        return name.startswith(("int", "decimal", "float", "double"))
+
+    return cursor.type == str(kind) or (is_number(cursor.type) and is_number(str(kind)))

@@ -1,0 +1,155 @@
+"""A connection of the driver's own to a database, as Spark opens it: what columns there are, and a few values."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from lakewriter.source.databases.database_server import Column, Server
+from lakewriter.source.databases.postgresql import Postgresql
+
+_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+
+
+class Connection:
+    """A JDBC connection; ``source`` options are those of ``spark.read.format("jdbc")``."""
+
+    def __init__(self, session: SparkSession, options: Mapping[str, str], server: Server) -> None:
+        self._server = server
+        self._java = open_connection(session, options)
+        try:
+            if statement := find_option(options, "sessioninitstatement"):
+                self.execute(statement)
+        except Py4JError:
+            self.close()
+            raise
+
+    def describe(self, sql: str) -> list[Column]:
+        """Return the columns of a query, of which no row is read."""
+        statement = self._java.prepareStatement(sql)
+        try:
+            metadata = statement.getMetaData()
+            if metadata is None:
+                # Some drivers know the columns only once the statement has run.
+                metadata = statement.executeQuery().getMetaData()
+            return [self._describe_column(metadata, place) for place in range(1, metadata.getColumnCount() + 1)]
+        finally:
+            statement.close()
+
+    def _describe_column(self, metadata: Any, place: int) -> Column:
+        name, kind = str(metadata.getColumnLabel(place)), str(metadata.getColumnTypeName(place)).lower()
+        # PostgreSQL's driver quotes the name of a type that lies in another schema.
+        dimensions = self._count_dimensions(metadata, place) if kind.startswith("_") else 0
+        return Column(
+            name, kind, int(metadata.getPrecision(place)), int(metadata.getScale(place)), dimensions,
+            int(metadata.getColumnType(place)),
+        )  # fmt: skip
+
+    def _count_dimensions(self, metadata: Any, place: int) -> int:
+        """Return the dimensions that a table's array was declared with; 1 for one of a query."""
+        if not isinstance(self._server, Postgresql):
+            return 1
+        parts = (metadata.getBaseSchemaName(place), metadata.getBaseTableName(place), metadata.getBaseColumnName(place))
+        if not all(parts):
+            return 1
+        schema, table, column = (self._server.write_text(str(part)) for part in parts)
+        rows = self.read_rows(
+            "SELECT a.attndims::text FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid JOIN pg_namespace n "
+            f"ON n.oid = r.relnamespace WHERE n.nspname = {schema} AND r.relname = {table} AND a.attname = {column}"
+        )
+        return max(int(rows[0][0] or 1), 1) if rows else 1
+
+    def read_rows(self, sql: str, most: int = 0) -> list[tuple[str | None, ...]]:
+        """Return the rows of a query, each value as its text; ``most`` bounds their number, 0 does not."""
+        statement = self._java.prepareStatement(sql)
+        try:
+            statement.setMaxRows(most)
+            results = statement.executeQuery()
+            count = results.getMetaData().getColumnCount()
+            rows = []
+            while results.next():
+                rows.append(tuple(results.getString(place) for place in range(1, count + 1)))
+            return rows
+        finally:
+            statement.close()
+
+    def execute(self, sql: str) -> None:
+        """Run a statement, whatever it returns."""
+        statement = self._java.prepareStatement(sql)
+        try:
+            statement.execute()
+        finally:
+            statement.close()
+
+    def export_snapshot(self) -> str:
+        """Begin a transaction, which lasts until the connection is closed, and return the name of its snapshot."""
+        # It is idle while the tasks read.
+        self.execute("SET idle_in_transaction_session_timeout = 0")
+        self._java.setAutoCommit(False)
+        self.execute(_SNAPSHOT)
+        ((name,),) = self.read_rows("SELECT pg_export_snapshot()")
+        return str(name)
+
+    def roll_back(self) -> None:
+        """End the transaction that failed, and the one snapshot with it."""
+        self._java.rollback()
+        self._java.setAutoCommit(True)
+
+    @property
+    def metadata(self) -> Any:
+        """The driver's java.sql.DatabaseMetaData."""
+        return self._java.getMetaData()
+
+    @property
+    def catalog(self) -> str | None:
+        """The catalog that names without one lie in."""
+        catalog = self._java.getCatalog()
+        return None if catalog is None else str(catalog)
+
+    @property
+    def version(self) -> str:
+        """The name and version of the server."""
+        metadata = self.metadata
+        return f"{metadata.getDatabaseProductName()} {metadata.getDatabaseProductVersion()}"
+
+    def close(self) -> None:
+        """Close it, whatever state it is in."""
+        # Nobody waits for it: the server ends the session when the socket closes.
+        with suppress(Py4JError):
+            self._java.close()
+
+
+@contextmanager
+def connecting(session: SparkSession, options: Mapping[str, str], server: Server) -> Iterator[Connection]:
+    """A connection for as long as the context is."""
+    connection = Connection(session, options, server)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def open_connection(session: SparkSession, options: Mapping[str, str]) -> Any:
+    """Open a connection as Spark opens it, with the drivers of ``--packages`` and ``--jars``."""
+    jvm = session._jvm
+    assert jvm is not None
+    # Spark asks for a table or a query with the options; a connection needs neither.
+    given = jvm.java.util.HashMap()
+    for key, value in {**drop_options(options, ("dbtable", "query")), "dbtable": "none"}.items():
+        given.put(key, value)
+    scala_map = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(given)
+    jdbc_options = jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(scala_map)
+    dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(find_option(options, "url"))
+    return dialect.createConnectionFactory(jdbc_options).apply(-1)
+
+
+def find_option(options: Mapping[str, str], name: str) -> str:
+    """Return an option by its name in lower case; blank where there is none."""
+    return next((value for key, value in options.items() if key.lower() == name), "")
+
+
+def drop_options(options: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """Return the options without those of ``names``, which are in lower case."""
+    return {name: value for name, value in options.items() if name.lower() not in names}

@@ -1,0 +1,327 @@
+"""Read a table or query of a database, with one expression for each column, as its server's types ask for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+from lakewriter.declared.sql_types import parse_columns, parse_type
+from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError
+from lakewriter.source.databases.cursors import Bounds, CursorCondition, CursorQuery, Edge
+from lakewriter.source.databases.database_connection import Connection, drop_options, find_option
+from lakewriter.source.databases.database_server import STRING, Column, Server
+from lakewriter.source.databases.embedded import Other
+from lakewriter.source.databases.ranges import Partition, cut_ranges, require_range_column
+from lakewriter.source.databases.reconciliation import Reconciliation
+from lakewriter.source.databases.servers import find_server
+from lakewriter.spec.specification import JdbcPartition, Read, TableSpec
+
+_FETCHED: Final = "10000"
+"""Rows that a driver holds at a time. Without a number, PostgreSQL's and MySQL's hold all of them."""
+_RANGE: Final = "lakewriter_range"
+_ABSENT: Final = "lakewriter_absent"
+_OF_SPARK: Final = ("dbtable", "query", "partitioncolumn", "lowerbound", "upperbound", "numpartitions", "customschema")
+
+
+@dataclass(frozen=True)
+class DatabaseRows:
+    """A frame under the source's own names, and the types that the texts of its columns are cast to, by place.
+
+    ``is_bounded`` says that the server compares the cursor; ``edge`` is then the highest value of the rows.
+    """
+
+    frame: DataFrame
+    kinds: Mapping[int, pa.DataType] = field(default_factory=dict)
+    is_bounded: bool = False
+    edge: Edge | None = None
+    notes: tuple[str, ...] = ()
+    version: str = ""
+    """The server's name and version."""
+    held: tuple[Connection, ...] = ()
+    """What has to be open until the rows are read."""
+    reconciliation: Reconciliation | None = None
+
+
+def is_jdbc(read: Read) -> bool:
+    """Return whether a read is of a database."""
+    return (read.format or "").lower() == "jdbc"
+
+
+def complete_options(options: Mapping[str, str], server: Server) -> dict[str, str]:
+    """Return the options with the driver's class, how many rows are fetched, and what the server's sessions need."""
+    given = {name.lower() for name in options}
+    # A driver that comes with --packages or --jars is not in the class loader that java.sql.DriverManager asks: without
+    # its class, Spark finds "No suitable driver". https://spark.apache.org/docs/4.1.1/sql-data-sources-jdbc.html
+    added = {"driver": server.driver, "fetchsize": _FETCHED}
+    added = {name: value for name, value in added.items() if value and name not in given}
+    return server.add_options({**options, **added})
+
+
+def read_database(
+    session: SparkSession,
+    options: Mapping[str, str],
+    read: Read,
+    table: TableSpec,
+    condition: str | None = None,
+    *,
+    is_sample: bool = False,
+) -> DatabaseRows:
+    """Plan the rows of a table or query; those of ``condition`` alone where the server compares the cursor itself.
+
+    The database is asked for its columns, for the bounds of a partition, and for the highest value of the cursor. Of
+    ``is_sample`` the first rows are read alone, in no snapshot.
+    """
+    server = find_server(find_option(options, "url"), read.jdbc.quote)
+    options = complete_options(options, server)
+    connection = Connection(session, options, server)
+    try:
+        is_own = read is table.read
+        snapshot, notes = ("", ()) if is_sample else _begin_snapshot(connection, server, options, read, is_own=is_own)
+        statement = Statement.plan(connection, server, options, read, table)
+        statement, bounds = statement.fix_cursor(connection, read, table, condition, in_snapshot=bool(snapshot))
+        ranges = statement.list_ranges(connection, read.partition, options)
+        if ranges[1] and not (snapshot or (is_sample and server.snapshots)):
+            notes = (*notes, f"its {len(ranges[1])} connections do not see one moment of the database")
+        version = connection.version
+        frame = statement.open(session, _join_snapshot(options, snapshot), ranges)
+        reconciliation = None
+        if is_own and (bounds.is_fixed or condition is None) and not is_sample:
+            reconciliation = statement.plan_reconciliation(connection, read, table, snapshot, bounds)
+    except BaseException:
+        connection.close()
+        raise
+    is_held = bool(snapshot) or reconciliation is not None
+    if not is_held:
+        connection.close()
+    held = (connection,) if is_held else ()
+    notes = (*notes, *bounds.notes)
+    return DatabaseRows(frame, statement.kinds, bounds.is_fixed, bounds.edge, notes, version, held, reconciliation)
+
+
+def _begin_snapshot(
+    connection: Connection, server: Server, options: Mapping[str, str], read: Read, *, is_own: bool
+) -> tuple[str, tuple[str, ...]]:
+    """Return the name of a snapshot, blank for none, and what is to be told of it."""
+    is_compared = is_own and read.jdbc.reconcile != "off"
+    is_wanted = is_compared or read.partition is not None or bool(find_option(options, "partitioncolumn"))
+    # The driver begins a transaction only where it fetches rows in parts.
+    if not (server.snapshots and is_wanted) or find_option(options, "fetchsize") == "0":
+        return "", ()
+    try:
+        return connection.export_snapshot(), ()
+    except Py4JJavaError as error:
+        connection.roll_back()
+        return "", (f"{server.name} gives no snapshot ({error.java_exception.getMessage()})",)
+
+
+def _join_snapshot(options: Mapping[str, str], snapshot: str) -> dict[str, str]:
+    """Return the options with a statement by which each connection sees the snapshot."""
+    if not snapshot:
+        return dict(options)
+    own = find_option(options, "sessioninitstatement")
+    joined = f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET TRANSACTION SNAPSHOT '{snapshot}'; {own}"
+    return {**drop_options(options, ("sessioninitstatement",)), "sessionInitStatement": joined}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is asked of the server: ``source`` stands behind FROM, ``selected`` are the expressions of the columns."""
+
+    server: Server
+    source: str
+    prepared: str
+    columns: Sequence[Column]
+    selected: Sequence[str]
+    kinds: Mapping[int, pa.DataType]
+    texts: Sequence[int]
+    """The places of the columns that come as text."""
+    condition: str = ""
+    """Of the rows; blank for all of them."""
+    custom: Sequence[str] = ()
+    """The columns whose types Spark's option customSchema gives."""
+
+    @classmethod
+    def plan(
+        cls, connection: Connection, server: Server, options: Mapping[str, str], read: Read, table: TableSpec
+    ) -> "Statement":
+        """Ask for the columns, and choose the expression of each."""
+        source, prepared = write_source(options), find_option(options, "preparequery")
+        columns = connection.describe(f"{prepared} SELECT * FROM {source} WHERE 1 = 0")
+        if isinstance(server, Other):
+            _require_quote(connection, server, source, columns)
+        declared = _find_declared(read, table)
+        custom = {field.name.lower(): field.type for field in _parse_custom(find_option(options, "customschema"))}
+        selected, kinds, texts = [], dict[int, pa.DataType](), []
+        for place, column in enumerate(columns):
+            name = column.name.lower()
+            sql, kind, is_text = _choose_expression(server, column, custom.get(name), declared.get(name), table.id)
+            selected.append(sql)
+            if is_text:
+                texts.append(place)
+            if kind is not None and kind != STRING:
+                kinds[place] = kind
+        return cls(server, source, prepared, columns, selected, kinds, texts, custom=tuple(custom))
+
+    def plan_reconciliation(
+        self, connection: Connection, read: Read, table: TableSpec, snapshot: str, bounds: Bounds
+    ) -> Reconciliation | None:
+        """Return the question by which the rows are compared; None where the file, or nothing, asks for it."""
+        is_known = bool(snapshot) or bounds.is_fixed
+        depth = read.jdbc.reconcile or ("counts" if is_known else "off")
+        if depth == "off":
+            return None
+        others = {*_find_declared(read, table), *(name.lower() for name in self.custom)}
+        kinds = {
+            place: kind
+            for place, column in enumerate(self.columns)
+            if column.name.lower() not in others and (kind := self.server.find_kind(column)) is not None
+        }
+        source = self._write_rows()
+        planned = Reconciliation(
+            table.id, self.server, depth, self.columns, kinds, source, self.prepared, connection, bool(snapshot)
+        )
+        planned.begin()
+        return planned
+
+    def fix_cursor(
+        self, connection: Connection, read: Read, table: TableSpec, condition: str | None, *, in_snapshot: bool
+    ) -> tuple["Statement", Bounds]:
+        """Return the statement with the condition of the rows of a load, where the server compares the cursor."""
+        is_ours = condition is None or isinstance(condition, CursorCondition)
+        if read is not table.read or not table.cursor or not is_ours:
+            return self, Bounds()
+        since = condition.cursor if isinstance(condition, CursorCondition) else None
+        query = CursorQuery.plan(self.server, self.columns, self.source, self.prepared, table)
+        bounds = query if isinstance(query, str) else query.fix(connection, since, in_snapshot=in_snapshot)
+        if isinstance(bounds, Bounds):
+            return replace(self, condition=bounds.condition), bounds
+        note = f"Spark compares cursor {table.cursor!r}, after it has read all rows: {bounds}"
+        return self, Bounds(notes=(note,))
+
+    def list_ranges(
+        self, connection: Connection, partition: JdbcPartition | None, options: Mapping[str, str]
+    ) -> tuple[str, list[str]]:
+        """Return the name of the column that is cut, and a condition for each range; no condition for a single one."""
+        wished = _find_partition(partition, options)
+        if wished is None:
+            return "", []
+        column = require_range_column(self.columns, wished.column, self.server)
+        name = self.server.quote(column.name)
+        bounds = wished.bounds or self.ask_bounds(connection, column)
+        if None in bounds:
+            return name, []
+        lowest, highest = map(str, bounds)
+        return name, cut_ranges(self.server, column, self.server.quote(_RANGE), wished.count, lowest, highest)
+
+    def ask_bounds(self, connection: Connection, column: Column) -> tuple[str | None, ...]:
+        """Return the texts of the lowest and the highest value of a column."""
+        quote, name = self.server.quote, self.server.quote(column.name)
+        ends = [self.server.read(column, quote(end)) for end in ("lowest", "highest")]
+        asked = ", ".join(end.sql for end in ends if end is not None)
+        inner = f"SELECT MIN({name}) AS {quote('lowest')}, MAX({name}) AS {quote('highest')} FROM {self._write_rows()}"
+        (row,) = connection.read_rows(f"{self.prepared} SELECT {asked} FROM ({inner}) lakewriter_bounds")
+        return row
+
+    def write(self, range_column: str = "") -> str:
+        """Return the statement in parentheses, with its alias. Its columns have names that need no quotes."""
+        quote = self.server.quote
+        selected = [f"{sql} AS {quote(f'c{place}')}" for place, sql in enumerate(self.selected)]
+        if range_column:
+            selected.append(f"{range_column} AS {quote(_RANGE)}")
+        return f"(SELECT {', '.join(selected)} FROM {self._write_rows()}) lakewriter_rows"
+
+    def _write_rows(self) -> str:
+        return f"{self.source} WHERE {self.condition}" if self.condition else self.source
+
+    def open(self, session: SparkSession, options: Mapping[str, str], ranges: tuple[str, Sequence[str]]) -> DataFrame:
+        """Open the frame under the source's names, with a partition for each range."""
+        range_column, conditions = ranges
+        own = drop_options(options, _OF_SPARK)
+        if self.texts:
+            own["customSchema"] = ", ".join(f"c{place} STRING" for place in self.texts)
+        reader = session.read.options(**own)
+        if conditions:
+            url, source = find_option(options, "url"), self.write(range_column)
+            frame = reader.jdbc(url, source, predicates=list(conditions)).drop(_RANGE)
+        else:
+            frame = reader.format("jdbc").option("dbtable", self.write()).load()
+        return frame.toDF(*[column.name for column in self.columns])
+
+
+def write_source(options: Mapping[str, str]) -> str:
+    """Return the table or query as it stands behind FROM."""
+    return find_option(options, "dbtable") or f"({find_option(options, 'query')}) lakewriter_source"
+
+
+def _find_declared(read: Read, table: TableSpec) -> dict[str, pa.DataType]:
+    """Return the types that a table declares for the columns of its own source."""
+    if read is not table.read:
+        return {}
+    return {name.lower(): parse_type(column.type) for name, column in table.columns.items()}
+
+
+def _parse_custom(text: str) -> pa.Schema:
+    """Return the types of Spark's option customSchema; the strict cast makes them."""
+    try:
+        return parse_columns(text) if text else pa.schema([])
+    except ValueError as error:
+        raise SpecInvalidError(f"read.options.customSchema is {text!r}: {error}") from error
+
+
+def _choose_expression(
+    server: Server, column: Column, custom: pa.DataType | None, declared: pa.DataType | None, table: str
+) -> tuple[str, pa.DataType | None, bool]:
+    """Return a column's expression, the type it is cast to before its declared one, and whether it comes as text."""
+    name = server.quote(column.name)
+    reading = server.read(column, name)
+    if reading is None:
+        raise SchemaIncompatibleError(
+            f"table {table!r}: column {column.name!r} has {server.name}'s type {column.type_name}, whose values "
+            "neither come as they are nor have one text.",
+            remedy=server.explain_refusal(column, name),
+        )
+    is_text = reading.kind is not None and reading.sql != name and not pa.types.is_floating(reading.kind)
+    wished = custom if declared is None else declared
+    if wished == STRING and is_text:
+        return reading.text or reading.sql, None, True
+    # What is declared is cast to where all declared types are.
+    return reading.sql, None if declared is not None else custom or reading.kind, is_text
+
+
+def _require_quote(connection: Connection, server: Server, source: str, columns: Sequence[Column]) -> None:
+    """``SPEC_INVALID`` unless a quoted name is a column's: a server that takes it for a text has a text of any name."""
+    names = {column.name.lower() for column in columns}
+    absent = next(name for name in (_ABSENT, *(f"{_ABSENT}{n}" for n in range(len(names)))) if name not in names)
+    try:
+        connection.read_rows(f"SELECT {server.quote(columns[0].name)} FROM {source}", 1)
+    except Py4JJavaError as error:
+        reason = f"{server.quote(columns[0].name)} is not column {columns[0].name!r}: {error.java_exception}"
+    else:
+        try:
+            connection.read_rows(f"SELECT {server.quote(absent)} FROM {source}", 1)
+        except Py4JJavaError:
+            return
+        reason = f"the database has no column {absent}, and returned a text for {server.quote(absent)}"
+    raise SpecInvalidError(
+        f"read.jdbc.quote is not what names of this database stand in: {reason}.",
+        remedy="Set it to what its SQL quotes names with, such as '`' or '['.",
+    )
+
+
+def _find_partition(partition: JdbcPartition | None, options: Mapping[str, str]) -> Partition | None:
+    """Return how the rows are cut: by ``partition:``, or by Spark's options with bounds of their own."""
+    if partition is not None:
+        return Partition(partition.column, partition.count)
+    column, count = find_option(options, "partitioncolumn"), find_option(options, "numpartitions")
+    if not column:
+        return None
+    bounds = (find_option(options, "lowerbound"), find_option(options, "upperbound"))
+    if not (all(bounds) and count.isdigit() and int(count)):
+        raise SpecInvalidError(
+            "read.options has partitionColumn, which needs lowerBound, upperBound and numPartitions beside it.",
+            remedy=f"Or use read.partition: {{column: {column}, count: 8}}, which finds the bounds itself.",
+        )
+    return Partition(column, int(count), bounds)

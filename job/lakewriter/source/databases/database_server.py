@@ -1,0 +1,153 @@
+"""Describe what a database server reads and writes: its URLs, its names, its literals, and each of its types."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import pyarrow as pa
+
+from lakewriter.column_types import UTC_MICROS
+
+MOST_DIGITS: Final = 38
+STRING: Final = pa.string()
+TIMESTAMP: Final = UTC_MICROS
+DAY: Final = "1970-01-01"
+"""The day of a time without one."""
+EXPONENT: Final = re.compile("[eE]")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as the driver describes it; ``type_name`` is the server's own, in lower case.
+
+    ``precision`` and ``scale`` are the driver's, 0 where there are none. ``dimensions`` are those of an array.
+    """
+
+    name: str
+    type_name: str
+    precision: int = 0
+    scale: int = 0
+    dimensions: int = 0
+    code: int = 0
+    """The driver's number of the type, one of java.sql.Types."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a column is read.
+
+    sql   the expression that the server evaluates
+    kind  the type that its values are cast to; None where Spark's own type of the expression is the column's
+    text  the server's own text of a value where ``sql`` is another, for columns declared as text
+    """
+
+    sql: str
+    kind: pa.DataType | None = None
+    text: str = ""
+
+
+class Server(ABC):
+    """A kind of database server. Each column is read as it is, or as text that the server makes, or it is refused."""
+
+    name: ClassVar[str]
+    url: ClassVar[str]
+    """The pattern that the URLs begin with."""
+    driver: ClassVar[str] = ""
+    """The class of the JDBC driver; blank where the user has to name it."""
+    package: ClassVar[str] = ""
+    """The driver's Maven coordinates."""
+    quotes: ClassVar[tuple[str, str]] = ('"', '"')
+    session: ClassVar[str] = ""
+    """A statement that gives a session the spelling of texts that ``read`` relies on."""
+    sizes: ClassVar[str] = ""
+    """A query of schema, name and estimated rows of the tables; blank where the server has no estimates."""
+    snapshots: ClassVar[bool] = False
+    """True if several connections can read one snapshot."""
+
+    @abstractmethod
+    def read(self, column: Column, c: str) -> Reading | None:
+        """Return how a column is read, of which ``c`` is the quoted name; None where it is refused."""
+
+    @abstractmethod
+    def write_value(self, column: Column, text: str) -> str:
+        """Write the literal of a value of the column's own type, from a text as ``read`` makes them."""
+
+    def order(self, column: Column, c: str) -> str | None:
+        """Return the expression by which the server orders a column's values as their written values are ordered.
+
+        None where it has no such order: Spark compares the values then.
+        """
+        kind = self.find_kind(column)
+        is_ordered = kind is not None and not (pa.types.is_nested(kind) or pa.types.is_boolean(kind))
+        return c if is_ordered and kind not in (STRING, pa.binary()) and not self.is_time_of_day(column) else None
+
+    def show_order(self, column: Column, value: str) -> str:
+        """Return the expression of the text of a value of ``order``."""
+        reading = self.read(column, value)
+        return value if reading is None else reading.sql
+
+    def write_sum(self, column: Column, order: str) -> str:
+        """Return the expression of the text of the sum of a column of numbers, of which no type overflows."""
+        del column
+        return f"SUM({order})"
+
+    def compare_bytes(self, text: str) -> str:
+        """Return the expression by which a text equals itself alone."""
+        return text
+
+    def is_time_of_day(self, column: Column) -> bool:
+        """Return whether the column holds times of day."""
+        return column.type_name.startswith("time") and not column.type_name.startswith("timestamp")
+
+    def find_kind(self, column: Column) -> pa.DataType | None:
+        """Return the type of a column's values; None for a column that is refused."""
+        reading = self.read(column, "c")
+        if reading is None or reading.kind is not None:
+            return None if reading is None else reading.kind
+        return self.native.get(column.type_name, STRING)
+
+    native: ClassVar[Mapping[str, pa.DataType]] = {}
+    """The types that are read as they are, by the server's name."""
+
+    def explain_refusal(self, column: Column, c: str) -> str:
+        """Return what a user can do about a column that is refused."""
+        return f"Read it in a query as text, such as query: SELECT ..., CAST({c} AS VARCHAR(4000)) AS {c} FROM ...."
+
+    def add_options(self, options: Mapping[str, str]) -> dict[str, str]:
+        """Return the options of a connection with what the server needs and they do not have."""
+        return {**options, "sessionInitStatement": self.session} if self.session else dict(options)
+
+    def quote(self, name: str) -> str:
+        """Return a name as the server takes any."""
+        first, last = self.quotes
+        return f"{first}{name.replace(last, last * 2)}{last}"
+
+    def write_text(self, text: str) -> str:
+        """Return the literal of a text."""
+        return "'" + text.replace("'", "''") + "'"
+
+
+def make_decimal(precision: int, scale: int) -> pa.DataType:
+    """Return a decimal with room for all digits before the point; the strict cast refuses values with others behind it.
+
+    A negative scale means zeros before the point.
+    """
+    if scale < 0:
+        precision, scale = precision - scale, 0
+    precision = max(precision, scale)
+    lost = max(precision - MOST_DIGITS, 0)
+    return pa.decimal128(precision - lost, max(scale - lost, 0))
+
+
+def as_text(sql: str, kind: pa.DataType = STRING, text: str = "") -> Reading:
+    """Return the reading of a text that is cast to ``kind``."""
+    return Reading(sql, kind, text)
+
+
+def write_number(text: str) -> str:
+    """Return a number's text as a literal; ``ValueError`` for one that is none, such as NaN."""
+    if not re.fullmatch(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?", text):
+        raise ValueError(f"{text!r} is not a number")
+    return text

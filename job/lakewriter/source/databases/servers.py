@@ -1,0 +1,40 @@
+"""Find the kind of server that a JDBC URL names. A URL of none is refused, since Spark would guess at its SQL."""
+
+import difflib
+import re
+from typing import Final
+
+from lakewriter.errors import SpecInvalidError
+from lakewriter.source.databases.database_server import Server
+from lakewriter.source.databases.embedded import H2, Derby, DerbyClient, Other
+from lakewriter.source.databases.mysql import Mariadb, Mysql
+from lakewriter.source.databases.oracle import Oracle
+from lakewriter.source.databases.postgresql import Postgresql
+from lakewriter.source.databases.sqlserver import Sqlserver
+
+SERVERS: Final = (Postgresql(), Mysql(), Mariadb(), Sqlserver(), Oracle(), DerbyClient(), Derby(), H2())
+"""The first whose URL fits is the one."""
+_SCHEME: Final = re.compile(r"(?:jdbc:)?[A-Za-z0-9+.-]*:?")
+
+
+def find_server(url: str, quote: str | None = None) -> Server:
+    """Return the kind of server of a URL; with ``quote``, a database that is none of them is taken all the same.
+
+    ``SPEC_INVALID`` for another URL, which is not shown whole: it may hold a password.
+    """
+    for server in SERVERS:
+        if re.match(server.url, url, re.IGNORECASE):
+            return server
+    if quote is not None:
+        return Other(quote)
+    scheme = (_SCHEME.match(url) or [""])[0]
+    known = [server.url for server in SERVERS]
+    near = difflib.get_close_matches(scheme.lower(), known, 1, 0.85)
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(dict.fromkeys(known))}"
+    raise SpecInvalidError(
+        f"read.options.url begins with {scheme!r}, which is no database that is known here; {hint}",
+        remedy=""
+        if near
+        else "For another one, read.jdbc: {quote: '\"'} says what its names stand in; its values are "
+        "then what its driver and Spark make of them.",
+    )

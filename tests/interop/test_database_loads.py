@@ -1,0 +1,177 @@
+"""Loads from PostgreSQL and MariaDB beside writers: cursors, edges, snapshots, and agreement with the server."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tests.interop import mariadb, postgresql
+from tests.interop.maven import jars
+from tests.interop.test_database_types import make_environment
+from tests.load.lakes import ROOT
+
+pytestmark = pytest.mark.timeout(900)
+
+HEAD = """
+import json, sys
+import pyarrow as pa
+from lakewriter.receipt import Cursor
+from lakewriter.errors import LakeError
+from lakewriter.source.databases.cursors import CursorCondition
+from lakewriter.source.feed import open_feed
+from lakewriter.source.session import open_spark_session
+from lakewriter.shape.cursor import find_highest
+from lakewriter.spec.specification import JdbcPartition, JdbcRules
+from tests.interop.read_databases import show
+from tests.source.tables import table
+
+spark = open_spark_session("interop", tasks=4)
+given = json.load(sys.stdin)
+
+
+def load(found, since, meanwhile=lambda: None):
+    condition = None if since is None else CursorCondition("false", since)
+    feed = open_feed(lambda: spark, found, deleted_column="__deleted", condition=condition)
+    meanwhile()
+    rows = [json.loads(text) for text in feed.run(show)]
+    feed.reconcile()
+    place = feed.schema.names.index(found.cursor) if found.cursor else None
+    feed.close()
+    after = since
+    if rows and place is not None:
+        kind = feed.schema.types[place]
+        from lakewriter.source.strict_cast import cast_text
+        values = cast_text(pa.array([row[place] for row in rows]), kind).values
+        after = find_highest(values, found.cursor, 0)
+    if after is not None and feed.edge is not None:
+        after = feed.edge.mark(after)
+    return rows, after, feed.notes
+
+
+def connect(options):
+    return spark._jvm.java.sql.DriverManager.getConnection(options["url"], options["user"], options["password"])
+
+
+def execute(options, *statements):
+    from lakewriter.source.databases.database_connection import open_connection
+    from lakewriter.source.databases.database_rows import complete_options
+    from lakewriter.source.databases.servers import find_server
+    java = open_connection(spark, complete_options(options, find_server(options["url"])))
+    for sql in statements:
+        java.createStatement().execute(sql)
+    java.close()
+"""
+
+
+def run(script, given, package):
+    """What a script prints, in a process that has the driver's jar."""
+    done = subprocess.run(
+        [sys.executable, "-c", HEAD + textwrap.dedent(script)],
+        input=json.dumps(given), env=make_environment(jars([package]), "UTC"), cwd=ROOT, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module", params=["postgresql", "mariadb", "connector-j"])
+def served(request):
+    if request.param == "postgresql":
+        with postgresql.serving() as running:
+            yield {"url": running.url, "user": postgresql.USER, "password": "-"}, postgresql.DRIVER
+        return
+    scheme, package = ("mariadb", mariadb.DRIVER) if request.param == "mariadb" else ("mysql", mariadb.CONNECTOR_J)
+    with mariadb.serving() as running:
+        yield {"url": running.make_url(scheme), "user": mariadb.USER, "password": mariadb.PASSWORD}, package
+
+
+CURSORS = """
+options = given["options"]
+kinds = {"at": "timestamp", "t": "varchar(20)", "n": "decimal(9, 2)", "day": "date"}
+values = {
+    "at": ["2024-03-10 02:30:00", "2024-03-10 02:30:00", "2024-03-10 02:31:00"],
+    "t": ["Z99", "a1", "b"], "n": ["1.50", "1.50", "10.00"], "day": ["2024-01-01", "2024-01-01", "2024-01-02"],
+}
+found = {}
+for name, kind in kinds.items():
+    one, two, three = values[name]
+    null = " NULL DEFAULT NULL" if kind == "timestamp" else ""
+    execute(options, f"CREATE TABLE by_{name} (id int PRIMARY KEY, {name} {kind}{null})",
+            f"INSERT INTO by_{name} VALUES (1, '{one}'), (2, NULL)")
+    spec = table(format="jdbc", options={**options, "dbtable": f"by_{name}"}, cursor=name, primary_key=("id",))
+    seen, since = [], None
+    # Rows that come while a load reads, and one that has the highest value itself.
+    arrivals = [f"(3, '{two}')", f"(4, '{three}')", "", f"(5, '{three}')"] + [
+        f"({10 + n}, '{three}')" for n in range(5)
+    ] + [""]
+    for values_ in arrivals:
+        sql = [f"INSERT INTO by_{name} VALUES {values_}"] if values_ else []
+        rows, since, notes = load(spec, since, lambda: execute(options, *sql))
+        seen.append(sorted(int(row[0]) for row in rows))
+    found[name] = seen
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.exhaustive
+def test_ten_loads_beside_a_writer_read_each_row_once(served):
+    options, package = served
+    found = run(CURSORS, {"options": options}, package)
+    expected = [[1, 2], [3], [4], [], [5], [10], [11], [12], [13], [14]]
+    assert found == dict.fromkeys(("at", "t", "n", "day"), expected)
+
+
+MOMENTS = """
+options = given["options"]
+execute(options, "CREATE TABLE moved (id int PRIMARY KEY, v int)",
+        "INSERT INTO moved VALUES " + ", ".join(f"({n}, 0)" for n in range(1, 401)))
+rules = JdbcRules(reconcile="columns")
+found = table(format="jdbc", options={**options, "dbtable": "moved"}, jdbc=rules,
+              partition=JdbcPartition(column="id", count=4))
+try:
+    changes = ("UPDATE moved SET v = 1", "DELETE FROM moved WHERE id > 390")
+    rows, _, notes = load(found, None, lambda: execute(options, *changes))
+    print(json.dumps([len(rows), sorted({row[1] for row in rows}), list(notes)]))
+except LakeError as error:
+    print(json.dumps(str(error)))
+"""
+
+
+@pytest.mark.exhaustive
+def test_partitions_under_writes(served):
+    options, package = served
+    found = run(MOMENTS, {"options": options}, package)
+    if package == postgresql.DRIVER:
+        assert found == [400, ["0"], []]
+    else:
+        assert found[2] == ["its 4 connections do not see one moment of the database"]
+
+
+DIFFERENT = """
+from lakewriter.source.databases.figures import Meter
+options = given["options"]
+execute(options, "CREATE TABLE kept (id int PRIMARY KEY, t varchar(9))", "INSERT INTO kept VALUES (1, 'a'), (2, 'b')")
+found = {}
+for depth in ("counts", "columns"):
+    spec = table(format="jdbc", options={**options, "dbtable": "kept"}, jdbc=JdbcRules(reconcile=depth))
+    feed = open_feed(lambda: spark, spec, deleted_column="__deleted")
+    feed.run(show)
+    for column in feed._reconciliation.read.columns:
+        column.values, column.upper = column.values - (depth == "counts"), "0"
+    try:
+        feed.reconcile()
+    except LakeError as error:
+        found[depth] = str(error)
+    feed.close()
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.exhaustive
+def test_difference_ends_the_load(served):
+    options, package = served
+    found = run(DIFFERENT, {"options": options}, package)
+    assert found["counts"].startswith("SOURCE_DISAGREES: table 's.t': the count of values of column 'id' is '2' in ")
+    assert found["columns"].startswith("SOURCE_DISAGREES: table 's.t': the maximum of column 'id' is '2' in ")

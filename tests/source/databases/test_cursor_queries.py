@@ -1,0 +1,150 @@
+"""The condition of the rows that a load reads by its cursor, and what the server is asked for it."""
+
+import pyarrow as pa
+import pytest
+
+from lakewriter.receipt import Cursor
+from lakewriter.source.databases.cursors import MOST_KEYS, Bounds, CursorQuery, Edge, spell
+from lakewriter.source.databases.database_server import Column
+from lakewriter.source.databases.servers import find_server
+from tests.source.tables import table
+
+MICROS = pa.timestamp("us", tz="UTC")
+COLUMNS = [
+    Column("id", "int8"),
+    Column("at", "timestamptz"),
+    Column("t", "text"),
+    Column("b", "bool"),
+    Column("f", "float8"),
+]
+AT = Cursor("timestamp[us, tz=UTC]", "2024-01-15T10:30:00.000000Z")
+
+
+class Answers:
+    """A connection that gives answers in turn, and keeps what it was asked."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked = list(answers), []
+
+    def read_rows(self, sql, most=0):
+        self.asked.append(sql)
+        return self.answers.pop(0)
+
+
+def plan(cursor, scheme="postgresql", **fields):
+    found = table(format="jdbc", cursor=cursor, **fields)
+    query = CursorQuery.plan(find_server(f"jdbc:{scheme}:d"), COLUMNS, "public.t", "", found)
+    assert isinstance(query, CursorQuery), query
+    return query
+
+
+def test_first_load_reads_up_to_the_highest_value_and_nulls():
+    connection = Answers([("2024-01-15 10:30:00",)])
+    bounds = plan("at").fix(connection, None, in_snapshot=False)
+    value = "CAST('2024-01-15 10:30:00+00' AS timestamptz)"
+    assert bounds == Bounds(
+        f'("at" <= {value} OR "at" IS NULL)', Edge("2024-01-15 10:30:00", MICROS, None), is_fixed=True
+    )
+    assert connection.asked == [
+        ' SELECT ("highest" AT TIME ZONE \'UTC\')::text FROM (SELECT MAX("at") AS "highest" FROM public.t) '
+        "lakewriter_highest"
+    ]
+
+
+def test_rows_at_the_edge_are_known_by_their_keys():
+    connection = Answers([("2024-01-15 10:30:00",)], [("2",), ("1",)])
+    bounds = plan("at", primary_key=("id",)).fix(connection, None, in_snapshot=False)
+    value = "CAST('2024-01-15 10:30:00+00' AS timestamptz)"
+    keys = '(("id"::text COLLATE "C" = \'1\' COLLATE "C") OR ("id"::text COLLATE "C" = \'2\' COLLATE "C"))'
+    assert bounds.condition == f'(("at" < {value} OR ("at" = {value} AND {keys})) OR "at" IS NULL)'
+    assert bounds.edge.keys == ('["1"]', '["2"]')
+    assert connection.asked[1] == f' SELECT "id"::text FROM public.t WHERE "at" = {value}'
+
+
+def test_next_load_reads_others_at_the_edge():
+    since = Cursor(AT.type, AT.text, edge=('["1"]',))
+    lower = plan("at", primary_key=("id",)).write_lower(since)
+    value = "CAST('2024-01-15 10:30:00.000000+00' AS timestamptz)"
+    known = '(("id"::text COLLATE "C" = \'1\' COLLATE "C"))'
+    assert lower == f'("at" > {value} OR ("at" = {value} AND CASE WHEN {known} THEN 1 ELSE 0 END = 0))'
+
+
+def test_in_a_snapshot_no_row_arrives():
+    connection = Answers([("2024-01-15 10:30:00",)], [("1",)])
+    bounds = plan("at", primary_key=("id",)).fix(connection, None, in_snapshot=True)
+    assert bounds.condition == '("at" <= CAST(\'2024-01-15 10:30:00+00\' AS timestamptz) OR "at" IS NULL)'
+    assert bounds.edge.keys == ('["1"]',)
+
+
+def test_more_rows_at_the_edge_than_are_kept():
+    connection = Answers([("2024-01-15 10:30:00",)], [(str(n),) for n in range(MOST_KEYS + 1)])
+    bounds = plan("at", primary_key=("id",)).fix(connection, None, in_snapshot=False)
+    assert bounds.edge.keys is None
+    assert "\"at\" <= CAST('2024-01-15 10:30:00+00' AS timestamptz)" in bounds.condition
+
+
+def test_nothing_new():
+    assert plan("at").fix(Answers([(None,)]), AT, in_snapshot=False) == Bounds("1 = 0", is_fixed=True)
+    assert plan("at").fix(Answers([(None,)]), None, in_snapshot=False) == Bounds(is_fixed=True)
+
+
+LOWER = [
+    # cursor, scheme, the value before, the lag: the condition
+    ("at", "postgresql", AT, None, "\"at\" > CAST('2024-01-15 10:30:00.000000+00' AS timestamptz)"),
+    ("at", "postgresql", AT, "10 minutes", "\"at\" > CAST('2024-01-15 10:20:00.000000+00' AS timestamptz)"),
+    ("id", "postgresql", Cursor("int64", "42"), "2.5", "\"id\" > CAST('39' AS int8)"),
+    ("t", "postgresql", Cursor("string", "Z99"), None, '("t"::text) COLLATE "C" > \'Z99\''),
+]
+
+
+@pytest.mark.parametrize(("cursor", "scheme", "since", "lag", "condition"), LOWER)
+def test_condition_above_the_cursor(cursor, scheme, since, lag, condition):
+    assert plan(cursor, scheme, cursor_lag=lag).write_lower(since) == condition
+
+
+BY_SPARK = [
+    # cursor, scheme, fields: why Spark compares the values
+    ("b", "postgresql", {}, "PostgreSQL does not order bool as the values are ordered"),
+    ("x", "postgresql", {}, "the source has no column 'x'"),
+    ("at", "postgresql", {"columns": {"AT": "date"}}, "its type is declared"),
+    ("t", "oracle", {}, "Oracle does not order text as the values are ordered"),
+]
+
+
+@pytest.mark.parametrize(("cursor", "scheme", "fields", "why"), BY_SPARK)
+def test_cursor_that_the_server_does_not_compare(cursor, scheme, fields, why):
+    found = table(format="jdbc", cursor=cursor, **fields)
+    assert CursorQuery.plan(find_server(f"jdbc:{scheme}:d"), COLUMNS, "t", "", found) == why
+
+
+def test_cursor_of_another_type():
+    why = plan("at").fix(Answers(), Cursor("string", "x"), in_snapshot=False)
+    assert why == "the cursor has type string, and the column timestamp[us, tz=UTC]"
+
+
+SPELLED = [
+    (Cursor("date32[day]", "2024-01-15"), pa.date32(), "2 hours", "2024-01-14"),
+    (Cursor("date32[day]", "2024-01-15"), pa.date32(), "1 day", "2024-01-14"),
+    (Cursor("date32[day]", "0001-01-01"), pa.date32(), "1 day", "0001-01-01"),
+    (Cursor("decimal128(10, 2)", "1.50"), pa.decimal128(10, 2), "0.5", "1.00"),
+    (Cursor("float", "0.1"), pa.float32(), None, "0.10000000149011612"),
+]
+
+
+@pytest.mark.parametrize(("cursor", "kind", "lag", "text"), SPELLED)
+def test_value_less_the_lag(cursor, kind, lag, text):
+    assert spell(cursor, kind, lag) == text
+
+
+MARKED = [
+    # the text of the edge, the cursor's text: whether its keys are kept with it
+    ("2024-01-15 10:30:00", AT.text, True),
+    ("2024-01-15 10:30:00.000001", AT.text, False),
+    ("infinity", AT.text, False),
+]
+
+
+@pytest.mark.parametrize(("text", "cursor", "is_marked"), MARKED)
+def test_keys_belong_to_the_edge(text, cursor, is_marked):
+    marked = Edge(text, MICROS, ('["1"]',)).mark(Cursor(AT.type, cursor))
+    assert marked.edge == (('["1"]',) if is_marked else ())
