@@ -110,8 +110,19 @@ class Auditor:
         self._note_attempts(place, before, after)
         # A refresh that is given up before readers see it uses its number.
         is_given_up = (after["pending"] or {}).get("phase") == "aborting"
-        if after["committed"] > before.get("committed", 0) and not is_given_up:
+        is_blind = self._is_blind_undo(place, before, after)
+        if after["committed"] > before.get("committed", 0) and not is_given_up and not is_blind:
             self._note_commit(place, before, after)
+
+    def _is_blind_undo(self, place: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+        """Whether an undo is closed without its intent: what it has taken out of the load is not known, and it may be
+        done again."""
+        job = (before.get("pending") or {}).get("job_id", "")
+        is_closed = not after["pending"] and is_undo(job)
+        is_so = is_closed and any("without its intent" in reset["what"] for reset in after["resets"][-1:])
+        if is_so:
+            self.books[place.state].given_up.add(job.removeprefix("undo."))
+        return is_so
 
     def _judge_rebuilt(self, place: Place, lost: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
         """The state that the new one follows."""
