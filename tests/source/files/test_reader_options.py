@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lakewriter.errors import SpecInvalidError
 from lakewriter.source.files import options
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sources.md").read_text("utf-8")
@@ -24,5 +25,5 @@ def test_option_is_on_the_page(name):
 
 @pytest.mark.parametrize("form", sorted(options.TAKEN))
 def test_option_of_no_reader_is_refused_by_name(form):
-    with pytest.raises(options.SpecInvalidError, match=r"options: nothing is 'x'.*engine: spark"):
+    with pytest.raises(SpecInvalidError, match=r"options: nothing is 'x'.*engine: spark"):
         options.take_options(form, {"nothing": "x"}, "s.t")

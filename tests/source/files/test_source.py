@@ -151,8 +151,8 @@ def test_bad_rows_are_marked(tmp_path):
 
 def test_no_text_of_a_bad_row_is_lost_where_one_column_has_a_format_of_its_own(tmp_path):
     write(tmp_path, a_dot_csv="a,b,c\nx,2020-01-01,z\nx,02.01.2020,3\n1,y,3\n")
-    dates = {"type": "date", "format": "dd.MM.yyyy"}
-    found = rows(opened(tmp_path, aside=True, columns={"a": "int", "b": dates, "c": "int"}))
+    columns: dict[str, Any] = {"a": "int", "b": {"type": "date", "format": "dd.MM.yyyy"}, "c": "int"}
+    found = rows(opened(tmp_path, aside=True, columns=columns))
     assert [(mark["column"], mark["value"], mark["row"]) for *_, mark in found] == [
         ("a", "x", '{"a":"x","c":"z","b":"2020-01-01"}'),
         ("a", "x", None),
