@@ -70,7 +70,7 @@ def _started(root: Path, folder: Path, data: Path, zone: str, collation: str) ->
         f"CREATE DATABASE shop;\nCREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}';\nGRANT ALL ON *.* TO {USER}@'%';\n"
     )
     command = [
-        *(root / "usr/sbin/mariadbd", "--no-defaults", f"--basedir={root / 'usr'}", f"--datadir={data}", *_user()),
+        *(str(root / "usr/sbin/mariadbd"), "--no-defaults", f"--basedir={root / 'usr'}", f"--datadir={data}", *_user()),
         *(f"--port={port}", "--bind-address=127.0.0.1", f"--socket={folder / 'socket'}", f"--init-file={init}"),
         *("--innodb-flush-log-at-trx-commit=0", f"--default-time-zone={zone}", "--sql-mode="),
         *("--character-set-server=utf8mb4", f"--collation-server={collation}", f"--pid-file={folder / 'pid'}"),

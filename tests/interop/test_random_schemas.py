@@ -2,6 +2,7 @@
 
 import os
 import random
+from typing import Any
 
 import pytest
 
@@ -90,7 +91,7 @@ def compare(types, options, package, prints):
     """What differs from what the server prints, by table, row and column."""
     tables = list(draw_tables(types))
     found = read_tables([{"options": {**options, "dbtable": name}} for name, _, _ in tables], package)
-    wrong = {}
+    wrong: dict[Any, Any] = {}
     for (name, columns, made), result in zip(tables, found, strict=True):
         if "error" in result:
             wrong[name] = (made, result)
