@@ -25,7 +25,7 @@ READS = [
     ({"format": "csv", "path": "csv", "options": {"header": "true"}, "columns": "id INT, name STRING"}, "splits"),
     ({"format": "json", "path": "json", "columns": "id INT, name STRING"}, "splits"),
     ({"format": "parquet", "path": "parquet"}, "splits"),
-    ({"format": "orc", "path": "orc"}, "rows"),
+    ({"format": "orc", "path": "orc"}, "splits"),
     ({"format": "jdbc", "options": {"url": DERBY, "dbtable": "people"}}, "rows"),
     ({"sql": "SELECT a.* FROM a JOIN b USING (id)", "views": {"a": {"format": "orc", "path": "orc"}, "b": {
         "format": "parquet", "path": "parquet"}}}, "rows"),

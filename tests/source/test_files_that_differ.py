@@ -1,4 +1,4 @@
-"""Parquet and ORC folders whose files differ: every column of every file is read, whichever feed reads it."""
+"""Parquet and ORC folders whose files differ: every column of every file is read, in the tasks and through Spark."""
 
 import datetime as dt
 from decimal import Decimal
@@ -17,7 +17,7 @@ from tests.source.tables import DELETED, rows, table
 
 pytestmark = pytest.mark.spark
 
-FEEDS = [("parquet", "splits"), ("parquet", "rows"), ("orc", "rows")]
+FEEDS = [("parquet", "splits"), ("parquet", "rows"), ("orc", "splits"), ("orc", "rows")]
 
 
 def write(folder, form, *tables):
@@ -84,21 +84,35 @@ def test_columns_of_all_files_are_read(spark, tmp_path, form, feed, first, secon
     (tmp_path / f"empty.{form}").touch()
     opening = opened(spark, tmp_path, form, feed)
     assert opening.schema == pa.schema(columns.items())
-    assert len(opening.notes) == len(notes)
-    for note, part in zip(opening.notes, notes, strict=True):
-        assert part.format(*_places(tmp_path, form, feed)) in note
+    places = [f"{tmp_path}/{number}.{form}" for number in range(2)]
+    empty = f"'{tmp_path}/empty.{form}' is empty, without any byte: no row is read of it"
+    assert len(opening.notes) == len(notes) + 1
+    for note, part in zip(opening.notes, [*notes, empty], strict=True):
+        assert part.format(*places) in note
     assert sorted(rows(opening), key=str) == sorted(expected, key=str)
 
 
-def _places(folder, form, feed):
-    return [f"{'file://' if feed == 'rows' else ''}{folder}/{number}.{form}" for number in range(2)]
-
-
-def test_names_inside_structs_in_other_cases_are_for_spark(spark, tmp_path):
+def test_names_inside_structs_in_other_cases_are_one(spark, tmp_path):
     write(tmp_path, "parquet", one(struct(a=I32), {"a": 1}), one(struct(A=I32), {"A": 2}))
     feed = opened(spark, tmp_path, "parquet")
-    assert (feed.kind, feed.reason) == ("rows", "the files spell a struct's fields in different cases, so Spark reads")
-    assert sorted(rows(feed), key=str) == [[{"a": 1}], [{"a": 2}]]
+    assert (feed.kind, rows(feed)) == ("splits", [[{"a": 1}], [{"a": 2}]])
+
+
+EXACT = [
+    # the columns of a file, those of the next, the names of both, their rows
+    ({"Id": [1], "id": [2]}, {"id": [3]}, ["Id", "id"], [[1, 2], [None, 3]]),
+    ({"id": [3]}, {"Id": [1], "id": [2]}, ["id", "Id"], [[3, None], [2, 1]]),
+    ({"Id": [1], "id": [2]}, {"ID": [3]}, ["Id", "id", "ID"], [[1, 2, None], [None, None, 3]]),
+    ({"s": [{"a": 1, "A": 2}]}, {"s": [{"A": 3}]}, ["s"], [[{"a": 1, "A": 2}], [{"a": None, "A": 3}]]),
+]
+
+
+@pytest.mark.parametrize("feed", ["splits", "rows"])
+@pytest.mark.parametrize(("first", "second", "names", "expected"), EXACT)
+def test_names_that_differ_by_case_in_one_file_are_told_apart(spark, tmp_path, feed, first, second, names, expected):
+    write(tmp_path, "parquet", pa.table(first), pa.table(second))
+    opening = opened(spark, tmp_path, "parquet", feed)
+    assert (opening.schema.names, rows(opening)) == (names, expected)
 
 
 APART = [

@@ -36,7 +36,6 @@ from lakewriter.run.table_writers import require_no_writer
 from lakewriter.source.file_splits import FilesFeed
 from lakewriter.source.files.source import has_reader
 from lakewriter.source.look import SAMPLE_ROWS
-from lakewriter.source.parquet_splits import SplitsFeed
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.source.text_types import propose_types, write_columns_line
 from lakewriter.spec.catalogs import IcebergCatalog
@@ -202,7 +201,7 @@ def _propose_types(
     """
     feed = prepared.feed
     has_types = not isinstance(spec.encoding, TextEncoding) or spec.encoding.kind != "csv"
-    if table.collection is not None or not has_types or not isinstance(feed, FilesFeed | RowsFeed | SplitsFeed):
+    if table.collection is not None or not has_types or not isinstance(feed, FilesFeed | RowsFeed):
         return {}
     if isinstance(written, str):
         return {}

@@ -145,21 +145,6 @@ def make_nullable(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def match_by_name(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch's columns in the schema's names and types, in whatever case each is spelled; null where it has none."""
-    names = batch.schema.names
-    places = {name.lower(): place for place, name in enumerate(names)} | {name: i for i, name in enumerate(names)}
-    columns = []
-    for field in schema:
-        place = places.get(field.name, places.get(field.name.lower()))
-        if place is None:
-            columns.append(pa.nulls(batch.num_rows, field.type))
-        else:
-            column = batch.column(place)
-            columns.append(column if column.type.equals(field.type) else column.cast(field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
 def require_utf8(batch: pa.RecordBatch, where: str) -> None:
     """``VALUE_UNREPRESENTABLE`` for text whose bytes are not UTF-8, which columnar files may hold."""
     for field, column in zip(batch.schema, batch.columns, strict=True):

@@ -38,6 +38,6 @@ def load_by_case(session: SparkSession, load: Callable[[], Found]) -> Found:
         name = (error.getMessageParameters() or {}).get("columnName", "of one name")
         raise SchemaIncompatibleError(
             f"a file of the source has several columns {name}, which Spark does not read.",
-            remedy="Rename them where the file is written. A bare Parquet scan, without options, declared types, "
-            "deleted or a cursor, reads them all.",
+            remedy="Rename them where the file is written. Parquet that is read without engine: spark, deleted or a "
+            "cursor has them all.",
         ) from error

@@ -25,7 +25,7 @@ from lakewriter.declared.exact_text import TextForm
 from lakewriter.declared.sql_types import parse_type
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
 from lakewriter.source.arrow_types import make_nullable
-from lakewriter.source.bad_rows import BAD_FIELD, FIELDS, note_cut
+from lakewriter.source.bad_rows import BAD_FIELD, FIELDS, note_cut, read_cut
 from lakewriter.source.marks import add_misfits, is_marked
 from lakewriter.source.strict_cast import explain_misfit
 from lakewriter.source.typed_cast import cast_values, is_castable, is_text
@@ -240,7 +240,8 @@ def cast_batch(
         )
     if misfits:
         columns[-1] = _mark_misfits(batch, misfits)
-    return pa.RecordBatch.from_arrays(columns, schema=note_cut(declare_schema(batch.schema, casts), cut))
+    schema = declare_schema(batch.schema, casts)
+    return pa.RecordBatch.from_arrays(columns, schema=note_cut(schema, {**read_cut(batch.schema), **cut}))
 
 
 def cast_batches(

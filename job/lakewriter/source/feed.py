@@ -1,6 +1,6 @@
 """A feed brings a table's rows into Spark's tasks as Arrow batches, in one of two ways with the same outcome.
 
-``rows`` is any DataFrame through ``mapInArrow``; ``splits`` is for bare Parquet scans, which the tasks read themselves.
+``rows`` is any DataFrame through ``mapInArrow``; ``splits`` is for files, which the tasks read themselves.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,13 +11,12 @@ from pyspark.sql import SparkSession
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.arrow_conditions import may_translate
-from lakewriter.source.columnar_files import refuse_table_folders
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.databases.cursors import Edge
 from lakewriter.source.file_splits import open_file_splits
 from lakewriter.source.files.source import has_reader
-from lakewriter.source.parquet_splits import open_splits
 from lakewriter.source.spark_rows import open_rows
+from lakewriter.source.table_folders import refuse_table_folders
 from lakewriter.spec.given import require_read
 from lakewriter.spec.specification import TableSpec
 
@@ -25,8 +24,8 @@ from lakewriter.spec.specification import TableSpec
 class Feed(Protocol):
     """One table's rows, in numbered partitions.
 
-    ``reason`` says why this kind was chosen. ``counts`` are the rows of each partition: always there for splits, and
-    for rows where a contiguous index needs them, that is with more than one partition.
+    ``reason`` says why this kind was chosen. ``counts`` are the rows of each partition: where the files tell them, and
+    where a contiguous index needs them, that is with more than one partition.
     """
 
     @property
@@ -133,16 +132,9 @@ def open_feed(
         if feed is not None:
             check_lag(table, feed.schema)
             return feed
-    why = why or ("all rows go into one file" if single else None)
-    splits = why or open_splits(spark_factory, table)
-    if not isinstance(splits, str):
-        check_lag(table, splits.schema)
-        return splits
     if prefer == "splits":
-        raise SpecInvalidError(
-            f"table {table.id!r} cannot be read by splits: {splits}.", remedy="Leave the choice open."
-        )
-    reason = f"{splits}, so Spark reads"
+        raise SpecInvalidError(f"table {table.id!r} cannot be read by splits: {why}.", remedy="Leave the choice open.")
+    reason = f"{why}, so Spark reads"
     return open_rows(
         spark_factory(),
         table,
@@ -165,12 +157,10 @@ def may_read_splits(spark_factory: Callable[[], SparkSession], table: TableSpec,
 def explain_need_of_spark(table: TableSpec, condition: str | None) -> str | None:
     """What of a table only Spark can do."""
     read = table.read
-    is_bare = not has_reader(read)
     needs = {
         "it is a query": read.sql is not None,
-        f"its format is {read.format}": is_bare and read.format != "parquet",
-        "it has reader options": is_bare and bool(read.options),
-        "its types are declared": is_bare and bool(read.columns or table.columns),
+        f"its engine is {read.engine}": read.engine is not None,
+        f"its format is {read.format}": not has_reader(read),
         "it has a deleted expression": table.deleted is not None,
         "its rows are judged by SQL": bool(table.conditions),
         "its rows are looked at for repeated values": bool(table.unique_checks),

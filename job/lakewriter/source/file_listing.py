@@ -13,7 +13,6 @@ from lakewriter.aws.source_listing import DatedObject, list_dated_objects
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.failures import SPARK_ERRORS, find_useful_line, make_unreadable_error
 from lakewriter.source.file_look import list_local_files, read_plain_options
-from lakewriter.source.packing import SourceFile
 from lakewriter.source.session import isolate
 from lakewriter.source.storage import is_hidden
 from lakewriter.spec.listed_files import FILE_FORMATS, ListedFile
@@ -126,16 +125,6 @@ def restrict(read: Read, lists: Mapping[int, tuple[ListedFile, ...]], samples: M
     elif id(read) in lists:
         changes["listed"] = lists[id(read)]
     return read.model_copy(update=changes)
-
-
-def keep_listed(read: Read, files: list[SourceFile]) -> list[SourceFile]:
-    """Return the files that a read is to have, of those ``files`` that are there now."""
-    if read.listed is None:
-        return files
-    # In the order of Spark's listing, so that both feeds number the same rows alike.
-    order = {file.path: number for number, file in enumerate(files)}
-    listed = (SourceFile(file.uri.removeprefix("s3://"), file.size) for file in read.listed)
-    return sorted(listed, key=lambda file: order.get(file.path, len(order)))
 
 
 def list_load_paths(read: Read) -> list[str]:

@@ -1,4 +1,4 @@
-"""The splits feed of text files: each task reads its own pieces with the product's readers."""
+"""The splits feed: each task reads its own pieces of files with the product's readers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -74,7 +74,7 @@ class FilesFeed:
         files = len(opened.look.files)
         self.schema = source.schema
         self.notes = opened.notes
-        self.reason = f"{format_count(files, 'file')} of text, read by the tasks themselves"
+        self.reason = f"{format_count(files, 'file')}, read by the tasks themselves"
         self.partitions = len(partitions)
         self.counts = counts
         self._spark, self._source, self._pieces, self._origin = spark, source, partitions, origin

@@ -15,7 +15,6 @@ from lakewriter.source.arrow_types import make_arrow_schema, to_delivered
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.byte_checks import TEXTS, ByteCheck, plan_byte_check
 from lakewriter.source.column_names import load_by_case
-from lakewriter.source.columnar_files import COLUMNAR, load_merged
 from lakewriter.source.databases.database_connection import Connection
 from lakewriter.source.databases.database_rows import DatabaseRows, is_jdbc, read_database
 from lakewriter.source.declared_columns import cast_in_spark, name_places
@@ -23,7 +22,6 @@ from lakewriter.source.failures import SPARK_ERRORS, find_useful_line
 from lakewriter.source.file_frames import FileRows, open_file_rows
 from lakewriter.source.file_listing import add_base_path, list_load_paths
 from lakewriter.source.files.source import has_reader
-from lakewriter.source.int96 import NanosecondCheck
 from lakewriter.source.marks import add_marks, is_marked
 from lakewriter.source.reads import make_origin, make_reader_options
 from lakewriter.source.sql_statements import run_statement
@@ -43,7 +41,7 @@ class Loaded:
 
     frame: DataFrame
     notes: tuple[str, ...] = ()
-    checks: tuple[ByteCheck | NanosecondCheck, ...] = ()
+    checks: tuple[ByteCheck, ...] = ()
     database: DatabaseRows | None = None
     held: tuple[Connection, ...] = ()
 
@@ -136,9 +134,6 @@ def _load(
         reader = reader.format(read.format)
     if read.columns is not None:
         reader = reader.schema(replace_char_types(read.columns))
-    if read.paths and str(read.format).lower() in COLUMNAR:
-        frame, differences, check = load_merged(session, reader, read, table.id)
-        return Loaded(frame, differences, () if check is None else (check,))
     frame = reader.load(list_load_paths(read)) if read.paths else reader.load()
     if not read.paths or str(read.format).lower() not in TEXTS:
         return Loaded(frame)
@@ -156,7 +151,7 @@ def _load_statement(
     is_sample: bool,
 ) -> Loaded:
     notes: list[str] = []
-    checks: list[ByteCheck | NanosecondCheck] = []
+    checks: list[ByteCheck] = []
     files: dict[str, FileRows] = {}
     others: dict[str, DataFrame] = {}
     held: list[Connection] = []

@@ -8,54 +8,28 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from lakewriter.source.columnar_files import refuse_table_folders
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.feed import Feed, explain_need_of_spark
-from lakewriter.source.file_splits import open_own_files, read_good_rows, spread_locally
+from lakewriter.source.file_splits import count_rows, open_own_files, read_good_rows, spread_locally
 from lakewriter.source.files.source import OpenedFiles, has_reader
-from lakewriter.source.parquet_splits import Splits, find_splits, read_first_rows
 from lakewriter.source.spark_rows import RowsFeed, open_sample
+from lakewriter.source.table_folders import refuse_table_folders
 from lakewriter.spec.specification import TableSpec
 
 SAMPLE_ROWS: Final = 1000
 
 
-class FootersFeed:
-    """What the footers of a bare Parquet scan say, and its first rows, read without Spark."""
-
-    kind = "splits"
-    partitions = 1
-
-    def __init__(self, splits: Splits) -> None:
-        self.schema = splits.schema
-        self.notes = splits.notes
-        self.reason = "a bare Parquet scan"
-        self.counts: tuple[int, ...] | None = (sum(sum(footer.rows) for footer in splits.footers.values()),)
-        self._splits = splits
-
-    def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
-        """What ``body`` yields of the first rows."""
-        return list(body(0, iter(self.read_first(SAMPLE_ROWS).to_batches())))
-
-    def read_first(self, rows: int) -> pa.Table:
-        """The first rows."""
-        return read_first_rows(self._splits, rows)
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
 class FirstRowsFeed:
-    """What the tasks would read of text files, its first rows read without Spark."""
+    """What the tasks would read of files, its first rows read without Spark."""
 
     kind = "splits"
     partitions = 1
-    counts: tuple[int, ...] | None = None
 
     def __init__(self, opened: OpenedFiles) -> None:
         self.schema, self.notes = opened.source.schema, opened.notes
-        self.reason = "files of text"
-        self._opened = opened
+        self.reason = "files that the tasks read themselves"
+        self._source, self._pieces = opened.source, opened.cut(sys.maxsize // 2, spread_locally)
+        self.counts = count_rows([self._pieces]) if self._pieces else None
 
     def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
         """What ``body`` yields of the first rows."""
@@ -63,7 +37,7 @@ class FirstRowsFeed:
 
     def read_first(self, rows: int) -> pa.Table:
         """The first rows; bad ones are left out where the table keeps them apart, and else an error."""
-        return read_good_rows(self._opened.source, self._opened.cut(sys.maxsize // 2, spread_locally), rows)
+        return read_good_rows(self._source, self._pieces, rows)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -73,7 +47,7 @@ class FirstRowsFeed:
 class Looker:
     """Opens tables for a look; it keeps the feed of the last one. Its ``open`` is a ``FeedOpener``."""
 
-    feed: FootersFeed | FirstRowsFeed | RowsFeed | None = None
+    feed: FirstRowsFeed | RowsFeed | None = None
 
     def open(
         self,
@@ -93,13 +67,8 @@ class Looker:
             self.feed = FirstRowsFeed(open_own_files(table, spread_locally))
             check_lag(table, self.feed.schema)
             return self.feed
-        splits = why or find_splits(table)
-        if isinstance(splits, Splits):
-            check_lag(table, splits.schema)
-            self.feed = FootersFeed(splits)
-        else:
-            self.feed = open_sample(
-                spark_factory(), table, condition=condition, deleted_column=deleted_column, reason=splits,
-                rows=SAMPLE_ROWS,
-            )  # fmt: skip
+        self.feed = open_sample(
+            spark_factory(), table, condition=condition, deleted_column=deleted_column, reason=str(why),
+            rows=SAMPLE_ROWS,
+        )  # fmt: skip
         return self.feed

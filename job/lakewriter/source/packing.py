@@ -96,9 +96,3 @@ def _pack_next_fit(chunks: Sequence[Chunk], limit: int, open_cost: int) -> list[
         current.append(chunk)
         size += chunk.length + open_cost
     return [*partitions, tuple(current)] if current else partitions
-
-
-def select_row_groups(chunk: Chunk, middles: Sequence[int]) -> tuple[int, ...]:
-    """The row groups that belong to a chunk; ``middles`` are their middle bytes, in the file's order."""
-    end = chunk.start + chunk.length
-    return tuple(index for index, middle in enumerate(middles) if chunk.start <= middle < end)

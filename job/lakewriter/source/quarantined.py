@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from lakewriter.column_types import name_type
-from lakewriter.declared.exact_text import DEFAULT, MisfitError, TextForm, convert_json, read_json
+from lakewriter.declared.exact_text import MisfitError, TextForm, convert_json, read_json
 from lakewriter.documents.types import CHANGES, DATA, DOCUMENTS, EMITTED, ROW
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.bad_rows import BAD, BAD_FIELD
@@ -76,23 +76,30 @@ def read_quarantined(
     secrets = resolve_secrets(table.read)
     try:
         if has_reader(table.read):
-            return _read_text_rows(session, table, read, keys)
+            return _read_file_rows(session, table, read, keys)
         source = load_source(session, table.read, secrets, table).frame
         whole, lines = _open_files(session, read, keys)
         typed, _ = apply_declared_types(source, table, in_spark=True)
-        rows = _parse_rows(whole, prepare_delivery(typed)[1], table)
-        # The source has no lines any more: they stay what they are, since their files are deleted.
-        kept = mark(file=F.col("file"), offset=F.col("offset"), value=F.col("line"), reason=F.lit(_NO_LINES))
-        nothing = [F.lit(None).cast(field.dataType) for field in rows.schema.fields[:-1]]
-        return rows.union(lines.select(*nothing, kept))
+        return _keep_lines(_parse_rows(whole, prepare_delivery(typed)[1], table), lines)
     except SPARK_ERRORS as error:
         raise make_origin(table, secrets).make_error(error) from error
 
 
-def _read_text_rows(session: SparkSession, table: TableSpec, read: Read, keys: Sequence[str]) -> DataFrame:
+def _keep_lines(rows: DataFrame, lines: DataFrame) -> DataFrame:
+    """Return rows and lines of a source that has no lines any more: they stay what they are, since their files are
+    deleted."""
+    kept = mark(file=F.col("file"), offset=F.col("offset"), value=F.col("line"), reason=F.lit(_NO_LINES))
+    nothing = [F.lit(None).cast(field.dataType) for field in rows.schema.fields[:-1]]
+    return rows.union(lines.select(*nothing, kept))
+
+
+def _read_file_rows(session: SparkSession, table: TableSpec, read: Read, keys: Sequence[str]) -> DataFrame:
     """The rows, and the lines that the reader of the source's format reads today."""
     opened = open_own_files(table, spread_locally)
     source, layouts = opened.source, {file.path: layout for file, layout in opened.look.files}
+    if not source.reader.has_lines:
+        whole, lines = _open_files(session, read, keys)
+        return _keep_lines(_parse_rows(whole, source.schema, table), lines)
     if not layouts:
         raise SourceFailedError(
             f"table {table.id!r}: no file of the source has rows, so that what its lines are is not known.",
@@ -144,7 +151,8 @@ def _open_files(
 def _parse_rows(rows: DataFrame, declared: pa.Schema, table: TableSpec) -> DataFrame:
     """Return rows of JSON in the columns of the source as the table declares them, then their marks."""
     forms = {name.lower(): make_form(column, table) for name, column in table.columns.items()}
-    columns = [(field.name, field.type, forms.get(field.name.lower(), DEFAULT)) for field in declared]
+    default = TextForm(truncates_nanoseconds=table.truncates_nanoseconds)
+    columns = [(field.name, field.type, forms.get(field.name.lower(), default)) for field in declared]
     fields = [pa.field(place, field.type) for place, field in zip(name_places(declared.names), declared, strict=True)]
     schema = pa.schema([*fields, BAD_FIELD])
     parsed = rows.mapInArrow(partial(_convert_rows, columns, schema), from_arrow_schema(schema, True))

@@ -29,7 +29,6 @@ from lakewriter.source.declared_columns import (
 from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.files.source import has_reader
 from lakewriter.source.frames import Loaded, add_deleted_column, load_source, prepare_delivery
-from lakewriter.source.int96 import NanosecondCheck
 from lakewriter.source.marks import add_marks, filter_rows, is_marked
 from lakewriter.source.reads import make_origin, resolve_secrets
 from lakewriter.source.row_checks import add_checks, find_repeated
@@ -42,7 +41,6 @@ Keys = Callable[[Sequence[pa.Array]], pa.Array]
 _ADAPTIVE: Final = "spark.sql.adaptive.enabled"
 _KEY: Final = "__lakewriter_key"
 _SERIAL: Final = itertools.count()
-_STEADY_FORMATS: Final = ("parquet", "orc")
 
 
 class Numbering(Enum):
@@ -244,8 +242,7 @@ def open_rows(
     single: bool = False,
 ) -> RowsFeed:
     """The feed of a table; its rows are numbered later where they are first brought into another order."""
-    is_steady = table.read.format in _STEADY_FORMATS or has_reader(table.read)
-    steady = is_steady and table.read.sql is None and condition is None
+    steady = has_reader(table.read) and condition is None
     opened = _open(spark, table, condition, deleted_column)
     # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
     frame = opened.frame.coalesce(1) if single else opened.frame
@@ -292,8 +289,6 @@ def _open(
     try:
         ask = partial(load_source, session, table.read, secrets, table, is_sample=is_sample, condition=condition)
         loaded = ask(aside=table.sets_aside)
-        if table.truncates_nanoseconds:
-            loaded = replace(loaded, checks=tuple(c for c in loaded.checks if not isinstance(c, NanosecondCheck)))
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
     try:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +65,7 @@ class CsvReader:
     mixes_ends: bool = False
     columns: pa.Schema | None = None
     form: TextForm = DEFAULT
+    has_lines: ClassVar[bool] = True
 
     @classmethod
     def make(cls, options: Options, columns: pa.Schema | None) -> "CsvReader":

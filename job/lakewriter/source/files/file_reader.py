@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +73,13 @@ class Spread(Protocol):
 
 
 class FileReader(Protocol):
-    """The settings of one source's reader; picklable."""
+    """The settings of one source's reader; picklable.
+
+    Where it ``has_lines``, the offset of a row is that of its first byte, and the row's text can be read by itself.
+    Else it is the row's number in the file, from 0, and its columns have types.
+    """
+
+    has_lines: ClassVar[bool]
 
     def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
         """Return the columns of the files. All that can be refused before a byte is written is refused here.

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +60,7 @@ class JsonReader:
     takes_nan: bool = False
     choice: TypeChoice = TypeChoice()  # noqa: RUF009 - it is frozen
     step: int = 1
+    has_lines: ClassVar[bool] = True
 
     @classmethod
     def make(cls, options: Options, columns: pa.Schema | None) -> "JsonReader":

@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from lakewriter.errors import SourceFailedError
 from lakewriter.report import format_count, join_first
-from lakewriter.source.files.blocks import MAGIC, Head
+from lakewriter.source.files.blocks import EXPORT, MAGIC, Head
 from lakewriter.source.files.file_reader import Hint
 from lakewriter.source.files.json_documents import DocumentError, parse_document, split_documents
 from lakewriter.source.text_types import propose_type
 
 _SHOWN: Final = 24
+_BINARY: Final = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}
 _MOST_LINES: Final = 50
 _MOST_PARTS: Final = 100
 _MOST_BYTES: Final = 128 * 1024 * 1024
@@ -42,6 +43,19 @@ def guess_format(data: bytes) -> str:
     if text.startswith((b"{", b"[")):
         return "json"
     return "xml" if text.startswith(b"<") else "csv" if text and _is_text(data) else ""
+
+
+def find_other_format(data: bytes, path: str, form: str, table: str) -> SourceFailedError | None:
+    """Make the error for a file that begins with ``data`` and is not of a binary format; None for one that may be."""
+    if form not in _BINARY or data.startswith(next(start for start, name, _ in MAGIC if name == form)):
+        return None
+    guess = guess_format(data)
+    what = next((said for start, _, said in MAGIC if data.startswith(start)), "")
+    return SourceFailedError(
+        f"table {table!r}: {path!r} is not {'an' if form[0] in 'ao' else 'a'} {_BINARY[form]} file: "
+        f"{f'it is {what}' if what else f'it begins with {show_start(data)}'}.",
+        remedy=f"Set format: {guess}, or name the file that is meant." if guess else EXPORT,
+    )
 
 
 def make_empty_error(paths: Sequence[str], table: str) -> SourceFailedError:

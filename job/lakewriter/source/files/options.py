@@ -32,6 +32,8 @@ TAKEN: Final[Mapping[str, frozenset[str]]] = {
             ),
         }
     ),
+    "orc": frozenset(),
+    "parquet": frozenset(),
 }
 """The options that a format's reader goes by; their case does not matter."""
 
@@ -47,6 +49,8 @@ _WITHOUT_EFFECT: Final = frozenset(
         # Of readStream.
         *("maxfilespertrigger", "maxbytespertrigger", "maxfileage", "maxcachedfiles", "discardcachedinputratio"),
         *("latestfirst", "filenameonly", "cleansource", "sourcearchivedir"),
+        # Columns of all files are always read, each type as its file says.
+        *("mergeschema", "datetimerebasemode", "int96rebasemode"),
     }
 )
 """Options that change nothing of what is read: the first are limits and hints, the others are a writer's."""
@@ -80,10 +84,14 @@ _ONLY: Final[Mapping[str, tuple[frozenset[str], str]]] = {
 
 @dataclass(frozen=True)
 class Options:
-    """The options of one source by their names in lower case; ``table`` is for messages."""
+    """The options of one source by their names in lower case; ``table`` is for messages.
+
+    ``truncates_nanoseconds`` is what the table says of them.
+    """
 
     given: Mapping[str, str]
     table: str
+    truncates_nanoseconds: bool = False
 
     def get(self, *names: str) -> str | None:
         """Return the first of the options that is given."""

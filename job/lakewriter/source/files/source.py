@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewriter.column_types import name_type
 from lakewriter.declared.exact_text import DEFAULT, TextForm
 from lakewriter.declared.sql_types import parse_columns
 from lakewriter.errors import (
@@ -30,13 +31,19 @@ from lakewriter.source.files.json_reader import JsonReader
 from lakewriter.source.files.judge import make_empty_error, suggest_charset
 from lakewriter.source.files.known_columns import KnownColumns, join_known
 from lakewriter.source.files.options import Options, take_options
+from lakewriter.source.files.orc_reader import OrcReader
+from lakewriter.source.files.parquet_reader import ParquetReader
 from lakewriter.source.files.stored import HeldFile
+from lakewriter.source.files.stored_values import FINER
 from lakewriter.source.files.text_reader import TextReader
+from lakewriter.source.typed_cast import is_castable
 from lakewriter.spec.specification import Read, TableSpec
 
 _MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = {
     "csv": CsvReader.make,
     "json": JsonReader.make,
+    "orc": OrcReader.make,
+    "parquet": ParquetReader.make,
     "text": TextReader.make,
 }
 """What makes the reader of each format."""
@@ -143,17 +150,25 @@ class FilesSource:
         reasons = batch.column(batch.num_columns - 1).field("reason")
         if reasons.null_count < len(reasons):
             mark = batch.column(batch.num_columns - 1)[pc.index(reasons.is_valid(), True).as_py()].as_py()
-            raise make_bad_row_error(self.table, mark, self.reader.find_line(piece, mark["offset"]))
+            raise make_bad_row_error(self.table, mark, self._name_place(piece, mark["offset"]))
+
+    def _name_place(self, piece: Piece, offset: int) -> str:
+        if not self.reader.has_lines:
+            return f"row {offset}"
+        line = self.reader.find_line(piece, offset)
+        return f"{f'line {line}, ' if line else ''}offset {offset}"
 
 
-def make_bad_row_error(table: str, mark: Mapping[str, str | None], line: int | None) -> LakeError:
-    """Make the error for a bad row of a table that fails on it."""
+def make_bad_row_error(table: str, mark: Mapping[str, str | None], place: str) -> LakeError:
+    """Make the error for a bad row of a table that fails on it; ``place`` says where it is in its file."""
     value, column = mark["value"] or "", mark["column"]
     shown = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}...")
-    where = f"table {table!r}: {mark['file']!r}, {f'line {line}, ' if line else ''}offset {mark['offset']}"
+    where = f"table {table!r}: {mark['file']!r}, {place}"
     if column is not None:
+        is_finer = mark["reason"] == FINER
+        remedy = "Have it cut: nanoseconds: truncate. " if is_finer else "Declare another type under columns:. "
         message = f"{where}, column {column!r}: {mark['reason']}: {shown}"
-        return ValueUnrepresentableError(f"{message}.", remedy=f"Declare another type under columns:. {_ASIDE}")
+        return ValueUnrepresentableError(f"{message}.", remedy=f"{remedy}{_ASIDE}")
     kind = ValueUnrepresentableError if str(mark["reason"]).startswith("byte ") else SourceFailedError
     remedy = suggest_charset(value) if kind is ValueUnrepresentableError else ""
     if mark["reason"] == BEHIND_QUOTE and '\\"' in value:
@@ -224,7 +239,7 @@ def open_files(
         known: Columns that the source has had before, which come first whether the files have them or not.
     """
     form = str(read.format).lower()
-    taken = take_options(form, options, table.id)
+    taken = replace(take_options(form, options, table.id), truncates_nanoseconds=table.truncates_nanoseconds)
     listing = given or _keep_listed(read, list_stored(read.paths, taken.given, table.id), table.id)
     if listing.missing is not None and read.columns is None:
         raise listing.missing
@@ -237,21 +252,67 @@ def open_files(
     found, look = look.schema, look if joined is None else replace(look, schema=joined.schema)
     _require_columns(table.id, look, keys, listing)
     texts = pa.schema([pa.field(key, pa.string()) for key in keys])
-    planned = plan_casts([*look.schema.names, *keys], [pa.string()] * (len(look.schema) + len(keys)), table)
-    declared_names = {name.lower() for name in table.columns}
-    read_schema = _ask_for_text(look.schema, declared_names)
-    if form == "csv" and taken.is_true("inferSchema") and declared is None and known is None:
-        pieces = reader.cut(look, 1 << 26, spread)
-        read_schema = infer_types(reader, read_schema, pieces, declared_names, spread)
-    places = {cast.place for cast in planned}
-    if form in ("csv", "json"):
-        read_schema, planned = _ask_for_types(read_schema, planned)
-    casts = [*planned, *(cast for cast in _list_key_casts(declared, look, texts) if cast.place not in places)]
-    source = FilesSource(table.id, reader, read_schema, keys, tuple(casts), aside)
+    if reader.has_lines:
+        plan = _TextPlan(reader, taken, declared, is_known=known is not None)
+        read_schema, casts = plan.make(look, texts, table, spread)
+    else:
+        read_schema, casts = look.schema, _plan_typed(pa.schema([*look.schema, *texts]), table, declared)
+    source = FilesSource(table.id, reader, read_schema, keys, casts, aside)
     if joined is not None:
         asked, chosen = joined.list_asked(found, read_schema), replace(joined, schema=read_schema)
         source = replace(source, read_schema=asked, chosen=chosen)
     return OpenedFiles(source, look, listing, read.is_empty, form)
+
+
+@dataclass(frozen=True)
+class _TextPlan:
+    """What decides on the types of a source of text, besides the table: its options, and ``read.columns``."""
+
+    reader: FileReader
+    taken: Options
+    declared: pa.Schema | None
+    is_known: bool
+
+    def make(
+        self, look: Look, keys: pa.Schema, table: TableSpec, spread: Spread
+    ) -> tuple[pa.Schema, tuple[ColumnCast, ...]]:
+        """Return what the reader is asked for, and the casts of the columns and of the folders' ``keys``."""
+        names = [*look.schema.names, *keys.names]
+        planned = plan_casts(names, [pa.string()] * len(names), table)
+        declared_names = {name.lower() for name in table.columns}
+        schema = _ask_for_text(look.schema, declared_names)
+        infers = isinstance(self.reader, CsvReader) and self.taken.is_true("inferSchema")
+        if infers and self.declared is None and not self.is_known:
+            pieces = self.reader.cut(look, 1 << 26, spread)
+            schema = infer_types(self.reader, schema, pieces, declared_names, spread)
+        places = {cast.place for cast in planned}
+        if isinstance(self.reader, CsvReader | JsonReader):
+            schema, planned = _ask_for_types(schema, planned)
+        return schema, (*planned, *(c for c in _list_key_casts(self.declared, look, keys) if c.place not in places))
+
+
+def _plan_typed(schema: pa.Schema, table: TableSpec, declared: pa.Schema | None) -> tuple[ColumnCast, ...]:
+    """Return the casts of typed columns to what the table declares, and else to what ``read.columns`` does.
+
+    ``SPEC_INVALID`` for a type that has no exact meaning as the other.
+    """
+    planned = plan_casts(schema.names, schema.types, table)
+    places = {cast.place for cast in planned}
+    by_name = {} if declared is None else {column.name: column.type for column in declared}
+    form = TextForm(truncates_nanoseconds=table.truncates_nanoseconds)
+    given = [
+        ColumnCast(place, column.name, column.type, by_name[column.name], form)
+        for place, column in enumerate(schema)
+        if place not in places and not column.type.equals(by_name.get(column.name, column.type))
+    ]
+    for cast in (*planned, *given):
+        if cast.source is None or not is_castable(cast.source, cast.kind, cast.form):
+            raise SpecInvalidError(
+                f"table {table.id!r}: column {cast.name!r} is {name_type(cast.source)} in the files and declared as "
+                f"{cast.type_name}, and the one does not convert to the other.",
+                remedy="Declare another type, or convert it in an sql: read.",
+            )
+    return (*planned, *given)
 
 
 def _keep_listed(read: Read, listing: Listing, table: str) -> Listing:

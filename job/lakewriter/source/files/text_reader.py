@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,7 @@ class TextReader:
     whole: bool = False
     schema: pa.Schema = _SCHEMA
     form: TextForm = DEFAULT
+    has_lines: ClassVar[bool] = True
 
     @classmethod
     def make(cls, options: Options, columns: pa.Schema | None) -> "TextReader":

@@ -1,0 +1,189 @@
+"""What readers of files with typed columns have in common: the columns of all files, and batches in their types."""
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from io import SEEK_CUR, SEEK_END, SEEK_SET
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from lakewriter.errors import SchemaIncompatibleError, SourceFailedError
+from lakewriter.source.bad_rows import BAD_FIELD, note_cut
+from lakewriter.source.failures import make_unreadable_error
+from lakewriter.source.files.file_reader import Fault, Look, make_marks
+from lakewriter.source.files.judge import find_other_format, make_empty_error
+from lakewriter.source.files.merged_columns import Merged, find_place, merge_columns, widen
+from lakewriter.source.files.stored import FileChangedError, StoredFile, pin_local
+from lakewriter.source.files.stored_values import Converted
+
+_THREADS: Final = 16
+_START_BYTES: Final = 4096
+_SMALL: Final = 4 * 1024 * 1024
+"""Files in S3 that are read by one request."""
+
+
+class _Ranges:
+    """A file object for Arrow over the ranges of a file in S3."""
+
+    def __init__(self, file: StoredFile) -> None:
+        self._file, self._at = file, 0
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._file.size if size < 0 else min(self._at + size, self._file.size)
+        data = b"".join(self._file.stream(self._at, end)) if end > self._at else b""
+        self._at += len(data)
+        return data
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        start = {SEEK_SET: 0, SEEK_CUR: self._at, SEEK_END: self._file.size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+    def size(self) -> int:
+        return self._file.size
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@contextmanager
+def open_ranges(file: StoredFile, *, is_small: bool = True) -> Iterator[pa.NativeFile]:
+    """Open a file to read ranges of it, as it was when it was listed; a small one in S3 is read at once.
+
+    ``SOURCE_FAILED`` names a file that cannot be read, and what is wrong with it.
+    """
+    try:
+        if file.store.region is not None:
+            whole = is_small and file.size <= _SMALL
+            yield pa.BufferReader(b"".join(file.stream())) if whole else pa.PythonFile(_Ranges(file), mode="r")
+            return
+        _require_unchanged(file)
+        with pa.OSFile(file.path) as source:
+            yield source
+        _require_unchanged(file)
+    except (OSError, pa.ArrowException) as error:
+        raise make_unreadable_error(file.path, error) from error
+
+
+def _require_unchanged(file: StoredFile) -> None:
+    if pin_local(Path(file.path)) != (file.size, file.version):
+        raise FileChangedError("it has changed since the load listed it")
+
+
+def look_at_columns(
+    form: str,
+    files: Sequence[StoredFile],
+    table: str,
+    describe: Callable[[StoredFile], tuple[pa.Schema, Any]],
+    declared: pa.Schema | None,
+) -> tuple[Merged, list[tuple[StoredFile, Any]]]:
+    """Return the columns of all files that have bytes, and each file with what ``describe`` says of it.
+
+    Of ``declared`` columns these alone, in their order and by their names, with the types that the files have.
+    """
+    filled = [file for file in files if file.size]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        described = list(pool.map(partial(_describe, describe, form, table), filled))
+    begun = [(file, layout) for file, (_, layout) in zip(filled, described, strict=True)]
+    merged = merge_columns(table, [(file.path, schema) for file, (schema, _) in zip(filled, described, strict=True)])
+    if declared is None:
+        if files and not filled:
+            raise make_empty_error([file.path for file in files], table)
+        return _note_empty(merged, files), begun
+    return (_choose(merged, declared, table) if filled else Merged(declared)), begun
+
+
+def _describe(
+    describe: Callable[[StoredFile], tuple[pa.Schema, Any]], form: str, table: str, file: StoredFile
+) -> tuple[pa.Schema, Any]:
+    try:
+        return describe(file)
+    except (SourceFailedError, SchemaIncompatibleError) as error:
+        other = find_other_format(_read_start(file), file.path, form, table)
+        if other is not None:
+            raise other from error
+        if error.message.startswith("table "):
+            raise
+        raise type(error)(f"table {table!r}: {error.message}", remedy=error.remedy) from error
+
+
+def _read_start(file: StoredFile) -> bytes:
+    with open_ranges(file, is_small=False) as source:
+        return bytes(source.read(_START_BYTES))
+
+
+def _note_empty(merged: Merged, files: Sequence[StoredFile]) -> Merged:
+    empty = [file for file in files if not file.size]
+    if not empty:
+        return merged
+    what = f"{empty[0].path!r} is" if len(empty) == 1 else f"{len(empty)} files, such as {empty[0].path!r}, are"
+    note = f"{what} empty, without any byte: no row is read of {'it' if len(empty) == 1 else 'them'}"
+    return Merged(merged.schema, (*merged.notes, note), merged.is_exact)
+
+
+def _choose(merged: Merged, declared: pa.Schema, table: str) -> Merged:
+    fields = []
+    for column in declared:
+        place = find_place(merged.schema.names, column.name, is_exact=False)
+        if place is None:
+            nearest = difflib.get_close_matches(column.name, merged.schema.names, 1, 0.0)
+            raise SchemaIncompatibleError(
+                f"table {table!r}: read.columns names {column.name!r}, which no file has.",
+                remedy=f"The nearest is {nearest[0]!r}." if nearest else "The files have no columns.",
+            )
+        fields.append(merged.schema.field(place))
+    return Merged(pa.schema(fields), merged.notes, merged.is_exact)
+
+
+@dataclass(frozen=True)
+class ColumnPlaces:
+    """Where the columns that are asked for are among those of one file; None for one that it has not."""
+
+    schema: pa.Schema
+    places: tuple[int | None, ...]
+
+    @classmethod
+    def find(cls, schema: pa.Schema, names: Sequence[str], *, is_exact: bool) -> "ColumnPlaces":
+        """Find the columns of a look's ``schema``, or some of them, in a file that has columns of these ``names``."""
+        if list(names) == schema.names:
+            # Of names that occur twice only the place tells.
+            return cls(schema, tuple(range(len(schema))))
+        return cls(schema, tuple(find_place(names, name, is_exact=is_exact) for name in schema.names))
+
+    def make_batch(self, path: str, first: int, count: int, columns: Mapping[int, Converted]) -> pa.RecordBatch:
+        """Make a batch of ``count`` rows from the file's ``columns`` by their places; ``first`` is the number of its
+        first row."""
+        arrays, cut, faults = [], dict[str, int](), dict[int, Fault]()
+        for field, place in zip(self.schema, self.places, strict=True):
+            if place is None:
+                arrays.append(pa.nulls(count, field.type))
+                continue
+            found = columns[place]
+            arrays.append(widen(found.values, field.type))
+            cut[field.name] = found.cut
+            for row, fault in found.faults.items():
+                faults.setdefault(row, fault)
+        marks = make_marks(path, np.arange(first, first + count), faults)
+        schema = note_cut(pa.schema([*self.schema, BAD_FIELD]), cut)
+        return pa.RecordBatch.from_arrays([*arrays, marks], schema=schema)
+
+
+def make_look(merged: Merged, files: Sequence[tuple[StoredFile, Any]]) -> Look:
+    """Make what a reader's ``look`` returns."""
+    return Look(merged.schema, tuple(files), merged.notes)

@@ -1,0 +1,70 @@
+"""Dates and times of files whose writer counted days by the Julian calendar before 15 October 1582, as Java once did.
+
+The day that such a file calls 1500-01-01 is another one than ours: it becomes the day that ISO 8601 calls so.
+
+See: org.apache.spark.sql.catalyst.util.RebaseDateTime
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewriter.source.files.file_reader import Fault
+from lakewriter.source.files.stored_values import Converted, as_numbers
+
+Days = npt.NDArray[np.int64]
+
+FIRST_GREGORIAN: Final = -141_427
+"""15 October 1582, in days since 1970: before it the calendars differ."""
+_FIRST_CIVIL_MICROS: Final = -2_208_988_800_000_000
+"""1900: before it Java's old and new classes know other offsets of zones."""
+_DAY_MICROS: Final = 86_400_000_000
+_NO_DAY: Final = "it is a 29th of February that only the Julian calendar has"
+_NO_ZONE: Final = "it is before 1900, in the calendar and the time zone that Java once had"
+UTC_NAMES: Final = frozenset({"utc", "etc/utc", "gmt", "z", "zulu", "etc/gmt", "etc/uct", "uct", "+00:00", ""})
+
+
+def rebase_days(days: Days) -> tuple[Days, npt.NDArray[np.bool_]]:
+    """Return the days that ISO 8601 gives the names of days of the Julian calendar, and where it has no such day."""
+    # Years begin in March, so that a leap day is the last of its year.
+    number = days + 719_468 + 2
+    era, day_of_era = np.divmod(number, 1461)
+    year_of_era = np.minimum(day_of_era // 365, 3)
+    day_of_year = day_of_era - 365 * year_of_era
+    year = 4 * era + year_of_era
+    gregorian = 365 * year + year // 4 - year // 100 + year // 400 + day_of_year - 719_468
+    has_leap_day = (year + 1) % 100 != 0
+    has_leap_day |= (year + 1) % 400 == 0
+    return gregorian, (day_of_year == 365) & ~has_leap_day
+
+
+def rebase_dates(values: pa.Array) -> Converted:
+    """Rebase dates."""
+    days = as_numbers(values).copy()
+    early = np.flatnonzero(days < FIRST_GREGORIAN)
+    if not len(early):
+        return Converted(values)
+    rebased, is_missing = rebase_days(days[early])
+    days[early] = rebased
+    faults = {int(place): Fault(_NO_DAY, f"{int(days[place])} days since 1970") for place in early[is_missing]}
+    return Converted(pc.if_else(values.is_valid(), pa.array(days.astype(np.int32)).view(pa.date32()), None), faults)
+
+
+def rebase_times(values: pa.Array, zone: str) -> Converted:
+    """Rebase timestamps of microseconds that were counted in a time zone."""
+    micros = as_numbers(values).copy()
+    is_utc = zone.lower() in UTC_NAMES
+    early = np.flatnonzero(micros < (FIRST_GREGORIAN * _DAY_MICROS if is_utc else _FIRST_CIVIL_MICROS))
+    if not len(early):
+        return Converted(values)
+    if not is_utc:
+        texts = values.cast(pa.timestamp("us")).cast(pa.string())
+        return Converted(values, {int(place): Fault(_NO_ZONE, texts[int(place)].as_py()) for place in early})
+    days = micros[early] // _DAY_MICROS
+    rebased, is_missing = rebase_days(days)
+    micros[early] += (rebased - days) * _DAY_MICROS
+    faults = {int(place): Fault(_NO_DAY, f"{int(micros[place])} us since 1970") for place in early[is_missing]}
+    return Converted(pc.if_else(values.is_valid(), pa.array(micros).view(values.type), None), faults)

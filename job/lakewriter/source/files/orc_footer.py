@@ -1,0 +1,153 @@
+"""What Arrow does not tell of an ORC file's footer: its calendar, and where its stripes lie.
+
+See: https://orc.apache.org/specification/ORCv1/
+"""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from lakewriter.source.files.stored import decompress
+
+_TAIL: Final = 16 * 1024
+_RAW_DEFLATE: Final = -15
+_CODECS: Final = {0: "none", 1: "zlib", 2: "snappy", 4: "lz4", 5: "zstd"}
+_JULIAN, _PROLEPTIC = 1, 2
+_JAVA: Final = 0
+_MORE, _KIND, _DELIMITED = 0x80, 0x07, 2
+
+
+class UnknownFooterError(Exception):
+    """The footer is not what its specification says."""
+
+
+@dataclass(frozen=True)
+class Stripe:
+    """Where a stripe begins, how many bytes it has, and its rows."""
+
+    start: int
+    size: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class OrcFooter:
+    """The stripes, and whether days before 15 October 1582 are counted by the Julian calendar."""
+
+    stripes: tuple[Stripe, ...]
+    counts_by_julian: bool
+
+
+def read_orc_footer(source: pa.NativeFile) -> OrcFooter:
+    """Read the footer; ``UnknownFooterError`` where it cannot be understood."""
+    try:
+        return _read(source)
+    except (IndexError, KeyError, ValueError, OSError, zlib.error, pa.ArrowException) as error:
+        raise UnknownFooterError(str(error)) from error
+
+
+def _read(source: pa.NativeFile) -> OrcFooter:
+    size = source.size()
+    tail = source.read_at(min(size, _TAIL), max(0, size - _TAIL))
+    script = dict(_list_fields(tail[-1 - tail[-1] : -1]))
+    length = _as_number(script.get(1, 0))
+    end = size - 1 - tail[-1]
+    stored = source.read_at(length, end - length)
+    plain = _unpack(stored, _CODECS[_as_number(script.get(2, 0))])
+    stripes, calendar, writer = list[Stripe](), 0, _JAVA
+    for number, value in _list_fields(plain):
+        if number == 3 and isinstance(value, bytes):
+            part = {name: _as_number(found) for name, found in _list_fields(value)}
+            stripes.append(Stripe(part.get(1, 0), sum(part.get(name, 0) for name in (2, 3, 4)), part.get(5, 0)))
+        elif number == 9:
+            writer = _as_number(value)
+        elif number == 11:
+            calendar = _as_number(value)
+    is_julian = calendar == _JULIAN or (calendar != _PROLEPTIC and writer == _JAVA)
+    return OrcFooter(tuple(stripes), is_julian)
+
+
+def _as_number(value: int | bytes) -> int:
+    if isinstance(value, bytes):
+        raise ValueError("a number was expected")
+    return value
+
+
+def _list_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield the fields of a message of Protocol Buffers: numbers, or bytes."""
+    place = 0
+    while place < len(data):
+        tag, place = _read_number(data, place)
+        value, place = _read_number(data, place)
+        if tag & _KIND == _DELIMITED:
+            yield tag >> 3, data[place : place + value]
+            place += value
+        elif tag & _KIND == 0:
+            yield tag >> 3, value
+        else:
+            raise ValueError(f"field {tag >> 3} has an unknown kind")
+
+
+def _read_number(data: bytes, place: int) -> tuple[int, int]:
+    number, shift = 0, 0
+    while True:
+        byte = data[place]
+        number |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if not byte & _MORE:
+            return number, place
+
+
+def _unpack(data: bytes, codec: str) -> bytes:
+    """Return the plain bytes of chunks, each of which says its length and whether it is compressed."""
+    if codec == "none":
+        return data
+    plain, place = b"", 0
+    while place < len(data):
+        head = int.from_bytes(data[place : place + 3], "little")
+        chunk = data[place + 3 : place + 3 + (head >> 1)]
+        plain += chunk if head & 1 else _unpack_chunk(chunk, codec)
+        place += 3 + (head >> 1)
+    return plain
+
+
+def _unpack_chunk(chunk: bytes, codec: str) -> bytes:
+    if codec == "zlib":
+        return zlib.decompress(chunk, _RAW_DEFLATE)
+    if codec == "zstd":
+        return b"".join(decompress(iter([chunk]), "zstd"))
+    if codec == "snappy":
+        return bytes(pa.decompress(chunk, _read_number(chunk, 0)[0], "snappy"))
+    return _unpack_lz4(chunk)
+
+
+def _unpack_lz4(chunk: bytes) -> bytes:
+    """Return the bytes of a block of LZ4, whose size is not told: Arrow takes none without.
+
+    See: https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md
+    """
+    plain, place = bytearray(), 0
+    while place < len(chunk):
+        token, place = chunk[place], place + 1
+        length, place = _read_length(chunk, place, token >> 4)
+        plain += chunk[place : place + length]
+        place += length
+        if place >= len(chunk):
+            break
+        distance, place = int.from_bytes(chunk[place : place + 2], "little"), place + 2
+        length, place = _read_length(chunk, place, token & 15)
+        # What is copied may begin in what it adds.
+        for _ in range(length + 4):
+            plain.append(plain[-distance])
+    return bytes(plain)
+
+
+def _read_length(chunk: bytes, place: int, length: int) -> tuple[int, int]:
+    more = 255 if length == 15 else 0
+    while more == 255:
+        more, place = chunk[place], place + 1
+        length += more
+    return length, place

@@ -1,0 +1,227 @@
+"""ORC: pieces are stripes, types are those of the footer, and the calendar of its days too."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar, Final
+
+import pyarrow as pa
+import pyarrow.orc as po
+import pyarrow.types as pt
+
+from lakewriter.column_types import make_list
+from lakewriter.errors import SchemaIncompatibleError, ValueUnrepresentableError
+from lakewriter.source.files.columnar import ColumnPlaces, look_at_columns, make_look, open_ranges
+from lakewriter.source.files.file_reader import Look, Piece, Spread
+from lakewriter.source.files.hybrid_calendar import rebase_dates
+from lakewriter.source.files.options import Options
+from lakewriter.source.files.orc_footer import OrcFooter, Stripe, UnknownFooterError, read_orc_footer
+from lakewriter.source.files.stored import StoredFile
+from lakewriter.source.files.stored_values import (
+    MICROS,
+    UTC_MICROS,
+    Conversion,
+    Converted,
+    convert_column,
+    take_nanos,
+    take_text,
+    unwrap,
+)
+
+_BATCH_ROWS: Final = 65_536
+_SPARK_TYPE: Final = b"spark.sql.catalyst.type"
+_PLAIN: Final = frozenset(
+    {pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.binary(), pa.null()}
+)
+_BEYOND: Final = "out of range for nanosecond resolution"
+_MOST_DIGITS: Final = 38
+BY_SPARK: Final = "Leave the column out where the file is written, or let Spark read the file: read: {engine: spark}."
+
+
+@dataclass(frozen=True)
+class OrcLayout:
+    """The stripes of a file, or of a piece of it; ``first_stripe`` is the number of the first of them in the file, and
+    ``first_row`` that of its first row. Where ``is_exact`` columns are matched by the case of their names."""
+
+    stripes: tuple[Stripe, ...]
+    first_stripe: int = 0
+    first_row: int = 0
+    is_exact: bool = False
+
+
+@dataclass(frozen=True)
+class OrcReader:
+    """The settings of a source of ORC; ``columns`` are the declared ones."""
+
+    columns: pa.Schema | None = None
+    truncates: bool = False
+    has_lines: ClassVar[bool] = False
+
+    @classmethod
+    def make(cls, options: Options, columns: pa.Schema | None) -> "OrcReader":
+        """Return the reader that the options ask for."""
+        return cls(columns, options.truncates_nanoseconds)
+
+    def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
+        """See ``FileReader``."""
+        del spread
+        merged, described = look_at_columns("orc", files, table, self._describe, self.columns)
+        return make_look(merged, [(file, replace(layout, is_exact=merged.is_exact)) for file, layout in described])
+
+    def _describe(self, file: StoredFile) -> tuple[pa.Schema, OrcLayout]:
+        with open_ranges(file, is_small=False) as source:
+            footer = _read_footer(source, file.path)
+            columns = self._list_columns(po.ORCFile(source).schema, footer, file.path)
+        return pa.schema([pa.field(name, how.kind) for name, how in columns]), OrcLayout(footer.stripes)
+
+    def _list_columns(self, schema: pa.Schema, footer: OrcFooter, path: str) -> list[tuple[str, Conversion]]:
+        types = _Types(path, footer.counts_by_julian, self.truncates)
+        return [(field.name, types.convert(field, field.name)) for field in schema]
+
+    def cut(self, look: Look, size: int, spread: Spread) -> list[Piece]:
+        """See ``FileReader``."""
+        del spread
+        return [piece for file, layout in look.files for piece in _cut_file(file, layout, size)]
+
+    def count(self, piece: Piece) -> int:
+        """See ``FileReader``."""
+        return sum(stripe.rows for stripe in piece.layout.stripes)
+
+    def read(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """See ``FileReader``."""
+        layout, path = piece.layout, piece.file.path
+        with open_ranges(piece.file) as source:
+            file = po.ORCFile(source)
+            columns = self._list_columns(file.schema, _read_footer(source, path), path)
+            places = ColumnPlaces.find(schema, [name for name, _ in columns], is_exact=layout.is_exact)
+            row = layout.first_row
+            for number, stripe in enumerate(layout.stripes, layout.first_stripe):
+                arrays = _read_stripe(file, number, places, path)
+                if any(len(array) != stripe.rows for array in arrays.values()):
+                    raise OSError(f"a column of stripe {number} has other rows than the {stripe.rows} of its footer")
+                for start in range(0, stripe.rows, _BATCH_ROWS):
+                    count = min(_BATCH_ROWS, stripe.rows - start)
+                    found = {
+                        place: convert_column(columns[place][1], columns[place][0], [array.slice(start, count)])
+                        for place, array in arrays.items()
+                    }
+                    yield places.make_batch(path, row + start, count, found)
+                row += stripe.rows
+
+    def find_line(self, piece: Piece, offset: int) -> int | None:
+        """See ``FileReader``."""
+        del piece, offset
+        return None
+
+
+def _read_footer(source: pa.NativeFile, path: str) -> OrcFooter:
+    try:
+        return read_orc_footer(source)
+    except UnknownFooterError as error:
+        # Arrow's own words for a file that is no ORC.
+        po.ORCFile(source)
+        raise SchemaIncompatibleError(
+            f"{path!r}: its footer tells no calendar and stripes: {error}.", remedy="Let Spark read it: engine: spark."
+        ) from error
+
+
+def _cut_file(file: StoredFile, layout: OrcLayout, size: int) -> Iterator[Piece]:
+    first, row = 0, 0
+    while first < len(layout.stripes):
+        last, filled = first, 0
+        while last < len(layout.stripes) and (last == first or filled + layout.stripes[last].size <= size):
+            filled += layout.stripes[last].size
+            last += 1
+        stripes = layout.stripes[first:last]
+        rows = sum(stripe.rows for stripe in stripes)
+        part = replace(layout, stripes=stripes, first_stripe=first, first_row=row)
+        if rows:
+            yield Piece(file, stripes[0].start, stripes[0].start + filled, part, rows=rows)
+        first, row = last, row + rows
+
+
+def _read_stripe(file: po.ORCFile, number: int, places: ColumnPlaces, path: str) -> Mapping[int, pa.Array]:
+    """Return the columns of a stripe that are asked for, by their places in the file."""
+    names = file.schema.names
+    asked = sorted({place for place in places.places if place is not None})
+    is_all = len(asked) == len(names) or len(set(names)) < len(names)
+    if not asked:
+        return {}
+    try:
+        batch = file.read_stripe(number, None if is_all else [names[place] for place in asked])
+    except pa.ArrowInvalid as error:
+        if _BEYOND not in str(error):
+            raise
+        raise _explain_beyond(file, number, [names[place] for place in asked], path) from error
+    return {place: batch.column(place if is_all else batch.schema.get_field_index(names[place])) for place in asked}
+
+
+def _explain_beyond(file: po.ORCFile, number: int, names: Sequence[str], path: str) -> ValueUnrepresentableError:
+    """Name the column whose timestamps fail a stripe."""
+    for name in names:
+        try:
+            file.read_stripe(number, [name])
+        except pa.ArrowInvalid as error:
+            return ValueUnrepresentableError(
+                f"{path!r}, stripe {number}, column {name!r}: a timestamp is beyond the years 1677 to 2262, which are "
+                f"read of ORC: {error}.",
+                remedy="Let Spark read the file: read: {engine: spark}.",
+                column=name,
+            )
+    return ValueUnrepresentableError(f"{path!r}, stripe {number}: a timestamp is beyond the years 1677 to 2262.")
+
+
+@dataclass(frozen=True)
+class _Types:
+    """Goes through the types of a file's columns."""
+
+    path: str
+    counts_by_julian: bool
+    truncates: bool
+
+    def convert(self, field: pa.Field, column: str) -> Conversion:
+        """Return how the values of a column are taken; ``SCHEMA_INCOMPATIBLE`` names one that is not read."""
+        kind, noted = field.type, (field.metadata or {}).get(_SPARK_TYPE, b"").decode()
+        if noted.startswith(("interval", "variant", "geometry", "geography")):
+            raise self._refuse(column, f"Spark's {noted}")
+        if noted == "timestamp_ntz" and pt.is_int64(kind):
+            return Conversion(MICROS, _take_micros)
+        if pt.is_struct(kind):
+            names = [member.name for member in kind]
+            if len(set(names)) < len(names):
+                raise self._refuse(column, "a struct with two fields of one name")
+            inside = tuple(self.convert(member, column) for member in kind)
+            members = [pa.field(name, how.kind) for name, how in zip(names, inside, strict=True)]
+            return Conversion(pa.struct(members), inside=inside)
+        if pt.is_map(kind):
+            key, item = self.convert(kind.key_field, column), self.convert(kind.item_field, column)
+            return Conversion(pa.map_(key.kind, pa.field("value", item.kind)), inside=(key, item))
+        if pt.is_list(kind):
+            item = self.convert(kind.value_field, column)
+            return Conversion(make_list(item.kind), inside=(item,))
+        return self._convert_leaf(kind, column)
+
+    def _convert_leaf(self, kind: pa.DataType, column: str) -> Conversion:
+        if pt.is_timestamp(kind):
+            # A time without a zone is the clock time of UTC, as everywhere.
+            return Conversion(UTC_MICROS, partial(_take_utc, truncates=self.truncates))
+        if pt.is_date32(kind):
+            return Conversion(kind, rebase_dates if self.counts_by_julian else None)
+        if pt.is_string(kind):
+            return Conversion(kind, take_text)
+        if kind in _PLAIN or (pt.is_decimal128(kind) and 0 <= kind.scale <= kind.precision <= _MOST_DIGITS):
+            return Conversion(kind)
+        raise self._refuse(column, "a union" if pt.is_union(kind) else f"of the type {kind}")
+
+    def _refuse(self, column: str, what: str) -> SchemaIncompatibleError:
+        return SchemaIncompatibleError(
+            f"{self.path!r}: column {column!r} is {what}, which is not read.", remedy=BY_SPARK
+        )
+
+
+def _take_micros(values: pa.Array) -> Converted:
+    return Converted(unwrap(values).view(MICROS))
+
+
+def _take_utc(values: pa.Array, *, truncates: bool) -> Converted:
+    return take_nanos(values.view(pa.timestamp("ns", "UTC")), truncates=truncates)

@@ -1,0 +1,230 @@
+"""What the columns of a Parquet file are, by its footer: each has an exact type here, or is refused by name.
+
+See: https://github.com/apache/parquet-format/blob/master/LogicalTypes.md
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from lakewriter.column_types import make_list
+from lakewriter.source.files.hybrid_calendar import rebase_dates, rebase_times
+from lakewriter.source.files.int96 import take_int96
+from lakewriter.source.files.stored_values import (
+    MICROS,
+    UTC_MICROS,
+    Conversion,
+    Convert,
+    Converted,
+    take_millis,
+    take_nanos,
+    take_text,
+    write_intervals,
+    write_times,
+    write_uuids,
+)
+
+_SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+_SPARK_VERSION: Final = b"org.apache.spark.version"
+_SPARK_ZONE: Final = b"org.apache.spark.timeZone"
+_LEGACY_TIMES: Final = b"org.apache.spark.legacyDateTime"
+_LEGACY_INT96: Final = b"org.apache.spark.legacyINT96"
+_VARIANT: Final = re.compile(
+    r"(?:^|group field_id=-?\d+ )((?:(?!group field_id=).)*) \(Variant\(\d+\)\) \{$", re.MULTILINE
+)
+_SIGNED: Final = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+_UNSIGNED: Final = {8: pa.int16(), 16: pa.int32(), 32: pa.int64(), 64: pa.decimal128(20, 0)}
+_BARE: Final = {
+    "BOOLEAN": pa.bool_(), "INT32": pa.int32(), "INT64": pa.int64(), "FLOAT": pa.float32(), "DOUBLE": pa.float64(),
+    "BYTE_ARRAY": pa.binary(), "FIXED_LEN_BYTE_ARRAY": pa.binary(),
+}  # fmt: skip
+_OF_KIND: Final[Mapping[str, Conversion]] = {
+    "String": Conversion(pa.string(), take_text),
+    "Enum": Conversion(pa.string(), take_text),
+    "JSON": Conversion(pa.string(), take_text),
+    "BSON": Conversion(pa.binary()),
+    "UUID": Conversion(pa.string(), write_uuids),
+    "Float16": Conversion(pa.float32()),
+    "Interval": Conversion(pa.string(), write_intervals),
+    "Time": Conversion(pa.string(), write_times),
+    "Null": Conversion(pa.null()),
+}
+"""The logical types that are read in one way."""
+_MOST_DIGITS: Final = 38
+BY_SPARK: Final = "Leave the column out where the file is written, or let Spark read the file: read: {engine: spark}."
+
+
+class UnreadTypeError(Exception):
+    """A column has a type that is not read; ``remedy`` is the way out."""
+
+    def __init__(self, column: str, kind: str, remedy: str = BY_SPARK) -> None:
+        super().__init__(f"column {column!r} is {kind}, which is not read")
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """A column of a file, the paths of its leaves, and how its values become those of its type.
+
+    ``has_int96`` is true where there are timestamps of 96 bits in it, of which three readings are needed.
+    """
+
+    name: str
+    leaves: tuple[str, ...]
+    conversion: Conversion
+    has_int96: bool = False
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """What the footer says of how dates and times are counted, and what the table wants of nanoseconds."""
+
+    truncates: bool
+    zone: str
+    counts_by_julian: bool
+    counts_int96_by_julian: bool
+
+
+def list_columns(footer: pq.FileMetaData, *, truncates: bool) -> list[StoredColumn]:
+    """Return a file's columns; ``UnreadTypeError`` for one that is not read."""
+    notes = footer.metadata or {}
+    if variant := _VARIANT.search(str(footer.schema)):
+        raise UnreadTypeError(variant[1], "a variant")
+    _require_read(notes)
+    writer = _read_writer(notes, truncates=truncates)
+    leaves = iter([footer.schema.column(index) for index in range(footer.num_columns)])
+    columns = []
+    for column in footer.schema.to_arrow_schema():
+        found = _Leaves(leaves, writer, column.name)
+        conversion = found.convert(column.type)
+        columns.append(StoredColumn(column.name, tuple(found.paths), conversion, found.has_int96))
+    return columns
+
+
+def _read_writer(notes: Mapping[bytes, bytes], *, truncates: bool) -> _Writer:
+    version = notes.get(_SPARK_VERSION, b"9").decode(errors="replace")
+    is_old = version.startswith(("1.", "2."))
+    return _Writer(
+        truncates,
+        notes.get(_SPARK_ZONE, b"UTC").decode(errors="replace"),
+        is_old or _LEGACY_TIMES in notes,
+        is_old or version.startswith("3.0.") or _LEGACY_INT96 in notes,
+    )
+
+
+def _require_read(notes: Mapping[bytes, bytes]) -> None:
+    """Refuse what Spark notes of its columns where the file itself has only whole numbers or bytes for it."""
+    try:
+        noted = json.loads(notes.get(_SPARK_SCHEMA, b"{}"))
+    except ValueError:
+        return
+    for column in noted.get("fields", []) if isinstance(noted, dict) else []:
+        if kind := _find_own(column.get("type")):
+            remedy = "Write it as text where the file is written, or let Spark read the file: read: {engine: spark}."
+            raise UnreadTypeError(str(column.get("name")), f"Spark's {kind}", remedy)
+
+
+def _find_own(kind: Any) -> str:
+    """Return the first of Spark's own types in a type as it notes them; blank for none."""
+    if isinstance(kind, str):
+        return kind if kind.startswith(("interval", "calendarinterval", "variant", "geometry", "geography")) else ""
+    if isinstance(kind, dict):
+        parts = [kind.get(name) for name in ("elementType", "keyType", "valueType", "sqlType")]
+        fields = kind.get("fields")
+        parts += [part.get("type") for part in fields if isinstance(part, dict)] if isinstance(fields, list) else []
+        return next(filter(None, map(_find_own, parts)), "")
+    return ""
+
+
+@dataclass
+class _Leaves:
+    """Goes through the types of one column, and beside it through the leaves that the footer describes."""
+
+    leaves: Iterator[pq.ColumnSchema]
+    writer: _Writer
+    column: str
+    has_int96: bool = False
+    paths: list[str] = field(default_factory=list)
+
+    def convert(self, kind: pa.DataType) -> Conversion:
+        """Return how the values of a type that Arrow gives are taken."""
+        if pt.is_struct(kind) and kind.num_fields:
+            names = [field.name for field in kind]
+            if len(set(names)) < len(names):
+                raise UnreadTypeError(self.column, "a struct with two fields of one name")
+            inside = tuple(self.convert(field.type) for field in kind)
+            fields = [pa.field(name, child.kind) for name, child in zip(names, inside, strict=True)]
+            return Conversion(pa.struct(fields), inside=inside)
+        if pt.is_map(kind):
+            key, item = self.convert(kind.key_type), self.convert(kind.item_type)
+            return Conversion(pa.map_(key.kind, pa.field("value", item.kind)), inside=(key, item))
+        if pt.is_nested(kind) and not pt.is_struct(kind):
+            child = self.convert(kind.value_type)
+            return Conversion(make_list(child.kind), inside=(child,))
+        leaf = next(self.leaves, None)
+        if leaf is None:
+            raise UnreadTypeError(self.column, f"of the type {kind}")
+        self.paths.append(leaf.path)
+        return self._convert_leaf(leaf)
+
+    def _convert_leaf(self, leaf: pq.ColumnSchema) -> Conversion:
+        logical = json.loads(leaf.logical_type.to_json())
+        name = logical["Type"]
+        if leaf.physical_type == "INT96":
+            self.has_int96 = True
+            return Conversion(UTC_MICROS, self._rebase_int96(take_int96))
+        if name == "Null" and leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
+            # So Java's library describes intervals, and Arrow takes their values for nulls.
+            raise UnreadTypeError(self.column, "an interval of Java's", "Write it as text, or leave it out.")
+        if name == "None":
+            return Conversion(_BARE[leaf.physical_type])
+        return _OF_KIND[name] if name in _OF_KIND else self._convert_logical(name, logical)
+
+    def _convert_logical(self, name: str, logical: Mapping[str, Any]) -> Conversion:
+        """Return how the values of a logical type with parameters are taken."""
+        if name == "Int":
+            widths = _SIGNED if logical["isSigned"] else _UNSIGNED
+            return Conversion(widths[logical["bitWidth"]])
+        if name == "Decimal":
+            return Conversion(self._make_decimal(logical["precision"], logical["scale"]))
+        if name == "Date":
+            return Conversion(pa.date32(), rebase_dates if self.writer.counts_by_julian else None)
+        if name == "Timestamp":
+            return self._take_timestamp(logical)
+        described = {"Geometry": "a geometry", "Geography": "a geography", "Variant": "a variant"}
+        raise UnreadTypeError(self.column, described.get(name, "of a logical type that is not known"))
+
+    def _make_decimal(self, precision: int, scale: int) -> pa.DataType:
+        if precision > _MOST_DIGITS or not 0 <= scale <= precision:
+            raise UnreadTypeError(
+                self.column,
+                f"decimal({precision},{scale}), beyond {_MOST_DIGITS} digits",
+                f"Write it with {_MOST_DIGITS} digits at most, or as text.",
+            )
+        return pa.decimal128(precision, scale)
+
+    def _take_timestamp(self, logical: Mapping[str, Any]) -> Conversion:
+        kind = UTC_MICROS if logical["isAdjustedToUTC"] else MICROS
+        nanos: Convert = partial(take_nanos, truncates=self.writer.truncates)
+        convert = {"milliseconds": take_millis, "nanoseconds": nanos}.get(logical["timeUnit"])
+        return Conversion(kind, self._rebase(convert) if self.writer.counts_by_julian else convert)
+
+    def _rebase(self, convert: Convert | None) -> Convert:
+        return partial(_take_and_rebase, convert, self.writer.zone)
+
+    def _rebase_int96(self, take: Callable[..., Converted]) -> Convert:
+        convert = partial(take, truncates=self.writer.truncates)
+        return self._rebase(convert) if self.writer.counts_int96_by_julian else convert
+
+
+def _take_and_rebase(convert: Convert | None, zone: str, *readings: pa.Array) -> Converted:
+    taken = Converted(readings[0]) if convert is None else convert(*readings)
+    rebased = rebase_times(taken.values, zone)
+    return Converted(rebased.values, {**rebased.faults, **taken.faults}, taken.cut)

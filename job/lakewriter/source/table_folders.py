@@ -1,0 +1,25 @@
+"""Folders of table formats: which of their Parquet and ORC files are the table's, only their own metadata says."""
+
+from typing import Final
+
+from lakewriter.errors import SpecInvalidError
+from lakewriter.source.storage import detect_table_format
+from lakewriter.spec.specification import Read
+
+_COLUMNAR: Final = ("parquet", "orc")
+
+
+def refuse_table_folders(read: Read, table: str) -> None:
+    """``SPEC_INVALID`` for files of a table format: which of them are read, its own metadata decides."""
+    for view in read.views.values():
+        refuse_table_folders(view, table)
+    if str(read.format).lower() not in _COLUMNAR:
+        return
+    for path in read.paths:
+        kind = detect_table_format(path)
+        if kind is not None:
+            raise SpecInvalidError(
+                f"table {table!r}: {path!r} is the folder of a table in the {kind} format; read as "
+                f"{read.format}, rows that it has deleted or replaced would come back.",
+                remedy=f"Read it with format: {kind}, with its package in spark.jars.packages.",
+            )

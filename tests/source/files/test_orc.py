@@ -1,0 +1,135 @@
+"""ORC read without Spark: every type exactly or told, stripes, calendars."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.orc as po
+import pytest
+
+from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedError, ValueUnrepresentableError
+from lakewriter.source.feed import open_feed
+from lakewriter.source.files.orc_reader import OrcReader
+from tests.source.files.reading import in_turn, read_with, store
+from tests.source.tables import DELETED, rows, table
+
+UTC = pa.timestamp("us", "UTC")
+FINER = "it is finer than microseconds; nanoseconds: truncate would cut it"
+
+
+def write(path, columns, **options):
+    po.write_table(pa.table(columns), path, **options)
+    return store(path, path.read_bytes())
+
+
+NOON = dt.datetime(2020, 1, 1, 12)
+TYPES = [
+    # the type that Arrow writes, a value, the column's type, its value
+    (pa.bool_(), True, pa.bool_(), True),
+    (pa.int8(), -7, pa.int8(), -7),
+    (pa.int64(), -(2**63), pa.int64(), -(2**63)),
+    (pa.float32(), 1.5, pa.float32(), 1.5),
+    (pa.float64(), 5e-324, pa.float64(), 5e-324),
+    (pa.decimal128(38, 2), Decimal("1.50"), pa.decimal128(38, 2), Decimal("1.50")),
+    (pa.string(), "é\0", pa.string(), "é\0"),
+    (pa.binary(), b"\0\xff", pa.binary(), b"\0\xff"),
+    (pa.date32(), dt.date(1500, 1, 1), pa.date32(), dt.date(1500, 1, 1)),
+    (pa.timestamp("us"), NOON, UTC, NOON.replace(tzinfo=dt.UTC)),
+    (pa.timestamp("ns"), NOON, UTC, NOON.replace(tzinfo=dt.UTC)),
+    (pa.timestamp("us", "Asia/Tokyo"), NOON, UTC, NOON.replace(tzinfo=dt.UTC)),
+    (pa.list_(pa.int32()), [1, None], pa.list_(pa.field("element", pa.int32())), [1, None]),
+    (pa.map_(pa.string(), pa.date32()), [("a", dt.date(1500, 1, 1))],
+     pa.map_(pa.string(), pa.field("value", pa.date32())), [("a", dt.date(1500, 1, 1))]),
+    (pa.struct([("a", pa.int8())]), {"a": 1}, pa.struct([("a", pa.int8())]), {"a": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "value", "expected_kind", "expected"), TYPES)
+def test_types(tmp_path, kind, value, expected_kind, expected):
+    file = write(tmp_path / "a", {"c": pa.array([value, None], kind)})
+    reader = OrcReader()
+    look = reader.look([file], "s.t", in_turn)
+    assert look.schema == pa.schema([("c", expected_kind)])
+    assert read_with(reader, [file]).good == [(expected,), (None,)]
+
+
+@pytest.mark.parametrize("codec", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
+def test_stripes_are_found_behind_every_compression(tmp_path, codec):
+    columns = {"n": list(range(200_000)), "s": [str(n * 7919) for n in range(200_000)]}
+    file = write(tmp_path / "a", columns, compression=codec, stripe_size=100_000)
+    reader = OrcReader()
+    look = reader.look([file], "s.t", in_turn)
+    pieces = reader.cut(look, 1, in_turn)
+    assert len(pieces) == po.ORCFile(file.path).nstripes > 1
+    outcome = read_with(reader, [file], 1)
+    assert outcome.good == list(zip(columns["n"], columns["s"], strict=True))
+    last = pieces[-1]
+    [*_, batch] = reader.read(last, pa.schema([look.schema.field("s")]))
+    assert batch.column(0)[-1].as_py() == str(199_999 * 7919)
+    assert batch.column(1).field("offset")[-1].as_py() == 199_999
+
+
+def test_nanoseconds_are_told_or_cut(tmp_path):
+    times = pa.array([0, 1_705_314_600_123_456_789, -1], pa.timestamp("ns"))
+    file = write(tmp_path / "a", {"t": times})
+    outcome = read_with(OrcReader(), [file])
+    assert outcome.good == [(dt.datetime(1970, 1, 1, tzinfo=dt.UTC),)]
+    assert outcome.bad == [
+        (1, FINER, "2024-01-15 10:30:00.123456789"),
+        (2, FINER, "1969-12-31 23:59:59.999999999"),
+    ]
+    assert [row[0].microsecond for row in read_with(OrcReader(truncates=True), [file]).good] == [0, 123456, 999999]
+
+
+@pytest.mark.parametrize("kind", [pa.dense_union([pa.field("a", pa.int8()), pa.field("b", pa.string())])])
+def test_unions_are_refused(tmp_path, kind):
+    values = pa.UnionArray.from_dense(
+        pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1], pa.int8()), pa.array(["x"])], ["a", "b"]
+    )
+    file = write(tmp_path / "a", {"c": values})
+    with pytest.raises(SchemaIncompatibleError, match=r"column 'c' is a union, which is not read\. .*engine: spark"):
+        read_with(OrcReader(), [file])
+
+
+@pytest.mark.parametrize("content", [b"ORC", b"no orc at all", b"ORC....\x03"])
+def test_file_that_is_none_is_named(tmp_path, content):
+    with pytest.raises(SourceFailedError, match=r"table 's\.t': '.*bad\.orc' (cannot be read|is not an ORC)"):
+        read_with(OrcReader(), [store(tmp_path / "bad.orc", content)])
+
+
+DAYS = "0001-01-01", "1000-01-01", "1500-02-28", "1582-10-04", "1582-10-15", "1900-01-01", "9999-12-31"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("codec", ["none", "zlib", "snappy", "lz4", "zstd"])
+def test_what_spark_wrote(spark, tmp_path, codec):
+    values = ", ".join(f"(date'{day}', {number})" for number, day in enumerate(DAYS))
+    spark.sql(
+        f"SELECT d, timestamp'2020-01-02 03:04:05.123456' t, timestamp_ntz'1500-01-02 03:04:05.123456' n, "
+        f"cast('ab' as char(4)) c, array(map('a', d)) m FROM VALUES {values} AS t(d, k) ORDER BY k"
+    ).coalesce(1).write.option("compression", codec).orc(str(tmp_path / "p"))
+    feed = open_feed(lambda: spark, table(format="orc", path=str(tmp_path / "p")), deleted_column=DELETED)
+    assert rows(feed) == [
+        [day, "2020-01-02 03:04:05.123456+00:00", "1500-01-02 03:04:05.123456", "ab", [[["a", day]]]] for day in DAYS
+    ]
+
+
+TOLD = [
+    # SQL that Spark writes, what is said
+    ("SELECT timestamp'1500-01-01' t", ValueUnrepresentableError, "column 't': a timestamp is beyond the years 1677"),
+    ("SELECT 1 a, timestamp'9999-01-01' t", ValueUnrepresentableError, "column 't': a timestamp is beyond the years"),
+    ("SELECT interval '1' day i", SchemaIncompatibleError, "column 'i' is Spark's interval day, which is not read"),
+    ("SELECT array(interval '1' year) i", SchemaIncompatibleError, "column 'i' is Spark's interval year"),
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("sql", "error", "message"), TOLD)
+def test_what_arrow_does_not_give_of_sparks_files_is_told(spark, tmp_path, sql, error, message):
+    spark.sql(sql).coalesce(1).write.orc(str(tmp_path / "p"))
+    asked = table(format="orc", path=str(tmp_path / "p"))
+    with pytest.raises(LakeError) as raised:
+        rows(open_feed(lambda: spark, asked, deleted_column=DELETED))
+    assert isinstance(raised.value, error)
+    assert message in raised.value.message
+    assert "engine: spark" in str(raised.value)
