@@ -143,7 +143,6 @@ NEEDED = [
 @pytest.fixture
 def wide(tmp_path, monkeypatch):
     reader = WideReader()
-    assert not reader.has_lines
     monkeypatch.setitem(files_source._MAKE, "parquet", lambda options, columns: reader)
     monkeypatch.setattr(files_source, "take_options", lambda form, options, table: Options({}, table))
     data = pa.table({"a": [1, 2], "b": [10, 20], "c": ["x", "y"], "d": [0.5, 1.5]})
