@@ -128,9 +128,9 @@ def test_values_are_those_of_the_source(lake, spark, feed):
     write(spark, sources / "types.parquet", [kind for kind, *_ in TYPES], values)
     # Python's bridge to Java has no float.
     pq.write_table(pa.table({"f": pa.array([1.1, float("nan"), None], pa.float32())}), sources / "floats.parquet")
-    # A condition is Spark's to judge.
-    own = {"deleted": "false"} if feed == "rows" else {}
-    lake.write({"table": "types", "read": {"format": "parquet", "path": str(sources)}} | own)
+    files = {"format": "parquet", "path": str(sources)}
+    asked = files if feed == "splits" else {"sql": "SELECT * FROM v", "views": {"v": files}}
+    lake.write({"table": "types", "read": asked})
     [result] = lake.load("a").tables
     assert (result.status, result.feed) == ("done", feed), result.message
     for number, body in enumerate(lake.data().values()):
