@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakewriter.source.packing import Chunk, Sizes, SourceFile, pack, parse_size, select_row_groups
+from lakewriter.source.packing import Chunk, Sizes, SourceFile, pack, parse_size
 
 SIZES = Sizes(partition_bytes=100, open_cost=10, least_partitions=1)
 
@@ -39,7 +39,3 @@ def test_size_in_bytes(text, expected):
 def test_size_in_bytes_unknown_unit():
     with pytest.raises(ValueError, match="'3x'"):
         parse_size("3x")
-
-
-def test_row_group_belongs_to_the_chunk_with_its_middle():
-    assert select_row_groups(Chunk("f", 100, 50), [99, 100, 149, 150]) == (1, 2)

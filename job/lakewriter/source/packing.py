@@ -1,6 +1,6 @@
 """Which bytes of which files each partition reads: Spark's own rules, so that both feeds give the same partitions.
 
-See: org.apache.spark.sql.execution.datasources.FilePartition, and parquet-mr's filterFileMetaDataByMidpoint.
+See: org.apache.spark.sql.execution.datasources.FilePartition.
 """
 
 import re
