@@ -16,6 +16,7 @@ import lakewriter
 from lakewriter.cli import context
 from lakewriter.cli.main import main
 from lakewriter.receipts import parts as receipt_parts
+from lakewriter.source import file_splits
 from tests.faults.process import ROOT, Process, Started
 from tests.support.local_tasks import local_session
 
@@ -60,6 +61,8 @@ def _run(arguments: list[str], environment: dict[str, str], folder: Path) -> Non
     part, results, joined = map(int, environment.get(BOUNDS, "8388608,134217728,200").split(","))
     with (
         patch.object(context, "open_spark_session", lambda _: local_session(2)),
+        # Each small file has a task of its own, so that receipts come from several.
+        patch.object(file_splits, "_ONE_TASK_BYTES", 0),
         patch.object(receipt_parts, "BOUNDS", receipt_parts.Bounds(part, results, joined)),
     ):
         main(arguments, prog_name="lakewriter")
