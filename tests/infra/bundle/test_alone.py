@@ -94,9 +94,9 @@ def test_load_from_the_bundle_alone(machine: SparkMachine, bundle: Path, aws: St
     done = machine.submit(bundle, "run", "lake/lake.yaml", "--job-id", "first", **aws_environment(aws))
     assert done.returncode == 0, done.stdout + done.stderr
     assert rows(aws) == {"flights": 1000, "airlines": 2}
-    assert sorted(re.findall(r'"table": "(\S+)", "step": "writing", "detail": "(\w+) feed', done.stdout)) == [
-        ("supaflow_nyc.airlines", "splits"),
-        ("supaflow_nyc.flights", "splits"),
+    assert sorted(re.findall(r'"table": "(\S+)", "step": "writing", "detail": "(\d task)"', done.stdout)) == [
+        ("supaflow_nyc.airlines", "1 task"),
+        ("supaflow_nyc.flights", "1 task"),
     ]
     tables = aws.client("glue").get_tables(DatabaseName="supaflow_nyc")["TableList"]
     assert {each["Name"] for each in tables} == {"airlines", "flights"}
