@@ -210,7 +210,7 @@ def test_plan_is_printed(orders):
     assert [line.rstrip() for line in result.stdout.splitlines()] == [
         "supaflow_nyc_public.orders  from public.Orders",
         "  first key  s3://acme-lake/data/production/supaflow_nyc_public/orders/load_id=abc/part-abc-00000.parquet",
-        "  how        1 file of text, read by the tasks themselves (1 task)",
+        "  how        1 file, read by the tasks themselves (1 task)",
         "  reads      all rows",
         "  catalog    create table supaflow_nyc_public.orders at "
         "s3://acme-lake/data/production/supaflow_nyc_public/orders with 6 columns",

@@ -51,6 +51,9 @@ _COUNTS: Final = {"too_short": ("at least", "min_length"), "too_long": ("at most
 FORMS: Final[Mapping[str, str]] = {
     "kms_key_arn": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
     "secret_kms_key_arns": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
+    "earlier_kms_key_arns": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
+    "left_behind": "a place such as 's3://acme-lake/data'",
+    "operators": "the ARN of a role or user such as 'arn:aws:iam::123456789012:role/oncall'",
     "job_role_arn": "a role's ARN such as 'arn:aws:iam::123456789012:role/LakeWriter'",
     "topic_arn": "a topic's ARN such as 'arn:aws:sns:us-east-1:123456789012:alarms'",
     "permissions_boundary_arn": "a policy's ARN such as 'arn:aws:iam::123456789012:policy/Boundary'",

@@ -13,6 +13,7 @@ from lakewriter.column_types import name_type
 from lakewriter.declared.exact_text import DEFAULT, TextForm
 from lakewriter.declared.sql_types import parse_columns
 from lakewriter.errors import (
+    ConcurrentLoadError,
     LakeError,
     SchemaIncompatibleError,
     SourceFailedError,
@@ -316,7 +317,7 @@ def _plan_typed(schema: pa.Schema, table: TableSpec, declared: pa.Schema | None)
 
 
 def _keep_listed(read: Read, listing: Listing, table: str) -> Listing:
-    """Leave out files that the load is not to have; ``SOURCE_FAILED`` where one of the others has changed since."""
+    """Leave out files that the load is not to have; ``CONCURRENT_LOAD`` where one of the others has changed since."""
     if read.listed is None:
         return listing
     found = {file.path: file for file in listing.files}
@@ -327,9 +328,10 @@ def _keep_listed(read: Read, listing: Listing, table: str) -> Listing:
         # Spark's own listing has neither ETags nor times to the nanosecond.
         is_pinned = bool(listed.etag) or listed.modified % 1000 != 0
         if file is None or file.size != listed.size or (is_pinned and file.version != version):
-            raise SourceFailedError(
-                f"table {table!r}: {listed.uri!r} has changed since the load listed it.",
-                remedy="Run the load again, once nothing writes to the file any more.",
+            raise ConcurrentLoadError(
+                f"table {table!r}: {listed.uri} came or changed while the load read its source; nothing of this "
+                "attempt was published.",
+                remedy="Run the same job id again.",
             )
         kept.append(file)
     return replace(listing, files=kept)
