@@ -53,7 +53,10 @@ REASONS: Final[Mapping[str, Reason]] = {
         "Who stopped or cancelled a load.",
         "cloudtrail:LookupEvents has no resources.",
     ),
-    "ReadQuota": Reason("The account's quota of vCPUs, where a load waits for capacity."),
+    "ReadQuota": Reason(
+        "The account's quota of vCPUs, where a load waits for capacity.",
+        "servicequotas:GetServiceQuota has no resources.",
+    ),
     "UseKeyThroughSqs": Reason("Starts that were not delivered are under this key; only SQS may use it for them."),
     "WithdrawObjects": Reason(
         "What an abandoned load has left is withdrawn.",

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakewriter.source import file_splits
 from tests.iceberg.test_readers import extension
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import FOLDER, Refreshed
@@ -62,15 +61,14 @@ def read_named(users):
     return read
 
 
+@pytest.mark.usefixtures("small_files_apart")
 @pytest.mark.parametrize("rounds", ROUNDS)
 @pytest.mark.parametrize(
     ("catalog", "open_reader"),
     [("iceberg", read_snapshot), ("glue", read_location), ("none", read_named)],
     ids=["snapshot", "location", "named"],
 )
-def test_a_reader_sees_one_load(tmp_path, aws, bucket, catalog, open_reader, rounds, monkeypatch):
-    # A generation of several files: each small file of the source has a task of its own.
-    monkeypatch.setattr(file_splits, "_ONE_TASK_BYTES", 0)
+def test_a_reader_sees_one_load(tmp_path, aws, bucket, catalog, open_reader, rounds):
     users = Refreshed(tmp_path, aws, catalog, grace_minutes=15)
     (tmp_path / "users").mkdir()
     rows = pa.table({"id": [1, 2]})

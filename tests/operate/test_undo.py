@@ -289,6 +289,7 @@ def test_the_neighbour_of_an_undone_load(shop):
     assert shop.iceberg().scan().to_arrow().num_rows == 0
 
 
+@pytest.mark.usefixtures("small_files_apart")
 def test_rewritten_files_are_undone_by_rows(shop):
     shop = shop(ICEBERG)
     shop.load("a", "b")

@@ -58,6 +58,7 @@ def read_partitions(shop: Shop) -> Counter[str]:
     return rows
 
 
+@pytest.mark.usefixtures("small_files_apart")
 @pytest.mark.parametrize("rounds", ROUNDS)
 @pytest.mark.parametrize(
     ("settings", "undo", "read"),

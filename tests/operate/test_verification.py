@@ -271,7 +271,7 @@ CASES = [
     ("a column renamed", GLUE, columns(renamed), ["column_gone COMMIT_UNKNOWN"]),
     # Iceberg.
     ("rolled back", ICEBERG, rolled_back, []),
-    ("rows deleted", ICEBERG, rows_deleted, ["rows_removed LOAD_GONE"] * 2),
+    ("rows deleted", ICEBERG, rows_deleted, ["rows_removed LOAD_GONE"]),
     ("a column dropped", ICEBERG, column_dropped, ["column_gone COMMIT_UNKNOWN"]),
     ("metadata deleted", ICEBERG, metadata_gone("metadata"), ["metadata_damaged LOAD_GONE"]),
     ("manifest list deleted", ICEBERG, metadata_gone("list"), ["metadata_damaged LOAD_GONE"]),

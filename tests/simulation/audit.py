@@ -119,7 +119,8 @@ class Auditor:
         done again."""
         job = (before.get("pending") or {}).get("job_id", "")
         is_closed = not after["pending"] and is_undo(job)
-        is_so = is_closed and any("without its intent" in reset["what"] for reset in after["resets"][-1:])
+        new = after["resets"][len(before.get("resets", ())) :]
+        is_so = is_closed and any("without its intent" in reset["what"] for reset in new)
         if is_so:
             self.books[place.state].given_up.add(job.removeprefix("undo."))
         return is_so

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from lakewriter.source import file_splits
 from tests.support.recording import RECORD
 from tests.support.server import StrictAws
 
@@ -47,3 +48,9 @@ def bucket(aws: StrictAws) -> str:
     """An empty bucket in us-east-1."""
     aws.client("s3").create_bucket(Bucket="acme-lake")
     return "acme-lake"
+
+
+@pytest.fixture
+def small_files_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each small file of a source has a task of its own, so that a load of two has two files."""
+    monkeypatch.setattr(file_splits, "_ONE_TASK_BYTES", 0)

@@ -12,7 +12,6 @@ from lakewriter.spec.deployment import STACK_TAG, Deployment
 from lakewriter.spec.specification import Spec
 
 _MACHINE: Final = ":stateMachine:"
-_QUOTA: Final = "emr-serverless/L-D05C8A75"
 """Max concurrent vCPUs per account: https://docs.aws.amazon.com/general/latest/gr/emr-serverless.html"""
 _NAMED: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "ReadLogs": ("LogGroups", ("logs:FilterLogEvents",)),
@@ -65,7 +64,7 @@ def allow_stage(arns: Arns, names: DeployedNames) -> Iterator[Statement]:
     yield allow("FollowJobRuns", job_runs, [arns.applications()], ours)
     region: Conditions = {"StringEquals": {"aws:RequestedRegion": arns.region}}
     yield allow("FindCallers", ["cloudtrail:LookupEvents"], ["*"], region)
-    yield allow("ReadQuota", ["servicequotas:GetServiceQuota"], [arns.regional("servicequotas", _QUOTA)])
+    yield allow("ReadQuota", ["servicequotas:GetServiceQuota"], ["*"])
 
 
 def _allow_queue_key(key: str, arns: Arns) -> list[Statement]:

@@ -9,7 +9,7 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.source.files import options
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sources.md").read_text("utf-8")
-NAMED = {name.lower() for name in re.findall(r"`([A-Za-z]+)(?:: [^`]*)?`", PAGE.partition("## Options")[2])}
+NAMED = {name.lower() for name in re.findall(r"`([A-Za-z0-9]+)(?:: [^`]*)?`", PAGE.partition("## Options")[2])}
 KNOWN = {
     *options.OF_LISTING,
     *options._WITHOUT_EFFECT,
