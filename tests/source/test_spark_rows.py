@@ -226,7 +226,7 @@ UNREADABLE = [
     # format, path, options, what the message has
     ("csv", "/no/such/file", {}, "table 's.t': there is no '/no/such/file'"),
     ("xml", "/no/such/file", {"rowTag": "r"}, "xml '/no/such/file': [PATH_NOT_FOUND]"),
-    ("parquet", "/no/such/file", {}, "[PATH_NOT_FOUND]"),
+    ("parquet", "/no/such/file", {}, "table 's.t': there is no '/no/such/file'"),
     ("nosuch", "/", {}, "[DATA_SOURCE_NOT_FOUND]"),
     ("xml", "s3a://bucket/key", {"rowTag": "r"}, "org.apache.hadoop:hadoop-aws:3.4.2"),
     ("xml", "s3://bucket/key", {"rowTag": "r"}, "org.apache.hadoop:hadoop-aws:3.4.2"),

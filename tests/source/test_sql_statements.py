@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -90,6 +90,8 @@ def test_sparks_own_views_know_their_files(spark, tmp_path):
 @dataclass(frozen=True)
 class WideReader:
     """A format whose columns lie apart: Parquet files, of which it notes what it was asked for."""
+
+    has_lines: ClassVar[bool] = False
 
     def look(self, files: Any, table: str, spread: Any) -> Look:
         del table, spread

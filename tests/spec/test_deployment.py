@@ -84,7 +84,7 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"trust": [SUPAFLOW | {"paths": ["a"], "tables": ["a.b"]}]},
      "deployment.trust.0.tables: expected either 'tables' or 'paths', got both."),
     ({"trust": [SUPAFLOW | {"paths": ["a"], "access": "load"}]}, "deployment.trust.0.paths: 'access: load' does all "
-     "that a load does; leave out 'tables' and 'paths'."),
+     "that a load does; leave out 'tables', 'paths' and 'databases'."),
     *(({"trust": [SUPAFLOW | {"paths": [path]}]}, f"deployment.trust.0.paths.0: {path!r}: expected a folder of the "
       "party's own: 'crm' below the destination's prefix, or '/crm' below the bucket.")
       for path in ("a/*", "a/../b", "_lakewriter", "a/_lakewriter", "/", "s3://acme-lake/a")),
