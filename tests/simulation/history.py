@@ -99,7 +99,9 @@ class History:
         names = random.Random(f"names of {seed}")
         if names.random() < 0.2 and "names" not in options.without:
             self.sources.names = names
-            self.bucket.watch.append(NamesAuditor(self.bucket, self.sources, self.auditor.find).changed)
+            self.bucket.watch.append(
+                NamesAuditor(self.bucket, self.sources, self.auditor.find, self.auditor.lost_intents).changed
+            )
         self.bucket.watch_abort = uploads.aborted
         self.catalog.watch = self.auditor.published
         acts = frozenset({"vanish", "stranger"}) - options.without if self.is_quarrel else frozenset()
