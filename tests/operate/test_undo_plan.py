@@ -57,6 +57,23 @@ def test_the_last_sync_takes_its_state_along():
     assert (undone.restores_source, undone.source) == (True, None)
 
 
+PARTS = [
+    # the load that is undone, the sync whose state it has, whether it has brought that state
+    ("a.s49ee9b962b49fe4d", "a", True),
+    ("b" * 60 + ".s49ee9b962b49fe4d", "b" * 80, True),
+    ("a.sales", "a", False),
+    ("a.s49ee9b962b49fe4d", "b", False),
+]
+
+
+@pytest.mark.parametrize(("job_id", "sync", "expected"), PARTS)
+def test_a_part_of_a_sync_takes_the_state_along_that_it_brought(job_id, sync, expected):
+    """Its job id is made of the sync's, whose id the state has; another load may only hand a state on."""
+    source = SourceState(kind="stream", text="{}", digest="d", job_id=sync)
+    part = intent(own(job_id), sync=SyncIntent(sync_id=1, generation_id=0, source=source))
+    assert plan(part).undone.restores_source is expected
+
+
 def test_a_batch_is_undone_with_a_gap_alone():
     """Its checkpoint has gone on from it."""
     batch = intent(own(Batch("q", 3).job_id), batch=Batch("q", 3))

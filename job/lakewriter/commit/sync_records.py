@@ -1,5 +1,6 @@
 """What a table's state and an intent record of syncs: generations, the source's state, objects to delete."""
 
+import re
 from collections.abc import Sequence
 from typing import Final, Literal
 
@@ -48,9 +49,19 @@ class SourceState(ControlObject):
         """Whether it is the state of all streams."""
         return self.kind != "stream"
 
+    def is_brought_by(self, job_id: str) -> bool:
+        """Return whether a load of this job id brought the state: the sync itself, or a part of it."""
+        part = rf"{re.escape(make_partial_prefix(self.job_id))}[0-9a-f]{{16}}"
+        return job_id == self.job_id or re.fullmatch(part, job_id) is not None
+
     def kept_in(self, record: str) -> "SourceState":
         """The same state for a table, whose text the decision of ``record`` keeps."""
         return self.model_copy(update={"text": "", "record": record})
+
+
+def make_partial_prefix(job_id: str) -> str:
+    """Begins the job ids of the parts of a load; 16 hexadecimal digits follow."""
+    return f"{job_id[:60]}.s"
 
 
 class Live(ControlObject):

@@ -177,9 +177,7 @@ class UndoPlanner:
     def _plan_source(self, intent: Intent, undone: UndoneLoad) -> UndoneLoad:
         """Take the source's state back to that of the sync before, if the load brought the present one."""
         source = intent.sync.source if intent.sync is not None else None
-        # What was loaded of a sync that did not end has a job id of its own, ``{job}.s{digest}``, and the sync's state.
-        own = source is not None and intent.job_id.startswith(f"{source.job_id}.s")
-        if source is None or not (own or source.job_id == intent.job_id):
+        if source is None or not source.is_brought_by(intent.job_id):
             return undone
         if later := self._name_after(_goes_on):
             self._allow_gap(intent, f"{later} went on from the state of its source", _THROUGH)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import read_sync_decision
 from lakewriter.commit.state import TableState
-from lakewriter.commit.sync_records import SourceState, SyncState
+from lakewriter.commit.sync_records import SourceState, SyncState, make_partial_prefix
 from lakewriter.run.common_state import (
     Ended,
     Member,
@@ -166,11 +166,6 @@ def join_partial_job_ids(job_id: str, ids: Mapping[str, str]) -> str:
         return next(iter(ids.values()))
     ending = " ".join(f"{table} {own}" for table, own in sorted(ids.items()))
     return f"{make_partial_prefix(job_id)}{hashlib.sha256(ending.encode()).hexdigest()[:16]}"
-
-
-def make_partial_prefix(job_id: str) -> str:
-    """Begins the job ids of the parts of a load."""
-    return f"{job_id[:60]}.s"
 
 
 def require_stream(table: TableSpec) -> Stream:
