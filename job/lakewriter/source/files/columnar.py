@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import SEEK_CUR, SEEK_END, SEEK_SET
 from pathlib import Path
@@ -185,5 +185,6 @@ class ColumnPlaces:
 
 
 def make_look(merged: Merged, files: Sequence[tuple[StoredFile, Any]]) -> Look:
-    """Make what a reader's ``look`` returns."""
-    return Look(merged.schema, tuple(files), merged.notes)
+    """Make what a reader's ``look`` returns, of the layouts of its files."""
+    exact = tuple((file, replace(layout, is_exact=merged.is_exact)) for file, layout in files)
+    return Look(merged.schema, exact, merged.notes)

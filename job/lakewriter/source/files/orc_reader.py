@@ -66,7 +66,7 @@ class OrcReader:
         """See ``FileReader``."""
         del spread
         merged, described = look_at_columns("orc", files, table, self._describe, self.columns)
-        return make_look(merged, [(file, replace(layout, is_exact=merged.is_exact)) for file, layout in described])
+        return make_look(merged, described)
 
     def _describe(self, file: StoredFile) -> tuple[pa.Schema, OrcLayout]:
         with open_ranges(file, is_small=False) as source:

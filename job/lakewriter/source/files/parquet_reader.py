@@ -60,8 +60,7 @@ class ParquetReader:
         """See ``FileReader``."""
         del spread
         merged, described = look_at_columns("parquet", files, table, self._describe, self.columns)
-        exact = [(file, replace(layout, is_exact=merged.is_exact)) for file, layout in described]
-        return make_look(merged, exact)
+        return make_look(merged, described)
 
     def _describe(self, file: StoredFile) -> tuple[pa.Schema, ParquetLayout]:
         with open_ranges(file, is_small=False) as source:
