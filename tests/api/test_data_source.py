@@ -41,6 +41,19 @@ def test_a_dataframe_is_saved_once_under_its_job_id(lake, spark):
     assert lakewriter.verify(lake.file, "j1", rows=True).differences == ()
 
 
+def test_a_dataframe_is_saved_while_another_session_is_active(lake, spark):
+    lake.write(GIVEN)
+    classes = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    other = spark.newSession()
+    classes.setActiveSession(other._jsparkSession)
+    try:
+        lakewriter.register(spark)
+        save(lake, spark.range(3))
+    finally:
+        classes.setActiveSession(spark._jsparkSession)
+    assert lake.rows("SELECT id FROM t ORDER BY id", PATH) == [(0,), (1,), (2,)]
+
+
 def test_values_are_those_of_the_function(lake, spark):
     values = spark.sql(
         "SELECT 1 AS id, timestamp'2024-01-01 09:00:00' AS noted, map('a', 1) AS m, CAST(1.5 AS DECIMAL(5, 2)) AS d,"

@@ -35,6 +35,12 @@ LOG: Final = logging.getLogger(__name__)
 def register(spark: SparkSession) -> None:
     """Make ``df.write.format("lakewriter")`` known to a session; its options are those of ``write``."""
     spark.dataSource.register(LakewriterSource)
+    if not isinstance(spark, SparkSession):
+        return
+    # Spark looks a format up in the session that is active in the thread, which need not be this one.
+    active = SparkSession._get_j_spark_session_class(spark._jvm).getActiveSession()
+    if active.isDefined() and not active.get().equals(spark._jsparkSession):
+        SparkSession(spark.sparkContext, active.get()).dataSource.register(LakewriterSource)
 
 
 class LakewriterSource(DataSource):
