@@ -40,6 +40,8 @@ class SyncLake:
     """One pipeline of a test."""
 
     killed = Lake.killed
+    cut_off = Lake.cut_off
+    _wait_for_tasks = Lake._wait_for_tasks
 
     def __init__(self, folder: Path, aws: StrictAws, spark: SparkSession) -> None:
         self.folder, self.aws, self._spark = folder, aws, spark

@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
+from lakewriter.aws import Clients
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.run.loader import Loader
+from tests.load.lakes import BUCKET, writes
 from tests.load.syncs import SyncLake, catalog, record, state, status, stream
 
 pytestmark = pytest.mark.spark
@@ -105,3 +109,36 @@ def test_part_of_another_attempt_that_is_committed_meanwhile_is_gone_on_from(lak
     monkeypatch.setattr(Loader, "begin", begin_and_wait)
     report = lake.load("a")
     assert (ran[1], report.status, report.tables[0].message, ids(lake)) == ("failed", "done", None, [1, 2, 3])
+
+
+def lose_intent(lake: SyncLake) -> str:
+    """Delete the intent of the load that has committed a part of load 'a', and return its job id."""
+    (key,) = [key for key in lake.aws.objects(BUCKET) if "/loads/a.s" in key and "/tables/" in key]
+    lake.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+    return key.partition("/loads/")[2].split("/")[0]
+
+
+def test_part_that_was_ended_without_its_intent_is_loaded_again(lake):
+    """Nothing tells how far it came, and the state was not moved; the person who ended it was told so."""
+    lake.write(PARQUET, source={"messages": "m.jsonl", "statuses": "reported", "catalog": catalog(stream("users"))})
+    lake.messages(*WHOLE[:5])
+    lake.cut_off("a", writes("users.report.json"))
+    controls = Pipeline.open(lake.spec, Clients(lake.spec.access)).controls
+    told = abandon_without_intent(controls, lose_intent(lake), "its intent is gone")
+    assert "so the next load may read its rows again" in "".join(told.values())
+    lake.messages(*WHOLE)
+    report = lake.load("a")
+    assert (report.status, ids(lake)) == ("done", [1, 1, 2, 2, 3]), report.tables[0].message
+
+
+def test_part_whose_intent_is_deleted_and_that_another_load_follows(lake):
+    lake.write(PARQUET, source={"messages": "m.jsonl", "statuses": "reported", "catalog": catalog(stream("users"))})
+    lake.messages(*WHOLE[:5])
+    lake.load("a")
+    lake.messages(user(9), state("users", 9), COMPLETE)
+    assert lake.load("b").status == "done"
+    job = lose_intent(lake)
+    lake.messages(*WHOLE)
+    (table,) = lake.load("a").tables
+    assert (table.code, ids(lake)) == ("SOURCE_FAILED", [1, 2, 9])
+    assert f"load '{job}' has committed a part of this one, and its intent is gone" in table.message

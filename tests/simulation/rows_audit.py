@@ -54,8 +54,9 @@ class RowsAuditor:
         kept = [job for job in (jobs[-1:] if place.overwrites else jobs) if job not in book.given_up]
         if place.quarantine:
             self.quarantines.judge_lines(place, kept, seen)
-        # Of a replay that was closed as it is, rows are in the table and in the quarantine.
-        repeats = any(is_replay(job) for job in book.given_up)
+        # Of a replay that was closed as it is, rows are in the table and in the quarantine. Where a part of a load was
+        # closed without its intent, nothing tells how far it came, and the load brings its rows again.
+        repeats = any(is_replay(job) or ".s" in job for job in book.given_up)
         by_job = self._judge_readings(name, {*kept, *book.given_up}, seen, repeats=repeats)
         whole = [job for job in kept if job in parts]
         order = {job: by_job[job][0] if by_job.get(job) else None for job in whole}

@@ -8,6 +8,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import read_sync_decision
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState, SyncState, make_partial_prefix
+from lakewriter.report import ABANDONED_BLIND
 from lakewriter.run.common_state import (
     Ended,
     Member,
@@ -138,7 +139,17 @@ class StreamJudge:
             job = entry.key.removeprefix(root).split("/")[0]
             if entry.key != control.keys.report(job, table.id):
                 continue
-            sync = control.read_intent(job, (control.read_report(job) or {})["attempt"]).sync
+            report = control.read_report(job) or {}
+            if any(str(note).startswith(ABANDONED_BLIND) for note in report["notes"]):
+                # The table's state was not moved by it, so it says what to go on from.
+                continue
+            intent = control.find_intent(job, report["attempt"])
+            if intent is None:
+                return (
+                    f"load {job!r} has committed a part of this one, and its intent is gone, which says how far that "
+                    "came; give what follows the part to a load of its own"
+                )
+            sync = intent.sync
             if sync is not None and sync.source is not None and sync.source.job_id == self._job_id:
                 now = control.state.read()
                 if now.sync.source is not None and now.sync.source.job_id == self._job_id:
