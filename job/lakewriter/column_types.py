@@ -334,3 +334,9 @@ def _parse_arguments(tokens: list[str], *, default: tuple[int, ...]) -> tuple[in
 def _expect(tokens: list[str], mark: str) -> None:
     if tokens.pop() != mark:
         raise ValueError(mark)
+
+
+def is_same_type(one: pa.DataType, other: pa.DataType) -> bool:
+    """True for types with one name, however their values are encoded."""
+    plain = one.value_type if is_wrapped(one) else one
+    return name_type(plain) == name_type(other)

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import CliRunner, Result
@@ -172,3 +174,13 @@ def test_every_column_is_shown_on_request(tmp_path: Path, spark: SparkSession) -
         ["column", "type", "from"], ["id", "string", "id"], ["name", "string", "name"], ["zip", "string", "zip"],
     ]  # fmt: skip
     assert body(lakewriter("plan", file, "--all"))[:4] == shown[:4]
+
+
+def test_a_plan_says_what_names_and_types_become(tmp_path: Path, spark: SparkSession) -> None:
+    table = pa.table({"Order Id": pa.array([1], pa.uint64()), "n": pa.array([1], pa.int64())})
+    pq.write_table(table, tmp_path / "a.parquet")
+    path = write(tmp_path)
+    content = yaml.safe_load(path.read_text("utf-8"))
+    content["tables"][0]["read"] = {"format": "parquet", "path": "a.parquet"}
+    path.write_text(yaml.safe_dump(content), "utf-8")
+    assert "  becomes    Order Id uint64 -> Order_Id decimal128(20, 0)" in body(lakewriter("plan", path))

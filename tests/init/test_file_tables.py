@@ -27,8 +27,24 @@ FOLDERS = [
     # Files of one table beside others go by what their names have in common.
     (
         {"orders_2026-01.csv": ORDERS, "orders_2026-02.csv": VIP, "users.csv": USERS},
-        {"orders": ["orders_2026-0*.csv"], "users": ["users.csv"]},
+        {"orders": ["orders_[0-9]*.csv"], "users": ["users.csv"]},
     ),
+    # The pattern takes tomorrow's file, of the next month and year too, and no other table's.
+    (
+        {"orders-2026-11-01.csv": ORDERS, "orders-2026-11-02.csv": ORDERS, "orders-old.csv": USERS},
+        {"orders": ["orders-[0-9]*.csv"], "orders-old": ["orders-old.csv"]},
+    ),
+    # Names that are dates alone leave the table its folder's name.
+    (
+        {"shop/2026-11-01.csv": ORDERS, "shop/2026-11-02.csv": ORDERS, "shop/notes.csv": USERS},
+        {"shop": ["shop/[0-9]*.csv"], "notes": ["shop/notes.csv"]},
+    ),
+    (
+        {"shop/2026-11-01.csv": ORDERS, "shop/notes.csv": USERS},
+        {"shop": ["shop/2026-11-01.csv"], "notes": ["shop/notes.csv"]},
+    ),
+    # A folder of daily files alone is read as a folder; their own name says more than "data" does.
+    ({"orders_20261101.csv": ORDERS, "orders_20261102.csv": ORDERS}, {"orders": [""]}),
     # A date or number at the end of a name is no part of a table's.
     ({"orders_20260131.csv": ORDERS}, {"orders": ["orders_20260131.csv"]}),
     ({"a/orders.csv": ORDERS, "b/users.csv": USERS}, {"orders": ["a/orders.csv"], "users": ["b/users.csv"]}),
@@ -55,7 +71,7 @@ def write(folder, files):
 @pytest.mark.parametrize(("files", "expected"), FOLDERS)
 def test_tables_of_a_folder(tmp_path, files, expected):
     root = write(tmp_path, files)
-    found = {table.name: [path.removeprefix(f"{root}/") for path in table.paths] for table in find_tables(root)}
+    found = {table.name: [path[len(root) + 1 :] for path in table.paths] for table in find_tables(root)}
     assert found == expected
 
 

@@ -8,6 +8,7 @@ import pytest
 from lakewriter.init.proposals import Proposal, describe_columns, propose_checks, propose_cursor, propose_key
 
 PAIR = "2 distinct values in 2 rows, none null"
+BY_CHANCE = "distinct in 2 rows, but not named as keys are"
 
 KEYS = [
     # table, rows, key, evidence, whether it is certain
@@ -15,10 +16,14 @@ KEYS = [
     ("orders", {"id": [1, 2], "customer_id": [7, 8]}, ("id",), PAIR, True),
     # Of two that are unique, the table's own.
     ("orders", {"customer_id": [7, 8], "order_id": [1, 2]}, ("order_id",), PAIR, True),
-    ("airlines", {"carrier": ["AA", "UA"], "name": ["A", "U"]}, ("carrier",), PAIR, True),
+    # The first column is a key by its name alone, and so is a number.
+    ("airlines", {"carrier": ["AA", "UA"], "name": ["A", "U"]}, ("carrier",), BY_CHANCE, False),
+    ("people", {"first_name": ["Ada", "Bo"]}, ("first_name",), BY_CHANCE, False),
+    ("people", {"phone_number": [1, 2]}, ("phone_number",), BY_CHANCE, False),
+    ("orders", {"order_number": [1, 2]}, ("order_number",), PAIR, True),
+    ("countries", {"name": ["A", "B"], "country_code": ["a", "b"]}, ("country_code",), PAIR, True),
     ("orders", {"orderId": [1, 2]}, ("orderId",), PAIR, True),
-    ("orders", {"a": ["x", "x"], "name": ["p", "q"]}, ("name",),
-     "distinct in 2 rows, but not named as keys are", False),
+    ("orders", {"a": ["x", "x"], "name": ["p", "q"]}, ("name",), BY_CHANCE, False),
     ("stock", {"sku": ["a", "a", "b"], "day": ["1", "2", "1"]}, ("sku", "day"),
      "together distinct in 3 rows; no column is by itself", False),
     ("orders", {"id": [1, 1], "a": ["x", "x"]}, (), "id has 1 distinct value in 2 rows", True),
@@ -37,10 +42,13 @@ def test_keys(table, rows, key, evidence, is_certain):
     assert (found.columns, found.evidence, found.is_certain) == (key, evidence, is_certain)
 
 
-def test_a_part_of_the_rows_is_said():
+def test_a_part_of_the_rows_makes_no_key():
     data = pa.table({"id": [1, 2]})
     found = propose_key("orders", data, describe_columns(data), is_whole=False)
-    assert found.evidence == "2 distinct values in the first 2 rows, none null"
+    assert (found.evidence, found.is_certain) == (
+        "2 distinct values in the first 2 rows, none null; the rest was not looked at",
+        False,
+    )
 
 
 EARLY, LATE = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

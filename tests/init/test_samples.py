@@ -86,3 +86,21 @@ def test_what_is_proposed_is_read_back(tmp_path, name, data, said):
     (table,) = find_tables(str(tmp_path / name))
     notes = read_sample(table.files, table.paths, table.head).notes
     assert [note[: len(said or "")] for note in notes] == ([] if said is None else [said])
+
+
+STORED = pa.table(
+    {
+        "id": pa.array([1, 2], pa.uint64()),
+        "took": pa.array([1, 2], pa.duration("us")),
+        "kind": pa.array(["a", "b"]).dictionary_encode(),
+        "n": [1, 2],
+    }
+)
+
+
+def test_types_that_a_load_changes_are_told(tmp_path):
+    """How values are encoded in the file is no other type."""
+    pq.write_table(STORED, tmp_path / "a.parquet")
+    (table,) = find_tables(str(tmp_path / "a.parquet"))
+    sample = read_sample(table.files, table.paths, table.head)
+    assert sample.retyped == {"id": ("uint64", "decimal(20,0)"), "took": ("duration[us]", "bigint")}

@@ -185,6 +185,68 @@ def test_vendors_own_files(folder, files, places, lines):
     assert load(lake).spec.tables
 
 
+USERS = {"name": "users", "json_schema": {"properties": {"id": {"type": "integer"}}},
+         "supported_sync_modes": ["full_refresh", "incremental"], "default_cursor_field": ["updated_at"],
+         "source_defined_primary_key": [["id"]]}  # fmt: skip
+NO_CURSOR = {"name": "events", "json_schema": {}, "supported_sync_modes": ["full_refresh", "incremental"]}
+LOG_LINE = {"type": "LOG", "log": {"level": "INFO", "message": "connected"}}
+CATALOG_LINE = {"type": "CATALOG", "catalog": {"streams": [USERS, NO_CURSOR]}}
+DISCOVERED = [
+    # what a connector's discover printed
+    json.dumps({"streams": [USERS, NO_CURSOR]}),
+    json.dumps(CATALOG_LINE),
+    f"{json.dumps(LOG_LINE)}\n{json.dumps(CATALOG_LINE)}\n",
+]
+
+
+@pytest.mark.parametrize("text", DISCOVERED, ids=["catalog", "message", "messages"])
+def test_what_a_connector_discovers_gives_the_catalog(folder, text):
+    """Only the source knows by what it reads what is new; where it says nothing the stream is replaced whole."""
+    (folder / "discovered.json").write_text(text, "utf-8")
+    drafted = make_draft([str(folder / "discovered.json")], Wishes(folder))
+    assert drafted.beside["configured_catalog.json"]["streams"] == [
+        {"stream": USERS, "sync_mode": "incremental", "destination_sync_mode": "append", "cursor_field": ["updated_at"],
+         "primary_key": [["id"]]},
+        {"stream": NO_CURSOR, "sync_mode": "full_refresh", "destination_sync_mode": "overwrite"},
+    ]  # fmt: skip
+    assert drafted.draft.notes == (
+        "all 2 streams of the source are in the catalog: take out those that you do not want",
+        "read whole and replaced by each load, since the source names no cursor: events",
+    )
+    (folder / "configured_catalog.json").unlink()
+    assert [t.source_table for t in load(write(folder, ["discovered.json"])).spec.tables] == ["users", "events"]
+
+
+PIPELINES = [
+    # files, places, the pipeline's name
+    ({}, ["data"], "data"),
+    ({}, ["destination.json", "configured_catalog.json", "messages.jsonl"], "test"),
+    ({}, ["configured_catalog.json"], "shop"),
+    ({"acme.json": ENDPOINT}, ["acme.json"], "acme"),
+    ({"flow.json": FLOW}, ["flow.json"], "s3"),
+    ({"flow.json": FLOW}, ["flow.json", "data"], "data"),
+    ({"destination.json": API | {"name": "Lake of sales"}}, ["destination.json"], "lake-of-sales"),
+]
+
+
+@pytest.mark.parametrize(("files", "places", "name"), PIPELINES)
+def test_a_pipeline_is_named_after_its_data(folder, files, places, name):
+    """A file's role, such as "destination", would name every pipeline alike."""
+    home = folder / "shop"
+    home.mkdir()
+    for file in ("data", "destination.json", "configured_catalog.json", "messages.jsonl"):
+        (folder / file).rename(home / file)
+    for file, content in files.items():
+        (home / file).write_text(json.dumps(content), "utf-8")
+    assert make_draft([str(home / place) for place in places], Wishes(home)).draft.pipeline == name
+
+
+def test_another_destination_takes_the_keys_of_a_flow_specification(folder):
+    (folder / "flow.json").write_text(json.dumps(FLOW), "utf-8")
+    (table,) = load(write(folder, ["flow.json", "data"], kind="lakewriter-s3")).spec.tables
+    assert (table.name, table.primary_key, table.cursor) == ("orders", ("order_id",), "updated_at")
+
+
 CONNECTIONS = [
     # what the API exports, the configured catalog, notes
     (
@@ -228,8 +290,7 @@ REFUSED = [
     (
         {"discovered.json": {"type": "CATALOG", "catalog": {"streams": []}}},
         ["discovered.json"],
-        "discovered.json is the catalog that an Airbyte source discovers, in which no stream is configured. Give the "
-        "configured catalog of the connection, whose streams have 'stream' and 'sync_mode'.",
+        "the source discovers no stream. Check what its user may see.",
     ),
     (
         {"mine.json": {"pipeline": "p", "destination": {}}},

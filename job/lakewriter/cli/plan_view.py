@@ -10,10 +10,11 @@ from rich.padding import Padding
 from rich.table import Table
 
 from lakewriter.operate.column_changes import ColumnChange
-from lakewriter.operate.planning import PlannedTable
+from lakewriter.operate.planning import PlannedColumn, PlannedTable
 from lakewriter.report import format_count, format_size
 
 _MOST_NEW: Final = 30
+_MOST_RETYPED: Final = 12
 _TOGETHER: Final = "\u2060"
 _STYLES: Final = {"added": "green", "gone": "yellow", "type": "yellow", "order": "red"}
 
@@ -35,6 +36,8 @@ def show_plan(out: Console, tables: Sequence[PlannedTable], *, columns: bool = F
         for change in table.catalog:
             out.print(f"  catalog    {escape(change)}", soft_wrap=True)
         _show_columns(out, table, every=columns)
+        if not columns:
+            _show_retyped(out, table)
         _show_deletes(out, table, every=deletes)
         _show_remarks(out, table)
 
@@ -84,6 +87,23 @@ def _show_new_columns(out: Console, table: PlannedTable) -> None:
     indent = " " * len("  columns    ")
     lines = textwrap.wrap(text, out.width, initial_indent="  columns    ", subsequent_indent=indent)
     out.print("\n".join(lines).replace(_TOGETHER, " "), markup=False, soft_wrap=True)
+
+
+def _show_retyped(out: Console, table: PlannedTable) -> None:
+    """The columns whose name or type is another one than in the source."""
+    named = [column for column in table.columns if column.source]
+    texts = [_describe_retyped(column) for column in named if column.change or column.source != column.name]
+    if texts:
+        more = f" and {len(texts) - _MOST_RETYPED:,} more" if len(texts) > _MOST_RETYPED else ""
+        out.print(f"  becomes    {escape('; '.join(texts[:_MOST_RETYPED]))}{more}", soft_wrap=True)
+
+
+def _describe_retyped(column: PlannedColumn) -> str:
+    before = " ".join(filter(None, (column.source, column.change.removeprefix("cast from "))))
+    after = " ".join(
+        filter(None, (column.name if column.name != column.source else "", column.type if column.change else ""))
+    )
+    return f"{before} -> {after}"
 
 
 def _summarise(table: PlannedTable) -> str:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from lakewriter.dialects.common.yaml_text import write_flow
 from lakewriter.dialects.descriptions import describe
 from lakewriter.dialects.registry import BY_TYPE
 from lakewriter.errors import SpecInvalidError
 from lakewriter.init.listing import is_remote
 from lakewriter.init.proposals import CheckProposal
+from lakewriter.init.spellings import Spelling, write_statement
 from lakewriter.init.yaml_draft import Line, write_comment, write_item, write_lines, write_mapping
 from lakewriter.spec.listed_files import FILE_FORMATS
 
@@ -19,6 +21,7 @@ SCHEMA_FILE: Final = "lake.schema.json"
 NO_BUCKET: Final = "change-me"
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_-]+")
 _LONGEST_NAME: Final = 63
+_VIEW: Final = "files"
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,9 @@ class TableDraft:
     notes: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     """Why columns of text that look like more stay what they are."""
+    spellings: tuple[Spelling, ...] = ()
+    retyped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Of columns that are read as another type: the source's, and that one."""
     names: Mapping[str, Any] | None = None
     """The keys that name it, where they are not the dialect's for ``name`` and ``schema``."""
     expect: tuple[CheckProposal, ...] = ()
@@ -132,15 +138,38 @@ def _write_table(kind: str, table: TableDraft, *, is_first: bool) -> list[Line |
     for number, (key, value) in enumerate(names.items()):
         lines.append(Line(2, key, value, table.seen if number == 0 else "", is_item=number == 0))
     lines += [text for note in table.notes for text in write_comment(f"NOTE: {note}", 2)]
-    lines.append(Line(2, "read", dict(table.read)))
+    lines += [Line(2, "read", dict(table.read)), *_write_sql(table)]
     lines += [Line(2, key, value) for key, value in table.more.items()]
     lines += _write_key(table)
     lines += _write_cursor(table, kind)
-    if table.columns:
-        lines += write_mapping("columns", table.columns, 2)
+    lines += _write_columns(table)
+    if table.retyped:
+        changes = "; ".join(f"{name} {before} -> {after}" for name, (before, after) in table.retyped.items())
+        lines += write_comment(f"becomes on the way: {changes}", 2)
     lines += [text for why in table.texts for text in write_comment(why, 2)]
     lines += _write_expect(table)
     return [replace(line, is_off=True) if isinstance(line, Line) else line for line in lines] if table.is_off else lines
+
+
+def _write_sql(table: TableDraft) -> list[Line | str]:
+    """The read that types what only SQL can, in place of the one above it."""
+    spellings = [spelling for spelling in table.spellings if spelling.entry is None]
+    if not spellings:
+        return []
+    read = {"sql": write_statement(spellings, _VIEW), "views": {_VIEW: dict(table.read)}}
+    why = "; ".join(f"{spelling.column}: {spelling.reason}" for spelling in spellings)
+    return [Line(2, "read", read, f"in place of the line above, to type them: {why}", is_off=True)]
+
+
+def _write_columns(table: TableDraft) -> list[Line | str]:
+    """The types of columns; a spelling that has to be named is for a person to take in."""
+    named = [spelling for spelling in table.spellings if spelling.entry is not None]
+    if not table.columns and not named:
+        return []
+    head = Line(2, "columns", is_mapping=True, is_off=not table.columns)
+    lines = [Line(3, write_flow(name), *entry) for name, entry in table.columns.items()]
+    lines += [Line(3, write_flow(each.column), each.entry, f"text; {each.reason}", is_off=True) for each in named]
+    return [head, *lines]
 
 
 def _write_key(table: TableDraft) -> list[Line | str]:
@@ -168,10 +197,8 @@ def _write_ways(table: TableDraft, kind: str) -> list[Line | str]:
     is_of_files = str(table.read.get("format")).lower() in FILE_FORMATS
     new = "files: new under read, for a folder that gets new files; " if is_of_files and "path" in table.read else ""
     ways = f"NOTE: each load appends all rows again. A cursor; {new}or repeated: allow, where that is wanted"
-    if str(table.read.get("format")) == "jdbc" and kind == "lakewriter-s3":
-        refresh = Line(2, "mode", "refresh", "or each load replaces the table whole", is_off=True)
-        return [*write_comment(ways, 2), refresh]
-    return [*write_comment(ways, 2)]
+    refresh = Line(2, "mode", "refresh", "or each load replaces the table whole", is_off=True)
+    return [*write_comment(ways, 2), *([refresh] if kind == "lakewriter-s3" else [])]
 
 
 def _write_expect(table: TableDraft) -> list[Line | str]:

@@ -11,9 +11,11 @@ from lakewriter.init.vendor_files import VendorFile
 _MISSING: Final = "put the path of this collection's documents here"
 
 
-def draft_bindings(flow: VendorFile, files: Sequence[TableDraft]) -> tuple[list[TableDraft], tuple[str, ...]]:
+def draft_bindings(
+    flow: VendorFile, files: Sequence[TableDraft], *, is_own: bool
+) -> tuple[list[TableDraft], tuple[str, ...]]:
     """Draft an entry for each binding that is not disabled, with the files whose name is the collection's; and notes on
-    files that no collection has the name of."""
+    files that no collection has the name of. ``is_own`` is true for the destination that takes the specification."""
     drafts, left = [], {table.name.lower(): table for table in files}
     for source in _list_sources(flow):
         table = left.pop(source.rpartition("/")[2].lower(), None)
@@ -26,12 +28,25 @@ def draft_bindings(flow: VendorFile, files: Sequence[TableDraft]) -> tuple[list[
             drafts.append(TableDraft(source, read, table.seen, more={"documents": "value"}))
         else:
             drafts.append(replace(table, name=source))
-    # Key, fields and path are the binding's and the collection's.
     notes = tuple(f"table {name!r} was left out: no binding has a collection of this name" for name in left)
-    bare = [
-        replace(draft, names={"source": draft.name}, key=((), "", False), cursor=None, columns={}) for draft in drafts
-    ]
-    return bare, notes
+    return [_fit_binding(draft, _find_key(flow, draft.name), is_own=is_own) for draft in drafts], notes
+
+
+def _fit_binding(draft: TableDraft, key: tuple[str, ...], *, is_own: bool) -> TableDraft:
+    """Leave key, fields and path to the specification, or take its key where the destination reads none."""
+    if is_own:
+        seen = f"{draft.seen}; its key is the collection's: {', '.join(key)}" if key else draft.seen
+        return replace(draft, seen=seen, names={"source": draft.name}, key=((), "", False), cursor=None, columns={})
+    columns = tuple(pointer.removeprefix("/") for pointer in key)
+    evidence = ("the collection's own key", "/" not in "".join(columns)) if columns else draft.key[1:]
+    return replace(draft, name=draft.name.rpartition("/")[2], key=(columns or draft.key[0], *evidence))
+
+
+def _find_key(flow: VendorFile, source: str) -> tuple[str, ...]:
+    collections = flow.content.get("collections")
+    collection = collections.get(source) if isinstance(collections, dict) else None
+    key = collection.get("key") if isinstance(collection, dict) else None
+    return tuple(map(str, key)) if isinstance(key, list) else ()
 
 
 def make_first_binding() -> TableDraft:

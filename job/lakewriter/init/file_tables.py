@@ -23,6 +23,8 @@ _ALIKE_BY_NAME: Final = 0.5
 _PARTITION: Final = re.compile(r"[^=/]+=[^/]*")
 _PART: Final = re.compile(r"(part|data|file|run|batch|chunk|split)?[-_.]?[0-9a-f-]*", re.IGNORECASE)
 _DATED: Final = re.compile(r"[-_. ]*\d[\d\-_.T: ]*Z?$")
+_JOINT: Final = re.compile(r"[-_. ]*")
+"""What stands between a name and its date."""
 
 
 @dataclass(frozen=True)
@@ -82,21 +84,45 @@ def _group_files(folder: str, files: Sequence[SourceFile]) -> tuple[list[FileTab
     if len(groups) == 1 and files[0].path != folder and not problems and len(heads) == len(files):
         (group,) = groups
         if len(group) > 1 or _PART.fullmatch(_get_stem(group[0].path)):
-            return [FileTable(_name_table(_get_base(folder)), (folder,), tuple(group), heads[group[0]])], problems
+            name = _name_dated(group) or _name_table(_get_base(folder))
+            return [FileTable(name, (folder,), tuple(group), heads[group[0]])], problems
     return [_make_table(group, heads[group[0]], files) for group in groups], problems
 
 
 def _make_table(group: Sequence[SourceFile], head: Head, files: Sequence[SourceFile]) -> FileTable:
     paths = [file.path for file in group]
+    folder = _name_table(_get_base(paths[0].rpartition("/")[0]))
     if len(paths) == 1:
-        return FileTable(_name_table(_get_stem(paths[0])), tuple(paths), tuple(group), head)
-    start = _find_common_start(paths)
-    ends = {path.rpartition("/")[2].partition(".")[2] for path in paths}
-    pattern = f"{start}*.{next(iter(ends))}"
+        return FileTable(_strip_date(_get_stem(paths[0])) or folder, tuple(paths), tuple(group), head)
     others = [file.path for file in files if file not in group]
-    is_pattern = len(ends) == 1 and not any(PurePosixPath(other).match(pattern) for other in others)
-    chosen = (pattern,) if is_pattern and not set(start) & set("*?[]{}") else tuple(paths)
-    return FileTable(_name_table(_get_base(start) or _get_stem(paths[0])), chosen, tuple(group), head)
+    pattern = _find_pattern(paths, others)
+    chosen = (pattern,) if pattern is not None else tuple(paths)
+    start = _get_base(_find_common_start(paths))
+    return FileTable(_name_dated(group) or _strip_date(start) or folder, chosen, tuple(group), head)
+
+
+def _find_pattern(paths: Sequence[str], others: Sequence[str]) -> str | None:
+    """Find a pattern that takes these files, none of the others, and the one that comes tomorrow."""
+    ends = {path.rpartition("/")[2].partition(".")[2] for path in paths}
+    start = _find_common_start(paths)
+    if len(ends) != 1 or set(start) & set("*?[]{}"):
+        return None
+    folder, _, base = start.rpartition("/")
+    before = f"{folder}/{base[: len(base) - len(match.group())] if (match := _DATED.search(base)) else base}"
+    joint = _JOINT.match(paths[0][len(before) :])
+    dated = f"{before}{joint.group() if joint else ''}[0-9]*.{next(iter(ends))}"
+    for pattern in (dated, f"{start}*.{next(iter(ends))}"):
+        taken = {path for path in (*paths, *others) if PurePosixPath(path).match(pattern)}
+        if taken == set(paths):
+            return pattern
+    return None
+
+
+def _name_dated(group: Sequence[SourceFile]) -> str:
+    """Name the table of files whose names differ in a date or number alone; blank for other files."""
+    names = {_strip_date(_get_stem(file.path)) for file in group}
+    name = names.pop()
+    return "" if names or _PART.fullmatch(_get_stem(group[0].path)) else name
 
 
 def _read_heads(files: Sequence[SourceFile]) -> tuple[dict[SourceFile, Head], list[str]]:
@@ -158,4 +184,8 @@ def _get_stem(path: str) -> str:
 
 def _name_table(text: str) -> str:
     """A table's name from that of a file or folder, without the date or number that such a name ends with."""
-    return _DATED.sub("", text).strip("-_. ") or text or "table"
+    return _strip_date(text) or text or "table"
+
+
+def _strip_date(text: str) -> str:
+    return _DATED.sub("", text).strip("-_. ")

@@ -13,7 +13,9 @@ import pyarrow.types as pt
 from lakewriter.report import format_count
 from lakewriter.source.text_types import propose_type
 
-_KEY_WORDS: Final = ("id", "key", "code", "uuid", "guid", "number", "no", "nr", "sku", "iata", "icao")
+_KEY_WORDS: Final = ("id", "key", "uuid", "guid", "sku", "iata", "icao")
+_NUMBERS: Final = ("code", "number", "no", "nr", "num")
+"""Keys only alone or behind the table's own name: a phone_number is none."""
 _CHANGES: Final = re.compile(
     r"(last_?)?(updated|modified|changed|edited)(_?(at|on|time|date|ts|timestamp))?|last_?(update|change|edit|modified)"
     r"(_?(time|date|ts))?|(update|modification|change)_?(time|date|ts|timestamp)|systemmodstamp|row_?version|synced_?at",
@@ -96,8 +98,9 @@ def propose_key(table: str, rows: pa.Table, columns: Sequence[Column], *, is_who
     complete = [name for name, (nulls, _) in facts.items() if nulls == 0]
     ranked = sorted(complete, key=lambda name: (-_rank_name(name, table), complete.index(name)))
     unique = [name for name in ranked if facts[name][1] == count]
-    if unique and (_rank_name(unique[0], table) or unique[0] == columns[0].name):
-        return Proposal((unique[0],), f"{count:,} distinct values in {among}, none null")
+    if unique and _rank_name(unique[0], table):
+        left = "" if is_whole else "; the rest was not looked at"
+        return Proposal((unique[0],), f"{count:,} distinct values in {among}, none null{left}", is_whole)
     several = _find_together(rows, ranked[:_MOST_CANDIDATES]) if not unique else None
     if several:
         return Proposal(several, f"together distinct in {among}; no column is by itself", is_certain=False)
@@ -129,12 +132,20 @@ def _rank_name(name: str, table: str) -> int:
     """How much a column's name is that of a key: 3 for the table's own, 0 for none."""
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower().strip("_").replace("-", "_").replace(" ", "_")
     own = re.sub(r"\W+", "_", table.lower())
-    singular = own.removesuffix("es") if own.endswith(("ses", "xes", "ches")) else own.removesuffix("s")
+    singular = _get_singular(own)
     if words in ("id", "uuid", f"{own}_id", f"{singular}_id", f"{singular}id"):
         return 3
-    if words.split("_")[-1] in ("id", "uuid", "key"):
+    start, _, last = words.rpartition("_")
+    if last in ("id", "uuid", "key"):
         return 2
-    return int(words.split("_")[-1] in _KEY_WORDS or words in (own, singular))
+    is_numbered = last in _NUMBERS and start in ("", own, singular)
+    return int(is_numbered or last in _KEY_WORDS or words in (own, singular))
+
+
+def _get_singular(word: str) -> str:
+    if word.endswith("ies"):
+        return f"{word.removesuffix('ies')}y"
+    return word.removesuffix("es") if word.endswith(("ses", "xes", "ches")) else word.removesuffix("s")
 
 
 def _find_together(rows: pa.Table, names: Sequence[str]) -> tuple[str, ...] | None:

@@ -1,7 +1,7 @@
 """Look into files: their format, their columns, and the first rows of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -9,6 +9,7 @@ import pyarrow.orc
 import pyarrow.parquet as pq
 
 from lakewriter.aws import BotoCoreError, ClientError
+from lakewriter.column_types import name_type
 from lakewriter.dialects.common.foreign_files import recognise_file
 from lakewriter.dialects.registry import FOREIGN_FILES
 from lakewriter.errors import LakeError, SourceFailedError
@@ -68,6 +69,8 @@ class Sample:
     is_whole: bool
     options: Mapping[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    retyped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Of columns that a load reads as another type: the file's, and that one."""
 
 
 def read_head(file: SourceFile) -> Head:
@@ -137,7 +140,9 @@ def read_sample(files: Sequence[SourceFile], paths: Sequence[str], head: Head) -
         )
         return Sample(pa.table({}), is_whole=False, notes=(note,))
     if head.format in ("parquet", "orc"):
-        return _sample_columnar(files, head.format)
+        sample = _sample_columnar(files, head.format)
+        retyped, notes = _look_at_types(_make_table(Read(format=head.format, path=tuple(paths))))
+        return replace(sample, retyped=retyped, notes=notes)
     return _sample_text(paths, head)
 
 
@@ -147,10 +152,8 @@ def _list_options(head: Head) -> dict[str, object]:
     return head.csv.options
 
 
-def _sample_text(paths: Sequence[str], head: Head) -> Sample:
-    options = _list_options(head)
-    read = Read(format=head.format, path=tuple(paths), options={name: _write_option(options[name]) for name in options})
-    table = TableSpec(
+def _make_table(read: Read) -> TableSpec:
+    return TableSpec(
         source_table="table",
         schema_name="",
         name="table",
@@ -159,6 +162,23 @@ def _sample_text(paths: Sequence[str], head: Head) -> Sample:
         path="table",
         on_bad_row=BadRows(action="set_aside"),
     )
+
+
+def _look_at_types(table: TableSpec) -> tuple[dict[str, tuple[str, str]], tuple[str, ...]]:
+    """Return the columns that a load reads as another type, or what it would end with."""
+    try:
+        opened = open_own_files(table, spread_locally)
+        stored = opened.read_stored_types()
+    except LakeError as error:
+        return {}, (f"a load would end: {error.message} {error.remedy}",)
+    read = opened.look.schema
+    return {name: (kind, name_type(read.field(name).type)) for name, kind in stored.items()}, opened.notes
+
+
+def _sample_text(paths: Sequence[str], head: Head) -> Sample:
+    options = _list_options(head)
+    read = Read(format=head.format, path=tuple(paths), options={name: _write_option(options[name]) for name in options})
+    table = _make_table(read)
     taken, notes, is_whole = list[pa.RecordBatch](), list(head.csv.notes if head.csv else ()), True
     schema = pa.schema([])
     try:

@@ -22,13 +22,28 @@ from lakewriter.init.proposals import (
     propose_types,
 )
 from lakewriter.init.samples import Sample, read_sample
-from lakewriter.init.vendor_files import VendorFile, holds_messages, make_catalog, read_vendor_file
+from lakewriter.init.spellings import find_spellings
+from lakewriter.init.vendor_files import (
+    VendorFile,
+    find_subject,
+    holds_messages,
+    make_catalog,
+    make_discovered_catalog,
+    read_vendor_file,
+)
 from lakewriter.report import format_count, format_size
 
 CATALOG_FILE: Final = "configured_catalog.json"
 _LAKEWRITER: Final = "lakewriter-s3"
 _AIRBYTE: Final = "airbyte-s3"
 _ESTUARY: Final = "estuary-s3-parquet"
+_ROLES: Final = frozenset(
+    {
+        *("catalog", "config", "configuration", "configured-catalog", "configured_catalog", "connection"),
+        *("destination", "discover", "discovered", "endpoint", "flow", "lake", "messages", "source", "spec"),
+    }
+)
+"""What a file is to a pipeline; the next pipeline's is called so too."""
 _NO_ROWS: Final = "--expect proposes checks from rows of files, and none were given: see docs/expectations.md"
 
 
@@ -71,9 +86,9 @@ class Drafted:
 def make_draft(places: Sequence[str], wishes: Wishes) -> Drafted:
     """Look at each place, and draft the file; ``SPEC_INVALID`` or ``SOURCE_FAILED`` where that cannot be."""
     given = _recognise(places)
-    name = wishes.pipeline or name_pipeline(_name_place(places[0]))
+    name = wishes.pipeline or _propose_name(places, given, wishes.folder)
     without_data = not given.files and not given.databases
-    if {"catalog", "connection"} & given.vendor.keys() or given.messages:
+    if {"catalog", "connection", "discovered"} & given.vendor.keys() or given.messages:
         return _draft_messages(given, name, wishes)
     if "airbyte destination" in given.vendor and without_data:
         return _draft_messages(given, name, wishes)
@@ -85,13 +100,23 @@ def make_draft(places: Sequence[str], wishes: Wishes) -> Drafted:
     if wishes.expects and not given.files:
         notes += (_NO_ROWS,)
     if "flow" in given.vendor:
-        tables, unmatched = draft_bindings(given.vendor["flow"], tables)
+        tables, unmatched = draft_bindings(given.vendor["flow"], tables, is_own=kind == _ESTUARY)
         notes += unmatched
     elif "endpoint" in given.vendor and without_data:
         tables = [make_first_binding()]
     elif BY_TYPE[kind].table_form is not None:
         tables = [_require_key(table) for table in tables]
     return Drafted(Draft(name, destination, require_plain_names(tables), comments=comments, notes=notes))
+
+
+def _propose_name(places: Sequence[str], given: _Given, folder: Path) -> str:
+    """Name the pipeline: after the data, or what a vendor's file is about, or the folder that the lake.yaml is in."""
+    of_vendor = {file.path for file in given.vendor.values()} | set(given.messages)
+    said = [_name_place(place) for place in places if place not in of_vendor]
+    said += [name for file in given.vendor.values() if (name := find_subject(file))]
+    said += [_name_place(place) for place in places if place in of_vendor]
+    names = [name_pipeline(text) for text in (*said, folder.resolve().name)]
+    return next((name for name in names if name not in _ROLES), names[-1])
 
 
 def _name_place(place: str) -> str:
@@ -122,7 +147,8 @@ def _choose_destination(given: _Given, wishes: Wishes) -> tuple[dict[str, Any], 
     """The destination that a vendor's file describes, or a new one."""
     own: Mapping[str, str] = {"airbyte destination": _AIRBYTE, "flow": _ESTUARY, "endpoint": _ESTUARY}
     file = next((given.vendor[kind] for kind in own if kind in given.vendor), None)
-    if file is None:
+    is_other = file is not None and file.kind == "flow" and wishes.kind not in (None, _ESTUARY)
+    if file is None or is_other:
         kind = wishes.kind or _LAKEWRITER
         return (*make_destination(kind, wishes.bucket, wishes.region), kind)
     kind = wishes.kind or own[file.kind]
@@ -143,6 +169,22 @@ def _write_endpoint(content: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
     return keys, dict.fromkeys(secrets.keys() & keys.keys(), "kept out of the file: export the variable")
 
 
+def _choose_catalog(given: _Given, wishes: Wishes) -> tuple[str, dict[str, Any], tuple[str, ...]]:
+    """The configured catalog's path, the file to write if there is none yet, and notes."""
+    if "catalog" in given.vendor:
+        return make_relative(given.vendor["catalog"].path, wishes.folder), {}, ()
+    for kind, make in (("connection", make_catalog), ("discovered", make_discovered_catalog)):
+        if kind in given.vendor:
+            content, notes = make(given.vendor[kind].content)
+            return CATALOG_FILE, {CATALOG_FILE: content}, notes
+    if given.messages:
+        raise SpecInvalidError(
+            f"{given.messages[0]} holds messages of Airbyte's protocol, and no catalog says which streams they are.",
+            remedy="Name the configured catalog as well: lakewriter init messages.jsonl configured_catalog.json.",
+        )
+    return CATALOG_FILE, {}, (f"put the connection's configured catalog into {CATALOG_FILE}, or name where it is",)
+
+
 def _draft_messages(given: _Given, name: str, wishes: Wishes) -> Drafted:
     """A pipeline of Airbyte's messages, whose configured catalog gives the tables."""
     if given.files or given.databases:
@@ -150,21 +192,7 @@ def _draft_messages(given: _Given, name: str, wishes: Wishes) -> Drafted:
             "messages of Airbyte's and other sources do not go into one pipeline.",
             remedy="Draft a lake.yaml for each, with --output.",
         )
-    beside: dict[str, Any] = {}
-    notes: tuple[str, ...] = ()
-    if "catalog" in given.vendor:
-        catalog = make_relative(given.vendor["catalog"].path, wishes.folder)
-    elif "connection" in given.vendor:
-        catalog = CATALOG_FILE
-        beside[catalog], notes = make_catalog(given.vendor["connection"].content)
-    elif given.messages:
-        raise SpecInvalidError(
-            f"{given.messages[0]} holds messages of Airbyte's protocol, and no catalog says which streams they are.",
-            remedy="Name the configured catalog as well: lakewriter init messages.jsonl configured_catalog.json.",
-        )
-    else:
-        catalog = CATALOG_FILE
-        notes = (f"put the connection's configured catalog into {CATALOG_FILE}, or name where it is",)
+    catalog, beside, notes = _choose_catalog(given, wishes)
     destination, comments, kind = _choose_destination(given, replace(wishes, kind=wishes.kind or _AIRBYTE))
     if "source" not in BY_TYPE[kind].top_keys:
         raise SpecInvalidError(f"--type {kind!r} takes no messages; expected {_AIRBYTE!r} or 'heropixel-s3'.")
@@ -188,6 +216,7 @@ def draft_table(table: FileTable, folder: Path, *, expects: bool = False) -> Tab
     types = propose_types(columns)
     key = propose_key(table.name, sample.rows, columns, is_whole=sample.is_whole) if columns else None
     cursor = propose_cursor(sample.rows, columns)
+    spellings = find_spellings(sample.rows, columns)
     paths = [make_relative(path, folder) for path in table.paths]
     read: dict[str, Any] = {"format": table.head.format, "path": paths[0] if len(paths) == 1 else paths}
     if sample.options:
@@ -203,7 +232,9 @@ def draft_table(table: FileTable, folder: Path, *, expects: bool = False) -> Tab
         cursor=(cursor.columns[0], cursor.evidence, cursor.is_certain) if cursor else None,
         columns={name: (kind, reason) for name, (kind, reason) in types.items()},
         notes=sample.notes,
-        texts=explain_texts(columns),
+        texts=explain_texts([column for column in columns if column.name not in {s.column for s in spellings}]),
+        spellings=spellings,
+        retyped=sample.retyped,
         expect=checks,
     )
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from lakewriter.dialects.airbyte.configured_catalog import ConfiguredCatalog
 from lakewriter.dialects.airbyte.foreign_files import API, CATALOG, CONFIG, DISCOVERED, find_configuration
@@ -14,7 +14,7 @@ from lakewriter.dialects.estuary.foreign_files import ENDPOINT, FLOW
 from lakewriter.dialects.registry import FOREIGN_FILES
 from lakewriter.errors import SpecInvalidError
 
-Kind = Literal["airbyte destination", "catalog", "connection", "flow", "endpoint"]
+Kind = Literal["airbyte destination", "catalog", "discovered", "connection", "flow", "endpoint"]
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _MASK: Final = "**"
@@ -41,18 +41,36 @@ class VendorFile:
 def read_vendor_file(path: str) -> VendorFile | None:
     """Read a vendor's file; None for a file of data. ``SPEC_INVALID`` for one that cannot begin a lake.yaml."""
     place = Path(path)
-    if place.suffix.lower() not in (".json", ".yaml", ".yml") or not place.is_file():
+    ending = place.suffix.lower()
+    if ending not in (".json", ".jsonl", ".yaml", ".yml") or not place.is_file():
         return None
     if place.stat().st_size > _MOST_BYTES:
         return None
     try:
-        content = (read_json if place.suffix.lower() == ".json" else read_yaml)(place).content
+        content = (read_json if ending.startswith(".json") else read_yaml)(place).content
     except SpecInvalidError:
-        if place.suffix.lower() == ".json":
-            # One document per line is data.
-            return None
+        if ending.startswith(".json"):
+            # One document per line is data, unless it is what a connector says of its streams.
+            content = _find_catalog_message(place)
+            return None if content is None else VendorFile(path, "discovered", content)
         raise
     return _recognise(path, _open_list(content)) if isinstance(content, dict) else None
+
+
+def _find_catalog_message(place: Path) -> Mapping[str, Any] | None:
+    """Find the message with the streams among those that a connector's ``discover`` prints; None for other lines."""
+    with place.open("rb") as stream:
+        for line in stream:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                return None
+            kind = message.get("type") if isinstance(message, dict) else None
+            if kind == "CATALOG":
+                return cast(Mapping[str, Any], message)
+            if kind not in ("LOG", "TRACE"):
+                return None
+    return None
 
 
 def _open_list(content: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -70,10 +88,15 @@ def _recognise(path: str, content: Mapping[str, Any]) -> VendorFile | None:
     kind = recognise_file(content, FOREIGN_FILES)
     if kind is None:
         return None
-    if kind is DISCOVERED:
-        raise SpecInvalidError(f"{path} is {kind.what}.", remedy=kind.remedy)
-    kinds: dict[Any, Kind] = {CONFIG: "airbyte destination", API: "airbyte destination", CATALOG: "catalog",
-                              FLOW: "flow", ENDPOINT: "endpoint", DESTINATION: "airbyte destination"}  # fmt: skip
+    kinds: dict[Any, Kind] = {
+        CONFIG: "airbyte destination",
+        API: "airbyte destination",
+        CATALOG: "catalog",
+        DISCOVERED: "discovered",
+        FLOW: "flow",
+        ENDPOINT: "endpoint",
+        DESTINATION: "airbyte destination",
+    }
     return VendorFile(path, kinds[kind], content, tuple(_list_masked(content)))
 
 
@@ -102,6 +125,46 @@ def make_catalog(content: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
         streams, notes = _read_configurations(content["configurations"]["streams"])
     ConfiguredCatalog.model_validate({"streams": streams})
     return {"streams": streams}, notes
+
+
+def make_discovered_catalog(content: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Make a configured catalog of all streams that a source discovers, each in the way that costs least and loses
+    nothing; and notes on what a person may want otherwise."""
+    entries = content.get("catalog", content).get("streams") or []
+    if not entries:
+        raise SpecInvalidError("the source discovers no stream.", remedy="Check what its user may see.")
+    streams = [_configure_stream({_CAMEL.get(key, key): value for key, value in entry.items()}) for entry in entries]
+    ConfiguredCatalog.model_validate({"streams": streams})
+    whole = [str(each["stream"]["name"]) for each in streams if each["sync_mode"] == "full_refresh"]
+    notes = [f"all {len(streams):,} streams of the source are in the catalog: take out those that you do not want"]
+    if whole:
+        notes.append(f"read whole and replaced by each load, since the source names no cursor: {', '.join(whole)}")
+    return {"streams": streams}, tuple(notes)
+
+
+def _configure_stream(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what is new where the source itself says by what, everything else anew."""
+    cursor = entry.get("default_cursor_field") or []
+    supports = "incremental" in (entry.get("supported_sync_modes") or ())
+    is_incremental = supports and bool(cursor or entry.get("source_defined_cursor"))
+    modes = ("incremental", "append") if is_incremental else ("full_refresh", "overwrite")
+    configured: dict[str, Any] = {"stream": dict(entry), "sync_mode": modes[0], "destination_sync_mode": modes[1]}
+    if is_incremental and cursor:
+        configured["cursor_field"] = cursor
+    if key := entry.get("source_defined_primary_key"):
+        configured["primary_key"] = key
+    return configured
+
+
+def find_subject(file: VendorFile) -> str:
+    """Find what a vendor's file says that it is about: its own name, or the folder that it writes to."""
+    if file.kind == "flow":
+        return next(iter(file.content.get("materializations") or ()), "").rpartition("/")[2]
+    keys: Mapping[str, Any] = file.content
+    for step in find_configuration(keys):
+        keys = keys[str(step)]
+    said = (file.content.get("name"), keys.get("s3_bucket_path"), keys.get("s3_bucket_name"), keys.get("bucket"))
+    return next((text.strip("/").rpartition("/")[2] for text in said if isinstance(text, str) and text.strip("/")), "")
 
 
 def _read_sync_catalog(entries: list[Any]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:

@@ -260,8 +260,14 @@ def _describe_reads(inputs: Chosen, prepared: Prepared) -> str:
 def _describe_plan(spec: Spec, inputs: Chosen, prepared: Prepared) -> dict[str, object]:
     feed, shape = prepared.feed, prepared.shape
     plan_watched(spec, inputs.table, shape)
+    stored = feed.read_stored_types() if isinstance(feed, FilesFeed | RowsFeed) else {}
     columns = [
-        PlannedColumn(source=c.source, name=c.name, type=str(c.type), change=_describe_change(c.source_type, c.type))
+        PlannedColumn(
+            source=c.source,
+            name=c.name,
+            type=str(c.type),
+            change=_describe_change(stored.get(c.source), c.source_type, c.type),
+        )
         for c in shape.columns
     ]
     named = {column.name for column in columns}
@@ -289,8 +295,11 @@ def _list_deletes(spec: Spec, table: TableSpec, control: Control) -> tuple[str, 
     return tuple(f"s3://{spec.access.bucket}/{key}" for key, _ in (*planned.intent.retire, *planned.purge))
 
 
-def _describe_change(source: pa.DataType, written: pa.DataType) -> str:
-    return "" if source == written else f"cast from {source}"
+def _describe_change(stored: str | None, read: pa.DataType, written: pa.DataType) -> str:
+    """Say from which type a column is cast: what the source stores, or else what it is read as."""
+    if stored is not None:
+        return f"cast from {stored}"
+    return "" if read == written else f"cast from {read}"
 
 
 def _warn_of_streams(spec: Spec, table: TableSpec) -> tuple[str, ...]:

@@ -77,6 +77,7 @@ class FilesFeed:
         self.reason = f"{format_count(files, 'file')}, read by the tasks themselves"
         self.partitions = len(partitions)
         self.counts = counts
+        self.read_stored_types = opened.read_stored_types
         self._spark, self._source, self._pieces, self._origin = spark, source, partitions, origin
 
     @property

@@ -75,6 +75,7 @@ class RowsFeed:
         database = (source and source.database) or DatabaseRows(frame)
         self.edge, self._reconciliation, self.version = database.edge, database.reconciliation, database.version
         self._held = [*source.held] if source else []
+        self._stored_types = database.stored_types
         self.reason = reason
         self.counts: tuple[int, ...] | None = None
         self._frame = frame
@@ -84,6 +85,10 @@ class RowsFeed:
         # An adaptive plan decides on its partitions while it runs, too late for what is numbered by partition.
         frame.sparkSession.conf.set(_ADAPTIVE, "false")
         self.partitions = self._count_partitions()
+
+    def read_stored_types(self) -> Mapping[str, str]:
+        """Return the database's types of the columns that are read as another type."""
+        return self._stored_types
 
     def cluster(self, positions: Sequence[int], keys: Keys) -> None:
         """Bring the rows of one key together, in one partition and without others in between.

@@ -43,6 +43,8 @@ class DatabaseRows:
     held: tuple[Connection, ...] = ()
     """What has to be open until the rows are read."""
     reconciliation: Reconciliation | None = None
+    stored_types: Mapping[str, str] = field(default_factory=dict)
+    """The database's own types of the columns that are read as another one."""
 
 
 def is_jdbc(read: Read) -> bool:
@@ -98,7 +100,10 @@ def read_database(
         connection.close()
     held = (connection,) if is_held else ()
     notes = (*notes, *bounds.notes)
-    return DatabaseRows(frame, statement.kinds, bounds.is_fixed, bounds.edge, notes, version, held, reconciliation)
+    stored = {c.name: c.type_name for c in statement.columns if server.changes_type(c)}
+    return DatabaseRows(
+        frame, statement.kinds, bounds.is_fixed, bounds.edge, notes, version, held, reconciliation, stored
+    )
 
 
 def _begin_snapshot(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from lakewriter.column_types import UTC_MICROS
 
@@ -107,6 +108,15 @@ class Server(ABC):
         if reading is None or reading.kind is not None:
             return None if reading is None else reading.kind
         return self.native.get(column.type_name, STRING)
+
+    def changes_type(self, column: Column) -> bool:
+        """Return whether the column's values are read as a type that is not the server's own."""
+        reading = self.read(column, "c")
+        kind = None if reading is None else reading.kind
+        if kind is None or pt.is_date(kind):
+            return False
+        is_number = column.type_name.startswith(("numeric", "decimal", "number"))
+        return not (is_number and pt.is_decimal(kind) and kind.precision == column.precision)
 
     native: ClassVar[Mapping[str, pa.DataType]] = {}
     """The types that are read as they are, by the server's name."""

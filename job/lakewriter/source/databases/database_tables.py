@@ -1,16 +1,17 @@
 """List a database's tables with their columns and primary keys, as its JDBC driver tells them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from lakewriter.column_types import name_type
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.databases.database_connection import Connection, connecting
 from lakewriter.source.databases.database_rows import complete_options
-from lakewriter.source.databases.database_server import Server
+from lakewriter.source.databases.database_server import Column, Server
 from lakewriter.source.databases.servers import find_server
 
 _SYSTEM: Final = (
@@ -33,6 +34,8 @@ class DatabaseTable:
     """The name quoted as the database quotes, for the option ``dbtable``."""
     rows: int | None = None
     """What the database estimates."""
+    retyped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Of columns that are read as another type: the database's, and that one."""
 
 
 def list_database_tables(
@@ -46,7 +49,7 @@ def list_database_tables(
     try:
         with connecting(spark, complete_options(options, server), server) as connection:
             rows = _estimate_rows(connection, server)
-            return _read_tables(connection, {schema.lower() for schema in schemas}, rows)
+            return _read_tables(connection, server, {schema.lower() for schema in schemas}, rows)
     except Py4JJavaError as error:
         reason = str(error.java_exception.toString())
         raise SourceFailedError(
@@ -64,7 +67,9 @@ def _estimate_rows(connection: Connection, server: Server) -> dict[tuple[str, st
     return {(schema or "", name): int(rows) for schema, name, rows in found if name is not None and rows is not None}
 
 
-def _read_tables(connection: Connection, schemas: set[str], rows: Mapping[tuple[str, str], int]) -> list[DatabaseTable]:
+def _read_tables(
+    connection: Connection, server: Server, schemas: set[str], rows: Mapping[tuple[str, str], int]
+) -> list[DatabaseTable]:
     metadata = connection.metadata
     quote = str(metadata.getIdentifierQuoteString()).strip()
     # MySQL's and MariaDB's databases are catalogs, and they have no schemas.
@@ -79,7 +84,8 @@ def _read_tables(connection: Connection, schemas: set[str], rows: Mapping[tuple[
         if space.lower() in _SYSTEM or (schemas and (space or catalog or "").lower() not in schemas):
             continue
         columns = _read_rows(
-            metadata.getColumns(catalog, schema, _escape(name, metadata), "%"), ("COLUMN_NAME", "TYPE_NAME", "NULLABLE")
+            metadata.getColumns(catalog, schema, _escape(name, metadata), "%"),
+            ("COLUMN_NAME", "TYPE_NAME", "NULLABLE", "COLUMN_SIZE", "DECIMAL_DIGITS", "DATA_TYPE"),
         )
         key = _read_rows(metadata.getPrimaryKeys(catalog, schema, name), ("COLUMN_NAME", "KEY_SEQ"))
         tables.append(
@@ -87,13 +93,22 @@ def _read_tables(connection: Connection, schemas: set[str], rows: Mapping[tuple[
                 schema=space,
                 name=name,
                 is_view="VIEW" in str(kind),
-                columns={column: (type_name, nullable != "0") for column, type_name, nullable in columns},
+                columns={column: (type_name, nullable != "0") for column, type_name, nullable, *_ in columns},
                 primary_key=tuple(column for column, _ in sorted(key, key=lambda row: int(row[1]))),
                 dbtable=".".join(_quote(part, quote) for part in (space, name) if part),
                 rows=rows.get((space, name)),
+                retyped=dict(_list_retyped(columns, server)),
             )
         )
     return tables
+
+
+def _list_retyped(columns: list[tuple[Any, ...]], server: Server) -> Iterator[tuple[str, tuple[str, str]]]:
+    for name, type_name, _, precision, scale, code in columns:
+        column = Column(name, type_name.lower(), int(precision or 0), int(scale or 0), code=int(code))
+        kind = server.find_kind(column)
+        if kind is not None and server.changes_type(column):
+            yield name, (type_name, name_type(kind))
 
 
 def _read_rows(results: Any, names: tuple[str, ...]) -> list[tuple[Any, ...]]:

@@ -8,8 +8,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.orc as po
+import pyarrow.parquet as pq
 
-from lakewriter.column_types import name_type
+from lakewriter.column_types import is_same_type, name_type
 from lakewriter.declared.exact_text import DEFAULT, TextForm
 from lakewriter.declared.sql_types import parse_columns
 from lakewriter.errors import (
@@ -23,6 +25,7 @@ from lakewriter.errors import (
 from lakewriter.report import format_count
 from lakewriter.source.declared_columns import ColumnCast, cast_batch, declare_schema, plan_casts
 from lakewriter.source.files.charsets import Charset
+from lakewriter.source.files.columnar import open_ranges
 from lakewriter.source.files.csv_reader import CsvReader
 from lakewriter.source.files.csv_rows import BEHIND_QUOTE, LINE_END
 from lakewriter.source.files.file_reader import FileReader, Look, Piece, Spread
@@ -198,6 +201,15 @@ class OpenedFiles:
     def notes(self) -> tuple[str, ...]:
         """What its files differ in, in words for a user."""
         return (*self.listing.notes, *self.look.notes, *_note_whole_files(self.look))
+
+    def read_stored_types(self) -> Mapping[str, str]:
+        """Return the types of the columns that its first file stores as another type than is read."""
+        if not self.lies_apart or not self.look.files:
+            return {}
+        with open_ranges(self.look.files[0][0], is_small=False) as source:
+            stored = pq.read_schema(source) if self.form == "parquet" else po.ORCFile(source).schema
+        read = {field.name: field.type for field in self.look.schema}
+        return {f.name: name_type(f.type) for f in stored if f.name in read and not is_same_type(f.type, read[f.name])}
 
     def cut(self, size: int, spread: Spread) -> list[Piece]:
         """Return the pieces of its files, each of about ``size`` bytes; none where they give the columns alone."""
