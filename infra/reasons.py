@@ -148,6 +148,9 @@ REASONS: Final[Mapping[str, Reason]] = {
     "TakeDestinationRole": Reason("The role of lake.yaml holds the permissions on the destination."),
     "TagJobRuns": Reason("Job runs have the tag by which a later release may follow and cancel them."),
     "TagJobRunsOfApplications": Reason("The same, where EMR Serverless asks for the application."),
+    "TellCanaries": Reason(
+        "A canary is told from a stream by its input, so that neither keeps the other from running."
+    ),
     "TellOfLoads": Reason("To publish how loads ended, for the alarms."),
     "TraceLoads": Reason("Step Functions traces loads with X-Ray; the actions take no resources."),
     "TrustEmrServerless": Reason("The job runs on EMR Serverless."),

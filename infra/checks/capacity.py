@@ -10,6 +10,7 @@ from infra.settings import Settings
 from infra.text import format_hours
 from lakewriter.errors import SpecInvalidError
 from lakewriter.report import format_count
+from lakewriter.spec.deployment import CANARY
 
 SIZES: Final = {
     "spark.driver.cores": "deployment.spark.driver.cores",
@@ -46,13 +47,16 @@ def check_quota(settings: Settings) -> Iterator[str]:
     spark, allowed = settings.deployment.spark, settings.deployment.account_vcpu_quota
     if spark.vcpus <= allowed:
         return
-    room = (allowed - spark.driver.cores) // spark.executor.cores
+    canary = 2 * CANARY.cores if spark.mode == "STREAMING" else 0
+    beside = f", and the canary's {canary} beside them," if canary else ""
+    room = (allowed - spark.driver.cores - canary) // spark.executor.cores
     executors = format_count(spark.max_executors, "executor")
     lower = f"Lower it to {room}" if room >= 1 else "Take smaller workers"
     yield (
         f"deployment.spark.max_executors: {executors} of {spark.executor.cores} vCPUs and a driver of "
-        f"{spark.driver.cores} make {spark.vcpus} vCPUs; expected at most account_vcpu_quota, {allowed}. {lower}, "
-        "or have EMR Serverless's quota 'Max concurrent vCPUs per account' raised and account_vcpu_quota say so."
+        f"{spark.driver.cores}{beside} make {spark.vcpus} vCPUs; expected at most account_vcpu_quota, {allowed}. "
+        f"{lower}, or have EMR Serverless's quota 'Max concurrent vCPUs per account' raised and account_vcpu_quota say "
+        "so."
     )
 
 

@@ -63,8 +63,12 @@ def _make_properties(
         "AutoStartConfiguration": {"Enabled": True},
         "AutoStopConfiguration": {"Enabled": True, "IdleTimeoutMinutes": _compute_idle_minutes(settings)},
         "MaximumCapacity": {"Cpu": f"{most.cores} vCPU", "Memory": f"{most.memory} GB", "Disk": f"{most.disk} GB"},
-        # One run at a time: two loads of a pipeline would only wait for each other's commit.
-        "SchedulerConfiguration": {"MaxConcurrentRuns": 1, "QueueTimeoutMinutes": spark.queue_timeout_minutes},
+        # One run at a time: two loads of a pipeline would only wait for each other's commit. A stream never ends, so
+        # the canary runs beside it.
+        "SchedulerConfiguration": {
+            "MaxConcurrentRuns": 2 if spark.mode == "STREAMING" else 1,
+            "QueueTimeoutMinutes": spark.queue_timeout_minutes,
+        },
         "MonitoringConfiguration": _make_monitoring(log_group, key),
         "Tags": [
             {"Key": tag, "Value": value}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.spec.deployment import Spark, Worker
+from lakewriter.spec.deployment import CANARY, Spark, Worker
 from lakewriter.spec.specification import Limits
 
 GIGABYTES: Final = {
@@ -44,14 +44,16 @@ class Capacity:
 
 
 def compute_capacity(spark: Spark, limits: Limits) -> Capacity:
-    """Compute the most that a load takes, which is the application's maximum capacity."""
-    driver, executor, count = spark.driver, spark.executor, spark.max_executors
-    beside = compute_tasks_memory(executor, limits)
-    return Capacity(
-        cores=spark.vcpus,
-        memory=find_memory(driver, "driver") + count * find_memory(executor, "executor", beside),
-        disk=find_disk(driver, "driver") + count * find_disk(executor, "executor"),
-    )
+    """Compute the application's maximum capacity: what a load takes at most, and beside a stream its canary."""
+    runs = [(spark.driver, spark.executor, spark.max_executors, limits)]
+    if spark.mode == "STREAMING":
+        runs.append((CANARY, CANARY, 1, Limits()))
+    memory = disk = 0
+    for driver, executor, count, of_run in runs:
+        beside = compute_tasks_memory(executor, of_run)
+        memory += find_memory(driver, "driver") + count * find_memory(executor, "executor", beside)
+        disk += find_disk(driver, "driver") + count * find_disk(executor, "executor")
+    return Capacity(cores=spark.vcpus, memory=memory, disk=disk)
 
 
 def compute_tasks_memory(worker: Worker, limits: Limits) -> float:

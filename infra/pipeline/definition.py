@@ -9,7 +9,15 @@ from datetime import timedelta
 from typing import Any, Final
 
 from infra.pipeline.metrics import FIELDS, NAMESPACE, UNITS, LoadMetric
-from infra.pipeline.starts import EVERYTHING, FIRST, SERVICE_RETRY, State, build_start_states, make_service_call
+from infra.pipeline.starts import (
+    EVERYTHING,
+    FIRST,
+    IS_CANARY,
+    SERVICE_RETRY,
+    State,
+    build_start_states,
+    make_service_call,
+)
 from lakewriter.errors import ExpectationFailedError
 
 SLACK: Final = timedelta(minutes=10)
@@ -17,6 +25,8 @@ SLACK: Final = timedelta(minutes=10)
 
 JOB_RUN: Final = "RunJob"
 """The state that starts the job run and waits for its end."""
+CANARY_RUN: Final = "RunCanary"
+"""The same for the canary beside a stream."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +45,24 @@ class Machine:
     pauses: tuple[timedelta, ...]
     limits: tuple[timedelta, timedelta]
     """How long an attempt may run, and how long it may wait before: EMR Serverless cancels what takes longer."""
-    attempt_timeout: timedelta | None
-    """None for a continuous run, which has no time limit, and whose micro-batches make their own load ids."""
+    canary_run: Mapping[str, Any] | None
+    """The same as ``job_run``, for the canary beside a continuous run; None for loads that end, whose canary is one of
+    them. A continuous run has no time limit, and its micro-batches make their own load ids."""
+
+    @property
+    def is_stream(self) -> bool:
+        """True for a continuous run."""
+        return self.canary_run is not None
+
+    @property
+    def attempt_timeout(self) -> timedelta:
+        """How long an execution waits for one attempt that ends."""
+        return sum(self.limits, SLACK)
 
     def build_states(self) -> dict[str, State]:
         """Build all states in the order in which a load passes them."""
         return (
-            build_start_states(self.partition, then="StartFirstAttempt", is_stream=self.attempt_timeout is None)
+            build_start_states(self.partition, then="StartFirstAttempt", is_stream=self.is_stream)
             | self._build_attempt()
             | self._build_ends()
         )
@@ -53,7 +74,7 @@ class Machine:
             "StartAt": FIRST,
             "States": self.build_states(),
         }
-        if self.attempt_timeout is not None:
+        if not self.is_stream:
             pauses = sum(self.pauses, timedelta())
             whole["TimeoutSeconds"] = _to_seconds(self.attempts * self.attempt_timeout + pauses + SLACK)
         return whole
@@ -76,10 +97,11 @@ class Machine:
                     "number.$": "States.MathAdd($.number, 1)",
                     "pause.$": f"States.ArrayGetItem(States.Array({pauses}), $.number)",
                 },
-                "Next": "IsLoadAccepted" if self.attempt_timeout is not None else "UseArguments",
+                "Next": "UseArguments" if self.is_stream else "IsLoadAccepted",
             },
             **self._build_arguments(),
-            JOB_RUN: self._build_job_run(),
+            JOB_RUN: self._build_job_run(self.job_run, None if self.is_stream else self.attempt_timeout),
+            **self._build_canary(),
             **(self._build_outcome_states(*self.outcomes) if self.outcomes else {}),
             "NoOutcomeRead": {
                 "Type": "Choice",
@@ -149,7 +171,12 @@ class Machine:
         run = {"ApplicationId": self.job_run["ApplicationId"], "JobRunId.$": "$.cause.run.JobRunId"}
         read = make_service_call(self.partition, "emrserverless:getJobRun", run)
         ids = {"$.cause.run.JobRun.JobRunId": "UnwrapJobRun", "$.cause.run.JobRunId": "ReadJobRun"}
-        late = {"TotalExecutionDurationSeconds": running, "QueuedDurationMilliseconds": 1000 * waiting}
+        late = [
+            _test_limit("$.job.run.TotalExecutionDurationSeconds", running),
+            _test_limit("$.job.run.QueuedDurationMilliseconds", 1000 * waiting),
+        ]
+        if self.is_stream:
+            late[0] = [*late[0], IS_CANARY]
         cause = "$.failure.Cause"
         return {
             "WasItCancelled": {
@@ -194,7 +221,7 @@ class Machine:
             "WhoCancelled": {
                 "Type": "Choice",
                 "Choices": [
-                    *(_test_limit(f"$.job.run.{field}", most, "CanRetryHelp") for field, most in late.items()),
+                    *({"And": tests, "Next": "CanRetryHelp"} for tests in late),
                     {"Variable": "$.job.run.State", "StringEquals": "CANCELLED", "Next": "JobRunCancelled"},
                 ],
                 "Default": "CanRetryHelp",
@@ -213,19 +240,28 @@ class Machine:
 
         They are one argument, JSON, for an array of the language has as many members as the definition names.
         """
-        if self.attempt_timeout is None:
-            return {"UseArguments": _set_arguments("$.load.option")}
+        if self.is_stream:
+            return {"UseArguments": _set_arguments("$.load.option", "WhichJobRun")}
         accepted = "'--acceptance', States.JsonToString($.load.acceptance)"
         is_accepted = {"Variable": "$.load.acceptance", "IsPresent": True, "Next": "UseAcceptance"}
         return {
             "IsLoadAccepted": {"Type": "Choice", "Choices": [is_accepted], "Default": "UseArguments"},
-            "UseAcceptance": _set_arguments(f"$.load.option, $.load.id, {accepted}"),
-            "UseArguments": _set_arguments("$.load.option, $.load.id"),
+            "UseAcceptance": _set_arguments(f"$.load.option, $.load.id, {accepted}", JOB_RUN),
+            "UseArguments": _set_arguments("$.load.option, $.load.id", JOB_RUN),
         }
 
-    def _build_job_run(self) -> State:
-        driver = dict(self.job_run["JobDriver"]["SparkSubmit"]) | {"EntryPointArguments.$": "$.arguments.list"}
-        parameters = {**self.job_run, "ClientToken.$": "$.name", "JobDriver": {"SparkSubmit": driver}}
+    def _build_canary(self) -> dict[str, State]:
+        """Build the states that start the canary beside a stream, which is a run of its own kind."""
+        if self.canary_run is None:
+            return {}
+        return {
+            "WhichJobRun": {"Type": "Choice", "Choices": [{**IS_CANARY, "Next": CANARY_RUN}], "Default": JOB_RUN},
+            CANARY_RUN: self._build_job_run(self.canary_run, self.attempt_timeout),
+        }
+
+    def _build_job_run(self, job_run: Mapping[str, Any], timeout: timedelta | None) -> State:
+        driver = dict(job_run["JobDriver"]["SparkSubmit"]) | {"EntryPointArguments.$": "$.arguments.list"}
+        parameters = {**job_run, "ClientToken.$": "$.name", "JobDriver": {"SparkSubmit": driver}}
         read = "ReadOutcome" if self.outcomes else "NoOutcomeRead"
         state: State = {
             "Type": "Task",
@@ -235,8 +271,8 @@ class Machine:
             "Catch": [{"ErrorEquals": EVERYTHING, "ResultPath": "$.failure", "Next": read}],
             "Next": read,
         }
-        if self.attempt_timeout is not None:
-            state["TimeoutSeconds"] = _to_seconds(self.attempt_timeout)
+        if timeout is not None:
+            state["TimeoutSeconds"] = _to_seconds(timeout)
         return state
 
     def _build_outcome_states(self, bucket: str, prefix: str) -> dict[str, State]:
@@ -299,15 +335,15 @@ class Machine:
         }
 
 
-def _set_arguments(which: str) -> State:
+def _set_arguments(which: str, following: str) -> State:
     array = f"States.Array('run', 'lake/lake.yaml', {which}, '--outcome', $.name)"
-    return {"Type": "Pass", "Parameters": {"list.$": array}, "ResultPath": "$.arguments", "Next": JOB_RUN}
+    return {"Type": "Pass", "Parameters": {"list.$": array}, "ResultPath": "$.arguments", "Next": following}
 
 
-def _test_limit(path: str, most: int, following: str) -> State:
-    """Test for a number that is there and is not below a limit; 0 is no limit."""
+def _test_limit(path: str, most: int) -> list[State]:
+    """Test for a number that is there and is not below a limit."""
     tests = [{"Variable": path, "IsPresent": True}, {"Variable": path, "IsNumeric": True}]
-    return {"And": [*tests, {"Variable": path, "NumericGreaterThanEquals": most or 10**12}], "Next": following}
+    return [*tests, {"Variable": path, "NumericGreaterThanEquals": most}]
 
 
 def _escape_format(text: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from infra.pipeline.starts import EVERYTHING, SERVICE_RETRY, State, make_service_call
+from infra.pipeline.starts import EVERYTHING, SERVICE_RETRY, State, build_input_reading, make_service_call
 from lakewriter.spec.deployment import STACK_TAG
 
 TIMEOUT: Final = timedelta(hours=2)
@@ -91,13 +91,15 @@ class Handover:
             "IsItThePresentRelease": {
                 "Type": "Choice",
                 "Choices": [{"Variable": "$.began.definition", "StringEqualsPath": "$.present", "Next": "Present"}],
-                "Default": "StopStream" if self.is_stream else "Earlier",
+                "Default": "ReadItsInput" if self.is_stream else "Earlier",
             },
             "Present": _make_result(old=False),
             "Earlier": _make_result(old=True),
         }
         if self.is_stream:
             stop = {"ExecutionArn.$": "$.arn", "Cause": "A newer release was deployed, and goes on with the stream."}
+            # A canary ends by itself in the release that it began with.
+            states |= build_input_reading(self.partition, arn="$.arn", canary="Present", stream="StopStream")
             states["StopStream"] = self._call("sfn:stopExecution", "Earlier", **stop) | {"ResultPath": None}
         return states
 

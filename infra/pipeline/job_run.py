@@ -18,7 +18,7 @@ from infra.pipeline.artifact import Artifacts
 from infra.pipeline.capacity import compute_tasks_memory, find_overhead
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
-from lakewriter.spec.deployment import STACK_TAG, Spark
+from lakewriter.spec.deployment import CANARY, STACK_TAG, Spark
 from lakewriter.spec.specification import Limits
 
 MOST_RESTARTS: Final = 10
@@ -59,6 +59,17 @@ def make_job_run(settings: Settings, application: Application, role: iam.IRole, 
                 {"Classification": "spark-defaults", "Properties": _make_conf(settings, artifacts)}
             ]
         },
+    }
+
+
+def make_canary_run(job_run: Mapping[str, Any], spark: Spark, python: str) -> dict[str, Any]:
+    """Make the parameters of a stream's canary from those of the stream: a run that ends, with one small executor."""
+    small = spark.model_copy(update={"mode": "BATCH", "driver": CANARY, "executor": CANARY, "max_executors": 1})
+    conf = {"Classification": "spark-defaults", "Properties": make_spark_conf(small, Limits(), python)}
+    return {
+        **{key: value for key, value in job_run.items() if key != "RetryPolicy"},
+        **_make_lifetime(small),
+        "ConfigurationOverrides": {"ApplicationConfiguration": [conf]},
     }
 
 

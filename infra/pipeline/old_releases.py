@@ -1,6 +1,6 @@
 """Run the handover after each deployment and each load, and allow it what it needs."""
 
-from aws_cdk import ArnFormat, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -11,7 +11,7 @@ from infra.nag import acknowledge
 from infra.pipeline.application import Application
 from infra.pipeline.handover import Handover
 from infra.pipeline.load_permissions import allow_logs, allow_traces, trust_state_machines
-from infra.pipeline.state_machine import Loads, make_logged_machine
+from infra.pipeline.state_machine import Loads, acknowledge_executions, format_executions, make_logged_machine
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
 from lakewriter.spec.deployment import STACK_TAG
@@ -59,12 +59,7 @@ class OldReleases(Construct):
 
     def _allow_loads(self, role: iam.Role, loads: sfn.CfnStateMachine, *, is_stream: bool) -> iam.Policy:
         machine = loads.attr_arn
-        executions = Stack.of(self).format_arn(
-            service="states",
-            resource="execution",
-            resource_name=f"{loads.attr_name}:*",
-            arn_format=ArnFormat.COLON_RESOURCE_NAME,
-        )
+        executions = format_executions(Stack.of(self), loads)
         reading = ["states:DescribeStateMachine", "states:ListExecutions"]
         statements = [
             iam.PolicyStatement(sid="ReadPresentRelease", actions=reading, resources=[machine]),
@@ -74,15 +69,15 @@ class OldReleases(Construct):
         ]
         if is_stream:
             statements += [
-                iam.PolicyStatement(sid="StopStreams", actions=["states:StopExecution"], resources=[executions]),
+                iam.PolicyStatement(
+                    sid="StopStreams",
+                    actions=["states:DescribeExecution", "states:StopExecution"],
+                    resources=[executions],
+                ),
                 iam.PolicyStatement(sid="RestartStreams", actions=["states:StartExecution"], resources=[machine]),
             ]
         policy = iam.Policy(self, "OfLoads", statements=statements, roles=[role])
-        acknowledge(
-            policy,
-            f"IAM5[Resource::{render_tokens(Stack.of(self), executions)}]",
-            "The executions of the one state machine; each has its name only once it is started.",
-        )
+        acknowledge_executions(policy, executions)
         return policy
 
     def _allow_applications(self, role: iam.Role) -> iam.Policy:

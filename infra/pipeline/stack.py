@@ -10,7 +10,7 @@ from infra.pipeline.alarms import Alarms, Watched
 from infra.pipeline.application import Application
 from infra.pipeline.artifact import Artifacts, make_artifact_prefix
 from infra.pipeline.dashboard import LoadDashboard
-from infra.pipeline.job_run import JobPermissions, make_job_run
+from infra.pipeline.job_run import JobPermissions, make_canary_run, make_job_run
 from infra.pipeline.load_permissions import LoadPermissions
 from infra.pipeline.logs import Logs
 from infra.pipeline.old_releases import OldReleases
@@ -54,7 +54,16 @@ class PipelineStack(Stack):
         )
         permissions = LoadPermissions(self, "LoadPermissions", settings=settings, job_role=job_role, key=key)
         run = make_job_run(settings, application, job_role, artifacts)
-        loads = Loads(self, "Loads", settings=settings, job_run=run, permissions=permissions, log_group=logs.loads)
+        is_stream = deployment.spark.mode == "STREAMING"
+        loads = Loads(
+            self,
+            "Loads",
+            settings=settings,
+            job_run=run,
+            canary_run=make_canary_run(run, deployment.spark, artifacts.manifest.python) if is_stream else None,
+            permissions=permissions,
+            log_group=logs.loads,
+        )
         # A load needs the policy and the bucket, but the state machine refers to neither.
         loads.resource.node.add_dependency(job.policy, bucket)
         releases = OldReleases(

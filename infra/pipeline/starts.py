@@ -21,6 +21,8 @@ https://docs.aws.amazon.com/step-functions/latest/dg/concepts-nested-workflows.h
 _FORMS: Final = '{}, {"job_id": "NAME"}, {"scheduled_at": "2026-01-31T06:00:00Z"} or {"canary": true}'
 
 _WHICH_LOAD: Final = "ChooseLoad"
+_GUARD: Final = "WaitForExecutionList"
+IS_CANARY: Final = {"Variable": "$.load.option", "StringEquals": "--canary"}
 
 SETTLE_SECONDS: Final = 10
 """Wait before listing executions: the list is eventually consistent, and two simultaneous starts must both see both."""
@@ -39,10 +41,11 @@ def build_start_states(partition: str, *, then: str, is_stream: bool) -> dict[st
     """Build the states before ``then``; they set ``$.load``: ``option`` and ``id`` for the job, its ``start``, and the
     ``acceptance`` of expectations if there is one.
 
-    A stream names its own loads, so its option has no value, and is another for the canary alone.
+    A stream names its own loads, so its option has no value, and is another for the canary alone, which runs beside it.
     """
     choice = _build_choice(is_stream=is_stream)
-    return _build_reading() | choice | _build_acceptance(is_stream=is_stream) | _build_overlap_guard(partition, then)
+    guard = _build_overlap_guard(partition, then, is_stream=is_stream)
+    return _build_reading() | choice | _build_acceptance(is_stream=is_stream) | guard
 
 
 def _build_reading() -> dict[str, State]:
@@ -135,7 +138,7 @@ def _build_acceptance(*, is_stream: bool) -> dict[str, State]:
     """Keep ``{"accept": ["CHECK"], "reason": "TEXT"}`` beside ``job_id`` or ``scheduled_at``, for one load that a
     person names: in the input of a schedule or of a stream, which starts again by itself, it would hold for ever."""
     accept, reason = "input.accept", "input.reason"
-    first = "$.input.accept[0]"
+    first, guard = "$.input.accept[0]", "IsItTheCanary" if is_stream else _GUARD
     valid = {
         "And": [
             {"Or": [_test_presence("input.job_id"), _test_presence("input.scheduled_at")]},
@@ -148,7 +151,7 @@ def _build_acceptance(*, is_stream: bool) -> dict[str, State]:
         ],
         "Next": "KeepAcceptance",
     }
-    nothing = {"And": [{"Not": _test_presence(key)} for key in (accept, reason)], "Next": "WaitForExecutionList"}
+    nothing = {"And": [{"Not": _test_presence(key)} for key in (accept, reason)], "Next": guard}
     expected = '"accept": ["CHECK"] and "reason": "TEXT" beside "job_id" or "scheduled_at"'
     refused = "a continuous run takes no acceptance" if is_stream else f"Expected {expected}"
     states: dict[str, State] = {
@@ -166,7 +169,7 @@ def _build_acceptance(*, is_stream: bool) -> dict[str, State]:
             "Type": "Pass",
             "Parameters": kept,
             "ResultPath": "$.load.acceptance",
-            "Next": "WaitForExecutionList",
+            "Next": guard,
         }
     return states
 
@@ -175,20 +178,65 @@ def _test_presence(key: str) -> State:
     return {"Variable": f"$.{key}", "IsPresent": True}
 
 
-def _build_overlap_guard(partition: str, then: str) -> dict[str, State]:
-    """Build the states that let only the oldest running execution continue."""
+def build_input_reading(partition: str, *, arn: str, canary: str, stream: str) -> dict[str, State]:
+    """Build the states that tell a stream from its canary, by the input of the execution whose ARN is at ``arn``."""
+    is_canary = {
+        "And": [_test_presence("began.input.canary"), {"Variable": "$.began.input.canary", "BooleanEquals": True}]
+    }
+    return {
+        "ReadItsInput": make_service_call(partition, "sfn:describeExecution", {"ExecutionArn.$": arn})
+        | {
+            "ResultSelector": {"input.$": "States.StringToJson($.Input)"},
+            "ResultPath": "$.began",
+            "Retry": [SERVICE_RETRY],
+            "Next": "WasItACanary",
+        },
+        "WasItACanary": {"Type": "Choice", "Choices": [{**is_canary, "Next": canary}], "Default": stream},
+    }
+
+
+def _build_counting(partition: str) -> dict[str, State]:
+    """Build the states that let a canary start beside a stream, and keep only the streams of the running executions."""
+    one = {
+        **build_input_reading(partition, arn="$.ExecutionArn", canary="NotAStream", stream="AStream"),
+        "NotAStream": {"Type": "Pass", "Parameters": {}, "End": True},
+        "AStream": {"Type": "Pass", "Parameters": {"stream": {"ExecutionArn.$": "$.ExecutionArn"}}, "End": True},
+    }
+    streams = "$.described[*].stream"
+    running = {"executions.$": streams, "count.$": f"States.ArrayLength({streams})"}
+    return {
+        "TellStreams": {
+            "Type": "Map",
+            "ItemsPath": "$.running.executions",
+            "ItemProcessor": {"ProcessorConfig": {"Mode": "INLINE"}, "StartAt": "ReadItsInput", "States": one},
+            "ResultPath": "$.described",
+            "Next": "KeepStreams",
+        },
+        "KeepStreams": {
+            "Type": "Pass",
+            "Parameters": {"load.$": "$.load", "running": running},
+            "Next": "IsAnyRunning",
+        },
+    }
+
+
+def _build_overlap_guard(partition: str, then: str, *, is_stream: bool) -> dict[str, State]:
+    """Build the states that let only the oldest running execution continue; a canary of a stream is no such one."""
     listing = {"StateMachineArn.$": "$$.StateMachine.Id", "StatusFilter": "RUNNING"}
     # ListExecutions returns the newest first.
     oldest = "States.ArrayGetItem($.running.executions, States.MathAdd($.running.count, -1))"
+    beside = {"IsItTheCanary": {"Type": "Choice", "Choices": [{**IS_CANARY, "Next": then}], "Default": _GUARD}}
     return {
-        "WaitForExecutionList": {"Type": "Wait", "Seconds": SETTLE_SECONDS, "Next": "ListRunningLoads"},
+        **(beside if is_stream else {}),
+        _GUARD: {"Type": "Wait", "Seconds": SETTLE_SECONDS, "Next": "ListRunningLoads"},
         "ListRunningLoads": make_service_call(partition, "sfn:listExecutions", listing)
         | {
             "ResultSelector": {"executions.$": "$.Executions", "count.$": "States.ArrayLength($.Executions)"},
             "ResultPath": "$.running",
             "Retry": [SERVICE_RETRY],
-            "Next": "IsAnyRunning",
+            "Next": "TellStreams" if is_stream else "IsAnyRunning",
         },
+        **(_build_counting(partition) if is_stream else {}),
         "IsAnyRunning": {
             "Type": "Choice",
             "Choices": [{"Variable": "$.running.count", "NumericGreaterThan": 0, "Next": "FindOldestRunning"}],

@@ -4,15 +4,17 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from aws_cdk import Stack
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from infra.pipeline.definition import SLACK, Machine
+from infra.nag import acknowledge
+from infra.pipeline.definition import Machine
 from infra.pipeline.load_permissions import LoadPermissions
 from infra.pipeline.metrics import make_dimensions
+from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
 from lakewriter.naming import ControlKeys
 
@@ -27,12 +29,13 @@ class Loads(Construct):
         *,
         settings: Settings,
         job_run: dict[str, Any],
+        canary_run: dict[str, Any] | None,
         permissions: LoadPermissions,
         log_group: logs.ILogGroup,
     ) -> None:
         super().__init__(scope, id_)
         stack, role = Stack.of(self), permissions.role
-        machine = make_machine(settings, job_run, stack.partition)
+        machine = make_machine(settings, job_run, canary_run, stack.partition)
         self.resource = make_logged_machine(self, "StateMachine", machine.build_definition(), role, log_group)
         # Step Functions uses the role when the state machine is created: it makes the rule that reports job runs.
         self.resource.node.add_dependency(*permissions.policies)
@@ -41,7 +44,34 @@ class Loads(Construct):
         listing = iam.PolicyStatement(
             sid="FindRunningLoads", actions=["states:ListExecutions"], resources=[self.resource.attr_arn]
         )
-        iam.Policy(self, "OverlapGuard", statements=[listing], roles=[role])
+        statements = [listing]
+        if canary_run is not None:
+            executions = format_executions(stack, self.resource)
+            statements.append(
+                iam.PolicyStatement(sid="TellCanaries", actions=["states:DescribeExecution"], resources=[executions])
+            )
+        guard = iam.Policy(self, "OverlapGuard", statements=statements, roles=[role])
+        if canary_run is not None:
+            acknowledge_executions(guard, executions)
+
+
+def format_executions(stack: Stack, machine: sfn.CfnStateMachine) -> str:
+    """Format the ARN of all executions of a state machine."""
+    return stack.format_arn(
+        service="states",
+        resource="execution",
+        resource_name=f"{machine.attr_name}:*",
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+
+
+def acknowledge_executions(policy: iam.Policy, executions: str) -> None:
+    """Say why a policy has a wildcard in the ARN of executions."""
+    acknowledge(
+        policy,
+        f"IAM5[Resource::{render_tokens(Stack.of(policy), executions)}]",
+        "The executions of the one state machine; each has its name only once it is started.",
+    )
 
 
 def make_logged_machine(
@@ -65,12 +95,12 @@ def make_logged_machine(
     )
 
 
-def make_machine(settings: Settings, job_run: dict[str, Any], partition: str) -> Machine:
+def make_machine(
+    settings: Settings, job_run: dict[str, Any], canary_run: dict[str, Any] | None, partition: str
+) -> Machine:
     """Make the definition's parameters; Step Functions cannot read outcomes from a store with a custom endpoint."""
     spark, access = settings.deployment.spark, settings.spec.access
     runs = ControlKeys(access.prefix, settings.spec.pipeline).runs
-    running, waiting = timedelta(minutes=spark.timeout_minutes), timedelta(minutes=spark.queue_timeout_minutes)
-    is_stream = spark.mode == "STREAMING"
     return Machine(
         partition=partition,
         job_run=job_run,
@@ -78,6 +108,6 @@ def make_machine(settings: Settings, job_run: dict[str, Any], partition: str) ->
         dimensions=make_dimensions(settings),
         attempts=spark.attempts,
         pauses=spark.pauses,
-        limits=(timedelta() if is_stream else running, waiting),
-        attempt_timeout=None if is_stream else running + waiting + SLACK,
+        limits=(timedelta(minutes=spark.timeout_minutes), timedelta(minutes=spark.queue_timeout_minutes)),
+        canary_run=canary_run,
     )

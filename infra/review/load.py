@@ -133,7 +133,8 @@ def _describe_maximum(deployment: Deployment, limits: Limits, prices: Prices) ->
     workers = 1 + spark.max_executors
     if spark.mode == "STREAMING":
         day = timedelta(days=1)
-        yield "The most in a day", (*_multiply(most, day), prices.format_cost(most, workers, day))
+        # The canary's driver and executor.
+        yield "The most in a day", (*_multiply(most, day), prices.format_cost(most, workers + 2, day))
         return
     longest = spark.attempts * timedelta(minutes=spark.timeout_minutes)
     yield "The most a load can take", (*_multiply(most, longest), prices.format_cost(most, workers, longest))

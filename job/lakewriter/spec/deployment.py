@@ -132,6 +132,10 @@ class Worker(FileModel):
         return value
 
 
+CANARY: Final = Worker(cores=1, memory="4G")
+"""The size of the driver and of the one executor of a canary that runs beside a continuous run."""
+
+
 class Spark(FileModel):
     """The EMR Serverless application and the limits of a load."""
 
@@ -167,8 +171,9 @@ class Spark(FileModel):
 
     @property
     def vcpus(self) -> int:
-        """The most that run at a time."""
-        return self.driver.cores + self.max_executors * self.executor.cores
+        """The most that run at a time; beside a continuous run, its canary."""
+        canary = 2 * CANARY.cores if self.mode == "STREAMING" else 0
+        return self.driver.cores + self.max_executors * self.executor.cores + canary
 
     @property
     def pauses(self) -> tuple[timedelta, ...]:

@@ -254,6 +254,15 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     (
+        "a stream without room for its canary",
+        {"deployment": {"account_vcpu_quota": 14, "spark": {"mode": "STREAMING"}}, "checkpoint": "s3://acme-state/sales"},
+        [
+            "deployment.spark.max_executors: 3 executors of 4 vCPUs and a driver of 2, and the canary's 2 beside them, "
+            "make 16 vCPUs; expected at most account_vcpu_quota, 14. Lower it to 2, or have EMR Serverless's quota "
+            "'Max concurrent vCPUs per account' raised and account_vcpu_quota say so."
+        ],
+    ),
+    (
         "an abort rule as long as the longest load",
         {"deployment": {"abort_incomplete_uploads_days": 1, "spark": {"attempts": 6}}},
         [

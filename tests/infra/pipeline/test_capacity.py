@@ -62,6 +62,15 @@ def test_whole_load():
     assert compute_capacity(spark, Limits()) == Capacity(cores=18, memory=8 + 2 * 28, disk=20 + 2 * 50)
 
 
+def test_stream_has_room_for_its_canary():
+    # A driver and an executor of one core with 4.4 GB for Java, the executor half a gigabyte more: 5 GB.
+    # However large the stream's row groups are, the canary has one row.
+    limits = Limits(row_group_bytes=512 * MIB)
+    batch, stream = (compute_capacity(Spark(mode=mode), limits) for mode in ("BATCH", "STREAMING"))
+    assert (stream.cores - batch.cores, stream.memory - batch.memory, stream.disk - batch.disk) == (2, 10, 40)
+    assert Spark(mode="STREAMING").vcpus == stream.cores == 16
+
+
 EXECUTORS = [
     # cores, heap, MiB of a row group; the worker's gigabytes
     # The former default: 14 and a tenth left 0.6 of 16 GB for four tasks of half a gigabyte.

@@ -99,7 +99,11 @@ def test_bounds_of_what_is_allowed(plain):
 
 def test_what_a_stream_adds(plain, streaming):
     added = {sid: each["Action"] for sid, each in statements(streaming).items() if sid not in statements(plain)}
-    assert added == {"StopStreams": "states:StopExecution", "RestartStreams": "states:StartExecution"}
+    assert added == {
+        "TellCanaries": "states:DescribeExecution",
+        "StopStreams": ["states:DescribeExecution", "states:StopExecution"],
+        "RestartStreams": "states:StartExecution",
+    }
 
 
 def test_roles_trust_one_service_for_this_account(full):

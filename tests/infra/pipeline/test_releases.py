@@ -149,8 +149,8 @@ class Account:
                 return str(found["status"])
             time.sleep(0.01)
 
-    def start_load(self, name: str) -> str:
-        started = client("stepfunctions").start_execution(stateMachineArn=self.machine, name=name, input="{}")
+    def start_load(self, name: str, given: str = "{}") -> str:
+        started = client("stepfunctions").start_execution(stateMachineArn=self.machine, name=name, input=given)
         before = len(self.runs.started)
         while len(self.runs.started) == before:
             time.sleep(0.01)
@@ -228,9 +228,29 @@ def test_stream_goes_on_in_the_next_release(account: Account) -> None:
     assert account.runs.cancelled == [account.runs.started[0]["ClientToken"]]
     assert account.hand_over() == "SUCCEEDED"
     assert account.list_running() == [name]
+    while len(account.runs.started) < 2:
+        time.sleep(0.01)
     client("stepfunctions").stop_execution(executionArn=stream.replace("stream", name))
     while len(account.runs.cancelled) < 2:
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("account", ["protected_stream"], indirect=True)
+def test_handover_leaves_a_canary_alone(account: Account) -> None:
+    """A canary ends by itself: it is not stopped, and no second stream is started for it."""
+    account.runs.job = lambda _: RUNNING
+    stream, canary = account.start_load("stream"), account.start_load("canary", '{"canary": true}')
+    account.deploy_loads(account.loads.replace("One load", "One load of the next release"))
+    assert account.hand_over() == "SUCCEEDED"
+    assert account.wait(stream) == "ABORTED"
+    running = account.list_running()
+    assert (len(running), "canary" in running) == (2, True)
+    while len(account.runs.started) < 3:
+        time.sleep(0.01)
+    account.runs.end("SUCCESS")
+    assert account.wait(canary) == "SUCCEEDED"
+    for name in set(running) - {"canary"}:
+        account.wait(stream.replace("stream", name))
 
 
 @pytest.fixture(scope="session")

@@ -99,6 +99,23 @@ def test_job_run_that_streams(streaming):
     }
 
 
+def test_canary_of_a_stream_is_a_small_run_that_ends(streaming):
+    """Its failure is not started again by EMR Serverless, and it takes no executor of the stream's."""
+    states = find_states(streaming)
+    stream, canary = states["RunJob"], states["RunCanary"]
+    assert canary["TimeoutSeconds"] == (180 + 60 + 10) * 60
+    given, other = stream["Parameters"], canary["Parameters"]
+    assert {key for key in given if given[key] != other.get(key)} == {
+        "Mode", "ExecutionTimeoutMinutes", "RetryPolicy", "ConfigurationOverrides",
+    }  # fmt: skip
+    assert (other["Mode"], other["ExecutionTimeoutMinutes"]) == ("BATCH", 180)
+    conf = other["ConfigurationOverrides"]["ApplicationConfiguration"][0]["Properties"]
+    named = ("spark.driver.cores", "spark.executor.cores", "spark.dynamicAllocation.maxExecutors")
+    assert [conf[name] for name in named] == ["1", "1", "1"]
+    (application,) = properties(streaming, "EMRServerless::Application")
+    assert application["SchedulerConfiguration"]["MaxConcurrentRuns"] == 2
+
+
 def test_a_load_is_named_and_a_run_that_streams_names_its_own(plain, streaming):
     called = [job_run(each)["Parameters"]["JobDriver"]["SparkSubmit"] for each in (plain, streaming)]
     assert {each["EntryPointArguments.$"] for each in called} == {"$.arguments.list"}

@@ -168,6 +168,40 @@ def test_start_of_a_stream(synthesised, machine, given, option):
     assert arguments(parameters) == ["run", "lake/lake.yaml", option, "--outcome", parameters["ClientToken"]]
 
 
+def run_of(parameters):
+    """The option of an entry point and the mode of its run."""
+    return arguments(parameters)[2], parameters["Mode"]
+
+
+def test_canary_beside_a_stream(synthesised, machine):
+    """Neither keeps the other from running, and a second stream is refused though a canary is older."""
+    stream = Machine(synthesised(spark={"mode": "STREAMING"}), machine.runs, name="beside")
+    stream.endings(*[(RUNNING, DONE)] * 3)
+    first = stream.start("canary", canary=True)
+    machine.started()
+    running = stream.start("stream")
+    machine.started(2)
+    second = stream.start("another-canary", canary=True)
+    machine.started(3)
+    refused = stream.run("another-stream")
+    skipped = stream.run("by-schedule", **SCHEDULED)
+    assert (refused["error"], running in refused["cause"]) == ("LoadRunning", True)
+    assert json.loads(skipped["output"]) == {"status": "skipped", "running": running}
+    machine.runs.end("SUCCESS")
+    assert [stream.ended(each)["status"] for each in (first, running, second)] == ["SUCCEEDED"] * 3
+    canary = ("--canary", "BATCH")
+    assert [run_of(each) for each in machine.runs.started] == [canary, ("--continuous", "STREAMING"), canary]
+
+
+def test_only_the_canary_of_a_stream_has_a_time_limit(synthesised, machine):
+    stream = Machine(synthesised(spark={"mode": "STREAMING"}), machine.runs, name="limits")
+    machine.runs.seconds = 3 * 3600
+    stream.endings(("CANCELLED", None), ("SUCCESS", DONE))
+    assert stream.run("late", canary=True)["status"] == "SUCCEEDED"
+    stream.endings(("CANCELLED", None))
+    assert stream.run("stopped")["error"] == "JobRunCancelled"
+
+
 def test_stopping_cancels_the_job_run(machine):
     machine.endings((RUNNING, None))
     execution = machine.start("stopped")

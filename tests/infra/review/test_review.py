@@ -57,7 +57,7 @@ ROWS = {
         "'lakewriter policy' prints for the job, and trust emr-serverless.amazonaws.com.",
         "None: loads start by hand, or from another system that starts the state machine.",
         "| A load | goes on until it is stopped |",
-        "| The most in a day | 14 vCPUs x 24 h = 336 vCPU hours<br>56 GB x 24 h = 1,344 GB hours<br>25.45 USD |",
+        "| The most in a day | 16 vCPUs x 24 h = 384 vCPU hours<br>66 GB x 24 h = 1,584 GB hours<br>29.36 USD |",
         "Nobody.",
     ],
     "airbyte": [
