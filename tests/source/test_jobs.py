@@ -1,12 +1,17 @@
 """Tasks that go on when their job is over: whoever looks for their uploads then waits for them first."""
 
+import gc
+import importlib
+import sys
+import zipfile
 from typing import Any, cast
+from zipimport import zipimporter
 
 import pytest
 from py4j.protocol import Py4JError
 
 from lakewriter.source import jobs
-from lakewriter.source.jobs import run_in_group
+from lakewriter.source.jobs import run_in_group, settle_worker
 
 
 class Spark:
@@ -73,3 +78,25 @@ def test_group_of_the_caller_stays():
     spark = Spark("true", 2, "cell")
     assert run_in_group(cast(Any, spark), lambda: spark.groups[-1]) == "cell"
     assert (spark.looks, set(spark.groups)) == (0, {"cell"})
+
+
+def test_archive_on_the_path_is_not_read_again_after_a_task(tmp_path, monkeypatch):
+    """PySpark calls ``importlib.invalidate_caches`` before each task, and ``gc.collect`` after it."""
+    archive = tmp_path / "modules.zip"
+    with zipfile.ZipFile(archive, "w") as content:
+        content.writestr("first_of_archive.py", "VALUE = 1")
+        content.writestr("second_of_archive.py", "VALUE = 2")
+    monkeypatch.syspath_prepend(str(archive))
+    assert importlib.import_module("first_of_archive").VALUE == 1
+    assert isinstance(sys.path_importer_cache[str(archive)], zipimporter)
+    try:
+        settle_worker()
+        kept = gc.get_freeze_count()
+        assert not any(isinstance(finder, zipimporter) for finder in sys.path_importer_cache.values())
+        importlib.invalidate_caches()
+        assert importlib.import_module("second_of_archive").VALUE == 2
+        settle_worker()
+        # What a later task has loaded is left to the collector.
+        assert (kept > 0, gc.get_freeze_count()) == (True, kept)
+    finally:
+        gc.unfreeze()

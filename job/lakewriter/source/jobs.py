@@ -1,10 +1,13 @@
-"""End Spark's jobs, and wait for the tasks that ran in them."""
+"""End Spark's jobs, wait for the tasks that ran in them, and keep their workers quick."""
 
+import gc
+import sys
 import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
+from zipimport import zipimporter
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -72,6 +75,20 @@ def _wait_for_group(context: SparkContext, group: str) -> None:
             if not any(stage is not None and stage.numActiveTasks for stage in running):
                 return
             time.sleep(_POLL_SECONDS)
+
+
+def settle_worker() -> None:
+    """Make cheap what PySpark does in a worker between its tasks; call it at the end of one.
+
+    It collects garbage among all objects, which takes a third of a small task once libraries are loaded: what is loaded
+    by then is left out from now on. And it reads the directory of each archive on the path anew, which does not change:
+    archives that Python has open are forgotten, and opened again from its own cache where a module is looked for.
+    """
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
+    for path in [path for path, finder in sys.path_importer_cache.items() if isinstance(finder, zipimporter)]:
+        del sys.path_importer_cache[path]
 
 
 def _count_running_tasks() -> int:

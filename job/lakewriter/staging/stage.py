@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakewriter.aws import get_shared_clients
 from lakewriter.source.feed import Feed
+from lakewriter.source.jobs import settle_worker
 from lakewriter.spec.quarantine_names import QuarantineNames
 from lakewriter.staging.quarantine import QuarantinePlan, QuarantineWriter
 from lakewriter.staging.returned import Packer, Returned, dump_set_aside
@@ -91,6 +92,8 @@ def run_task(plan: TaskPlan, teller: Teller | None, partition: int, batches: Ite
         yield dump_set_aside(aside, receipts, attempt=attempt, stage=number)
     if tally is not None:
         tally.end()
+    if context is not None:
+        settle_worker()
 
 
 def _make_keeper(plan: TaskPlan, partition: int, write: Callable[[str, bytes], None] | None) -> BadRowKeeper | None:

@@ -19,9 +19,9 @@ from lakewriter.source.files.typed import may_write_small_numbers
 
 _BLANKS: Final = b" \t"
 _SPARE: Final = 64
-_ZERO: Final = ord("0")
 _MINUS: Final = ord("-")
-_HEXADECIMAL: Final = b"xX"
+_LOWER: Final = 0x20
+"""The bit by which ASCII's small letters differ from its capitals."""
 
 Fields = Sequence[str | None]
 
@@ -110,12 +110,11 @@ def has_plain_numbers(block: Block) -> bool:
                 return False
         elif _is_beside(array, np.flatnonzero(array == blank), edges):
             return False
-    if b"0x" not in block.data and b"0X" not in block.data:
-        return True
-    letters = np.concatenate([np.flatnonzero(array == x[1]) for x in (b"0x", b"0X") if x in block.data])
-    zeros = letters[array[np.maximum(letters - 1, 0)] == _ZERO] - 1
+    # Comparing every byte takes a quarter of what looking for two in a row does.
+    letters = np.flatnonzero((array | _LOWER) == ord("x"))
+    zeros = letters[array[np.maximum(letters - 1, 0)] == ord("0")] - 1
     edges[_MINUS] = True
-    return not edges[array[np.maximum(zeros - 1, 0)]].any() and block.data[1:2] not in _HEXADECIMAL
+    return not ((zeros == 0) | edges[array[np.maximum(zeros - 1, 0)]]).any()
 
 
 def _is_beside(array: npt.NDArray[np.uint8], places: Places, edges: Flags) -> bool:
