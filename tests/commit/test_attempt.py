@@ -47,6 +47,28 @@ def test_an_earlier_attempts_uploads_go_whatever_the_clocks_say(aws, bucket):
     assert aws.uploads(bucket) == []
 
 
+def test_uploads_of_an_attempt_that_registers_meanwhile_go():
+    """It stages between the other's look at the state and its registration."""
+    place, layout = InMemory(), Layout("s/t", Template.parse("{job_id}/{uuid}.parquet"))
+    first, second = (Attempt("p", "a", name, NOON, timedelta(days=30)) for name in ("first", "second"))
+
+    def register(own, note_begin):
+        control = Control(place.store(), ControlKeys("", "p"), "s.t", pause=lambda _: None)
+        names = layout.bind(job_id="a", attempt=own.id, start=own.started)
+        control.write_once(control.keys.begin("a", own.id), attempts.make_begin_record(own, {"s.t": names}))
+        assert attempts.register(control, own, place.open_clients, note_begin) is not None
+        return names
+
+    def overtake():
+        if not place.staged and not done:
+            done.append(True)
+            place.stage(register(first, lambda: None).object_key(0), first.load)
+
+    done: list[bool] = []
+    register(second, overtake)
+    assert (done, place.staged) == ([True], [])
+
+
 CLEARS_UP = {
     "an earlier attempt of its own": lambda control, own, names: attempts.register(control, own, Clients),
     "repeated tasks": lambda control, own, names: attempts.abort_strays(control, names, (), own),

@@ -147,6 +147,7 @@ class Auditor:
         pending = lost["pending"] if is_bound or after["committed"] > lost["committed"] else None
         if pending is not None:
             pending = pending | {"phase": (after["pending"] or {"phase": "uploaded"})["phase"]}
+        kept |= {"cursor": lost["cursor"]} if pending is not None else {}
         return kept | {"committed": lost["committed"], "write": 0, "pending": pending, "resets": after["resets"]}
 
     def _note_attempts(self, place: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
@@ -352,7 +353,9 @@ class Auditor:
     def _is_forgotten_alone(self, pipeline: str, job: str) -> bool:
         places = [place for place in self.places if place.pipeline == pipeline]
         done = any(job in {own for own, _ in self.books[place.state].commits} for place in places)
-        return done and any(key.startswith(f"{place.root}/loads/{job}/") for place in places for key in self.swept)
+        # What is left of an attempt that ended may go while the load is pending still, and tells nothing of it.
+        swept = [key for key in self.swept if not key.endswith(("/begin.json", "/outcome.json"))]
+        return done and any(key.startswith(f"{place.root}/loads/{job}/") for place in places for key in swept)
 
     def is_untouched(self, pipeline: str, job: str) -> bool:
         """Whether all that the job wrote is to be there: nothing replaced it, nobody closed or forgot it."""

@@ -49,12 +49,14 @@ class Failures:
     def _is_refused(self, lake: Lake, code: str, message: str) -> bool:
         if code == "SOURCE_FAILED":
             return any(text in message for text in DECIDED)
-        # Whose a directory is that one of two pipelines refreshes, the first of them decides. Where another pipeline
-        # has named the columns of a table that both write, a person pins them for this one.
-        is_shared = code == "NAME_COLLISION" and lake.is_shared
-        return is_shared and (
-            "no record tells" in message or any(own.mode is Mode.OVERWRITE for own in lake.spec.tables)
-        )
+        if code != "NAME_COLLISION":
+            return False
+        # A person pins the names of a table that another pipeline writes too, or that a load gave which was ended
+        # without its intent.
+        if "no record tells" in message and (lake.is_shared or self.history.world.met["intent-lost"]):
+            return True
+        # Whose a directory is that one of two pipelines refreshes, the first of them decides.
+        return lake.is_shared and any(own.mode is Mode.OVERWRITE for own in lake.spec.tables)
 
     def _begin_anew(self, lake: Lake) -> bool:
         """Do what the message says once nothing fails any more; whether something has brought it rightly about."""

@@ -121,11 +121,12 @@ def _find_gone(control: Control, seen: TableState, attempt: Attempt) -> frozense
 
 def _add_running(state: TableState, seen: TableState, attempt: Attempt, gone: frozenset[str]) -> TableState:
     """Add the attempt to the state's running loads, and leave out those that are ``gone``; ``Lost`` where a load was
-    bound or committed since ``seen``.
+    bound or committed since ``seen``, or another attempt of this job registered, whose uploads are to be looked for.
 
     A report is written only while its intent is pending, so no report is new while ``committed`` is as it was seen.
     """
-    if state.pending is not None or state.committed != seen.committed:
+    is_overtaken = state.running.get(attempt.job_id) != seen.running.get(attempt.job_id)
+    if state.pending is not None or state.committed != seen.committed or is_overtaken:
         raise Lost
     # An attempt at a load that this one repeats may no longer bind: its rows are this one's.
     others = {
