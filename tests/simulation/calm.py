@@ -100,7 +100,9 @@ class Calm:
             if stream.is_lost and history.is_adopting:
                 # A load of its own that was bound by then has been closed since, and is to be adopted as well.
                 self._adopt(lake)
-        if not stream.is_caught_up and not stream.is_lost:
+        # A batch that is rightly refused waits for a person.
+        is_refused = any(own[::2] == (lake.pipeline, stream.table.id) for own in history.failures.refused)
+        if not stream.is_caught_up and not stream.is_lost and not is_refused:
             history.auditor.find("the stream does not catch up in the calm")
 
     def _adopt(self, lake: Lake) -> None:
