@@ -25,6 +25,13 @@ LINES: Final = {
 }
 
 
+NOT_OFFERED: Final = frozenset({"me-south-1", "me-central-1"})
+"""Regions that have EMR Serverless and had no ``emr-spark-8.0.0``; what is true of later releases is not written down.
+
+https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-version-emr-spark-8.0.0.html
+"""
+
+
 def find_line(release: str) -> Line | None:
     """Find the line of a release label such as ``emr-spark-8.1.0``; None if it is newer than this table."""
     return next((line for prefix, line in LINES.items() if release.startswith(f"{prefix}.")), None)
@@ -46,8 +53,14 @@ def _fits(line: Line, manifest: Manifest) -> bool:
     return line.spark == manifest.spark and manifest.python in line.pythons
 
 
-def describe_unknown_release(release: str, manifest: Manifest) -> str | None:
-    """Warn of an unknown release; the job itself refuses to start on a release that does not fit."""
+def describe_unknown_release(release: str, region: str, manifest: Manifest) -> str | None:
+    """Warn of an unknown release, or of one that the region may not have; the job itself refuses to start on a release
+    that does not fit."""
+    if region in NOT_OFFERED and release.startswith("emr-spark-8."):
+        return (
+            f"deployment.spark.release {release!r} may not be offered in {region!r}, where emr-spark-8.0.0 was not; "
+            "the deployment fails then. Look it up under the release's 'Regional Availability' first."
+        )
     if find_line(release) is not None:
         return None
     return (

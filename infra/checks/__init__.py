@@ -7,7 +7,13 @@ from infra.checks.bundle import check_bundle
 from infra.checks.capacity import check_orphans, check_quota, check_uploads, check_workers
 from infra.checks.continuous import check_continuous
 from infra.checks.guests import check_guests
-from infra.checks.names import check_external_ids, check_parties, check_region, check_snowflake_bucket
+from infra.checks.names import (
+    check_external_ids,
+    check_parties,
+    check_partitions,
+    check_region,
+    check_snowflake_bucket,
+)
 from infra.checks.network import check_lake_file, check_network
 from infra.checks.schedule import check_schedule
 from infra.checks.stages import check_stages
@@ -17,6 +23,7 @@ from lakewriter.report import format_count
 
 CHECKS: Final[tuple[Callable[[Settings], Iterator[str]], ...]] = (
     check_region,
+    check_partitions,
     check_snowflake_bucket,
     check_external_ids,
     check_parties,

@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from infra.pipeline.lake_file import walk_scalars
 from infra.settings import Settings
 from lakewriter.errors import LakeError
+from lakewriter.policy.arns import find_partition
 from lakewriter.policy.parties import find_overlaps
 from lakewriter.policy.roles import find_snowflake
 from lakewriter.spec.trust import ALPHABET, EXTERNAL_ID
@@ -45,6 +47,27 @@ def check_region(settings: Settings) -> Iterator[str]:
             "destination.region is not given; expected the region of the bucket, such as 'us-east-1', since the stacks "
             "are made there."
         )
+
+
+def check_partitions(settings: Settings) -> Iterator[str]:
+    """Refuse ARNs of another partition than the bucket's region: no principal, key or policy is known across.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html
+    """
+    access, deployment = settings.spec.access, settings.deployment
+    if access.endpoint is not None or not access.region:
+        return
+    own = find_partition(access.region)
+    given = dict(walk_scalars(deployment.model_dump(mode="json", exclude={"stages"}), "deployment"))
+    given |= {f"deployment.trust.{number}.vendor": trust.arn for number, trust in enumerate(deployment.trust)}
+    given["destination's role"] = access.role_arn
+    for key, value in given.items():
+        if isinstance(value, str) and value.startswith("arn:") and value.split(":")[1] != own:
+            way = "Ask the vendor for its principal there, and give it as principal." if key.endswith(".vendor") else ""
+            yield (
+                f"{key}: {value!r} is of the partition {value.split(':')[1]!r}, and the region {access.region!r} of "
+                f"{own!r}; expected an ARN that begins with 'arn:{own}:'. {way}"
+            ).rstrip()
 
 
 def check_snowflake_bucket(settings: Settings) -> Iterator[str]:

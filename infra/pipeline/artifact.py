@@ -41,7 +41,7 @@ class Artifacts(Construct):
         spark = settings.deployment.spark
         if reason := describe_mismatch(spark.release, self.manifest):
             raise SpecInvalidError(reason)
-        if warning := describe_unknown_release(spark.release, self.manifest):
+        if warning := describe_unknown_release(spark.release, settings.spec.access.region or "", self.manifest):
             Annotations.of(self).add_warning_v2("lakewriter:release", warning)
         dependencies = find_dependencies(spark.architecture, self.manifest)
         entry = self._add_file("Entry", settings.bundle / self.manifest.entry.name)

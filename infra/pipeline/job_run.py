@@ -18,6 +18,7 @@ from infra.pipeline.artifact import Artifacts
 from infra.pipeline.capacity import compute_tasks_memory, find_overhead
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
+from lakewriter.policy.arns import name_services
 from lakewriter.spec.deployment import CANARY, STACK_TAG, Spark
 from lakewriter.spec.specification import Limits
 
@@ -132,7 +133,7 @@ def allow_log_keys(sid: str, keys: Sequence[str], region: str) -> iam.PolicyStat
     key is used. A negated condition holds for a request without the condition key as well.
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/jobs-log-encryption.html
     """
-    others = [f"{service}.{region}.amazonaws.com" for service in ("secretsmanager", "ssm", "sqs", "sns", "logs")]
+    others = name_services(["secretsmanager", "ssm", "sqs", "sns", "logs"], region)
     return iam.PolicyStatement(
         sid=sid,
         actions=["kms:Decrypt", "kms:GenerateDataKey"],

@@ -46,7 +46,7 @@ def find_unshippable(lake: Lake) -> tuple[str, ...]:
 
 
 def _find_variables(data: Mapping[str, Any]) -> Iterator[str]:
-    for path, value in _walk_scalars({key: value for key, value in data.items() if key != "deployment"}, ""):
+    for path, value in walk_scalars({key: value for key, value in data.items() if key != "deployment"}, ""):
         if isinstance(value, str) and value.startswith("${env:"):
             yield f"{path}: {value!r} names a variable of this machine; {_EXPECTED}"
 
@@ -92,11 +92,11 @@ def _find_local_lineage(lake: Lake) -> Iterator[str]:
         )
 
 
-def _walk_scalars(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def walk_scalars(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yield each scalar below ``value`` with its path, such as ``tables.0.read.path``."""
     if isinstance(value, dict | list):
         for key, below in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _walk_scalars(below, f"{path}.{key}" if path else str(key))
+            yield from walk_scalars(below, f"{path}.{key}" if path else str(key))
     else:
         yield path, value
 

@@ -13,7 +13,7 @@ from infra.pipeline.metrics import NAMESPACE
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
 from lakewriter.naming import ControlKeys
-from lakewriter.policy.arns import Arns, escape
+from lakewriter.policy.arns import Arns, escape, name_services
 from lakewriter.spec.deployment import STACK_TAG
 
 _APPLICATIONS: Final = "/applications/*"
@@ -142,7 +142,7 @@ def allow_traces() -> iam.PolicyStatement:
 
 def _allow_outcomes(outcomes: str, keys: list[str], stack: Stack) -> list[iam.PolicyStatement]:
     reading = [_allow("ReadOutcomes", ["s3:GetObject"], outcomes)]
-    through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{stack.region}.amazonaws.com"}}
+    through_s3 = {"StringEquals": {"kms:ViaService": name_services(["s3"], stack.region)}}
     if keys:
         reading.append(
             iam.PolicyStatement(sid="DecryptOutcomes", actions=["kms:Decrypt"], resources=keys, conditions=through_s3)

@@ -16,6 +16,7 @@ from infra.cron import measure_periods
 from infra.destination.logical_ids import pin
 from infra.nag import acknowledge
 from infra.settings import Settings
+from lakewriter.policy.arns import name_services
 from lakewriter.spec.deployment import Schedule
 
 LOGICAL_ID: Final = "DeadLetters"
@@ -114,7 +115,7 @@ class LoadSchedule(Construct):
                     sid="EncryptUndelivered",
                     actions=["kms:Decrypt", "kms:GenerateDataKey"],
                     resources=[key.key_arn],
-                    conditions={"StringEquals": {"kms:ViaService": f"sqs.{stack.region}.amazonaws.com"}},
+                    conditions={"StringEquals": {"kms:ViaService": name_services(["sqs"], stack.region)}},
                 )
             )
         return role, iam.Policy(role, "Permissions", statements=statements, roles=[role])

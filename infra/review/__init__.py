@@ -1,5 +1,6 @@
 """Write a page to review a deployment by, from the synthesized templates themselves."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,8 @@ from infra.review.parties import describe_parties
 from infra.review.permissions import list_identities, list_protected_resources, list_unattached
 from infra.review.templates import Templates
 from infra.settings import Settings
+from lakewriter.policy.prefixes import is_wide, list_written_keys
+from lakewriter.spec.specification import Spec
 
 HTML: Final = "review.html"
 MARKDOWN: Final = "review.md"
@@ -63,7 +66,7 @@ def make_page(folder: Path, settings: Settings) -> Page:
             ("At most at a time", f"{spark.vcpus} vCPUs"),
             ("Stateful resources", "kept when the stack goes" if settings.protected else "go with the stack"),
         ),
-        notes=(*spec.warnings, *list_warnings(folder, names)),
+        notes=(*spec.warnings, *list_warnings(folder, names), *_list_wide(spec)),
         sections=(
             *([describe_changes(*_read_both(settings.deployed, folder, settings))] if settings.deployed else []),
             sections.describe_outsiders(holders),
@@ -79,6 +82,17 @@ def make_page(folder: Path, settings: Settings) -> Page:
             sections.describe_resources(templates),
         ),
     )
+
+
+def _list_wide(spec: Spec) -> Iterator[str]:
+    """Say where the job's role reaches more than its own."""
+    if is_wide(spec):
+        places = ", ".join(f"s3://{spec.access.bucket}/{pattern}" for pattern in list_written_keys(spec))
+        yield (
+            f"The keys of {len(spec.tables)} tables do not fit into a policy of the job's role, so it may read, write "
+            f"and delete what else lies in the folders above them: {places}. Divide the tables over several files, or "
+            "keep other data in folders of its own."
+        )
 
 
 def _describe_release(settings: Settings) -> str:

@@ -17,32 +17,46 @@ from tests.policy.airbyte import airbyte, messages, table
 from tests.policy.lakes import ARNS, BUCKET
 
 WHOLE = [
-    # bucket path, path format; what may be listed, what may be written, the control objects
-    ("data", "${NAMESPACE}/${STREAM_NAME}/", ["data", "data/", "data/*"], "data/*", "data/_lakewriter/*"),
-    ("data/${NAMESPACE}", "${STREAM_NAME}/", ["data", "data/", "data/*"], "data/*", "data/_lakewriter/*"),
-    ("/data//raw/", "${YEAR}/", ["data/raw", "data/raw/", "data/raw/*"], "data/raw/*", "data/raw/_lakewriter/*"),
+    # bucket path, path format; what may be listed, the table's keys, the folder of its record, the control objects
+    (
+        "data",
+        "${NAMESPACE}/${STREAM_NAME}/",
+        ["data", "data/", "data/*"],
+        "data/crm/users/*.*",
+        "data/crm/users",
+        "data",
+    ),
+    (
+        "data/${NAMESPACE}",
+        "${STREAM_NAME}/",
+        ["data", "data/", "data/*"],
+        "data/crm/users/*.*",
+        "data/crm/users",
+        "data",
+    ),
+    ("/data//raw/", "${YEAR}/", ["data/raw", "data/raw/", "data/raw/*"], "data/raw/*/*.*", "data/raw", "data/raw"),
     # a variable that goes on in a folder's name: "data/a_/" alone would hold nothing
-    ("data/a_${NAMESPACE}", "${STREAM_NAME}/", ["data/a_*"], "data/a_*", "data/a_/_lakewriter/*"),
-    ("data${YEAR}", "${STREAM_NAME}/", ["data*"], "data*", "data/_lakewriter/*"),
-    ("", "${NAMESPACE}/", None, "*", "_lakewriter/*"),
-    ("${NAMESPACE}", "${STREAM_NAME}/", None, "*", "_lakewriter/*"),
+    ("data/a_${NAMESPACE}", "${STREAM_NAME}/", ["data/a_*"], "data/a_crm/users/*.*", "data/a_crm/users", "data/a_"),
+    ("data${YEAR}", "${STREAM_NAME}/", ["data*"], "data*/users/*.*", "", "data"),
+    ("", "${NAMESPACE}/", None, "crm/*.*", "crm", ""),
+    ("${NAMESPACE}", "${STREAM_NAME}/", None, "crm/users/*.*", "crm/users", ""),
     # the policy language has variables of its own
-    ("we$rd", "a/", ["we${$}rd", "we${$}rd/", "we${$}rd/*"], "we${$}rd/*", "we${$}rd/_lakewriter/*"),
+    ("we$rd", "a/", ["we${$}rd", "we${$}rd/", "we${$}rd/*"], "we${$}rd/a/*.*", "we${$}rd/a", "we${$}rd"),
 ]
 
 
-@pytest.mark.parametrize(("path", "form", "listed", "written", "control"), WHOLE)
+@pytest.mark.parametrize(("path", "form", "listed", "written", "folder", "records"), WHOLE)
 def test_constant_part_of_the_path(
-    tmp_path: Path, path: str, form: str, listed: Any, written: str, control: str
+    tmp_path: Path, path: str, form: str, listed: Any, written: str, folder: str, records: str
 ) -> None:
     spec = airbyte(tmp_path, s3_bucket_path=path, s3_path_format=form).spec
     listing, _, objects = allow_loader(spec, ARNS)
+    control = f"{BUCKET}/{records}/_lakewriter" if records else f"{BUCKET}/_lakewriter"
+    owners = f"{BUCKET}/{folder}/_lakewriter/owners/*" if folder else f"{BUCKET}/_lakewriter/owners/*"
     assert listing.get("Condition") == (listed and {"StringLike": {"s3:prefix": listed}})
-    assert objects["Resource"] == [f"{BUCKET}/{written}"]
-    assert deny_control_objects(spec, ARNS, roles=["r"])[0]["Resource"] == [
-        f"{BUCKET}/{control}",
-        f"{BUCKET}/*/_lakewriter/*",
-    ]
+    own = [f"{BUCKET}/{written}", owners, f"{control}/{spec.pipeline}/*", f"{control}/_writers/*"]
+    assert objects["Resource"] == own
+    assert deny_control_objects(spec, ARNS, roles=["r"])[0]["Resource"] == [f"{control}/*", f"{BUCKET}/*/_lakewriter/*"]
 
 
 APPENDED = [

@@ -49,6 +49,7 @@ HIDE_BELOW = denied(
     {"StringEquals": {"s3:prefix": ABOVE}, "StringNotEquals": {"s3:delimiter": "/"}},
 )
 OF_THE_JOB = [f"{BUCKET}/data/supaflow_nyc/{table}/*" for table in ("flights", "airlines")]
+RECORDS = [f"{BUCKET}/data/_lakewriter/{folder}/*" for folder in ("p", "_writers")]
 KEEP_FILES = denied("KeepOutOfTables", ["s3:*"], OF_THE_JOB)
 KEEP_TABLES = [
     denied(
@@ -68,7 +69,7 @@ INSPECT = ["s3:GetBucketLocation", "s3:ListBucketMultipartUploads"]
 LOADER_S3 = [
     LIST,
     statement("InspectBucket", [*INSPECT, "s3:GetLifecycleConfiguration"], [BUCKET]),
-    statement("WriteObjects", [*WRITE, "s3:DeleteObject"], DATA),
+    statement("WriteObjects", [*WRITE, "s3:DeleteObject"], [*OF_THE_JOB, *RECORDS]),
 ]
 VENDOR_S3 = [
     LIST,

@@ -26,7 +26,10 @@ def by_sid(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_job_writes_its_own_table(tmp_path: Path) -> None:
     whole = load(lake(tmp_path, catalog="glue", database="Sales"))
     found = make_documents(whole.spec, whole.deployment, Who.JOB, ARNS)
-    assert by_sid(found["S3"])["WriteObjects"] == statement("WriteObjects", WRITTEN, [f"{BUCKET}/production/*"])
+    own = ("sales_public/orders", "_lakewriter/orders", "_lakewriter/_writers")
+    assert by_sid(found["S3"])["WriteObjects"] == statement(
+        "WriteObjects", WRITTEN, [f"{BUCKET}/production/{folder}/*" for folder in own]
+    )
     assert by_sid(found["S3"])["ListUnderPrefix"] == statement(
         "ListUnderPrefix", ["s3:ListBucket"], [BUCKET],
         {"StringLike": {"s3:prefix": ["production", "production/", "production/*"]}},

@@ -133,7 +133,12 @@ PARTS = [
         {
             "ListUnderPrefix": [BUCKET],
             "InspectBucket": [BUCKET],
-            "WriteObjects": ["arn:aws:s3:::acme-lake/a${*}b/${$}${?}/*"],
+            "WriteObjects": [
+                f"arn:aws:s3:::acme-lake/a${{*}}b/${{$}}${{?}}/{folder}/*"
+                for folder in (
+                    "supaflow_nyc/flights", "supaflow_nyc/airlines", "_lakewriter/p", "_lakewriter/_writers",
+                )
+            ],
         },
     ),
 ]  # fmt: skip

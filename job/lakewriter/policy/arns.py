@@ -1,5 +1,6 @@
 """Make ARNs of one partition, account and region by joining text, so that any part may be a CDK token."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,6 +58,16 @@ class Arns:
     def regional(self, service: str, resource: str) -> str:
         """Return the ARN of a resource of the account and region."""
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
+
+
+def name_services(services: Sequence[str], region: str) -> str | list[str]:
+    """Name services of a region as ``kms:ViaService`` has them; in China by both domains, since no page says by which.
+
+    https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#conditions-kms-via-service
+    """
+    domains = ["amazonaws.com", *(["amazonaws.com.cn"] if region.startswith("cn-") else [])]
+    names = [f"{service}.{region}.{domain}" for service in services for domain in domains]
+    return names if len(names) > 1 else names[0]
 
 
 def find_partition(region: str) -> str:

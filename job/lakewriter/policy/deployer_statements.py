@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.policy.arns import Arns
+from lakewriter.policy.arns import Arns, name_services
 from lakewriter.policy.boundary import make_boundary
 from lakewriter.policy.deployed_names import DeployedNames
 from lakewriter.policy.glue_statements import list_own_paths
@@ -198,7 +198,7 @@ def _allow_keys(deployment: Deployment, arns: Arns) -> Iterator[Statement]:
             only: Conditions = {"ForAllValues:StringEquals": {"aws:TagKeys": list(deployment.tags)}}
             yield allow("TagKey", ["kms:TagResource"], ["*"], {**region, **only})
     if deployment.user and existing:
-        through = {"StringEquals": {"kms:ViaService": f"secretsmanager.{arns.region}.amazonaws.com"}}
+        through = {"StringEquals": {"kms:ViaService": name_services(["secretsmanager"], arns.region)}}
         yield allow("EncryptSecret", ["kms:Decrypt", "kms:GenerateDataKey"], [existing], through)
 
 

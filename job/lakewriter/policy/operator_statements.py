@@ -5,7 +5,7 @@ from typing import Final
 
 from lakewriter.policy import glue_statements as glue
 from lakewriter.policy import s3_statements as storage
-from lakewriter.policy.arns import Arns
+from lakewriter.policy.arns import Arns, name_services
 from lakewriter.policy.deployed_names import DeployedNames
 from lakewriter.policy.statements import Conditions, Statement, allow
 from lakewriter.spec.deployment import STACK_TAG, Deployment
@@ -68,5 +68,5 @@ def allow_stage(arns: Arns, names: DeployedNames) -> Iterator[Statement]:
 
 
 def _allow_queue_key(key: str, arns: Arns) -> list[Statement]:
-    through_sqs = {"StringEquals": {"kms:ViaService": f"sqs.{arns.region}.amazonaws.com"}}
+    through_sqs = {"StringEquals": {"kms:ViaService": name_services(["sqs"], arns.region)}}
     return [allow("UseKeyThroughSqs", ["kms:Decrypt"], [key], through_sqs)]

@@ -5,10 +5,10 @@ from typing import Final
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import ControlKeys
-from lakewriter.policy.arns import Arns, escape
+from lakewriter.policy.arns import Arns, escape, name_services
 from lakewriter.policy.control_objects import deny_control_objects, hide_control_objects
 from lakewriter.policy.parties import Reach
-from lakewriter.policy.prefixes import list_table_prefixes, list_written_prefixes
+from lakewriter.policy.prefixes import list_table_prefixes, list_written_keys, list_written_prefixes
 from lakewriter.policy.statements import Statement, allow, deny
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
@@ -39,20 +39,20 @@ def allow_loader(spec: Spec, arns: Arns) -> list[Statement]:
     return [
         _allow_listing(spec, arns, list_written_prefixes(spec)),
         allow("InspectBucket", [_LOCATION, _UPLOADS, _LIFECYCLE], [bucket]),
-        allow("WriteObjects", [*_OBJECTS, _DELETE], _make_object_arns(spec, arns, list_written_prefixes(spec))),
+        allow("WriteObjects", [*_OBJECTS, _DELETE], _list_written(spec, arns)),
     ]
 
 
 def allow_operator(spec: Spec, arns: Arns) -> list[Statement]:
     """Allow reading everything of a pipeline, writing its records or restoring their versions, and withdrawing what an
     abandoned load has left."""
-    prefixes = list_written_prefixes(spec)
+    written = _list_written(spec, arns)
     root = f"{ControlKeys(spec.access.prefix, spec.pipeline).root}/"
     return [
-        _allow_listing(spec, arns, prefixes),
+        _allow_listing(spec, arns, list_written_prefixes(spec)),
         allow("InspectBucket", [_LOCATION, _UPLOADS, _LIFECYCLE], [arns.bucket(spec.access.bucket)]),
-        allow("ReadObjects", ["s3:GetObject"], _make_object_arns(spec, arns, prefixes)),
-        allow("WithdrawObjects", [_DELETE, "s3:AbortMultipartUpload"], _make_object_arns(spec, arns, prefixes)),
+        allow("ReadObjects", ["s3:GetObject"], written),
+        allow("WithdrawObjects", [_DELETE, "s3:AbortMultipartUpload"], written),
         allow("WriteRecords", ["s3:PutObject", "s3:GetObjectVersion"], _make_object_arns(spec, arns, [root])),
         allow(
             "ListVersions",
@@ -123,7 +123,7 @@ def allow_encryption(spec: Spec, deployment: Deployment, arns: Arns, *, writes: 
     Earlier keys decrypt what they encrypted.
     """
     key = arns.key or deployment.existing.kms_key_arn
-    through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{arns.region}.amazonaws.com"}}
+    through_s3 = {"StringEquals": {"kms:ViaService": name_services(["s3"], arns.region)}}
     keys = deployment.earlier_kms_key_arns
     earlier = [allow("UseEarlierKeysThroughS3", ["kms:Decrypt"], keys, through_s3)] if keys else []
     if key is None and deployment.encryption == "SSE-S3":
@@ -152,6 +152,10 @@ def list_prefix_values(prefix: str) -> list[str]:
     """List the values of ``s3:prefix`` that list a folder and everything below it."""
     safe = escape(prefix)
     return [safe, f"{safe}/", f"{safe}/*"]
+
+
+def _list_written(spec: Spec, arns: Arns) -> list[str]:
+    return [arns.objects(spec.access.bucket, pattern) for pattern in list_written_keys(spec)]
 
 
 def _make_object_arns(spec: Spec, arns: Arns, begin: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from lakewriter.policy.arns import Arns
+from lakewriter.policy.arns import Arns, name_services
 from lakewriter.policy.statements import Statement, allow
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.deployment import Deployment
@@ -40,7 +40,7 @@ def _allow_keys(keys: Sequence[str]) -> Iterator[Statement]:
     """
     for number, key in enumerate(keys, start=1):
         region = key.split(":")[3]
-        through = [f"{service}.{region}.amazonaws.com" for service in ("secretsmanager", "ssm")]
+        through = name_services(["secretsmanager", "ssm"], region)
         yield allow(f"UseKeyOfSecrets{number}", ["kms:Decrypt"], [key], {"StringEquals": {"kms:ViaService": through}})
 
 

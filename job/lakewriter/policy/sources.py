@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from lakewriter.policy.arns import Arns, escape
+from lakewriter.policy.arns import Arns, escape, name_services
 from lakewriter.policy.checkpoint import S3
 from lakewriter.policy.s3_statements import list_prefix_values
 from lakewriter.policy.statements import Statement, allow
@@ -49,7 +49,7 @@ def list_source_buckets(spec: Spec, deployment: Deployment) -> dict[str, list[st
 def _allow_key(number: int, key: str | None) -> Iterator[Statement]:
     """Allow decrypting a source's objects, through S3 in the key's region only."""
     if key:
-        through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{key.split(':')[3]}.amazonaws.com"}}
+        through_s3 = {"StringEquals": {"kms:ViaService": name_services(["s3"], key.split(":")[3])}}
         yield allow(f"UseKeyOfSource{number}", ["kms:Decrypt"], [key], through_s3)
 
 

@@ -39,7 +39,16 @@ def test_bundle_may_be_for_each_python_of_a_release(manifest: Manifest, python: 
 
 
 @pytest.mark.parametrize(
-    ("release", "warned"), [("emr-spark-8.1.0", False), ("emr-spark-8.2.0", True), ("emr-spark-9.0.0", True)]
+    ("release", "region", "warned"),
+    [
+        ("emr-spark-8.1.0", "us-east-1", ""),
+        ("emr-spark-8.2.0", "us-east-1", "is newer than this version knows"),
+        ("emr-spark-9.0.0", "us-east-1", "is newer than this version knows"),
+        # "except Middle East (Bahrain) and Middle East (UAE)", of 8.0.0
+        ("emr-spark-8.1.0", "me-south-1", "may not be offered in 'me-south-1'"),
+        ("emr-spark-8.1.0", "me-central-1", "may not be offered in 'me-central-1'"),
+    ],
 )
-def test_newer_release_is_warned_of(manifest: Manifest, release: str, warned: bool) -> None:
-    assert bool(describe_unknown_release(release, manifest)) is warned
+def test_release_that_may_not_be_there_is_warned_of(manifest: Manifest, release: str, region: str, warned: str) -> None:
+    warning = describe_unknown_release(release, region, manifest) or ""
+    assert (bool(warning), warned in warning) == (bool(warned), True)

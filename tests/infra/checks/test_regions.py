@@ -8,9 +8,10 @@ from typing import Any
 import botocore
 import pytest
 
-from infra.checks.names import PATTERNS, WITHOUT_EMR_SERVERLESS, check_region
+from infra.checks.names import PATTERNS, WITHOUT_EMR_SERVERLESS, check_partitions, check_region
 from infra.review.templates import Templates
-from lakewriter.policy.arns import find_partition
+from lakewriter.policy.arns import Arns, find_partition
+from lakewriter.policy.role_documents import Who, make_documents
 from tests.infra.conftest import SettingsFor
 from tests.infra.destination.lakes import lake
 
@@ -54,3 +55,46 @@ def test_each_region_is_of_its_partition() -> None:
 def test_region(settings_for: SettingsFor, region: str, problem: str | None) -> None:
     found = list(check_region(settings_for(lake({}, bucket_region=region))))
     assert [problem in each for each in found] == [True] if problem else found == []
+
+
+VENDOR = {"vendor": "supaflow", "external_id": "acme-2026"}
+KEY = "arn:aws-cn:kms:cn-north-1:123456789012:key/0f1e2d3c"
+PARTITIONS = [
+    # region, deployment; what is refused
+    ("us-east-1", {"trust": [VENDOR]}, []),
+    ("cn-north-1", {"trust": [VENDOR]}, ["deployment.trust.0.vendor: 'arn:aws:iam::805595753828:root'"]),
+    ("us-gov-west-1", {"trust": [VENDOR]}, ["deployment.trust.0.vendor: 'arn:aws:iam::805595753828:root'"]),
+    ("cn-north-1", {"existing": {"kms_key_arn": KEY}, "operators": ["arn:aws-cn:iam::123456789012:role/OnCall"]}, []),
+    ("us-east-1", {"existing": {"kms_key_arn": KEY}}, [f"deployment.existing.kms_key_arn: '{KEY}'"]),
+    (
+        "us-gov-east-1",
+        {"alarms": {"topic_arn": "arn:aws:sns:us-east-1:123456789012:lake"}},
+        ["deployment.alarms.topic_arn: 'arn:aws:sns:us-east-1:123456789012:lake'"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("region", "deployment", "refused"), PARTITIONS)
+def test_nobody_is_known_in_another_partition(
+    settings_for: SettingsFor, region: str, deployment: dict[str, Any], refused: list[str]
+) -> None:
+    found = list(check_partitions(settings_for(lake(deployment, bucket_region=region))))
+    assert [each.partition(" is of the partition")[0] for each in found] == refused
+
+
+@pytest.mark.parametrize(
+    ("region", "partition", "services"),
+    [
+        ("us-gov-west-1", "aws-us-gov", "s3.us-gov-west-1.amazonaws.com"),
+        ("cn-north-1", "aws-cn", ["s3.cn-north-1.amazonaws.com", "s3.cn-north-1.amazonaws.com.cn"]),
+    ],
+)
+def test_documents_of_another_partition(
+    settings_for: SettingsFor, region: str, partition: str, services: str | list[str]
+) -> None:
+    key = f"arn:{partition}:kms:{region}:123456789012:key/a"
+    settings = settings_for(lake({"existing": {"kms_key_arn": key}}, bucket_region=region))
+    found = make_documents(settings.spec, settings.deployment, Who.JOB, Arns(partition, "123456789012", region, key))
+    assert "arn:aws:" not in json.dumps(found)
+    (statement,) = found["Kms"]["Statement"]
+    assert statement["Condition"] == {"StringEquals": {"kms:ViaService": services}}

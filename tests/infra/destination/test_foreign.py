@@ -54,6 +54,9 @@ def test_owner_is_us(synthesise: Synthesise, source: dict[str, Any]) -> None:
     assert synthesise(lake({"account": OURS, "source_buckets": [source]})).warnings == []
 
 
+JOBS = ("supaflow_nyc_public/flights", "_lakewriter/flights", "_lakewriter/_writers")
+
+
 def test_owner_of_the_destination(synthesise: Synthesise) -> None:
     trust = [SUPAFLOW | {"paths": ["supaflow"]}]
     existing = {"bucket": True, "bucket_account": OTHER}
@@ -64,7 +67,7 @@ def test_owner_of_the_destination(synthesise: Synthesise) -> None:
             grants.setdefault(each["Principal"]["AWS"], []).extend(each["Resource"])
     root = "arn:aws:s3:::acme-lake"
     assert grants == {
-        "<JobRole.Arn>": [root, root, f"{root}/data/production/*"],
+        "<JobRole.Arn>": [root, root, *(f"{root}/data/production/{folder}/*" for folder in JOBS)],
         "<SupaflowConsumerRole.Arn>": [root, root, f"{root}/data/production/supaflow/*"],
         # the state machine reads how an attempt ended
         "<LoadRoleArn>": [f"{root}/data/production/_lakewriter/flights/runs/*"],

@@ -69,8 +69,10 @@ def test_findings_of_cdk_nag_are_acknowledged_at_the_policy(assemblies: dict[str
         (f"IAM5[Resource::{glue}:table/supaflow/*]", f"{vendor}/Glue"),
         (f"IAM5[Resource::{glue}:table/supaflow_*/*]", f"{vendor}/Glue"),
         (f"IAM5[Resource::{glue}:table/supaflow_nyc_public/lakewriter_check_*]", f"{job}/Glue"),
-        ("IAM5[Resource::arn:aws:s3:::acme-lake/data/production/*]", f"{job}/S3"),
         ("IAM5[Resource::arn:aws:s3:::acme-lake/data/production/*]", f"{vendor}/S3"),
+        ("IAM5[Resource::arn:aws:s3:::acme-lake/data/production/_lakewriter/_writers/*]", f"{job}/S3"),
+        ("IAM5[Resource::arn:aws:s3:::acme-lake/data/production/_lakewriter/flights/*]", f"{job}/S3"),
+        ("IAM5[Resource::arn:aws:s3:::acme-lake/data/production/supaflow_nyc_public/flights/*]", f"{job}/S3"),
         ("IAM5[Resource::arn:aws:s3:::raw/flights/*]", f"{job}/Sources"),
     ]
 
