@@ -3,6 +3,7 @@
 import bz2
 import gzip
 
+import fastavro
 import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet as pq
@@ -32,18 +33,26 @@ SAMPLES = [
 def test_text(tmp_path, name, data, kind, rows, options):
     (tmp_path / name).write_bytes(data)
     (table,) = find_tables(str(tmp_path / name))
-    sample = read_sample(table.files, table.paths, table.head)
+    sample = read_sample(table.paths, table.head)
     assert (table.head.format, sample.rows.to_pylist(), dict(sample.options)) == (kind, rows, options)
     assert sample.is_whole
 
 
-@pytest.mark.parametrize("kind", ["parquet", "orc"])
+def write_avro(table, path):
+    kinds = {pa.int64(): "long", pa.string(): "string", pa.bool_(): "boolean"}
+    fields = [{"name": field.name, "type": kinds[field.type]} for field in table.schema]
+    with path.open("wb") as out:
+        fastavro.writer(out, {"type": "record", "name": "r", "fields": fields}, table.to_pylist())
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc", "avro"])
 def test_columns_of_all_files_are_read(tmp_path, kind):
-    write = {"parquet": pq.write_table, "orc": pa.orc.write_table}[kind]
+    write = {"parquet": pq.write_table, "orc": pa.orc.write_table, "avro": write_avro}[kind]
     write(pa.table({"id": [1], "a": ["x"], "b": ["y"]}), tmp_path / f"1.{kind}")
     write(pa.table({"id": [2], "a": ["z"], "b": ["y"], "more": [True]}), tmp_path / f"2.{kind}")
     (table,) = find_tables(str(tmp_path))
-    sample = read_sample(table.files, table.paths, table.head)
+    assert (table.head.format, table.head.names) == (kind, ("id", "a", "b"))
+    sample = read_sample(table.paths, table.head)
     assert sample.rows.to_pylist() == [
         {"id": 1, "a": "x", "b": "y", "more": None},
         {"id": 2, "a": "z", "b": "y", "more": True},
@@ -55,14 +64,14 @@ def test_a_large_file_is_read_in_part(tmp_path, monkeypatch):
     (tmp_path / "1.csv").write_bytes(b"id,name\n0,abc\n1,abc\n")
     (tmp_path / "2.csv").write_bytes(b"id,name\n2,abc\n")
     (table,) = find_tables(str(tmp_path))
-    sample = read_sample(table.files, table.paths, table.head)
+    sample = read_sample(table.paths, table.head)
     assert (sample.rows["id"].to_pylist(), sample.is_whole) == (["0", "1"], False)
 
 
 def test_names_are_those_that_a_load_gives(tmp_path):
     (tmp_path / "a.csv").write_bytes(b",id,value,Value,id\n0,7,8,9,1\n")
     (table,) = find_tables(str(tmp_path / "a.csv"))
-    sample = read_sample(table.files, table.paths, table.head)
+    sample = read_sample(table.paths, table.head)
     assert table.head.names == ("_c0", "id", "value", "Value", "id")
     assert sample.rows.to_pylist() == [{"_c0": "0", "value": "8", "Value": "9"}]
     assert "more than once" in sample.notes[0]
@@ -84,7 +93,7 @@ READ_BACK = [
 def test_what_is_proposed_is_read_back(tmp_path, name, data, said):
     (tmp_path / name).write_bytes(data)
     (table,) = find_tables(str(tmp_path / name))
-    notes = read_sample(table.files, table.paths, table.head).notes
+    notes = read_sample(table.paths, table.head).notes
     assert [note[: len(said or "")] for note in notes] == ([] if said is None else [said])
 
 
@@ -102,5 +111,16 @@ def test_types_that_a_load_changes_are_told(tmp_path):
     """How values are encoded in the file is no other type."""
     pq.write_table(STORED, tmp_path / "a.parquet")
     (table,) = find_tables(str(tmp_path / "a.parquet"))
-    sample = read_sample(table.files, table.paths, table.head)
+    sample = read_sample(table.paths, table.head)
     assert sample.retyped == {"id": ("uint64", "decimal(20,0)"), "took": ("duration[us]", "bigint")}
+
+
+def test_types_that_a_load_changes_of_avro_are_told(tmp_path):
+    fields = [
+        {"name": "at", "type": ["null", {"type": "int", "logicalType": "time-millis"}]},
+        {"name": "kind", "type": {"type": "enum", "name": "e", "symbols": ["A"]}},
+    ]
+    with (tmp_path / "a.avro").open("wb") as out:
+        fastavro.writer(out, {"type": "record", "name": "r", "fields": fields}, [{"kind": "A"}])
+    (table,) = find_tables(str(tmp_path / "a.avro"))
+    assert read_sample(table.paths, table.head).retyped == {"at": ("time32[ms]", "string")}

@@ -27,7 +27,7 @@ from lakewriter.cli.shared import report_errors
 def init(paths: tuple[str, ...], output: Path, schemas: tuple[str, ...], *, expects: bool, **wishes: str | None) -> int:
     """Write a lake.yaml for what PATH holds, with types, a key and a cursor, and why they are proposed.
 
-    PATH is a file or folder of CSV, JSON, Parquet or ORC, on this machine or in S3; Airbyte's destination or
+    PATH is a file or folder of CSV, JSON, Parquet, ORC or Avro, on this machine or in S3; Airbyte's destination or
     connection, as a file or as its API exports it; a configured catalog, with or without its messages; an Estuary Flow
     specification. A JDBC URL takes the tables of a database; export DB_USER and DB_PASSWORD.
     """

@@ -15,8 +15,9 @@ from typing import Final
 import pyarrow as pa
 import zstandard
 
+from lakewriter.avro.container import write_long
 from lakewriter.encode.avro_schema import make_avro_schema
-from lakewriter.encode.avro_values import encode_rows, encode_varint
+from lakewriter.encode.avro_values import encode_rows
 from lakewriter.encode.deflate import RAW, compress
 from lakewriter.encode.encoder import Sink
 from lakewriter.spec.stream import AvroEncoding
@@ -46,14 +47,14 @@ class AvroEncoder:
         for batch in batches:
             for rows, data in _cut_blocks(encode_rows(batch)):
                 packed = self._compress(data)
-                sink.write(encode_varint(rows) + encode_varint(len(packed)) + packed + marker)
+                sink.write(write_long(rows) + write_long(len(packed)) + packed + marker)
 
 
 def make_header(schema: str, codec: str, marker: bytes) -> bytes:
     """What a container file begins with."""
     entries = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
     body = b"".join(_encode_bytes(key.encode()) + _encode_bytes(value) for key, value in entries.items())
-    return _MAGIC + encode_varint(len(entries)) + body + encode_varint(0) + marker
+    return _MAGIC + write_long(len(entries)) + body + write_long(0) + marker
 
 
 def make_compressor(encoding: AvroEncoding) -> Compress:
@@ -78,7 +79,7 @@ def _compress_snappy(data: bytes) -> bytes:
 
 
 def _encode_bytes(data: bytes) -> bytes:
-    return encode_varint(len(data)) + data
+    return write_long(len(data)) + data
 
 
 def _cut_blocks(rows: pa.Array) -> Iterator[tuple[int, bytes]]:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lakewriter.avro.container import write_long
 from lakewriter.documents.types import UNION
 from lakewriter.encode.avro_schema import read_kind
 from lakewriter.nested_arrays import compute_flat_offsets
@@ -13,11 +14,6 @@ from lakewriter.nested_arrays import compute_flat_offsets
 _NULL, _VALUE, _END = b"\x00", b"\x02", b"\x00"
 _BYTES: Final = pa.array([bytes([value]) for value in range(256)], pa.binary())
 _EMPTY: Final = pa.scalar(b"", pa.binary())
-
-
-def encode_varint(value: int) -> bytes:
-    """One long: zigzag, then seven bits a byte."""
-    return bytes(encode_varints(pa.array([value], pa.int64()))[0].as_py())
 
 
 def encode_varints(values: pa.Array) -> pa.Array:
@@ -73,7 +69,7 @@ def _encode_fixed(array: pa.Array, t: pa.DataType) -> pa.Array:
         return _cut(pc.fill_null(array, 0.0), t.bit_width // 8)
     if pt.is_decimal(t):
         wide = pc.fill_null(array.cast(pa.decimal128(38, t.scale)), 0)
-        return _join(encode_varint(16), pc.binary_reverse(_cut(wide, 16)))
+        return _join(write_long(16), pc.binary_reverse(_cut(wide, 16)))
     ints = array.cast(pa.int32()) if pt.is_date(t) else array
     return encode_varints(_encode_longs(ints))
 
@@ -113,7 +109,7 @@ def _encode_union(array: pa.StructArray, field: pa.Field) -> pa.Array:
     branches = zip(array.flatten()[1:], list(field.type)[1:], strict=True)
     for number, (values, branch) in enumerate(branches, 1):
         body = pc.fill_null(_encode_values(values, branch.type), b"")
-        rows = pc.if_else(values.is_valid(), _join(encode_varint(number), body), rows)
+        rows = pc.if_else(values.is_valid(), _join(write_long(number), body), rows)
     return rows
 
 

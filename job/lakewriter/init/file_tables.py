@@ -44,7 +44,7 @@ def find_tables(path: str) -> list[FileTable]:
     tables, problems = _find_below(bare)
     if not tables:
         said = f"{problems[0]}" if problems else f"there is no file in {path!r} that can be a table."
-        raise SourceFailedError(said, remedy="Give files of CSV, JSON, Parquet or ORC, or a folder of them.")
+        raise SourceFailedError(said, remedy="Give files of CSV, JSON, Parquet, ORC or Avro, or a folder of them.")
     return [FileTable(t.name, t.paths, t.files, t.head, tuple(problems) if not n else ()) for n, t in enumerate(tables)]
 
 

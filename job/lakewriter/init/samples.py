@@ -1,12 +1,10 @@
 """Look into files: their format, their columns, and the first rows of them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.orc
-import pyarrow.parquet as pq
 
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.column_types import name_type
@@ -18,6 +16,7 @@ from lakewriter.report import format_count
 from lakewriter.source.file_splits import open_own_files, spread_locally
 from lakewriter.source.files.charsets import find_charset
 from lakewriter.source.files.json_documents import DocumentError, parse_document, split_documents
+from lakewriter.source.files.source import OpenedFiles
 from lakewriter.source.packing import SourceFile
 from lakewriter.source.storage import NotListable, find_store
 from lakewriter.spec.key_template import Template
@@ -74,18 +73,16 @@ class Sample:
 
 
 def read_head(file: SourceFile) -> Head:
-    """Read a file's beginning; ``SOURCE_FAILED`` for a format that Spark does not read by itself."""
+    """Read a file's beginning; ``SOURCE_FAILED`` for a format that is not read."""
     data, is_cut = _read_text(file, HEAD_BYTES)
     if not data.strip():
         raise SourceFailedError(f"{file.path} is empty.", remedy="Leave it out.")
     for mark, what in _REFUSED.items():
         if data.startswith(mark):
-            raise SourceFailedError(f"{file.path} is {what}.", remedy="Give files of CSV, JSON, Parquet or ORC.")
+            raise SourceFailedError(f"{file.path} is {what}.", remedy="Give files of CSV, JSON, Parquet, ORC or Avro.")
     kind = next((kind for mark, kind in _MAGIC if data.startswith(mark)), None)
-    if kind in ("parquet", "orc"):
-        return Head(kind, tuple(_read_columnar(file, kind)[0].names))
-    if kind == "avro":
-        return Head("avro", ())
+    if kind is not None:
+        return Head(kind, tuple(_open_files((file.path,), kind, {}).look.schema.names))
     return _read_text_head(file, data, is_whole=not is_cut)
 
 
@@ -101,7 +98,7 @@ def _read_text_head(file: SourceFile, data: bytes, *, is_whole: bool) -> Head:
     if b"\0" in text:
         raise SourceFailedError(
             f"{file.path} is neither text nor a format that is known here.",
-            remedy="Give files of CSV, JSON, Parquet or ORC.",
+            remedy="Give files of CSV, JSON, Parquet, ORC or Avro.",
         )
     shape = read_shape(file.path, data, is_whole=is_whole)
     if ending not in _CSV and (ending not in _ANY or len(shape.names) < _LEAST_COLUMNS):
@@ -129,31 +126,16 @@ def _refuse_description(file: SourceFile, documents: Sequence[Mapping[str, Any]]
         raise SourceFailedError(f"{file.path} is {what}, and no data.", remedy="Name it by itself.")
 
 
-def read_sample(files: Sequence[SourceFile], paths: Sequence[str], head: Head) -> Sample:
-    """Read the first rows of a table's files, until there are enough.
-
-    ``paths`` are those that a load is given: files of text are read as it reads them, with what it would say of them.
-    """
-    if head.format == "avro":
-        note = (
-            "Spark reads Avro with its package: PYSPARK_SUBMIT_ARGS='--packages org.apache.spark:spark-avro_2.13:...'"
-        )
-        return Sample(pa.table({}), is_whole=False, notes=(note,))
-    if head.format in ("parquet", "orc"):
-        sample = _sample_columnar(files, head.format)
-        retyped, notes = _look_at_types(_make_table(Read(format=head.format, path=tuple(paths))))
-        return replace(sample, retyped=retyped, notes=notes)
-    return _sample_text(paths, head)
-
-
 def _list_options(head: Head) -> dict[str, object]:
     if head.csv is None:
         return {"multiLine": True} if head.spans_lines else {}
     return head.csv.options
 
 
-def _make_table(read: Read) -> TableSpec:
-    return TableSpec(
+def _open_files(paths: Sequence[str], form: str, options: Mapping[str, object]) -> OpenedFiles:
+    """Look at files as a load does that sets bad rows aside."""
+    read = Read(format=form, path=tuple(paths), options={name: _write_option(options[name]) for name in options})
+    table = TableSpec(
         source_table="table",
         schema_name="",
         name="table",
@@ -162,29 +144,21 @@ def _make_table(read: Read) -> TableSpec:
         path="table",
         on_bad_row=BadRows(action="set_aside"),
     )
+    return open_own_files(table, spread_locally)
 
 
-def _look_at_types(table: TableSpec) -> tuple[dict[str, tuple[str, str]], tuple[str, ...]]:
-    """Return the columns that a load reads as another type, or what it would end with."""
-    try:
-        opened = open_own_files(table, spread_locally)
-        stored = opened.read_stored_types()
-    except LakeError as error:
-        return {}, (f"a load would end: {error.message} {error.remedy}",)
-    read = opened.look.schema
-    return {name: (kind, name_type(read.field(name).type)) for name, kind in stored.items()}, opened.notes
+def read_sample(paths: Sequence[str], head: Head) -> Sample:
+    """Read the first rows of a table's files, until there are enough, with what a load of them would say.
 
-
-def _sample_text(paths: Sequence[str], head: Head) -> Sample:
+    ``paths`` are those that a load is given.
+    """
     options = _list_options(head)
-    read = Read(format=head.format, path=tuple(paths), options={name: _write_option(options[name]) for name in options})
-    table = _make_table(read)
     taken, notes, is_whole = list[pa.RecordBatch](), list(head.csv.notes if head.csv else ()), True
-    schema = pa.schema([])
+    schema, stored = pa.schema([]), dict[str, str]()
     try:
-        opened = open_own_files(table, spread_locally)
+        opened = _open_files(paths, head.format, options)
         notes += opened.notes
-        schema = opened.source.schema
+        schema, stored = opened.source.schema, opened.read_stored_types()
         batches = opened.source.read_all(opened.cut(LOOK_BYTES, spread_locally))
         for batch in batches:
             taken.append(batch)
@@ -194,7 +168,8 @@ def _sample_text(paths: Sequence[str], head: Head) -> Sample:
     except LakeError as error:
         notes.append(f"a load would end: {error.message} {error.remedy}")
     rows, told = _take_good_rows(taken, schema)
-    return Sample(rows, is_whole=is_whole, options=options, notes=(*notes, *told))
+    retyped = {name: (kind, name_type(schema.field(name).type)) for name, kind in stored.items()}
+    return Sample(rows, is_whole=is_whole, options=options, notes=(*notes, *told), retyped=retyped)
 
 
 def _take_good_rows(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
@@ -255,50 +230,3 @@ def _list_objects(raw: bytes) -> list[dict[str, Any]]:
 
 def _list_names(documents: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for document in documents for name in document))
-
-
-def _read_columnar(file: SourceFile, kind: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int]:
-    """A Parquet or ORC file's schema, its rows in batches, and how many rows it has."""
-    try:
-        store, place = find_store(file.path)
-        source = store.open().open_input_file(place)
-        if kind == "parquet":
-            opened = pq.ParquetFile(source)
-            return opened.schema_arrow, opened.iter_batches(), opened.metadata.num_rows
-        stripes = pa.orc.ORCFile(source)
-        batches = (stripes.read_stripe(number) for number in range(stripes.nstripes))
-        return stripes.schema, batches, stripes.nrows
-    except (NotListable, OSError, pa.ArrowException, BotoCoreError, ClientError) as error:
-        raise SourceFailedError(f"{file.path} cannot be read as {kind}: {error}.", remedy="Check the file.") from error
-
-
-def _sample_columnar(files: Sequence[SourceFile], kind: str) -> Sample:
-    tables, total, looked, size = list[pa.Table](), 0, 0, 0
-    for file in files:
-        schema, batches, rows = _read_columnar(file, kind)
-        total += rows
-        taken = list[pa.RecordBatch]()
-        for batch in batches:
-            if looked >= LOOK_ROWS or size >= LOOK_BYTES:
-                break
-            taken.append(batch)
-            looked, size = looked + batch.num_rows, size + batch.nbytes
-        tables.append(pa.Table.from_batches(taken, schema))
-    return Sample(_concatenate(tables), is_whole=looked >= total)
-
-
-def _concatenate(tables: Sequence[pa.Table]) -> pa.Table:
-    """One table with every column of any; a column whose type differs between files is left as it is in the first."""
-    if not tables:
-        return pa.table({})
-    names = dict.fromkeys(name for table in tables for name in table.column_names)
-    columns = {}
-    for name in names:
-        kind = next(table.schema.field(name).type for table in tables if name in table.column_names)
-        parts = [
-            table[name] if name in table.column_names and table.schema.field(name).type == kind
-            else pa.chunked_array([pa.nulls(table.num_rows, kind)])
-            for table in tables
-        ]  # fmt: skip
-        columns[name] = pa.chunked_array([chunk for part in parts for chunk in part.chunks], kind)
-    return pa.table(columns)

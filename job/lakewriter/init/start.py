@@ -211,7 +211,7 @@ def _draft_messages(given: _Given, name: str, wishes: Wishes) -> Drafted:
 
 def draft_table(table: FileTable, folder: Path, *, expects: bool = False) -> TableDraft:
     """Draft the entry of a table of files, with what a look at its rows proposes."""
-    sample = read_sample(table.files, table.paths, table.head)
+    sample = read_sample(table.paths, table.head)
     columns = describe_columns(sample.rows)
     types = propose_types(columns)
     key = propose_key(table.name, sample.rows, columns, is_whole=sample.is_whole) if columns else None

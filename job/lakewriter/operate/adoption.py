@@ -15,10 +15,10 @@ from typing import Any, BinaryIO, Final, cast
 
 import pyarrow.parquet as pq
 
+from lakewriter.avro.avro_rows import read_first_long
 from lakewriter.aws import Clients
 from lakewriter.commit.old_generations import StreamObject, find_highest_generation, find_stream_objects
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.encode.avro_rows import read_first_long
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.repair import adopt_objects
 from lakewriter.operate.s3_file import READ_BYTES, S3File, open_text

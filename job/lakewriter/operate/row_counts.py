@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakewriter import aws
+from lakewriter.avro.avro_rows import read_first_fields
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
-from lakewriter.encode.avro_rows import read_first_fields
 from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.operate.s3_file import READ_BYTES, S3File, open_text
 from lakewriter.receipt import COPIED

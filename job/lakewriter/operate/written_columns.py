@@ -11,12 +11,12 @@ from typing import IO, Any, BinaryIO, Final, cast
 
 import pyarrow as pa
 
+from lakewriter.avro.avro_rows import read_schema
 from lakewriter.aws import Clients
 from lakewriter.column_types import name_type, to_glue_type
 from lakewriter.commit.catalog import CatalogTable
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
-from lakewriter.encode.avro_rows import read_schema
 from lakewriter.encode.avro_schema import make_avro_schema
 from lakewriter.encode.parquet_footer import read_footer
 from lakewriter.errors import LakeError

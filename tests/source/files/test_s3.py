@@ -1,8 +1,10 @@
 """Files in S3: listed and read by the rules of local ones, each as it was when it was listed."""
 
 import gzip
+import io
 from typing import Any
 
+import fastavro
 import pytest
 
 from lakewriter.errors import SourceFailedError
@@ -75,3 +77,23 @@ def test_pieces_of_an_object(objects: Any) -> None:
     pieces = source.cut(4, in_turn)
     assert [(piece.start, piece.end, piece.first_line) for piece in pieces] == [(0, 10, 1), (10, 12, 5)]
     assert [row["a"] for batch in source.source.read_all(pieces) for row in batch.to_pylist()] == ["1", "2\n3", "4"]
+
+
+def write_avro(first: int) -> bytes:
+    out = io.BytesIO()
+    rows = [{"n": number} for number in range(first, first + 200)]
+    schema: Any = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "int"}]}
+    fastavro.writer(out, schema, rows, sync_interval=50)
+    return out.getvalue()
+
+
+def test_pieces_of_an_object_of_avro(objects: Any) -> None:
+    objects.put_object(Bucket="acme-lake", Key="avro/a", Body=write_avro(0))
+    read = Read(format="avro", path="s3://acme-lake/avro")
+    source = open_files(table(), read, {}, in_turn, aside=False)
+    pieces = source.cut(100, in_turn)
+    assert len(pieces) > 3
+    assert [row["n"] for batch in source.source.read_all(pieces) for row in batch.to_pylist()] == list(range(200))
+    objects.put_object(Bucket="acme-lake", Key="avro/a", Body=write_avro(7))
+    with pytest.raises(SourceFailedError, match="s3://acme-lake/avro/a has changed since the load listed it"):
+        list(source.source.read_all(pieces[1:]))

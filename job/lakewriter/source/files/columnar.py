@@ -7,21 +7,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from io import SEEK_CUR, SEEK_END, SEEK_SET
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError
 from lakewriter.source.bad_rows import BAD_FIELD, note_cut
 from lakewriter.source.failures import make_unreadable_error
 from lakewriter.source.files.file_reader import Fault, Look, make_marks
 from lakewriter.source.files.judge import find_other_format, make_empty_error
 from lakewriter.source.files.merged_columns import Merged, find_place, merge_columns, widen
-from lakewriter.source.files.stored import FileChangedError, StoredFile, pin_local
+from lakewriter.source.files.stored import StoredFile
 from lakewriter.source.files.stored_values import Converted
 
+BY_SPARK: Final = "Leave the column out where the file is written, or let Spark read the file: read: {engine: spark}."
+MOST_DIGITS: Final = 38
+"""Of a decimal."""
 _THREADS: Final = 16
 _START_BYTES: Final = 4096
 _SMALL: Final = 4 * 1024 * 1024
@@ -63,27 +66,26 @@ class _Ranges:
 
 
 @contextmanager
-def open_ranges(file: StoredFile, *, is_small: bool = True) -> Iterator[pa.NativeFile]:
-    """Open a file to read ranges of it, as it was when it was listed; a small one in S3 is read at once.
-
-    ``SOURCE_FAILED`` names a file that cannot be read, and what is wrong with it.
-    """
+def name_file(file: StoredFile) -> Iterator[None]:
+    """Read a file as it was when it was listed; ``SOURCE_FAILED`` names it for what is wrong with it."""
     try:
+        file.require_unchanged()
+        yield
+        file.require_unchanged()
+    except (ValueError, OSError, pa.ArrowException, BotoCoreError, ClientError) as error:
+        raise make_unreadable_error(file.path, error) from error
+
+
+@contextmanager
+def open_ranges(file: StoredFile, *, is_small: bool = True) -> Iterator[pa.NativeFile]:
+    """Open a file to read ranges of it, as ``name_file`` does; a small one in S3 is read at once."""
+    with name_file(file):
         if file.store.region is not None:
             whole = is_small and file.size <= _SMALL
             yield pa.BufferReader(b"".join(file.stream())) if whole else pa.PythonFile(_Ranges(file), mode="r")
             return
-        _require_unchanged(file)
         with pa.OSFile(file.path) as source:
             yield source
-        _require_unchanged(file)
-    except (OSError, pa.ArrowException) as error:
-        raise make_unreadable_error(file.path, error) from error
-
-
-def _require_unchanged(file: StoredFile) -> None:
-    if pin_local(Path(file.path)) != (file.size, file.version):
-        raise FileChangedError("it has changed since the load listed it")
 
 
 def look_at_columns(
@@ -115,7 +117,9 @@ def _describe(
     try:
         return describe(file)
     except (SourceFailedError, SchemaIncompatibleError) as error:
-        other = find_other_format(_read_start(file), file.path, form, table)
+        with name_file(file):
+            start = file.read_head(_START_BYTES)
+        other = find_other_format(start, file.path, form, table)
         if other is not None:
             raise other from error
         if error.message.startswith("table "):
@@ -123,9 +127,9 @@ def _describe(
         raise type(error)(f"table {table!r}: {error.message}", remedy=error.remedy) from error
 
 
-def _read_start(file: StoredFile) -> bytes:
-    with open_ranges(file, is_small=False) as source:
-        return bytes(source.read(_START_BYTES))
+def refuse_column(path: str, column: str, what: str, remedy: str = BY_SPARK) -> SchemaIncompatibleError:
+    """Make the error for a column of a type that is not read."""
+    return SchemaIncompatibleError(f"{path!r}: column {column!r} is {what}, which is not read.", remedy=remedy)
 
 
 def _note_empty(merged: Merged, files: Sequence[StoredFile]) -> Merged:

@@ -5,6 +5,9 @@ The day that such a file calls 1500-01-01 is another one than ours: it becomes t
 See: org.apache.spark.sql.catalyst.util.RebaseDateTime
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -13,9 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewriter.source.files.file_reader import Fault
-from lakewriter.source.files.stored_values import Converted, as_numbers
+from lakewriter.source.files.stored_values import Convert, Converted, as_numbers
 
 Days = npt.NDArray[np.int64]
+
+_VERSION: Final = b"org.apache.spark.version"
+_ZONE: Final = b"org.apache.spark.timeZone"
+_LEGACY_TIMES: Final = b"org.apache.spark.legacyDateTime"
+_LEGACY_INT96: Final = b"org.apache.spark.legacyINT96"
 
 FIRST_GREGORIAN: Final = -141_427
 """15 October 1582, in days since 1970: before it the calendars differ."""
@@ -25,6 +33,51 @@ _DAY_MICROS: Final = 86_400_000_000
 _NO_DAY: Final = "it is a 29th of February that only the Julian calendar has"
 _NO_ZONE: Final = "it is before 1900, in the calendar and the time zone that Java once had"
 UTC_NAMES: Final = frozenset({"utc", "etc/utc", "gmt", "z", "zulu", "etc/gmt", "etc/uct", "uct", "+00:00", ""})
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """How a file's writer counted days: whether by the Julian calendar, and by which time zone's clock."""
+
+    zone: str = "UTC"
+    is_julian: bool = False
+    is_julian_in_int96: bool = False
+
+    @classmethod
+    def read(cls, notes: Mapping[bytes, bytes]) -> "Calendar":
+        """Read what Spark notes in its files; without notes days are those of ISO 8601."""
+        version = notes.get(_VERSION, b"9").decode(errors="replace")
+        is_old = version.startswith(("1.", "2."))
+        return cls(
+            notes.get(_ZONE, b"UTC").decode(errors="replace"),
+            is_old or _LEGACY_TIMES in notes,
+            is_old or version.startswith("3.0.") or _LEGACY_INT96 in notes,
+        )
+
+    def take_dates(self, convert: Convert | None = None) -> Convert | None:
+        """Return how dates are taken, which ``convert`` takes where days are those of ISO 8601."""
+        return partial(_take_dates, convert) if self.is_julian else convert
+
+    def take_times(self, convert: Convert | None) -> Convert | None:
+        """Return how points in time are taken, which ``convert`` takes where days are those of ISO 8601.
+
+        Spark has never counted times without a zone by the Julian calendar.
+        """
+        return partial(_take_times, convert, self.zone) if self.is_julian else convert
+
+    def take_int96(self, convert: Convert) -> Convert:
+        """Return how timestamps of 96 bits are taken."""
+        return partial(_take_times, convert, self.zone) if self.is_julian_in_int96 else convert
+
+
+def _take_dates(convert: Convert | None, values: pa.Array) -> Converted:
+    return rebase_dates(values if convert is None else convert(values).values)
+
+
+def _take_times(convert: Convert | None, zone: str, *readings: pa.Array) -> Converted:
+    taken = Converted(readings[0]) if convert is None else convert(*readings)
+    rebased = rebase_times(taken.values, zone)
+    return Converted(rebased.values, {**rebased.faults, **taken.faults}, taken.cut)
 
 
 def rebase_days(days: Days) -> tuple[Days, npt.NDArray[np.bool_]]:

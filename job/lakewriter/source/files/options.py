@@ -32,6 +32,7 @@ TAKEN: Final[Mapping[str, frozenset[str]]] = {
             ),
         }
     ),
+    "avro": frozenset(),
     "orc": frozenset(),
     "parquet": frozenset(),
 }
@@ -72,6 +73,8 @@ _ONLY: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "unescapedquotehandling": (frozenset({"stop_at_delimiter"}), _ON_BAD_ROW),
     "singlevariantcolumn": (frozenset(), _SPARK),
     "enabledatetimeparsingfallback": (frozenset({"false"}), "give dateFormat or timestampFormat"),
+    "ignoreextension": (frozenset({"true"}), "name the files in read.path, or by pathGlobFilter"),
+    "positionalfieldmatching": (frozenset({"false"}), _SPARK),
     "allowcomments": (frozenset({"false"}), _SPARK),
     "allowunquotedfieldnames": (frozenset({"false"}), _SPARK),
     "allowsinglequotes": (frozenset({"false"}), _SPARK),

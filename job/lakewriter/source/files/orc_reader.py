@@ -11,7 +11,14 @@ import pyarrow.types as pt
 
 from lakewriter.column_types import make_list
 from lakewriter.errors import SchemaIncompatibleError, ValueUnrepresentableError
-from lakewriter.source.files.columnar import ColumnPlaces, look_at_columns, make_look, open_ranges
+from lakewriter.source.files.columnar import (
+    MOST_DIGITS,
+    ColumnPlaces,
+    look_at_columns,
+    make_look,
+    open_ranges,
+    refuse_column,
+)
 from lakewriter.source.files.file_reader import Look, Piece, Spread
 from lakewriter.source.files.hybrid_calendar import rebase_dates
 from lakewriter.source.files.options import Options
@@ -34,8 +41,6 @@ _PLAIN: Final = frozenset(
     {pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.binary(), pa.null()}
 )
 _BEYOND: Final = "out of range for nanosecond resolution"
-_MOST_DIGITS: Final = 38
-BY_SPARK: Final = "Leave the column out where the file is written, or let Spark read the file: read: {engine: spark}."
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,11 @@ class OrcReader:
     def _list_columns(self, schema: pa.Schema, footer: OrcFooter, path: str) -> list[tuple[str, Conversion]]:
         types = _Types(path, footer.counts_by_julian, self.truncates)
         return [(field.name, types.convert(field, field.name)) for field in schema]
+
+    def read_stored_types(self, file: StoredFile) -> pa.Schema:
+        """Return the columns as the file says that they are."""
+        with open_ranges(file, is_small=False) as source:
+            return po.ORCFile(source).schema
 
     def cut(self, look: Look, size: int, spread: Spread) -> list[Piece]:
         """See ``FileReader``."""
@@ -183,13 +193,13 @@ class _Types:
         """Return how the values of a column are taken; ``SCHEMA_INCOMPATIBLE`` names one that is not read."""
         kind, noted = field.type, (field.metadata or {}).get(_SPARK_TYPE, b"").decode()
         if noted.startswith(("interval", "variant", "geometry", "geography")):
-            raise self._refuse(column, f"Spark's {noted}")
+            raise refuse_column(self.path, column, f"Spark's {noted}")
         if noted == "timestamp_ntz" and pt.is_int64(kind):
             return Conversion(MICROS, _take_micros)
         if pt.is_struct(kind):
             names = [member.name for member in kind]
             if len(set(names)) < len(names):
-                raise self._refuse(column, "a struct with two fields of one name")
+                raise refuse_column(self.path, column, "a struct with two fields of one name")
             inside = tuple(self.convert(member, column) for member in kind)
             members = [pa.field(name, how.kind) for name, how in zip(names, inside, strict=True)]
             return Conversion(pa.struct(members), inside=inside)
@@ -209,14 +219,9 @@ class _Types:
             return Conversion(kind, rebase_dates if self.counts_by_julian else None)
         if pt.is_string(kind):
             return Conversion(kind, take_text)
-        if kind in _PLAIN or (pt.is_decimal128(kind) and 0 <= kind.scale <= kind.precision <= _MOST_DIGITS):
+        if kind in _PLAIN or (pt.is_decimal128(kind) and 0 <= kind.scale <= kind.precision <= MOST_DIGITS):
             return Conversion(kind)
-        raise self._refuse(column, "a union" if pt.is_union(kind) else f"of the type {kind}")
-
-    def _refuse(self, column: str, what: str) -> SchemaIncompatibleError:
-        return SchemaIncompatibleError(
-            f"{self.path!r}: column {column!r} is {what}, which is not read.", remedy=BY_SPARK
-        )
+        raise refuse_column(self.path, column, "a union" if pt.is_union(kind) else f"of the type {kind}")
 
 
 def _take_micros(values: pa.Array) -> Converted:

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.source.files.columnar import ColumnPlaces, look_at_columns, make_look, open_ranges
+from lakewriter.source.files.columnar import BY_SPARK, ColumnPlaces, look_at_columns, make_look, open_ranges
 from lakewriter.source.files.file_reader import Look, Piece, Spread
 from lakewriter.source.files.int96 import UNITS
 from lakewriter.source.files.options import Options
-from lakewriter.source.files.parquet_types import BY_SPARK, StoredColumn, UnreadTypeError, list_columns
+from lakewriter.source.files.parquet_types import StoredColumn, UnreadTypeError, list_columns
 from lakewriter.source.files.stored import StoredFile
 from lakewriter.source.files.stored_values import Converted, convert_column
 
@@ -69,6 +69,11 @@ class ParquetReader:
         schema = pa.schema([pa.field(column.name, column.conversion.kind) for column in columns])
         groups = (footer.row_group(index) for index in range(footer.num_row_groups))
         return schema, ParquetLayout(tuple(map(_measure, groups)))
+
+    def read_stored_types(self, file: StoredFile) -> pa.Schema:
+        """Return the columns as the file says that they are."""
+        with open_ranges(file, is_small=False) as source:
+            return pq.read_schema(source)
 
     def cut(self, look: Look, size: int, spread: Spread) -> list[Piece]:
         """See ``FileReader``."""

@@ -5,7 +5,7 @@ See: https://github.com/apache/parquet-format/blob/master/LogicalTypes.md
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from lakewriter.column_types import make_list
-from lakewriter.source.files.hybrid_calendar import rebase_dates, rebase_times
+from lakewriter.source.files.columnar import BY_SPARK, MOST_DIGITS
+from lakewriter.source.files.hybrid_calendar import Calendar
 from lakewriter.source.files.int96 import take_int96
 from lakewriter.source.files.stored_values import (
     MICROS,
     UTC_MICROS,
     Conversion,
     Convert,
-    Converted,
     take_millis,
     take_nanos,
     take_text,
@@ -32,10 +32,6 @@ from lakewriter.source.files.stored_values import (
 )
 
 _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
-_SPARK_VERSION: Final = b"org.apache.spark.version"
-_SPARK_ZONE: Final = b"org.apache.spark.timeZone"
-_LEGACY_TIMES: Final = b"org.apache.spark.legacyDateTime"
-_LEGACY_INT96: Final = b"org.apache.spark.legacyINT96"
 _VARIANT: Final = re.compile(
     r"(?:^|group field_id=-?\d+ )((?:(?!group field_id=).)*) \(Variant\(\d+\)\) \{$", re.MULTILINE
 )
@@ -57,8 +53,6 @@ _OF_KIND: Final[Mapping[str, Conversion]] = {
     "Null": Conversion(pa.null()),
 }
 """The logical types that are read in one way."""
-_MOST_DIGITS: Final = 38
-BY_SPARK: Final = "Leave the column out where the file is written, or let Spark read the file: read: {engine: spark}."
 
 
 class UnreadTypeError(Exception):
@@ -82,41 +76,20 @@ class StoredColumn:
     has_int96: bool = False
 
 
-@dataclass(frozen=True)
-class _Writer:
-    """What the footer says of how dates and times are counted, and what the table wants of nanoseconds."""
-
-    truncates: bool
-    zone: str
-    counts_by_julian: bool
-    counts_int96_by_julian: bool
-
-
 def list_columns(footer: pq.FileMetaData, *, truncates: bool) -> list[StoredColumn]:
     """Return a file's columns; ``UnreadTypeError`` for one that is not read."""
     notes = footer.metadata or {}
     if variant := _VARIANT.search(str(footer.schema)):
         raise UnreadTypeError(variant[1], "a variant")
     _require_read(notes)
-    writer = _read_writer(notes, truncates=truncates)
+    calendar = Calendar.read(notes)
     leaves = iter([footer.schema.column(index) for index in range(footer.num_columns)])
     columns = []
     for column in footer.schema.to_arrow_schema():
-        found = _Leaves(leaves, writer, column.name)
+        found = _Leaves(leaves, calendar, truncates, column.name)
         conversion = found.convert(column.type)
         columns.append(StoredColumn(column.name, tuple(found.paths), conversion, found.has_int96))
     return columns
-
-
-def _read_writer(notes: Mapping[bytes, bytes], *, truncates: bool) -> _Writer:
-    version = notes.get(_SPARK_VERSION, b"9").decode(errors="replace")
-    is_old = version.startswith(("1.", "2."))
-    return _Writer(
-        truncates,
-        notes.get(_SPARK_ZONE, b"UTC").decode(errors="replace"),
-        is_old or _LEGACY_TIMES in notes,
-        is_old or version.startswith("3.0.") or _LEGACY_INT96 in notes,
-    )
 
 
 def _require_read(notes: Mapping[bytes, bytes]) -> None:
@@ -148,7 +121,8 @@ class _Leaves:
     """Goes through the types of one column, and beside it through the leaves that the footer describes."""
 
     leaves: Iterator[pq.ColumnSchema]
-    writer: _Writer
+    calendar: Calendar
+    truncates: bool
     column: str
     has_int96: bool = False
     paths: list[str] = field(default_factory=list)
@@ -179,7 +153,7 @@ class _Leaves:
         name = logical["Type"]
         if leaf.physical_type == "INT96":
             self.has_int96 = True
-            return Conversion(UTC_MICROS, self._rebase_int96(take_int96))
+            return Conversion(UTC_MICROS, self.calendar.take_int96(partial(take_int96, truncates=self.truncates)))
         if name == "Null" and leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
             # So Java's library describes intervals, and Arrow takes their values for nulls.
             raise UnreadTypeError(self.column, "an interval of Java's", "Write it as text, or leave it out.")
@@ -195,36 +169,24 @@ class _Leaves:
         if name == "Decimal":
             return Conversion(self._make_decimal(logical["precision"], logical["scale"]))
         if name == "Date":
-            return Conversion(pa.date32(), rebase_dates if self.writer.counts_by_julian else None)
+            return Conversion(pa.date32(), self.calendar.take_dates())
         if name == "Timestamp":
             return self._take_timestamp(logical)
         described = {"Geometry": "a geometry", "Geography": "a geography", "Variant": "a variant"}
         raise UnreadTypeError(self.column, described.get(name, "of a logical type that is not known"))
 
     def _make_decimal(self, precision: int, scale: int) -> pa.DataType:
-        if precision > _MOST_DIGITS or not 0 <= scale <= precision:
+        if precision > MOST_DIGITS or not 0 <= scale <= precision:
             raise UnreadTypeError(
                 self.column,
-                f"decimal({precision},{scale}), beyond {_MOST_DIGITS} digits",
-                f"Write it with {_MOST_DIGITS} digits at most, or as text.",
+                f"decimal({precision},{scale}), beyond {MOST_DIGITS} digits",
+                f"Write it with {MOST_DIGITS} digits at most, or as text.",
             )
         return pa.decimal128(precision, scale)
 
     def _take_timestamp(self, logical: Mapping[str, Any]) -> Conversion:
-        kind = UTC_MICROS if logical["isAdjustedToUTC"] else MICROS
-        nanos: Convert = partial(take_nanos, truncates=self.writer.truncates)
+        nanos: Convert = partial(take_nanos, truncates=self.truncates)
         convert = {"milliseconds": take_millis, "nanoseconds": nanos}.get(logical["timeUnit"])
-        return Conversion(kind, self._rebase(convert) if self.writer.counts_by_julian else convert)
-
-    def _rebase(self, convert: Convert | None) -> Convert:
-        return partial(_take_and_rebase, convert, self.writer.zone)
-
-    def _rebase_int96(self, take: Callable[..., Converted]) -> Convert:
-        convert = partial(take, truncates=self.writer.truncates)
-        return self._rebase(convert) if self.writer.counts_int96_by_julian else convert
-
-
-def _take_and_rebase(convert: Convert | None, zone: str, *readings: pa.Array) -> Converted:
-    taken = Converted(readings[0]) if convert is None else convert(*readings)
-    rebased = rebase_times(taken.values, zone)
-    return Converted(rebased.values, {**rebased.faults, **taken.faults}, taken.cut)
+        if not logical["isAdjustedToUTC"]:
+            return Conversion(MICROS, convert)
+        return Conversion(UTC_MICROS, self.calendar.take_times(convert))

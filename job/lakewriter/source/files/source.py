@@ -8,8 +8,6 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.orc as po
-import pyarrow.parquet as pq
 
 from lakewriter.column_types import is_same_type, name_type
 from lakewriter.declared.exact_text import DEFAULT, TextForm
@@ -24,8 +22,8 @@ from lakewriter.errors import (
 )
 from lakewriter.report import format_count
 from lakewriter.source.declared_columns import ColumnCast, cast_batch, declare_schema, plan_casts
+from lakewriter.source.files.avro_reader import AvroReader
 from lakewriter.source.files.charsets import Charset
-from lakewriter.source.files.columnar import open_ranges
 from lakewriter.source.files.csv_reader import CsvReader
 from lakewriter.source.files.csv_rows import BEHIND_QUOTE, LINE_END
 from lakewriter.source.files.file_reader import FileReader, Look, Piece, Spread
@@ -44,6 +42,7 @@ from lakewriter.source.typed_cast import is_castable
 from lakewriter.spec.specification import Read, TableSpec
 
 _MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = {
+    "avro": AvroReader.make,
     "csv": CsvReader.make,
     "json": JsonReader.make,
     "orc": OrcReader.make,
@@ -53,8 +52,6 @@ _MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = 
 """What makes the reader of each format."""
 _TYPED_BY_VALUES: Final = frozenset({"csv", "json"})
 """Formats whose files do not say what types their columns have."""
-_LIES_APART: Final = frozenset({"parquet", "orc"})
-"""Formats whose columns can be left unread. A row of the others is good only if all its values are."""
 _SHOWN: Final = 300
 _LARGE: Final = 256 * 1024 * 1024
 """Bytes as they are stored of a file that is worth several tasks."""
@@ -194,22 +191,23 @@ class OpenedFiles:
 
     @property
     def lies_apart(self) -> bool:
-        """True where columns can be left unread."""
-        return self.form in _LIES_APART
+        """True where columns can be left unread. A row of text is good only if all its values are."""
+        return not self.source.reader.has_lines
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What its files differ in, in words for a user."""
         return (*self.listing.notes, *self.look.notes, *_note_whole_files(self.look))
 
-    def read_stored_types(self) -> Mapping[str, str]:
+    def read_stored_types(self) -> dict[str, str]:
         """Return the types of the columns that its first file stores as another type than is read."""
-        if not self.lies_apart or not self.look.files:
+        reader = self.source.reader
+        if not isinstance(reader, AvroReader | OrcReader | ParquetReader) or not self.look.files:
             return {}
-        with open_ranges(self.look.files[0][0], is_small=False) as source:
-            stored = pq.read_schema(source) if self.form == "parquet" else po.ORCFile(source).schema
+        stored = reader.read_stored_types(self.look.files[0][0])
         read = {field.name: field.type for field in self.look.schema}
-        return {f.name: name_type(f.type) for f in stored if f.name in read and not is_same_type(f.type, read[f.name])}
+        changed = (f for f in stored if f.name in read and not is_same_type(f.type, read[f.name]))
+        return {field.name: name_type(field.type) for field in changed}
 
     def cut(self, size: int, spread: Spread) -> list[Piece]:
         """Return the pieces of its files, each of about ``size`` bytes; none where they give the columns alone."""

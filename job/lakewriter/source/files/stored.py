@@ -56,8 +56,14 @@ class StoredFile:
             while start < end and (block := source.read(min(BLOCK, end - start))):
                 start += len(block)
                 yield block
-            if start < end or pin_local(Path(self.path)) != (self.size, self.version):
+            if start < end:
                 raise FileChangedError(f"{self.path} has changed since the load listed it")
+            self.require_unchanged()
+
+    def require_unchanged(self) -> None:
+        """``FileChangedError`` for a local file that has changed since it was listed; S3 compares on each request."""
+        if self.store.region is None and pin_local(Path(self.path)) != (self.size, self.version):
+            raise FileChangedError(f"{self.path} has changed since the load listed it")
 
     def read_head(self, size: int) -> bytes:
         """Return the first ``size`` bytes as they are stored."""
@@ -74,6 +80,9 @@ class HeldFile(StoredFile):
         """Yield what is held."""
         del start, end
         yield self.content
+
+    def require_unchanged(self) -> None:
+        """Return: what is held stays."""
 
 
 def pin_local(path: Path) -> tuple[int, str]:

@@ -3,20 +3,13 @@
 See: https://avro.apache.org/docs/1.12.0/specification/
 """
 
-import bz2
 import json
-import lzma
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import Any, BinaryIO, Final
 
-import pyarrow as pa
-import zstandard
+from lakewriter.avro.container import MARKER_BYTES, decompress, read_bytes, read_exactly, read_header, read_long
 
-_MAGIC: Final = b"Obj\x01"
-_MARKER_BYTES: Final = 16
-_RAW_DEFLATE: Final = -15
 _FIXED: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 Skip = Callable[[BinaryIO], None]
@@ -25,8 +18,8 @@ Skip = Callable[[BinaryIO], None]
 def read_first_fields(file: BinaryIO, name: str | None) -> Iterator[tuple[int, list[str]]]:
     """For each block how many rows it has, and the texts of the field ``name``, where that is the records' first one
     and a string; ``ValueError`` for what is no such file."""
-    header = _read_header(file)
-    schema, codec = json.loads(header["avro.schema"]), header.get("avro.codec", b"null").decode()
+    header = read_header(file)
+    schema = json.loads(header.entries["avro.schema"])
     first, *rest = schema["fields"]
     is_wanted = first["name"] == name and _find_plain_type(first["type"]) == "string"
     skips = [_make_skipper(field["type"], {}) for field in rest]
@@ -34,33 +27,33 @@ def read_first_fields(file: BinaryIO, name: str | None) -> Iterator[tuple[int, l
         start = file.read(1)
         if not start:
             return
-        rows, size = _read_long(file, start), _read_long(file)
-        block = BytesIO(_decompress(codec, _read_exactly(file, size)))
-        _read_exactly(file, _MARKER_BYTES)
+        rows, size = read_long(file, start), read_long(file)
+        block = BytesIO(decompress(header.codec, read_exactly(file, size)))
+        read_exactly(file, MARKER_BYTES)
         yield rows, [_read_text(block, skips) for _ in range(rows)] if is_wanted else []
 
 
 def read_schema(file: BinaryIO) -> dict[str, Any]:
     """The schema in a file's header; ``ValueError`` for what is no such file."""
-    schema: dict[str, Any] = json.loads(_read_header(file)["avro.schema"])
+    schema: dict[str, Any] = json.loads(read_header(file).entries["avro.schema"])
     return schema
 
 
 def read_first_long(file: BinaryIO, path: Sequence[str]) -> int | None:
     """The number at ``path``, the names of records inside each other, in the first row; None where there is none."""
-    header = _read_header(file)
+    header = read_header(file)
     start = file.read(1)
-    if not start or not _read_long(file, start):
+    if not start or not read_long(file, start):
         return None
-    block = BytesIO(_decompress(header.get("avro.codec", b"null").decode(), _read_bytes(file)))
-    return _read_long_at(block, json.loads(header["avro.schema"]), path, {})
+    block = BytesIO(decompress(header.codec, read_bytes(file)))
+    return _read_long_at(block, json.loads(header.entries["avro.schema"]), path, {})
 
 
 def _read_long_at(block: BinaryIO, kind: Any, path: Sequence[str], named: dict[str, Skip]) -> int | None:
-    own = kind[_read_long(block)] if isinstance(kind, list) else kind
+    own = kind[read_long(block)] if isinstance(kind, list) else kind
     name = _find_plain_type(own)
     if not path:
-        return _read_long(block) if name in ("int", "long") else None
+        return read_long(block) if name in ("int", "long") else None
     for field in own["fields"] if name == "record" else ():
         if field["name"] == path[0]:
             return _read_long_at(block, field["type"], path[1:], named)
@@ -68,22 +61,8 @@ def _read_long_at(block: BinaryIO, kind: Any, path: Sequence[str], named: dict[s
     return None
 
 
-def _read_header(file: BinaryIO) -> dict[str, bytes]:
-    if file.read(len(_MAGIC)) != _MAGIC:
-        raise ValueError("it does not begin as an Avro file")
-    entries = {}
-    while count := _read_long(file):
-        if count < 0:
-            _read_long(file)
-        for _ in range(abs(count)):
-            key = _read_bytes(file).decode()
-            entries[key] = _read_bytes(file)
-    _read_exactly(file, _MARKER_BYTES)
-    return entries
-
-
 def _read_text(block: BinaryIO, skips: list[Skip]) -> str:
-    text = _read_bytes(block).decode()
+    text = read_bytes(block).decode()
     _skip_each(block, skips)
     return text
 
@@ -96,7 +75,7 @@ def _make_skipper(kind: Any, named: dict[str, Skip]) -> Skip:
     """What reads over one value of a type; ``named`` are the records met before."""
     if isinstance(kind, list):
         branches = [_make_skipper(branch, named) for branch in kind]
-        return lambda file: branches[_read_long(file)](file)
+        return lambda file: branches[read_long(file)](file)
     name = _find_plain_type(kind)
     if name in _FIXED:
         size = _FIXED[name]
@@ -104,7 +83,7 @@ def _make_skipper(kind: Any, named: dict[str, Skip]) -> Skip:
     if name in ("int", "long"):
         return _skip_long
     if name in ("bytes", "string"):
-        return lambda file: _skip_bytes(file, _read_long(file))
+        return lambda file: _skip_bytes(file, read_long(file))
     return _make_nested_skipper(name, kind, named)
 
 
@@ -123,7 +102,7 @@ def _make_nested_skipper(name: Any, kind: Mapping[str, Any], named: dict[str, Sk
 
 
 def _skip_long(file: BinaryIO) -> None:
-    _read_long(file)
+    read_long(file)
 
 
 def _skip_each(file: BinaryIO, skips: Iterable[Skip]) -> None:
@@ -132,62 +111,14 @@ def _skip_each(file: BinaryIO, skips: Iterable[Skip]) -> None:
 
 
 def _skip_blocks(file: BinaryIO, inner: Skip, *, is_map: bool) -> None:
-    while count := _read_long(file):
+    while count := read_long(file):
         if count < 0:
-            _skip_bytes(file, _read_long(file))
+            _skip_bytes(file, read_long(file))
             continue
         for _ in range(count):
             if is_map:
-                _skip_bytes(file, _read_long(file))
+                _skip_bytes(file, read_long(file))
             inner(file)
-
-
-def _decompress(codec: str, data: bytes) -> bytes:
-    unpack: dict[str, Callable[[bytes], bytes]] = {
-        "null": lambda data: data,
-        "deflate": lambda data: zlib.decompress(data, _RAW_DEFLATE),
-        "bzip2": bz2.decompress,
-        "xz": lzma.decompress,
-        "zstandard": lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),
-        "snappy": _decompress_snappy,
-    }
-    if codec not in unpack:
-        raise ValueError(f"its codec is {codec!r}, which no load writes")
-    return unpack[codec](data)
-
-
-def _decompress_snappy(data: bytes) -> bytes:
-    # A block begins with its length before compression, as a varint without a sign, and ends with a CRC32.
-    size, shift = 0, 0
-    for byte in data:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    unpacked: bytes = pa.decompress(data[:-4], decompressed_size=size, codec="snappy", asbytes=True)
-    return unpacked
-
-
-def _read_long(file: BinaryIO, start: bytes = b"") -> int:
-    number, shift = 0, 0
-    byte = (start or _read_exactly(file, 1))[0]
-    while byte >= 0x80:
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        byte = _read_exactly(file, 1)[0]
-    number |= byte << shift
-    return (number >> 1) ^ -(number & 1)
-
-
-def _read_bytes(file: BinaryIO) -> bytes:
-    return _read_exactly(file, _read_long(file))
-
-
-def _read_exactly(file: BinaryIO, size: int) -> bytes:
-    data = file.read(size) if size >= 0 else b""
-    if len(data) != size:
-        raise ValueError("it ends in the middle of a block")
-    return data
 
 
 def _skip_bytes(file: BinaryIO, size: int) -> None:

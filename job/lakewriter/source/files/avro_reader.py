@@ -1,0 +1,154 @@
+"""Avro: pieces are blocks, types are those of the header's schema, and the rows of a block are decoded at once."""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, ClassVar, Final
+
+import fastavro
+import pyarrow as pa
+
+from lakewriter.avro.container import Header, decompress, read_header, write_long
+from lakewriter.source.files.avro_blocks import (
+    AvroLayout,
+    Block,
+    Stretch,
+    cut_files,
+    list_blocks,
+    open_header,
+)
+from lakewriter.source.files.avro_types import ROWS, AvroColumns, read_columns
+from lakewriter.source.files.columnar import ColumnPlaces, look_at_columns, make_look, name_file
+from lakewriter.source.files.file_reader import Look, Piece, Spread
+from lakewriter.source.files.options import Options
+from lakewriter.source.files.stored import StoredFile
+from lakewriter.source.files.stored_values import convert_column
+
+_BATCH_ROWS: Final = 16_384
+_BATCH_BYTES: Final = 4 * 1024 * 1024
+"""Of plain rows: as objects of Python's they take many times as much."""
+_UNDECODED: Final = (
+    EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError, struct.error, pa.ArrowException,
+)  # fmt: skip
+"""What decoding bytes raises that are no rows."""
+
+
+@dataclass(frozen=True)
+class AvroReader:
+    """The settings of a source of Avro; ``columns`` are the declared ones."""
+
+    columns: pa.Schema | None = None
+    truncates: bool = False
+    has_lines: ClassVar[bool] = False
+
+    @classmethod
+    def make(cls, options: Options, columns: pa.Schema | None) -> "AvroReader":
+        """Return the reader that the options ask for."""
+        return cls(columns, options.truncates_nanoseconds)
+
+    def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
+        """See ``FileReader``."""
+        del spread
+        merged, described = look_at_columns("avro", files, table, self._describe, self.columns)
+        return make_look(merged, described)
+
+    def _describe(self, file: StoredFile) -> tuple[pa.Schema, AvroLayout]:
+        with name_file(file):
+            header, rest = open_header(file)
+        columns = read_columns(header, file.path, truncates=self.truncates)
+        return columns.schema, AvroLayout(rest.at, header.marker)
+
+    def read_stored_types(self, file: StoredFile) -> pa.Schema:
+        """Return the columns as the file says that they are."""
+        with name_file(file):
+            header, _ = open_header(file)
+        return read_columns(header, file.path, truncates=self.truncates).stored_schema
+
+    def cut(self, look: Look, size: int, spread: Spread) -> list[Piece]:
+        """See ``FileReader``."""
+        return cut_files(look.files, size, spread)
+
+    def count(self, piece: Piece) -> int:
+        """See ``FileReader``."""
+        if piece.rows is not None:
+            return piece.rows
+        with name_file(piece.file):
+            _, blocks = _open(piece)
+            return sum(block.rows for block in blocks)
+
+    def read(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """See ``FileReader``."""
+        layout, path = piece.layout, piece.file.path
+        with name_file(piece.file):
+            header, blocks = _open(piece)
+            columns = read_columns(header, path, truncates=self.truncates)
+            places = ColumnPlaces.find(schema, columns.names, is_exact=layout.is_exact)
+            asked = sorted({place for place in places.places if place is not None})
+            row = layout.first_row
+            for rows, arrays in _decode(header.codec, columns, asked, blocks):
+                found = {
+                    place: convert_column(columns.values[place].conversion, columns.names[place], [array])
+                    for place, array in arrays.items()
+                }
+                yield places.make_batch(path, row, rows, found)
+                row += rows
+
+    def find_line(self, piece: Piece, offset: int) -> int | None:
+        """See ``FileReader``."""
+        del piece, offset
+        return None
+
+
+def _open(piece: Piece) -> tuple[Header, Iterator[Block]]:
+    """Return the header of a piece's file, and its blocks."""
+    stretch = Stretch(piece.file.stream(piece.start, piece.end), piece.start)
+    header = read_header(stretch) if piece.start == 0 else open_header(piece.file)[0]
+    return header, list_blocks(stretch, piece.end, header.marker)
+
+
+def _decode(
+    codec: str, columns: AvroColumns, asked: Sequence[int], blocks: Iterator[Block]
+) -> Iterator[tuple[int, dict[int, pa.Array]]]:
+    """Yield how many rows there are in each batch, and the columns that are asked for by their places."""
+    decoder, held, size = columns.make_decoder(), list[dict[str, Any]](), 0
+    for block in blocks:
+        try:
+            plain = decompress(codec, block.packed)
+            held += _decode_block(decoder, block.rows, plain)
+        except _UNDECODED as error:
+            raise ValueError(f"the block at byte {block.start} is damaged: {error or type(error).__name__}") from error
+        size += len(plain)
+        if len(held) >= _BATCH_ROWS or size >= _BATCH_BYTES:
+            yield from _make_arrays(columns, asked, held, block)
+            held, size = [], 0
+    if held:
+        yield from _make_arrays(columns, asked, held, block)
+
+
+def _decode_block(decoder: Any, rows: int, plain: bytes) -> list[dict[str, Any]]:
+    if not rows and not plain:
+        return []
+    # As an array, whose items are all in one block of it.
+    data = b"".join((write_long(rows), plain, b"\0"))
+    source = BytesIO(data)
+    found: Any = fastavro.schemaless_reader(source, decoder, None)
+    if source.tell() < len(data) or len(found[ROWS]) != rows:
+        raise ValueError(f"it has other bytes than those of its {rows} rows")
+    return list(found[ROWS])
+
+
+def _make_arrays(
+    columns: AvroColumns, asked: Sequence[int], rows: Sequence[dict[str, Any]], last: Block
+) -> Iterator[tuple[int, dict[int, pa.Array]]]:
+    for start in range(0, len(rows), _BATCH_ROWS):
+        some = rows[start : start + _BATCH_ROWS]
+        try:
+            arrays = {
+                place: pa.array([row[name] for row in some], columns.values[place].raw)
+                for place in asked
+                for name in (f"f{place}",)
+            }
+        except _UNDECODED as error:
+            raise ValueError(f"the blocks up to that at byte {last.start} are damaged: {error}") from error
+        yield len(some), arrays
