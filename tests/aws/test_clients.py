@@ -18,7 +18,16 @@ from botocore.exceptions import (
 from botocore.loaders import JSONFileLoader
 from urllib3.exceptions import ProtocolError
 
-from lakewriter.aws import ClientError, Clients, explain, fill_region, get_shared_clients, read_object, resolve
+from lakewriter.aws import (
+    ClientError,
+    Clients,
+    explain,
+    fill_region,
+    get_shared_clients,
+    read_object,
+    resolve,
+    resolve_all,
+)
 from lakewriter.aws.credentials import make_default_client, make_session
 from lakewriter.aws.vended import Vended
 from lakewriter.errors import CredentialsInvalidError, RoleNotAssumableError, SecretUnresolvedError
@@ -78,6 +87,17 @@ def test_unresolved(aws, secrets, reference, reason):
         resolve(SecretText(text), region="us-east-1")
     assert caught.value.message.startswith(f"{text} cannot be resolved ({reason}")
     assert "from secret" not in str(caught.value)
+
+
+def test_every_secret_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setenv("THERE", "value")
+    with pytest.raises(SecretUnresolvedError) as caught:
+        resolve_all([SecretText(f"${{env:{name}}}") for name in ("DB_USER", "THERE", "DB_PASSWORD")])
+    assert str(caught.value) == (
+        "SECRET_UNRESOLVED: ${env:DB_USER} cannot be resolved (the environment has no such variable). "
+        "${env:DB_PASSWORD} cannot be resolved (the environment has no such variable). Export the variable, "
+        "or name another one."
+    )
 
 
 @pytest.mark.parametrize("external_id", ["right", None])

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from lakewriter import __version__
 from lakewriter.cli.main import GROUPS, main
+from lakewriter.cli.mend_command import VERBS
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = [name for places in GROUPS.values() for name in places]
@@ -52,9 +53,15 @@ def test_version():
 
 def test_commands_have_the_names_they_are_listed_under():
     context = click.Context(main)
-    assert {name: getattr(main.get_command(context, name), "name", None) for name in COMMANDS} == {
-        name: name for name in COMMANDS
-    }
+    names = [*COMMANDS, *VERBS]
+    assert {name: getattr(main.get_command(context, name), "name", None) for name in names} == {n: n for n in names}
+
+
+def test_verbs_of_mend_are_the_commands_that_they_were():
+    mend = main.get_command(click.Context(main), "mend")
+    assert isinstance(mend, click.Group)
+    for verb in VERBS:
+        assert mend.get_command(click.Context(mend), verb) is main.get_command(click.Context(main), verb)
 
 
 @pytest.mark.parametrize("words", list_commands(main), ids=" ".join)

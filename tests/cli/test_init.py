@@ -95,6 +95,6 @@ def test_what_is_missing_is_said_and_the_file_is_there(folder):
     done = run(folder, "config.json")
     assert done.returncode == 0
     assert "Mend this first:\n" in done.stdout
-    assert done.stderr.splitlines()[1].startswith("SPEC_INVALID: lake.yaml:17: source.catalog: there is no file "), (
+    assert done.stderr.splitlines()[1].startswith("  SPEC_INVALID: lake.yaml:17: source.catalog: there is no file "), (
         done.stderr
     )

@@ -54,7 +54,11 @@ FAILURES = [
     (["run", "FILE", "--jobid", "a"], "run", "No such option '--jobid'", "See 'lakewriter run --help'."),
     (["run", "FILE", "--sync-id", "x"], "run", "Invalid value for '--sync-id'", "See 'lakewriter run --help'."),
     (["runn", "FILE"], "", "No such command 'runn'", "See 'lakewriter --help'."),
-    (["abandon", "FILE", "a"], "abandon", "No such option '--json'", "See 'lakewriter abandon --help'."),
+    (["completion", "bash"], "completion", "No such option '--json'", "See 'lakewriter completion --help'."),
+    (["abandon", "FILE", "a"], "abandon", "Missing option '--reason'", "See 'lakewriter abandon --help'."),
+    (["mend", "abandon", "FILE", "a"], "mend abandon", "Missing option '--reason'", "See 'lakewriter mend abandon --"),
+    (["mend", "undoo"], "mend", "No such command 'undoo'. Did you mean 'undo'?", "See 'lakewriter mend --help'."),
+    (["mend", "reset", "FILE", "none", "--no-cursor", "--reason", "r"], "mend reset", "'none' names 0 tables", ""),
     (["run", "none.yaml"], "run", "there is no file 'none.yaml'", "Give the path of a file that is there."),
     (["plan", "none.yaml"], "plan", "there is no file 'none.yaml'", "Give the path of a file that is there."),
     (["check", "none.yaml"], "check", "there is no file 'none.yaml'", "Give the path of a file that is there."),
@@ -171,6 +175,21 @@ def events(tmp_path, aws, bucket, spark) -> Lake:
     made = Lake(tmp_path, aws, spark)
     made.write(table("events", made.csv("events.csv", EVENTS), cursor="at"))
     return made
+
+
+def test_draft(tmp_path):
+    (tmp_path / "orders.csv").write_text("order_id\n1\n2\n", "utf-8")
+    code, content = ask("init", tmp_path / "orders.csv", "--output", tmp_path / "lake.yaml")
+    assert (code, content["tables"], content["problems"]) == (0, ["orders"], [])
+    assert ask("init", tmp_path / "orders.csv", "--output", "-")[0] == 2
+
+
+@pytest.mark.spark
+def test_repairs(events: Lake):
+    assert ask("run", events.file, "--job-id", "a")[0] == 0
+    code, content = ask("mend", "reset", events.file, "events", "--cursor", "5", "--reason", "r")
+    assert (code, content["tables"][0]["table"].rpartition(".")[2]) == (0, "events")
+    assert ask("abandon", events.file, "a", "--reason", "r")[0] == 2
 
 
 @pytest.mark.spark

@@ -52,6 +52,8 @@ REFUSED: list[tuple[dict[str, str], str]] = [
     ({"key": "AKIA"}, "'{key}' and '{secret}' are given both or not at all."),
     ({"secret": "${env:S}"}, "'{key}' and '{secret}' are given both or not at all."),
     ({"region": "Virginia"}, "'Virginia': expected an AWS region such as 'us-east-1'."),
+    ({"region": "${env:LAKE_REGION}"}, "'${{env:LAKE_REGION}}': this key takes no reference, since its value is needed "
+     "before a job runs; write the value."),
     ({"region": "nyc 3", "endpoint": "https://store.example"}, "'nyc 3': expected the store's name for its region, "
      "such as 'us-east-1' or 'nyc3'."),
     ({"endpoint": "http://store.example"}, "'http://store.example' has no TLS and is not on this machine."),

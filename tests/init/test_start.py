@@ -384,5 +384,5 @@ def test_checks_need_rows(folder):
         [str(folder / name) for name in ("messages.jsonl", "configured_catalog.json")], Wishes(folder, expects=True)
     ).draft
     assert drafted.notes == (
-        "--expect proposes checks from rows of files, and none were given: see docs/expectations.md",
+        "--expect proposes checks from rows of files, and none were given: lakewriter docs expectations",
     )

@@ -32,7 +32,7 @@ def write_spark_pins(to: Path) -> Path:
 
 
 def build_wheel(folder: Path) -> Path:
-    """The wheel, built from a copy of the tree.
+    """The wheel, and beside it the source distribution, built from a copy of the tree.
 
     In the tree setuptools would pack what an earlier build left in build/lib, and leave its own there.
     """
@@ -40,6 +40,9 @@ def build_wheel(folder: Path) -> Path:
     ignored = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "node_modules", "cdk.out*", "java")
     shutil.copytree(ROOT, source, ignore=ignored)
     run_pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source))
+    shutil.rmtree(source / "build")
+    build = f"from setuptools.build_meta import build_sdist; build_sdist({str(folder)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=source, capture_output=True, check=True)
     return next(folder.glob("*.whl"))
 
 

@@ -1,4 +1,4 @@
-"""What is in the wheel, and that it needs nothing of the repository and nothing but its pins."""
+"""What is in the wheel and in the source distribution, and that the wheel needs nothing but its pins."""
 
 import zipfile
 from email import message_from_bytes
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakewriter import __version__
-from tests.package.environments import ROOT, SPARK, Environment
+from tests.package.environments import ROOT, SPARK, Environment, run_pip
 from tests.package.use import use
 from tests.support.server import StrictAws
 
@@ -33,7 +33,8 @@ def test_wheel_is_for_every_machine(wheel: Path) -> None:
 
 def test_wheel_holds_the_package_and_nothing_else(names: set[str]) -> None:
     modules = {file.relative_to(ROOT / "job").as_posix() for file in (ROOT / "job" / "lakewriter").rglob("*.py")}
-    assert names == modules | {
+    pages = {f"lakewriter/docs/{page.relative_to(ROOT / 'docs')}" for page in (ROOT / "docs").rglob("*.md")}
+    assert names == modules | pages | {
         "lakewriter/pages/templates/base.html",
         "lakewriter/pages/templates/catalogue.html",
         "lakewriter/pages/templates/load.html",
@@ -47,6 +48,13 @@ def test_wheel_holds_the_package_and_nothing_else(names: set[str]) -> None:
         f"{INFO}/entry_points.txt",
         f"{INFO}/top_level.txt",
     }
+
+
+def test_source_distribution_makes_the_same_wheel(wheel: Path, names: set[str], tmp_path: Path) -> None:
+    (source,) = wheel.parent.glob("lakewriter-*.tar.gz")
+    run_pip("wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(tmp_path), str(source))
+    with zipfile.ZipFile(tmp_path / wheel.name) as archive:
+        assert set(archive.namelist()) == names
 
 
 def test_metadata(metadata: Message) -> None:

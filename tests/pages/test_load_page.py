@@ -129,7 +129,7 @@ def test_failed_load_says_what_to_do():
     table = make_table(status="failed", code="SOURCE_FAILED", message="no file. Give one.", remedy="Give one.")
     assert list(list_next_steps(make_record(table, status="failed", code="SOURCE_FAILED", message="no file."))) == [
         ("shop.orders failed with SOURCE_FAILED. Give one.", ""),
-        ("docs/troubleshooting.md has more on SOURCE_FAILED.", ""),
+        ("There is more on it:", "lakewriter docs SOURCE_FAILED"),
         (
             "Run the load again under its own job id: what is committed is not loaded twice.",
             "lakewriter run LAKE --job-id a",

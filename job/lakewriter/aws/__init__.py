@@ -17,7 +17,7 @@ from lakewriter.aws.clients import (
     read_object,
     read_status,
 )
-from lakewriter.aws.credentials import make_default_client, resolve
+from lakewriter.aws.credentials import make_default_client, resolve, resolve_all
 
 __all__ = [
     "BotoCoreError",
@@ -37,4 +37,5 @@ __all__ = [
     "read_object",
     "read_status",
     "resolve",
+    "resolve_all",
 ]

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,6 +48,21 @@ def resolve(secret: SecretText, *, region: str | None = None) -> str:
         raise SecretUnresolvedError(f"{secret.text} cannot be resolved ({reason}).", remedy=_REMEDIES[kind]) from error
     _RESOLVED.add(value)
     return value
+
+
+def resolve_all(secrets: Iterable[SecretText], *, region: str | None = None) -> dict[SecretText, str]:
+    """Return the secrets' values; ``SECRET_UNRESOLVED`` names every reference that cannot be read."""
+    values, missing = dict[SecretText, str](), list[SecretUnresolvedError]()
+    for secret in dict.fromkeys(secrets):
+        try:
+            values[secret] = resolve(secret, region=region)
+        except SecretUnresolvedError as error:
+            missing.append(error)
+    if missing:
+        message = " ".join(error.message for error in missing)
+        remedy = " ".join(dict.fromkeys(error.remedy for error in missing))
+        raise SecretUnresolvedError(message, remedy=remedy) from missing[0]
+    return values
 
 
 def list_resolved() -> tuple[str, ...]:
@@ -161,6 +176,7 @@ def _make_base_session(access: Access) -> botocore.session.Session:
     session = _make_empty_session(access)
     if access.access_key_id and access.secret_access_key:
         names = access.key_names
+        resolve_all((access.access_key_id, access.secret_access_key), region=access.region)
         key_id = _require_usable_key(access.access_key_id, names.access_key_id, access)
         session.set_credentials(key_id, _require_usable_key(access.secret_access_key, names.secret_access_key, access))
     return session

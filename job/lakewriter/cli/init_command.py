@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from lakewriter.cli.shared import report_errors
+from lakewriter.cli.shared import JSON, report_errors
 
 
 @click.command()
@@ -23,8 +23,17 @@ from lakewriter.cli.shared import report_errors
 @click.option("--pipeline", help="The pipeline's name. By default that of the first PATH.")
 @click.option("--schema", "schemas", multiple=True, help="Of a database, this schema only. May be repeated.")
 @click.option("--expect", "expects", is_flag=True, help="Also propose what each load is expected to be.")
+@JSON
 @report_errors
-def init(paths: tuple[str, ...], output: Path, schemas: tuple[str, ...], *, expects: bool, **wishes: str | None) -> int:
+def init(
+    paths: tuple[str, ...],
+    output: Path,
+    schemas: tuple[str, ...],
+    *,
+    expects: bool,
+    as_json: bool,
+    **wishes: str | None,
+) -> int:
     """Write a lake.yaml for what PATH holds, with types, a key and a cursor, and why they are proposed.
 
     PATH is a file or folder of CSV, JSON, Parquet, ORC or Avro, on this machine or in S3; Airbyte's destination or
@@ -33,4 +42,4 @@ def init(paths: tuple[str, ...], output: Path, schemas: tuple[str, ...], *, expe
     """
     from lakewriter.cli.init_view import run_init
 
-    return run_init(paths, output, schemas, expects=expects, **wishes)
+    return run_init(paths, output, schemas, expects=expects, as_json=as_json, **wishes)

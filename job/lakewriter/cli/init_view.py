@@ -3,7 +3,7 @@
 import json
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,13 +11,14 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from lakewriter.cli.shared import OUT, warn
+from lakewriter.cli.printed import InitReport
+from lakewriter.cli.shared import OUT, print_json, warn
 from lakewriter.dialects.lake_schema import make_lake_schema
 from lakewriter.dialects.lake_yaml import load
 from lakewriter.errors import SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.init.draft import NO_BUCKET, SCHEMA_FILE, Draft, write_draft
-from lakewriter.init.start import Wishes, choose_region, make_draft
+from lakewriter.init.start import Drafted, Wishes, choose_region, make_draft
 
 _PRINT: Final = Path("-")
 _EXAMPLES: Final = "Name what there is, such as: lakewriter init data/ or lakewriter init jdbc:postgresql://host/shop."
@@ -29,6 +30,7 @@ def run_init(
     schemas: tuple[str, ...],
     *,
     expects: bool,
+    as_json: bool,
     **wishes: str | None,
 ) -> int:
     """Look at ``places``, write the file, and say what comes next; ``wishes`` are the options with a text."""
@@ -36,7 +38,9 @@ def run_init(
         raise SpecInvalidError(
             f"{output} exists, and is not overwritten.", remedy="Name another file with --output, or move it away."
         )
-    asks = output != _PRINT and sys.stdin.isatty() and sys.stdout.isatty()
+    if as_json and output == _PRINT:
+        raise SpecInvalidError("--output - prints the file, and --json what was written.", remedy="Leave one out.")
+    asks = not as_json and output != _PRINT and sys.stdin.isatty() and sys.stdout.isatty()
     places = places or _ask_for_places(asks=asks)
     wished = Wishes(
         folder=Path() if output == _PRINT else output.parent,
@@ -62,8 +66,12 @@ def run_init(
     _create(output.parent / SCHEMA_FILE, _write_json(make_lake_schema()))
     if not _create(output, text):
         raise SpecInvalidError(f"{output} was written by another program in the meantime.", remedy="Look at it.")
+    report = _report(drafted, output)
+    if as_json:
+        print_json(report)
+        return EXIT_OK
     _show(drafted.draft, output, list(drafted.beside))
-    return _check(output)
+    return _check(output, report.problems)
 
 
 def _ask_for_places(*, asks: bool) -> tuple[str, ...]:
@@ -129,14 +137,30 @@ def _show(draft: Draft, output: Path, beside: list[str]) -> None:
         warn(note)
 
 
-def _check(output: Path) -> int:
-    """Say what comes next; first what only the user can put in, where something of it is missing."""
-    lake = shlex.quote(str(output))
+def _report(drafted: Drafted, output: Path) -> InitReport:
+    """What was written, and what of it only the user can put in."""
+    problems: tuple[str, ...] = ()
     try:
         load(output)
     except SpecInvalidError as error:
+        problems = error.problems or (str(error),)
+    return InitReport(
+        file=str(output),
+        beside=tuple(drafted.beside),
+        pipeline=drafted.draft.pipeline,
+        tables=tuple(table.name for table in drafted.draft.tables),
+        notes=drafted.draft.notes,
+        problems=problems,
+    )
+
+
+def _check(output: Path, problems: Sequence[str]) -> int:
+    """Say what comes next; first what only the user can put in, where something of it is missing."""
+    lake = shlex.quote(str(output))
+    if problems:
         OUT.print("Mend this first:", soft_wrap=True)
-        click.echo(error.report, err=True)
+        for problem in problems:
+            click.echo(f"  {problem}", err=True)
     OUT.print("Next, without an account, on an S3 server of this machine:")
     for verb in ("check", "plan", "run"):
         OUT.print(f"  lakewriter {verb} {lake} --local", markup=False, soft_wrap=True)

@@ -23,19 +23,21 @@ _UNCUT: Final = 1_000
 class LazyGroup(click.Group):
     """``groups`` has a command's ``module:attribute`` by its name, under the headings of ``--help``.
 
-    ``synonyms`` are words that other tools have for some of them. With ``--json`` wrong usage is said in JSON too.
+    ``others`` are called likewise and not shown. ``synonyms`` are words that other tools have for some of them. With
+    ``--json`` wrong usage is said in JSON too, by the outermost group.
     """
 
     def __init__(
         self,
         *args: Any,
         groups: Mapping[str, Mapping[str, str]],
+        others: Mapping[str, str] = MappingProxyType({}),
         synonyms: Mapping[str, str] = MappingProxyType({}),
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._groups, self._synonyms = groups, dict(synonyms)
-        self._places = {name: place for group in groups.values() for name, place in group.items()}
+        self._places = {name: place for group in groups.values() for name, place in group.items()} | dict(others)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the alphabet's order."""
@@ -75,11 +77,15 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options before the command."""
+        if ctx.parent is not None:
+            return super().parse_args(ctx, args)
         ctx.meta[_WANTS_JSON] = wants_json(args)
         with explain_usage(as_json=ctx.meta[_WANTS_JSON]):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that the arguments name."""
+        if ctx.parent is not None:
+            return super().invoke(ctx)
         with explain_usage(as_json=ctx.meta[_WANTS_JSON]):
             return super().invoke(ctx)

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from lakewriter.cli.shared import LAKE, OUT, report_errors
-from lakewriter.exit_codes import EXIT_OK
+from lakewriter.cli.shared import JSON, LAKE, STAGE, report_errors
 
 
 @click.group()
@@ -15,29 +14,22 @@ def local() -> None:
 
 @local.command()
 @LAKE
+@STAGE
+@JSON
 @report_errors
-def start(lake: Path) -> int:
-    """Start the server beside LAKE, unless it runs. Print how to reach it."""
-    from lakewriter.local.server import LocalServer
+def start(lake: Path, stage: str | None, as_json: bool) -> int:
+    """Start the server beside LAKE, unless it runs, and make LAKE's bucket there. Print how to reach it."""
+    from lakewriter.cli.local_view import start_server
 
-    server = LocalServer.beside(lake)
-    running = server.start()
-    OUT.print(f"S3 server at {running.endpoint}, data in {server.folder}", markup=False, soft_wrap=True)
-    OUT.print(f"export AWS_ENDPOINT_URL_S3={running.endpoint}", markup=False, soft_wrap=True)
-    OUT.print(f"export AWS_ACCESS_KEY_ID={running.key_id}", markup=False, soft_wrap=True)
-    OUT.print(f"export AWS_SECRET_ACCESS_KEY={running.secret}", markup=False, soft_wrap=True)
-    OUT.print("export AWS_REGION=us-east-1", markup=False, soft_wrap=True)
-    return EXIT_OK
+    return start_server(lake, stage, as_json=as_json)
 
 
 @local.command()
 @LAKE
+@JSON
 @report_errors
-def stop(lake: Path) -> int:
+def stop(lake: Path, as_json: bool) -> int:
     """Stop the server beside LAKE. Its data stay."""
-    from lakewriter.local.server import LocalServer
+    from lakewriter.cli.local_view import stop_server
 
-    server = LocalServer.beside(lake)
-    what = "stopped" if server.stop() else "was not running"
-    OUT.print(f"The S3 server {what}. Its data are in {server.folder}.", markup=False, soft_wrap=True)
-    return EXIT_OK
+    return stop_server(lake, as_json=as_json)

@@ -6,6 +6,7 @@ import click
 
 from lakewriter import __version__
 from lakewriter.cli.lazy_group import LazyGroup
+from lakewriter.cli.mend_command import VERBS
 
 GROUPS: Final = {
     "Begin": {
@@ -26,11 +27,7 @@ GROUPS: Final = {
         "verify": "lakewriter.cli.verify_command:verify",
     },
     "Mend": {
-        "undo": "lakewriter.cli.undo_command:undo",
-        "replay": "lakewriter.cli.replay_command:replay",
-        "reset": "lakewriter.cli.repair_commands:reset",
-        "rebuild": "lakewriter.cli.repair_commands:rebuild",
-        "abandon": "lakewriter.cli.repair_commands:abandon",
+        "mend": "lakewriter.cli.mend_command:mend",
     },
     "Vendors": {
         "airbyte": "lakewriter.cli.airbyte.commands:airbyte",
@@ -39,6 +36,7 @@ GROUPS: Final = {
         "local": "lakewriter.cli.local_commands:local",
         "policy": "lakewriter.cli.policy_command:policy",
         "schema": "lakewriter.cli.schema_command:schema",
+        "docs": "lakewriter.cli.docs_command:docs",
         "completion": "lakewriter.cli.completion_command:completion",
     },
 }
@@ -58,7 +56,14 @@ SYNONYMS: Final = {
 """Words of other tools; they are suggested, and are no commands."""
 
 
-@click.group(cls=LazyGroup, groups=GROUPS, synonyms=SYNONYMS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    groups=GROUPS,
+    # As they were before there was mend.
+    others=VERBS,
+    synonyms=SYNONYMS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="lakewriter")
 def main() -> None:
     """Load the tables of a lake.yaml into an S3 data lake, exactly once per job id.

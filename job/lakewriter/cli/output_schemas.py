@@ -26,6 +26,11 @@ PRINTED: Final[dict[str, tuple[type[Model], ...]]] = {
     "history": (printed.HistoryReport,),
     "show": (printed.ShownLoad,),
     "undo": (printed.UndoReport,),
+    "reset": (printed.MendReport,),
+    "rebuild": (printed.MendReport,),
+    "abandon": (printed.MendReport,),
+    "init": (printed.InitReport,),
+    "local": (printed.LocalReport,),
 }
 """The models that a command prints; in place of each it may print a ``FailureReport``."""
 

@@ -184,5 +184,45 @@ class UndoReport(Model):
     tables: tuple[UndoneTable, ...]
 
 
+class MendedTable(Model):
+    """What was done to one table; ``unknown`` is what a person has to look at before its next load."""
+
+    table: str
+    done: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+
+
+class MendReport(Model):
+    """What ``abandon``, ``reset`` and ``rebuild`` print with ``--json``."""
+
+    version: Literal[1] = 1
+    tables: tuple[MendedTable, ...]
+
+
+class LocalReport(Model):
+    """What ``lakewriter local start`` and ``stop`` print with ``--json``; ``running`` says whether it runs now."""
+
+    version: Literal[1] = 1
+    running: bool
+    folder: str
+    endpoint: str | None = None
+    access_key_id: str | None = None
+    secret_access_key: str | None = None
+    region: str | None = None
+    bucket: str | None = None
+
+
+class InitReport(Model):
+    """What ``lakewriter init --json`` prints; ``notes`` are what its user should know, ``problems`` what is missing."""
+
+    version: Literal[1] = 1
+    file: str
+    beside: tuple[str, ...]
+    pipeline: str
+    tables: tuple[str, ...]
+    notes: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
 def _show(cursor: Cursor | None) -> str | None:
     return cursor.text if cursor is not None else None

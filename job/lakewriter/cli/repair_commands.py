@@ -1,12 +1,13 @@
 """``lakewriter abandon``, ``reset`` and ``rebuild``: what a person does to a table's state, with the reason kept."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from lakewriter.cli import job_ids
 from lakewriter.cli.completing import complete_table
-from lakewriter.cli.shared import LAKE, LOCAL, STAGE, report_errors
+from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, report_errors
 from lakewriter.errors import SpecInvalidError
 
 REASON = click.option("--reason", required=True, help="The reason, kept in the table's state.")
@@ -21,15 +22,17 @@ REASON = click.option("--reason", required=True, help="The reason, kept in the t
 @REASON
 @STAGE
 @LOCAL
+@JSON
 @report_errors
-def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | None) -> int:
+def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | None, as_json: bool) -> int:
     """Give up a pending load that cannot be finished. This acts on every table in which it is pending.
 
     JOB is the load's job id, as status shows it.
     """
     from lakewriter.cli import repairs
 
-    return repairs.abandon(lake, stage, job_ids.require_job_id(job), reason, intent_lost=intent_lost)
+    done = repairs.abandon(lake, stage, job_ids.require_job_id(job), reason, intent_lost=intent_lost)
+    return repairs.show(done, as_json=as_json)
 
 
 @click.command()
@@ -48,15 +51,10 @@ def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | N
 @REASON
 @STAGE
 @LOCAL
+@JSON
 @report_errors
 def reset(
-    lake: Path,
-    table: str,
-    cursor: str | None,
-    kind: str | None,
-    way: str | None,
-    reason: str,
-    stage: str | None,
+    lake: Path, table: str, cursor: str | None, kind: str | None, way: str | None, as_json: bool, **options: Any
 ) -> int:
     """Move a table's cursor, or load the table anew. Or change between single loads and a continuous run.
 
@@ -69,11 +67,14 @@ def reset(
         )
     from lakewriter.cli import repairs
 
+    stage, reason = options["stage"], options["reason"]
     if way is not None and way.startswith("files-"):
-        return repairs.reset_files(lake, stage, table, way, reason)
-    if way in ("backfill", "adopt"):
-        return repairs.change_loads(lake, stage, table, way, reason)
-    return repairs.move_cursor(lake, stage, table, cursor, kind, reason)
+        done = repairs.reset_files(lake, stage, table, way, reason)
+    elif way in ("backfill", "adopt"):
+        done = repairs.change_loads(lake, stage, table, way, reason)
+    else:
+        done = repairs.move_cursor(lake, stage, table, cursor, kind, reason)
+    return repairs.show(done, as_json=as_json)
 
 
 @click.command()
@@ -85,9 +86,10 @@ def reset(
 @REASON
 @STAGE
 @LOCAL
+@JSON
 @report_errors
 def rebuild(
-    lake: Path, table: str, cursor: str | None, kind: str | None, from_start: bool, reason: str, stage: str | None
+    lake: Path, table: str, cursor: str | None, kind: str | None, from_start: bool, as_json: bool, **options: Any
 ) -> int:
     """Create a table's missing state from its loads. Their records and objects are read.
 
@@ -98,4 +100,5 @@ def rebuild(
     from lakewriter.cli import repairs
 
     known = None if cursor is None or kind is None else (kind, cursor)
-    return repairs.rebuild(lake, stage, table, known, reason, from_start=from_start)
+    done = repairs.rebuild(lake, options["stage"], table, known, options["reason"], from_start=from_start)
+    return repairs.show(done, as_json=as_json)

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from lakewriter.cli.context import Context
-from lakewriter.cli.shared import OUT, open_context
+from lakewriter.cli.printed import MendedTable, MendReport
+from lakewriter.cli.shared import OUT, open_context, print_json
 from lakewriter.commit.control import Control
 from lakewriter.errors import SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
@@ -17,63 +18,77 @@ from lakewriter.shape.cursor import parse_cursor
 from lakewriter.spec.specification import TableSpec
 
 
-def abandon(lake: Path, stage: str | None, job_id: str, reason: str, *, intent_lost: bool) -> int:
+def abandon(lake: Path, stage: str | None, job_id: str, reason: str, *, intent_lost: bool) -> MendReport:
     """Give up a pending load, with its intent or without."""
     context = open_context(lake, stage)
     if intent_lost:
         done = abandon_without_intent(context.controls(), job_id, reason)
     else:
         done = repair.abandon(context.controls(), job_id, reason, context.clients)
-    for table_id, what in done.items():
-        _print(f"{table_id}: {what}")
-    return EXIT_OK
+    return MendReport(tables=tuple(MendedTable(table=table_id, done=(what,)) for table_id, what in done.items()))
 
 
-def change_loads(lake: Path, stage: str | None, name: str, way: str, reason: str) -> int:
+def change_loads(lake: Path, stage: str | None, name: str, way: str, reason: str) -> MendReport:
     """Begin a backfill, or with ``adopt`` change between single loads and a continuous run."""
     _, control = _find_table(open_context(lake, stage), name)
     state = repair.begin_backfill(control, reason) if way == "backfill" else repair.adopt(control, reason)
-    _print(f"{control.table_id}: {state.resets[-1].what}")
-    return EXIT_OK
+    return _report(control.table_id, state.resets[-1].what)
 
 
-def reset_files(lake: Path, stage: str | None, name: str, way: str, reason: str) -> int:
+def reset_files(lake: Path, stage: str | None, name: str, way: str, reason: str) -> MendReport:
     """Say which files of its source count as read by a table's loads."""
     context = open_context(lake, stage)
     table, control = _find_table(context, name)
     files = list_all_files(table, context.spark) if way == "files-read" else ()
     state = repair.reset_files(control, None if way == "files-noted" else files, reason)
-    _print(f"{control.table_id}: {state.resets[-1].what}")
-    return EXIT_OK
+    return _report(control.table_id, state.resets[-1].what)
 
 
-def move_cursor(lake: Path, stage: str | None, name: str, cursor: str | None, kind: str | None, reason: str) -> int:
+def move_cursor(
+    lake: Path, stage: str | None, name: str, cursor: str | None, kind: str | None, reason: str
+) -> MendReport:
     """Move a table's cursor; None lets the next load read everything."""
     table, control = _find_table(open_context(lake, stage), name)
     if table.cursor is None and cursor is not None:
         raise SpecInvalidError(f"table {control.table_id} has no cursor column.", remedy="Give the table a 'cursor'.")
     new = None if cursor is None else _parse_cursor(control, cursor, kind)
     state = repair.reset_cursor(control, new, reason)
-    _print(f"{control.table_id}: {state.resets[-1].what}")
-    return EXIT_OK
+    return _report(control.table_id, state.resets[-1].what)
 
 
 def rebuild(
     lake: Path, stage: str | None, name: str, cursor: tuple[str, str] | None, reason: str, *, from_start: bool
-) -> int:
+) -> MendReport:
     """Create a table's missing state; ``cursor`` is the type and the value of the one that is known."""
     context = open_context(lake, stage)
     table, control = _find_table(context, name)
     known = None if cursor is None else parse_cursor(*cursor)
     catalog = ask_catalog(context.spec, table, context.clients)
     rebuilt = rebuild_state(control, table, catalog, reason, known, from_start=from_start)
-    _print(f"{control.table_id}: the state was created:")
-    for line in rebuilt.concluded:
-        _print(f"  {line}")
-    _print("Not known, so look at it before the next load:")
-    for line in rebuilt.unknown:
-        _print(f"  {line}")
+    done = MendedTable(table=control.table_id, done=tuple(rebuilt.concluded), unknown=tuple(rebuilt.unknown))
+    return MendReport(tables=(done,))
+
+
+def show(report: MendReport, *, as_json: bool) -> int:
+    """Print what was done to each table."""
+    if as_json:
+        print_json(report)
+        return EXIT_OK
+    for table in report.tables:
+        if not table.unknown:
+            _print(f"{table.table}: {' '.join(table.done)}")
+            continue
+        _print(f"{table.table}: the state was created:")
+        for line in table.done:
+            _print(f"  {line}")
+        _print("Not known, so look at it before the next load:")
+        for line in table.unknown:
+            _print(f"  {line}")
     return EXIT_OK
+
+
+def _report(table_id: str, what: str) -> MendReport:
+    return MendReport(tables=(MendedTable(table=table_id, done=(what,)),))
 
 
 def _parse_cursor(control: Control, text: str, kind: str | None) -> Cursor:

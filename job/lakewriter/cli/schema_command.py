@@ -21,6 +21,11 @@ OF: Final = (
     "replay",
     "show",
     "undo",
+    "reset",
+    "rebuild",
+    "abandon",
+    "init",
+    "local",
 )
 
 

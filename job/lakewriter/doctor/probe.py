@@ -139,7 +139,7 @@ def _run_probe(probe: Probe) -> list[Finding]:
     try:
         findings.extend(probe.ask())
     except LakeError as error:
-        remedy = error.remedy or "Read the message; docs/troubleshooting.md has a section for each code."
+        remedy = error.remedy or f"lakewriter docs {error.code} has more."
         findings.append(Finding(probe.name, "failed", error.message, remedy, error.code))
     except Exception as error:
         LOG.exception("The check %r met a fault of the program.", probe.name)

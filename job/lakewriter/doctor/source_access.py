@@ -213,7 +213,7 @@ def _bound_files(table: TableSpec, look: FileLook) -> tuple[TableSpec, int | Non
 
 
 def _make_failure(name: str, error: LakeError) -> Finding:
-    remedy = error.remedy or "Read the message; docs/troubleshooting.md has a section for each code."
+    remedy = error.remedy or f"lakewriter docs {error.code} has more."
     return Finding(name, "failed", error.message, remedy, error.code)
 
 

@@ -44,7 +44,7 @@ _ROLES: Final = frozenset(
     }
 )
 """What a file is to a pipeline; the next pipeline's is called so too."""
-_NO_ROWS: Final = "--expect proposes checks from rows of files, and none were given: see docs/expectations.md"
+_NO_ROWS: Final = "--expect proposes checks from rows of files, and none were given: lakewriter docs expectations"
 
 
 @dataclass(frozen=True)

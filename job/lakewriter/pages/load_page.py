@@ -185,7 +185,7 @@ def list_next_steps(record: LoadRecord) -> Iterator[tuple[str, str]]:
         yield f"The load failed with {record.code}. {record.remedy}".strip(), ""
     codes = sorted({code for code in (record.code, *(table.code for table in record.tables)) if code})
     if codes:
-        yield f"docs/troubleshooting.md has more on {', '.join(codes)}.", ""
+        yield "There is more on it:", "\n".join(f"lakewriter docs {code}" for code in codes)
     if record.status != "done":
         again = f"lakewriter run LAKE --job-id {record.job_id}"
         first = "Unless it still runs, run" if record.status == "unfinished" else "Run"

@@ -1,9 +1,9 @@
 """What ``read:`` says of a source: its options with their secrets, and its name in messages."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from lakewriter.aws import resolve
+from lakewriter.aws import resolve_all
 from lakewriter.source.failures import Origin
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read, TableSpec
@@ -26,11 +26,14 @@ def make_reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[s
 
 
 def resolve_secrets(read: Read) -> dict[SecretText, str]:
-    """The values of the secrets in a source's options."""
-    found = {value: resolve(value) for value in read.options.values() if isinstance(value, SecretText)}
+    """The values of the secrets in a source's options; ``SECRET_UNRESOLVED`` names all that cannot be read."""
+    return resolve_all(_list_secrets(read))
+
+
+def _list_secrets(read: Read) -> Iterator[SecretText]:
+    yield from (value for value in read.options.values() if isinstance(value, SecretText))
     for view in read.views.values():
-        found.update(resolve_secrets(view))
-    return found
+        yield from _list_secrets(view)
 
 
 def _describe_source(read: Read) -> str:

@@ -58,6 +58,6 @@ def make_maintenance(entry: MaintenanceEntry | None, spec: Spec) -> Maintenance 
     if entry.optimizer_role is not None and not isinstance(catalog.service, GlueService):
         raise FaultError(
             ("maintenance", "optimizer_role"), "Glue's optimizers reach tables of the Glue Data Catalog alone; these "
-            "are in another catalog.", remedy="Leave it out, and maintain the tables as docs/guide-iceberg.md says.",
+            "are in another catalog.", remedy="Leave it out; 'lakewriter docs guide-iceberg' has other ways.",
         )  # fmt: skip
     return Maintenance(**entry.model_dump())

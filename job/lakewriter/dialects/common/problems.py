@@ -215,6 +215,8 @@ def _describe(findings: Sequence[Any], location: Location, known_keys: KnownKeys
         return _describe_unknown_key(value, found["loc"], sorted(known_keys(location[:-1])))
     if kind in _CHOICES:
         return _describe_choice(found, tags.get(str(location[-1]), ()))
+    if isinstance(value, str) and "${" in value and "${" not in str(context.get("error")):
+        return f"{said}: this key takes no reference, since its value is needed before a job runs; write the value."
     if kind == "value_error":
         return (
             _end_sentence(context["error"]) if isinstance(value, dict) else f"{said}: {_end_sentence(context['error'])}"

@@ -104,7 +104,7 @@ class Options:
         """Return whether an option is true; ``SPEC_INVALID`` for one that is neither true nor false."""
         value = self.given.get(name.lower(), "false").strip().lower()
         if value not in ("true", "false"):
-            raise self.refuse(name, "expected true or false")
+            raise self.refuse(name, "expected true or false", "Write one of them, without quotes.")
         return value == "true"
 
     def get_character(self, name: str, default: str) -> str:

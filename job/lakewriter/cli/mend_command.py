@@ -1,0 +1,20 @@
+"""``lakewriter mend``: the commands that change what loads have left."""
+
+from typing import Final
+
+import click
+
+from lakewriter.cli.lazy_group import LazyGroup
+
+VERBS: Final = {
+    "undo": "lakewriter.cli.undo_command:undo",
+    "replay": "lakewriter.cli.replay_command:replay",
+    "reset": "lakewriter.cli.repair_commands:reset",
+    "rebuild": "lakewriter.cli.repair_commands:rebuild",
+    "abandon": "lakewriter.cli.repair_commands:abandon",
+}
+
+
+@click.group(cls=LazyGroup, groups={"Commands": VERBS})
+def mend() -> None:
+    """Undo a load, load a quarantine, or repair a table's state: undo, replay, reset, rebuild, abandon."""
