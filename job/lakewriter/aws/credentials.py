@@ -5,6 +5,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from botocore.credentials import (
     DeferredRefreshableCredentials,
 )
 from botocore.exceptions import BotoCoreError, ClientError
-from botocore.loaders import JSONFileLoader, Loader
+from botocore.loaders import Loader
 
 from lakewriter.aws.answers import explain, explain_settings, make_credentials_remedy
 from lakewriter.aws.request_hooks import watch_answers
@@ -147,28 +148,19 @@ def _make_empty_session(access: Access) -> botocore.session.Session:
     with explain_settings():
         # As botocore itself reads AWS_DATA_PATH.
         folders = str(session.get_config_variable("data_path") or "").split(os.pathsep)
-    extra = [str(Path(os.path.expandvars(folder)).expanduser()) for folder in folders if folder]
-    session.register_component("data_loader", Loader(extra_search_paths=extra, file_loader=_MODELS))
+    extra = tuple(str(Path(os.path.expandvars(folder)).expanduser()) for folder in folders if folder)
+    session.register_component("data_loader", _make_loader(extra))
     return session
 
 
-class _ModelFiles(JSONFileLoader):
-    """Parses each service's model once in a process: every load has a session of its own, which would parse it again.
+@cache
+def _make_loader(extra: tuple[str, ...]) -> Loader:
+    """Make the loader of the services' models, one in a process: every load has a session of its own, which would list
+    and parse them again, and that takes longer than all else that makes a client.
 
-    Clients do not change what they are given of it.
+    Clients do not change what they are given of a model.
     """
-
-    def __init__(self) -> None:
-        self._parsed: dict[str, Any] = {}
-
-    def load_file(self, file_path: str) -> Any:
-        """The content of the file; None where there is none."""
-        if file_path not in self._parsed and (content := super().load_file(file_path)) is not None:
-            self._parsed[file_path] = content
-        return self._parsed.get(file_path)
-
-
-_MODELS: Final = _ModelFiles()
+    return Loader(extra_search_paths=list(extra))
 
 
 def _make_base_session(access: Access) -> botocore.session.Session:
