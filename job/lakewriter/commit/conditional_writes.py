@@ -32,6 +32,7 @@ class S3Store:
         self._own = own or clients
         self._bucket = clients.access.bucket
         self._conditional = not clients.access.single_writer
+        self._paginators: dict[str, Any] = {}
 
     def read_time(self) -> datetime | None:
         """See ``TellsTime``: by the ``Date`` header of the last answer."""
@@ -67,16 +68,14 @@ class S3Store:
         """See ``Store``: ListObjectsV2, a thousand keys a page."""
         arguments = {"Bucket": self._bucket, "Prefix": prefix}
         pages = {"PageSize": min(limit or 1000, 1000)} | ({"MaxItems": limit} if limit else {})
-        listing = self._clients.s3.get_paginator("list_objects_v2").paginate(**arguments, PaginationConfig=pages)
+        listing = self._paginate(self._clients, "list_objects_v2", **arguments, PaginationConfig=pages)
         for page in self._read_pages("ListBucket", prefix, listing):
             for entry in page.get("Contents", ()):
                 yield Entry(entry["Key"], entry["LastModified"], entry["ETag"], entry["Size"])
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         """See ``Store``: ListObjectsV2 with a delimiter."""
-        listing = self._clients.s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self._bucket, Prefix=prefix, Delimiter="/"
-        )
+        listing = self._paginate(self._clients, "list_objects_v2", Bucket=self._bucket, Prefix=prefix, Delimiter="/")
         for page in self._read_pages("ListBucket", prefix, listing):
             yield from (entry["Prefix"] for entry in page.get("CommonPrefixes", ()))
 
@@ -172,7 +171,7 @@ class S3Store:
 
     def list_uploads(self, prefix: str) -> Iterator[Upload]:
         """See ``Store``: ListMultipartUploads."""
-        listing = self._own.s3.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket, Prefix=prefix)
+        listing = self._paginate(self._own, "list_multipart_uploads", Bucket=self._bucket, Prefix=prefix)
         for page in self._read_pages("ListBucketMultipartUploads", prefix, listing):
             for entry in page.get("Uploads", ()):
                 yield Upload(entry["Key"], entry["UploadId"])
@@ -220,6 +219,12 @@ class S3Store:
             raise self._explain(error, action, key) from error
         except aws.BotoCoreError as error:
             raise self._explain(error, action, key) from error
+
+    def _paginate(self, clients: aws.Clients, operation: str, **arguments: Any) -> Any:
+        # botocore makes a class, and its documentation, each time it is asked for one.
+        if operation not in self._paginators:
+            self._paginators[operation] = clients.s3.get_paginator(operation)
+        return self._paginators[operation].paginate(**arguments)
 
     def _read_pages(self, action: str, key: str, pages: Any) -> Iterator[Any]:
         turn = iter(pages)
