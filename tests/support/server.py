@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from functools import cache
 from typing import Any, Self, cast
 
 import boto3
@@ -23,11 +24,17 @@ from tests.support.faults import ConnectionDroppedError, Rule, Times, chain, dro
 from tests.support.sts_rules import Role, Sts
 
 
+class _Dispatcher(DomainDispatcherApplication):
+    """moto's, which lists the folder of its modules for every request."""
+
+    get_backend_for_host = cache(DomainDispatcherApplication.get_backend_for_host)
+
+
 class StrictAws:
     """moto behind rules; every switch may be turned in a test, ``reset`` turns all back."""
 
     def __init__(self) -> None:
-        self._moto = DomainDispatcherApplication(create_backend_app)
+        self._moto = _Dispatcher(create_backend_app)
         # moto's models take no locks, and a conditional write must look and write at once.
         self._one_at_a_time = threading.Lock()
         self._server: BaseWSGIServer | None = None
