@@ -12,7 +12,7 @@ from bench.data import KEYS, sources
 from bench.measure import medians, table, timed
 from bench.sinks import null_sink
 from bench.ways import lake_file_of, load_file
-from lakewriter.source.byte_checks import plan_byte_check, require_readable
+from lakewriter.source.byte_checks import plan_byte_check
 from lakewriter.spec.specification import Read
 
 _WRITTEN = {"csv": "FORMAT csv, HEADER true", "json": "FORMAT json"}
@@ -62,7 +62,7 @@ def _reader(spark: SparkSession, read: Read) -> DataFrameReader:
 
 def _look(spark: SparkSession, read: Read, schema: StructType, size: int) -> int:
     frame = spark.read.format(str(read.format)).schema(schema).load(list(read.paths))
-    check, _ = plan_byte_check(frame.inputFiles(), schema, read)
+    check, _ = plan_byte_check(frame.inputFiles(), read)
     assert check is not None
-    require_readable(spark, check, "bench")
+    check.require(spark, "bench")
     return size

@@ -23,7 +23,6 @@ from lakewriter.report import format_count
 from lakewriter.run.judging import plan_watched
 from lakewriter.run.prepare import SparkFactory, prepare
 from lakewriter.source.feed import explain_need_of_spark
-from lakewriter.source.file_content import require_content
 from lakewriter.source.file_look import FileLook, look_at_files
 from lakewriter.source.files.file_reader import Hint
 from lakewriter.source.files.source import has_reader
@@ -78,9 +77,6 @@ class SourceProbes:
             odd += _list_oddities(name, look)
             looks.append(look)
         yield from odd
-        for read, look in zip(_list_reads(table.read), looks, strict=True):
-            for head in look.heads:
-                require_content(head, read, table.id)
         look = looks[0] if table.read.sql is None else FileLook(None)
         if (refusal := self._explain_absent_library(name, table)) is not None:
             yield refusal

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -12,7 +11,8 @@ from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.aws.source_listing import DatedObject, list_dated_objects
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.failures import SPARK_ERRORS, find_useful_line, make_unreadable_error
-from lakewriter.source.file_look import list_local_files, read_plain_options
+from lakewriter.source.file_look import read_plain_options
+from lakewriter.source.files.folder_listing import list_stored
 from lakewriter.source.session import isolate
 from lakewriter.source.storage import is_hidden
 from lakewriter.spec.listed_files import FILE_FORMATS, ListedFile
@@ -58,12 +58,8 @@ def list_inputs(
 
 
 def _list_local(read: Read, table: str) -> Iterator[ListedFile]:
-    for path in list_local_files(read, table):
-        try:
-            stat = Path(path).stat()
-        except OSError as error:
-            raise make_unreadable_error(path, error, table) from error
-        yield ListedFile(path, stat.st_size, "", stat.st_mtime_ns)
+    for file in list_stored(read.paths, read_plain_options(read), table).files:
+        yield ListedFile(file.path, file.size, "", int(file.version))
 
 
 def _list_objects(read: Read, table: str) -> list[ListedFile] | None:

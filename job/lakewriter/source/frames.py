@@ -137,7 +137,7 @@ def _load(
     frame = reader.load(list_load_paths(read)) if read.paths else reader.load()
     if not read.paths or str(read.format).lower() not in TEXTS:
         return Loaded(frame)
-    byte_check, unseen = plan_byte_check(frame.inputFiles(), frame.schema, read)
+    byte_check, unseen = plan_byte_check(frame.inputFiles(), read)
     return Loaded(frame, unseen, () if byte_check is None else (byte_check,))
 
 
