@@ -2,6 +2,7 @@
 
 import io
 import json
+from contextlib import nullcontext
 
 import pytest
 from rich.console import Console
@@ -107,3 +108,35 @@ def test_quiet(spec):
         progress(spec.tables[0], "writing", "")
         assert not isinstance(progress, Measured)
     assert said(out) == ""
+
+
+def show_lines(spec, height, *steps, waits=False):
+    """What is drawn of a pipeline of 40 tables after some steps, by the number of the table, in 60 columns."""
+    tables = [spec.tables[0].model_copy(update={"name": f"t{number}"}) for number in range(40)]
+    out = Console(file=io.StringIO(), width=60, height=height, force_terminal=True, color_system=None)
+    lines = Lines(spec.model_copy(update={"tables": tuple(tables)}), out)
+    for number, step in steps:
+        lines(tables[number], step, "")
+    with lines.waiting("Spark starts:") if waits else nullcontext(), out.capture() as drawn:
+        out.print(lines.draw())
+    return [line.strip() for line in drawn.get().splitlines() if line.strip()]
+
+
+def test_more_tables_than_lines(spec):
+    """Those in work and those that failed have a line, the others are counted."""
+    steps = [(0, "done"), (1, "failed"), *((number, "writing") for number in range(2, 30))]
+    shown = show_lines(spec, 10, *steps)
+    assert [line.split()[1:] for line in shown[:-1]] == [["t1", "failed"], *([f"t{n}", "writing"] for n in range(2, 7))]
+    assert shown[-1] == "1 of 40 tables done, 28 in work, 1 failed, 10 waiting, 0 s"
+
+
+def test_tables_that_wait_for_spark_write_nothing(spec):
+    assert show_lines(spec, 10, (0, "writing"), waits=True) == [
+        "0 of 40 tables done, 40 waiting, 0 s",
+        "Spark starts: 0 s",
+    ]
+
+
+def test_as_many_lines_as_tables(spec):
+    shown = show_lines(spec, 44, (0, "done"))
+    assert (len(shown), shown[0].split()[1:], shown[1].split()[1:]) == (41, ["t0", "done"], ["t1", "waiting"])

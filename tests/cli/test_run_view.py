@@ -47,7 +47,7 @@ def make_report(job_id=JOB):
 
 def show(width, *, terminal=True, **options):
     out = Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None, legacy_windows=False)
-    show_run(out, make_report(**options))
+    show_run(out, make_report(**options), {})
     assert isinstance(out.file, io.StringIO)
     return out.file.getvalue().splitlines()
 
@@ -104,6 +104,16 @@ def test_shorten(name, width, expected):
     assert shorten(name, width) == expected
 
 
+def test_time_until_spark_had_started_is_told_once():
+    """Of each table's seconds what it waited for is taken, so that those of one after the other add up."""
+    out = io.StringIO()
+    table = "supaflow_web_public.page_view_events_by_session"
+    show_run(Console(file=out, width=200), make_report(), {table: {"starting Spark": 20.0, "writing": 13.1}})
+    lines = out.getvalue().splitlines()
+    assert "91.2 MB     13.1" in lines[1]
+    assert "in 38.8 s (20.0 s of it until Spark had started) (27 GET, 30 PUT)" in lines[-1]
+
+
 REPEATED = [
     # what the tables have read again, the words of the summary, of the history and of the load's page
     ([None, RepeatedFiles(files=3)], None),
@@ -123,7 +133,7 @@ def test_what_was_appended_again(tables, said):
     results = [TableResult(schema_="", table=f"t{n}", status="done", repeated=each) for n, each in enumerate(tables)]
     report = make_report().model_copy(update={"tables": tuple(results)})
     out = io.StringIO()
-    show_run(Console(file=out, width=400, color_system=None), report)
+    show_run(Console(file=out, width=400, color_system=None), report, {})
     assert (f"! {said}" in out.getvalue()) is (said is not None)
     loaded = tuple(
         LoadedTable(schema_name="", table=each.table, status="done", repeated=each.repeated) for each in results

@@ -140,6 +140,32 @@ def test_phases_are_measured_and_passed_on():
     assert steps == [(step, "detail") for step in ("beginning", "writing", "committing", "done")]
 
 
+def test_wait_for_spark_is_a_step_of_its_own():
+    """Two tables ask for Spark at once, and one is done before: 4 s of the wait are the second one's, 5 the first's."""
+    seconds: dict[str, dict[str, float]] = {}
+    now = [0.0]
+    clock = PhaseClock(lambda *_: None, seconds, lambda: now[0])
+    first, second, done = (type("Table", (), {"id": name})() for name in ("a", "b", "c"))
+
+    def take(moment, *steps):
+        now[0] = moment
+        for table, step in steps:
+            clock(table, step, "")
+
+    take(0.0, (done, "writing"))
+    take(1.0, (done, "done"), (first, "writing"))
+    start_again = clock.waits(lambda: None)
+    start = clock.waits(lambda: (take(2.0, (second, "writing")), take(6.0)))
+    start()
+    start_again()
+    take(8.0, (first, "done"), (second, "done"))
+    assert seconds == {
+        "c": {"writing": 1.0},
+        "a": {"starting Spark": 5.0, "writing": 2.0},
+        "b": {"starting Spark": 4.0, "writing": 2.0},
+    }
+
+
 @pytest.mark.parametrize(("most", "expected"), [(None, ["b", "a"]), (6, ["b", "a"]), (5, [])])
 def test_the_end_of_a_load_lists_no_more_than_some_objects(most, expected):
     control = open_control(World())

@@ -3,7 +3,8 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol, TypeVar
@@ -27,6 +28,8 @@ Made = TypeVar("Made")
 _FINAL = {"done": "[green]✓[/]", "already done": "[green]✓[/]", "failed": "[red]✗[/]", "stopped": "[yellow]-[/]"}
 _BESIDE: Final = 20
 """Columns of mark, step and gaps."""
+_LINES_BESIDE: Final = 4
+"""Lines of the load's id, of the sum, of what is waited for, and of the cursor."""
 
 
 class Display(Protocol):
@@ -124,6 +127,8 @@ class Lines:
         self._errors = errors
         self._steps: dict[str, tuple[str, str]] = {table.id: ("waiting", "") for table in spec.tables}
         self._staging: dict[str, Staging] = {}
+        self._rows: dict[str, int] = {}
+        self._start = time.monotonic()
         self._began: dict[str, float] = {}
         self._spinners = {table.id: Spinner("dots") for table in spec.tables}
         self._waiting: list[tuple[str, float]] = []
@@ -138,6 +143,7 @@ class Lines:
     def measure(self, table: TableSpec, staging: Staging) -> None:
         with self._lock:
             self._staging[table.id] = staging
+            self._rows[table.id] = staging.done.rows
 
     @contextmanager
     def waiting(self, reason: str) -> Iterator[None]:
@@ -148,29 +154,63 @@ class Lines:
             self._waiting.pop()
 
     def draw(self) -> RenderableType:
-        """The tables' lines, and under them what they wait for."""
-        lines: list[RenderableType] = [self._draw_tables()]
+        """The tables' lines, a line for the whole where there are several, and under them what they wait for."""
+        with self._lock:
+            steps = dict(self._steps)
+            lines: list[RenderableType] = [self._draw_tables(self._choose(steps), steps)]
+        if len(steps) > 1:
+            lines.append(Text(self._sum_up(steps), no_wrap=True, overflow="ellipsis"))
         for reason, since in self._waiting[:1]:
             lines.append(Text(f"{reason} {_format_seconds(time.monotonic() - since)}", style="dim"))
         return Group(*lines)
 
-    def _draw_tables(self) -> Table:
-        names = max(map(len, self._steps))
+    def _choose(self, steps: Mapping[str, tuple[str, str]]) -> list[str]:
+        """Choose the tables that have a line: all, or in few lines those that failed and those in work."""
+        room = max(self._errors.height - _LINES_BESIDE, 1)
+        if len(steps) <= room:
+            return list(steps)
+        ranks = {"failed": 0, "stopped": 0, "waiting": 3, "done": 2, "already done": 2}
+        ranked = sorted(steps, key=lambda table_id: ranks.get(self._find_step(table_id, steps), 1))
+        chosen = set([t for t in ranked if ranks.get(self._find_step(t, steps), 1) < 2][:room])
+        return [table_id for table_id in steps if table_id in chosen]
+
+    def _find_step(self, table_id: str, steps: Mapping[str, tuple[str, str]]) -> str:
+        """Find the table's step: one that has to wait for Spark writes nothing yet."""
+        step = steps[table_id][0]
+        return "waiting" if step == "writing" and self._waiting and table_id not in self._staging else step
+
+    def _sum_up(self, steps: Mapping[str, tuple[str, str]]) -> str:
+        counts = Counter(self._find_step(table_id, steps) for table_id in steps)
+        done = counts["done"] + counts["already done"]
+        others = {word: counts[word] for word in ("failed", "stopped", "waiting") if counts[word]}
+        in_work = len(steps) - done - sum(others.values())
+        parts = [f"{done:,} of {format_count(len(steps), 'table')} done"]
+        parts += [f"{in_work:,} in work"] if in_work else []
+        parts += [f"{count:,} {word}" for word, count in others.items()]
+        with self._lock:
+            rows = sum(self._rows.values())
+        parts += [format_count(rows, "row")] if rows else []
+        return ", ".join([*parts, _format_seconds(time.monotonic() - self._start)])
+
+    def _draw_tables(self, chosen: Sequence[str], steps: Mapping[str, tuple[str, str]]) -> Table:
+        names = max(map(len, chosen), default=0)
         width = min(names, max(16, self._errors.width // 3))
         grid = Table.grid(Column(no_wrap=True), Column(no_wrap=True), Column(no_wrap=True), Column(), padding=(0, 2))
-        with self._lock:
-            for table_id, (step, detail) in self._steps.items():
-                mark = Text.from_markup(_FINAL[step]) if step in _FINAL else self._spinners[table_id]
-                said = self._describe(table_id, step, detail, self._errors.width - width - _BESIDE)
-                grid.add_row(mark, shorten(table_id, width), step, Text(said, overflow="ellipsis", no_wrap=True))
+        for table_id in chosen:
+            step = self._find_step(table_id, steps)
+            mark = Text.from_markup(_FINAL[step]) if step in _FINAL else self._spinners[table_id]
+            said = self._describe(table_id, step, steps[table_id][1], self._errors.width - width - _BESIDE)
+            grid.add_row(mark, shorten(table_id, width), step, Text(said, overflow="ellipsis", no_wrap=True))
         return grid
 
     def _describe(self, table_id: str, step: str, detail: str, width: int) -> str:
         staging = self._staging.get(table_id)
         if staging is not None:
             return describe_staging(staging, width)
-        if step in _FINAL or step == "waiting":
+        if step in _FINAL:
             return detail
+        if step == "waiting":
+            return ""
         seconds = time.monotonic() - self._began[table_id]
         return ", ".join(filter(None, (detail, _format_seconds(seconds) if seconds >= 1 else "")))
 

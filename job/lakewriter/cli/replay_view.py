@@ -62,7 +62,7 @@ def replay_table(lake: Path, stage: str | None, wanted: WantedReplay, *, as_json
     if as_json:
         print_json(report, ending)
     else:
-        show_run(OUT, report)
+        show_run(OUT, report, phases)
     return ending.exit_code if ending is not None else EXIT_OK
 
 
@@ -96,14 +96,15 @@ def _load(context: Context, replay: Replay, phases: dict[str, dict[str, float]])
     first = f"load {replay.job_id} stops: what is staged is withdrawn, and a table that is being committed is finished."
     spec, control = replay.make_spec(), context.controls()[replay.table.id]
     with show_progress(spec, ERR, job_id=replay.job_id) as progress:
+        clock = PhaseClock(progress, phases)
         signals = Signals(lambda text: ERR.print(text, markup=False, soft_wrap=True), first=first, go_on=_AGAIN)
         with handle_signals(signals) as stop:
             return load(
                 spec,
                 job_id=replay.job_id,
                 clients=context.clients,
-                spark=signals.after(show_waiting(progress, "Spark starts:", context.spark)),
-                progress=PhaseClock(progress, phases),
+                spark=signals.after(clock.waits(show_waiting(progress, "Spark starts:", context.spark))),
+                progress=clock,
                 kind=replay.make_kind(control),
                 stop=stop,
             )

@@ -73,9 +73,9 @@ def run_once(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) ->
     if as_json:
         print_json(report, ending)
     elif wanted.quiet:
-        show_summary(OUT, report)
+        show_summary(OUT, report, phases)
     else:
-        show_run(OUT, report)
+        show_run(OUT, report, phases)
     if report.stopped is not None:
         _print_stopped(report, again(report.job_id))
     return ending.exit_code if ending else EXIT_OK
@@ -196,6 +196,7 @@ def _run_load(
         spec = _schedule(spec, job_ids.parse_time(wanted.scheduled_at))
     first = f"load {job_id} stops: what is staged is withdrawn, and a table that is being committed is finished."
     with show_progress(spec, ERR, job_id=job_id, quiet=wanted.quiet) as progress:
+        clock = PhaseClock(progress, phases)
         signals = Signals(_tell, first=first, go_on=again(job_id))
         try:
             with handle_signals(signals) as stop:
@@ -203,8 +204,8 @@ def _run_load(
                     spec,
                     job_id=job_id,
                     clients=context.clients,
-                    spark=signals.after(show_waiting(progress, "Spark starts:", context.spark)),
-                    progress=PhaseClock(progress, phases),
+                    spark=signals.after(clock.waits(show_waiting(progress, "Spark starts:", context.spark))),
+                    progress=clock,
                     sync_id=wanted.sync_id,
                     stop=stop,
                 )

@@ -1,21 +1,32 @@
 """Show what a load came to: a row for each table, where its next load begins, and a line for the whole."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from rich.console import Console
 from rich.text import Text
 
 from lakewriter.cli.fitting import GAP, Column, fit_columns, lay_out
+from lakewriter.pages.load_page import SPARK_STARTS
 from lakewriter.report import RunReport, TableResult, describe_repeated, format_count, format_size
 
+_TOLD: Final = 1.0
+"""Seconds of Spark's start that are worth a word."""
 _STYLES: Final = {"done": "green", "already done": "green", "failed": "red", "not run": "yellow"}
 
 
-def show_run(out: Console, report: RunReport) -> None:
-    """The tables, then the summary; a pipe gets every column in full."""
+Phases = Mapping[str, Mapping[str, float]]
+
+
+def show_run(out: Console, report: RunReport, phases: Phases) -> None:
+    """The tables, then the summary; a pipe gets every column in full.
+
+    ``phases`` are the seconds of each table's steps: those in which it waited for Spark to start are told once, of the
+    whole load.
+    """
     width = out.width if out.is_terminal else None
     names = Column("table", tuple(_name(result) for result in report.tables))
-    columns, shown = fit_columns(names, _make_columns(report), width)
+    columns, shown = fit_columns(names, _make_columns(report, phases), width)
     rows = zip(shown, *map(lay_out, columns), strict=True)
     for row in rows:
         line = Text(GAP.join(row).rstrip())
@@ -26,10 +37,10 @@ def show_run(out: Console, report: RunReport) -> None:
         for result in report.tables:
             if result.cursor_after is not None:
                 out.print(f"cursor of {_name(result)}: {result.cursor_after.text}", markup=False, soft_wrap=True)
-    show_summary(out, report)
+    show_summary(out, report, phases)
 
 
-def show_summary(out: Console, report: RunReport) -> None:
+def show_summary(out: Console, report: RunReport, phases: Phases) -> None:
     """One line on the load; on a narrow terminal two, so that neither job id nor numbers are broken."""
     rows, files = sum(r.rows for r in report.tables), sum(r.files for r in report.tables)
     size = sum(r.bytes for r in report.tables)
@@ -42,9 +53,11 @@ def show_summary(out: Console, report: RunReport) -> None:
         f"{of_all}, {format_count(rows, 'row')}, {format_count(files, 'file')}, {format_size(size)} "
         f"in {report.seconds:.1f} s"
     )
+    started = max((steps.get(SPARK_STARTS, 0.0) for steps in phases.values()), default=0.0)
     width = out.width if out.is_terminal else None
     again = describe_repeated(result.repeated for result in report.tables)
-    parts = [first, second, f"({calls})", *([f"! {again}"] if again else [])]
+    start = [f"({started:.1f} s of it until Spark had started)"] if started >= _TOLD else []
+    parts = [first, second, *start, f"({calls})", *([f"! {again}"] if again else [])]
     for line in _break_lines(parts, width):
         out.print(line, markup=False, soft_wrap=True)
 
@@ -59,17 +72,21 @@ def _break_lines(parts: list[str], width: int | None) -> list[str]:
     return lines
 
 
-def _make_columns(report: RunReport) -> list[Column]:
+def _make_columns(report: RunReport, phases: Phases) -> list[Column]:
     tables = report.tables
     columns = [
         Column("status", tuple(result.status.replace("_", " ") for result in tables)),
         Column("rows", tuple(f"{result.rows:,}" for result in tables), right=True),
         Column("files", tuple(f"{result.files:,}" for result in tables), weight=1, right=True),
         Column("size", tuple(format_size(r.bytes) if r.files else "" for r in tables), weight=2, right=True),
-        Column("seconds", tuple(f"{result.seconds:.1f}" for result in tables), weight=3, right=True),
+        Column("seconds", tuple(f"{_find_seconds(result, phases):.1f}" for result in tables), weight=3, right=True),
         Column("cursor", tuple(r.cursor_after.text if r.cursor_after else "" for r in tables), weight=4),
     ]
     return [column for column in columns if any(column.cells)]
+
+
+def _find_seconds(result: TableResult, phases: Phases) -> float:
+    return max(result.seconds - phases.get(_name(result), {}).get(SPARK_STARTS, 0.0), 0.0)
 
 
 def _name(result: TableResult) -> str:

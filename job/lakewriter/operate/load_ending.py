@@ -1,19 +1,20 @@
 """Leave what a load came to beside its control objects: its record, and the page that is made of it."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from statistics import median_low
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import GlueAction, Intent
 from lakewriter.commit.store import Unclear
 from lakewriter.errors import LakeError
 from lakewriter.operate.loads import READERS, Loads
-from lakewriter.pages.load_page import CHARTED, render_load
+from lakewriter.pages.load_page import CHARTED, SPARK_STARTS, render_load
 from lakewriter.pages.load_record import MOST_COLUMNS, MOST_SAMPLES, FileSizes, LoadedTable, LoadRecord
 from lakewriter.report import ErrorReport, RunReport, TableResult
 from lakewriter.run.outcome_file import find_failure
@@ -28,16 +29,23 @@ MOST_LISTED: Final = 20_000
 """Control objects of all loads that are listed at the end of one, in 20 requests: a pipeline of thousands of tables has
 millions. ``lakewriter report`` lists them all."""
 MOST_UNDECLARED: Final = 50
+_ENDS: Final = ("done", "already done", "failed", "stopped")
+
+Started = TypeVar("Started")
 
 
 class PhaseClock:
-    """Measures how long each table is in each step, and passes the step on; ``seconds`` is filled by table."""
+    """Measures how long each table is in each step, and passes the step on; ``seconds`` is filled by table.
+
+    The time in which tables wait for Spark to start is a step of its own, in whatever step they wait.
+    """
 
     def __init__(
         self, progress: Progress, seconds: dict[str, dict[str, float]], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._progress, self._clock, self.seconds = progress, clock, seconds
         self._now: dict[str, tuple[str, float]] = {}
+        self._waited_until = -math.inf
         if isinstance(progress, Measured):
             # Whether a progress wants numbers is asked of its attributes.
             self.measure = progress.measure
@@ -50,6 +58,28 @@ class PhaseClock:
             phases[last[0]] = round(phases.get(last[0], 0.0) + now - last[1], 3)
         self._now[table.id] = (step, now)
         self._progress(table, step, detail)
+
+    def waits(self, start: Callable[[], Started]) -> Callable[[], Started]:
+        """``start``, the time of which is told apart; of calls at once it counts once."""
+
+        def started() -> Started:
+            began = self._clock()
+            try:
+                return start()
+            finally:
+                self._end_wait(began)
+
+        return started
+
+    def _end_wait(self, began: float) -> None:
+        now = self._clock()
+        began, self._waited_until = max(began, self._waited_until), now
+        for table_id, (step, since) in list(self._now.items()):
+            waited = now - max(since, began)
+            if step not in _ENDS and waited > 0:
+                phases = self.seconds[table_id]
+                phases[SPARK_STARTS] = round(phases.get(SPARK_STARTS, 0.0) + waited, 3)
+                self._now[table_id] = (step, since + waited)
 
 
 def leave_record(

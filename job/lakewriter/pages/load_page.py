@@ -20,6 +20,8 @@ MOST_CHECKS: Final = 500
 """Expectations that a page has, those first that were not met."""
 _ORDER: Final = ("failed", "accepted", "set_aside", "warned", "passed")
 _SIGNS: Final = {"failed": "✗", "accepted": "~", "set_aside": "-", "warned": "!", "passed": "✓"}
+SPARK_STARTS: Final = "starting Spark"
+"""The step in which tables wait for Spark, all of them at once."""
 _STEPS: Final = {
     "beginning": "begin",
     "reading": "read and check",
@@ -88,6 +90,7 @@ def render_load(record: LoadRecord, earlier: Sequence[LoadRecord]) -> str:
 def sum_phases(tables: Sequence[LoadedTable]) -> list[Phase]:
     """The seconds of all tables by step; tables are loaded side by side, so these may be more than the load's own."""
     sums = {name: round(sum(table.phases.get(step, 0.0) for table in tables), 3) for step, name in _STEPS.items()}
+    sums = {"wait for Spark": max((table.phases.get(SPARK_STARTS, 0.0) for table in tables), default=0.0)} | sums
     most = max(sums.values(), default=0.0)
     return [Phase(name, seconds, 100 * seconds / most) for name, seconds in sums.items() if seconds]
 
