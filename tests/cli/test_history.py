@@ -116,8 +116,9 @@ def test_load():
         "shop.users: SOURCE_FAILED: no file. Give one.",
         "requests: 27 GET, 30 PUT; $0.000161 to $0.000285 by the list prices of us-east-1 as of 2024",
         "next: shop.users failed with SOURCE_FAILED. Give one.",
-        "next: docs/troubleshooting.md has more on SOURCE_FAILED.",
-        "next: Run the load again under its own job id: what is committed is not loaded twice.",
+        "next: There is more on it:",
+        "      lakewriter docs SOURCE_FAILED",
+        "next: Once that is mended, run the load again under its own job id: what is committed is not loaded twice.",
         "      lakewriter run LAKE --job-id n31",
         "next: 2 rows set aside: mend them at their source, and load them again.",
     ]

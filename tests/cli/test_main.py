@@ -257,3 +257,11 @@ def test_check_of_a_destination_without_a_vendor(tmp_path, bucket):
     result = lakewriter("check", path)
     assert result.exit_code == 0, result.stdout
     assert re.sub(r"differ by \d+ s", "differ by N s", result.stdout) == CHECKED
+
+
+def test_commands_of_a_remedy_name_the_file(file):
+    """They can be pasted, with the options that name the same pipeline."""
+    done = CliRunner().invoke(main, ["verify", str(file), "never"])
+    assert done.stderr.endswith(f"lakewriter history {file} lists its loads.\n")
+    done = CliRunner().invoke(main, ["verify", str(file), "never", "--json"])
+    assert json.loads(done.stdout)["error"]["remedy"] == f"lakewriter history {file} lists its loads."

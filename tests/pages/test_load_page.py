@@ -131,10 +131,24 @@ def test_failed_load_says_what_to_do():
         ("shop.orders failed with SOURCE_FAILED. Give one.", ""),
         ("There is more on it:", "lakewriter docs SOURCE_FAILED"),
         (
-            "Run the load again under its own job id: what is committed is not loaded twice.",
+            "Once that is mended, run the load again under its own job id: what is committed is not loaded twice.",
             "lakewriter run LAKE --job-id a",
         ),
     ]
+
+
+def test_one_cause_is_said_once_and_commands_can_be_pasted():
+    tables = [make_table(f"t{n}", status="failed", code="NAME_COLLISION", remedy="Rename.") for n in range(7)]
+    record = make_record(*tables, status="failed", code="NAME_COLLISION", given=("my lake.yaml", "--local"))
+    assert list(list_next_steps(record)) == [
+        ("shop.t0, shop.t1, shop.t2, shop.t3, shop.t4 and 2 more failed with NAME_COLLISION. Rename.", ""),
+        ("There is more on it:", "lakewriter docs NAME_COLLISION"),
+        (
+            "Once that is mended, run the load again under its own job id: what is committed is not loaded twice.",
+            "lakewriter run 'my lake.yaml' --local --job-id a",
+        ),
+    ]
+    assert list(list_next_steps(record, ("other.yaml",)))[-1][1] == "lakewriter run other.yaml --job-id a"
 
 
 def test_schema_changes_are_those_since_the_last_load_whose_columns_are_known():

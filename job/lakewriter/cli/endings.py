@@ -1,6 +1,8 @@
 """How every command ends: its exit code, ``CODE: message`` on standard error, and with ``--json`` one object."""
 
 import logging
+import re
+import shlex
 import signal
 import sys
 import threading
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from lakewriter.report import ErrorReport
 
 LOG: Final = logging.getLogger(__name__)
+LOCAL_KEY: Final = "lakewriter.local"
+"""Where the click context keeps whether the command was called with ``--local``."""
+_LAKE: Final = re.compile(r"(\blakewriter (?:[a-z]+ )+)LAKE\b")
 _ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 _PASSED_ON: Final = (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError)
 """What click itself ends a command with."""
@@ -68,8 +73,24 @@ def wants_json(arguments: list[str]) -> bool:
     return "--json" in options
 
 
+def list_given() -> tuple[str, ...]:
+    """List what this command was given to name its pipeline: the file, and the options that others need too."""
+    context = click.get_current_context(silent=True)
+    lake = context.params.get("lake") if context is not None else None
+    if context is None or lake is None:
+        return ()
+    stage = context.params.get("stage")
+    return (str(lake), *(["--stage", stage] if stage else []), *(["--local"] if context.meta.get(LOCAL_KEY) else []))
+
+
+def name_lake(text: str) -> str:
+    """Put this command's own file into the commands that a text names, so that they can be pasted."""
+    given = shlex.join(list_given())
+    return _LAKE.sub(lambda match: f"{match[1]}{given}", text) if given else text
+
+
 def _end_with(error: LakeError, *, as_json: bool) -> int:
-    click.echo(error.report, err=True)
+    click.echo(name_lake(error.report), err=True)
     if as_json:
         print_failure(_describe(error))
     return error.exit_code
@@ -88,7 +109,8 @@ def _end_stopped(name: str, *, as_json: bool) -> int:
 def _describe(error: LakeError) -> "ErrorReport":
     from lakewriter.report import ErrorReport
 
-    return ErrorReport.of(error)
+    report = ErrorReport.of(error)
+    return report.model_copy(update={"remedy": name_lake(report.remedy)})
 
 
 def _print_usage(error: click.ClickException) -> None:

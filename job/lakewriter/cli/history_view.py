@@ -7,6 +7,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from lakewriter.cli.endings import list_given
 from lakewriter.cli.fitting import GAP, Column, fit_columns, lay_out
 from lakewriter.cli.printed import HistoryReport, LoadSummary, ShownLoad
 from lakewriter.cli.shared import OUT, open_context, print_json
@@ -129,9 +130,9 @@ def _describe_remarks(record: LoadRecord) -> Iterator[str]:
     if cost is not None:
         calls = ", ".join(f"{count:,} {method}" for method, count in cost.calls)
         yield f"requests: {calls}; {cost.requests} by the list prices of {cost.region} as of {cost.as_of}"
-    for text, command in list_next_steps(record):
+    for text, command in list_next_steps(record, list_given()):
         yield f"next: {_show(text)}"
-        yield from ([f"      {command}"] if command else [])
+        yield from (f"      {line}" for line in command.splitlines())
 
 
 def _print_grid(out: Console, names: Column, others: Sequence[Column]) -> None:

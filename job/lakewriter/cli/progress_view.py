@@ -211,6 +211,9 @@ class Lines:
             return detail
         if step == "waiting":
             return ""
+        if step == "reading":
+            # What is odd about the source is told when the load has ended, in full.
+            detail = ""
         seconds = time.monotonic() - self._began[table_id]
         return ", ".join(filter(None, (detail, _format_seconds(seconds) if seconds >= 1 else "")))
 

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from lakewriter.cli import job_ids
 from lakewriter.cli.context import Context
 from lakewriter.cli.continuous_view import show_batches, show_continuous
+from lakewriter.cli.endings import list_given, name_lake
 from lakewriter.cli.json_output import print_failure, remember_job_id
 from lakewriter.cli.progress_view import show_progress, show_waiting
 from lakewriter.cli.run_view import show_run, show_summary
@@ -69,7 +70,9 @@ def run_once(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) ->
     error = _print_failures(report)
     ending = _find_ending(report, error, again)
     if wanted.canary is None:
-        leave_record(report, ending, phases, context.controls(), warn)
+        leave_record(
+            report, ending, phases, context.controls(), warn, () if _STAGE_VARIABLE in os.environ else list_given()
+        )
     if as_json:
         print_json(report, ending)
     elif wanted.quiet:
@@ -258,8 +261,10 @@ def _run_continuously(context: Context, name: str | None, as_json: bool, stage: 
 
 
 def _print_failures(report: RunReport) -> LakeError | None:
+    """Print what failed, each text once: several tables may fail of one cause."""
     failed = [result for result in report.tables if result.code]
     error = find_failure(report)
-    for result in sorted(failed, key=lambda result: result.code != (error.code if error else "")):
-        click.echo("\n".join((f"{result.code}: {result.message}", *result.notes)), err=True)
+    ordered = sorted(failed, key=lambda result: result.code != (error.code if error else ""))
+    for text in dict.fromkeys("\n".join((f"{result.code}: {result.message}", *result.notes)) for result in ordered):
+        click.echo(name_lake(text), err=True)
     return error

@@ -1,6 +1,7 @@
 """What the commands share: arguments, and how they print and exit; no library but click and rich is imported here."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -8,7 +9,7 @@ import click
 from rich.console import Console
 
 from lakewriter.cli.completing import complete_stage, complete_table
-from lakewriter.cli.endings import report_errors
+from lakewriter.cli.endings import LOCAL_KEY, report_errors
 from lakewriter.cli.json_output import print_json
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ __all__ = [
 WIDE: Final = 160
 """Columns for output that no terminal bounds."""
 
-_LOCAL: Final = "lakewriter.local"
 _TABLES: Final = "lakewriter.tables"
 
 OUT = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
@@ -45,7 +45,7 @@ LOCAL = click.option(
     "--local",
     is_flag=True,
     expose_value=False,
-    callback=lambda context, _, value: context.meta.update({_LOCAL: value}),
+    callback=lambda context, _, value: context.meta.update({LOCAL_KEY: value}),
     help="Use an S3 server on this machine; its data stay in .lakewriter, beside LAKE.",
 )
 """For commands that call ``open_context``, which reads it; so none of them has to hand it on."""
@@ -66,7 +66,8 @@ def open_context(lake: Path, stage: str | None, *, quiet: bool = False) -> "Cont
     to be ``quiet``."""
     from lakewriter.cli.context import Context
 
-    context = Context(lake, stage, local=is_local())
+    with ERR.status("Starting the S3 server of this machine") if is_local() and ERR.is_terminal else nullcontext():
+        context = Context(lake, stage, local=is_local())
     context.choose_tables(list_chosen_tables())
     for warning in () if quiet else context.spec.warnings:
         warn(warning)
@@ -76,7 +77,7 @@ def open_context(lake: Path, stage: str | None, *, quiet: bool = False) -> "Cont
 def is_local() -> bool:
     """True if the command was called with ``--local``."""
     context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(_LOCAL))
+    return context is not None and bool(context.meta.get(LOCAL_KEY))
 
 
 def list_chosen_tables() -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from statistics import median_low
@@ -88,8 +88,11 @@ def leave_record(
     phases: Mapping[str, Mapping[str, float]],
     controls: Mapping[str, Control],
     warn: Callable[[str], None],
+    given: Sequence[str] = (),
 ) -> None:
-    """Write the load's record and its page. A failure to do so is a warning: it does not change how the load ended.
+    """Write the load's record and its page, ``given`` as in ``LoadRecord``.
+
+    A failure to do so is a warning: it does not change how the load ended.
 
     A load that was finished already keeps those that it has, or has none.
     """
@@ -97,7 +100,7 @@ def leave_record(
         return
     first = next(iter(controls.values()))
     try:
-        record = make_record(report, error, phases, controls, datetime.now(UTC))
+        record = make_record(report, error, phases, controls, datetime.now(UTC), given)
         key = first.keys.record(report.job_id, report.attempt)
         first.write_once(key, record.model_dump_json(indent=1), keep=True)
         whole, earlier = Loads(controls).read_before(record, CHARTED - 1, MOST_LISTED)
@@ -126,11 +129,13 @@ def make_record(
     phases: Mapping[str, Mapping[str, float]],
     controls: Mapping[str, Control],
     now: datetime,
+    given: Sequence[str] = (),
 ) -> LoadRecord:
     """The record of a load that has just ended."""
     intents = _read_intents(report, controls)
     tables = tuple(_describe(result, phases, intents.get(_name(result))) for result in report.tables)
     return LoadRecord(
+        given=tuple(given),
         pipeline=report.pipeline,
         job_id=report.job_id,
         attempt=report.attempt,

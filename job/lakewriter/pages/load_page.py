@@ -1,5 +1,6 @@
 """The page of one load: what it came to, what it cost, how it compares with the loads before it, what to do next."""
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -10,12 +11,14 @@ from lakewriter.pages.charts import Chart, Point, make_chart
 from lakewriter.pages.load_record import LoadedTable, LoadRecord
 from lakewriter.pages.render import format_moment, format_seconds, render
 from lakewriter.receipt import Verdict
-from lakewriter.report import format_count, format_size
+from lakewriter.report import format_count, format_size, join_first
 
 CHARTED: Final = 30
 """Loads in the charts."""
 MOST_TABLES: Final = 1000
 """Tables that a page has; their sums are of all."""
+_MOST_NAMED: Final = 5
+"""Tables of one cause that are named."""
 MOST_CHECKS: Final = 500
 """Expectations that a page has, those first that were not met."""
 _ORDER: Final = ("failed", "accepted", "set_aside", "warned", "passed")
@@ -179,24 +182,31 @@ def describe_cost(record: LoadRecord) -> Cost | None:
     return Cost(least if least == most else f"{least} to {most}", month, calls)
 
 
-def list_next_steps(record: LoadRecord) -> Iterator[tuple[str, str]]:
-    """What to do now: a sentence each, and the command for it, blank where there is none."""
+def list_next_steps(record: LoadRecord, given: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+    """What to do now: a sentence each, and the commands for it, blank where there is none.
+
+    ``given`` names the pipeline in them, as in ``LoadRecord``: where it is known, they can be pasted.
+    """
+    lake = shlex.join(given or record.given) or "LAKE"
+    causes: dict[tuple[str, str], list[str]] = {}
     for table in record.tables:
         if table.code:
-            yield f"{table.id} failed with {table.code}. {table.remedy or ''}".strip(), ""
-    if record.code and not any(table.code for table in record.tables):
+            causes.setdefault((table.code, table.remedy or ""), []).append(table.id)
+    for (code, remedy), tables in causes.items():
+        yield f"{join_first(tables, _MOST_NAMED)} failed with {code}. {remedy}".strip(), ""
+    if record.code and not causes:
         yield f"The load failed with {record.code}. {record.remedy}".strip(), ""
     codes = sorted({code for code in (record.code, *(table.code for table in record.tables)) if code})
     if codes:
         yield "There is more on it:", "\n".join(f"lakewriter docs {code}" for code in codes)
     if record.status != "done":
-        again = f"lakewriter run LAKE --job-id {record.job_id}"
-        first = "Unless it still runs, run" if record.status == "unfinished" else "Run"
-        yield f"{first} the load again under its own job id: what is committed is not loaded twice.", again
-    yield from _list_remarks(record)
+        first = {"unfinished": "Unless it still runs, run", "failed": "Once that is mended, run"}
+        again = "the load again under its own job id: what is committed is not loaded twice."
+        yield f"{first.get(record.status, 'Run')} {again}", f"lakewriter run {lake} --job-id {record.job_id}"
+    yield from _list_remarks(record, lake)
 
 
-def _list_remarks(record: LoadRecord) -> Iterator[tuple[str, str]]:
+def _list_remarks(record: LoadRecord, lake: str) -> Iterator[tuple[str, str]]:
     if record.rows_set_aside:
         rows = format_count(record.rows_set_aside, "row")
         yield f"{rows} set aside: mend them at their source, and load them again.", ""
@@ -207,12 +217,12 @@ def _list_remarks(record: LoadRecord) -> Iterator[tuple[str, str]]:
             yield (
                 f"The quarantine of {table.id} has its rows: once what kept them out is corrected in lake.yaml, such "
                 "as a column's type or a check, load them from there.",
-                f"lakewriter replay LAKE {table.id}",
+                f"lakewriter replay {lake} {shlex.quote(table.id)}",
             )
     if any(table.undeclared for table in record.tables):
-        yield "The source has values without a column: declare those that are wanted.", "lakewriter plan LAKE"
+        yield "The source has values without a column: declare those that are wanted.", f"lakewriter plan {lake}"
     if any(table.small_files > 1 for table in record.tables):
         yield "Many small files make a table slow to read: load less often, or more at a time.", ""
     if record.status == "done":
-        yield "See that all is as the load left it.", f"lakewriter verify LAKE {record.job_id}"
-        yield "Read the tables.", "lakewriter queries LAKE"
+        yield "See that all is as the load left it.", f"lakewriter verify {lake} {record.job_id}"
+        yield "Read the tables.", f"lakewriter queries {lake}"

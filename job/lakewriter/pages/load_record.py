@@ -64,6 +64,7 @@ class LoadRecord(ControlObject):
 
     seconds   of the whole run, None where its process did not tell
     requests  HTTP requests to AWS by method, None likewise
+    given     what its user gave to name it: the file, and options such as --local; none of a deployed job
     finished  when it ended, None while it has not
     """
 
@@ -80,6 +81,7 @@ class LoadRecord(ControlObject):
     message: str | None = None
     remedy: str = ""
     notes: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
     tables: tuple[LoadedTable, ...] = ()
 
     @property
