@@ -70,9 +70,13 @@ def add_stacks(app: cdk.App, settings: Settings, *, host: DestinationStack | Non
         job_role=destination.job_role,
     )
     for stack in (destination, pipeline):
-        for key, value in settings.deployment.tags.items():
-            cdk.Tags.of(stack).add(key, value)
-        # What has no name of the stack's, and so can be told from others by this tag alone.
-        cdk.Tags.of(stack).add(STACK_TAG, stack.stack_name, include_resource_types=_TAGGED)
+        tag(stack, settings)
     for guest in settings.guests:
         add_stacks(app, guest, host=destination)
+
+
+def tag(stack: cdk.Stack, settings: Settings) -> None:
+    """Tag the resources of a stack as the file says, and those that its name does not tell from others."""
+    for key, value in settings.deployment.tags.items():
+        cdk.Tags.of(stack).add(key, value)
+    cdk.Tags.of(stack).add(STACK_TAG, stack.stack_name, include_resource_types=_TAGGED)

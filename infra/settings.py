@@ -14,11 +14,14 @@ from lakewriter.spec.specification import Spec
 from lakewriter.spec.trust import Trust
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+_INSTALLED: Final = Path(__file__).with_name("cdk.json")
+"""Where a wheel has it."""
 
 
 def read_defaults() -> dict[str, Any]:
     """Read the context of cdk.json: the CLI passes it on, ``python app.py`` would not have it."""
-    context: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
+    path = _INSTALLED if _INSTALLED.exists() else ROOT / "cdk.json"
+    context: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["context"]
     return context
 
 
@@ -58,6 +61,11 @@ class Settings:
             for each in (first, *guests)
         )
         return replace(first, guests=tuple(guests))
+
+    @classmethod
+    def load(cls, lake: Path | str, *, stage: str, bundle: Path | str) -> "Settings":
+        """Read one file for an app of somebody's own; relative paths begin at the working directory."""
+        return cls._read_file(str(Path(lake).resolve()), stage, str(Path(bundle).resolve()))
 
     @classmethod
     def _read_file(cls, path: str, stage: str, bundle: str) -> "Settings":

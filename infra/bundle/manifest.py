@@ -5,12 +5,14 @@ from typing import Final
 
 from pydantic import ValidationError
 
+import lakewriter
 from infra.bundle.archive import compute_digest, list_files
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.model import Model
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PACKAGE: Final = ROOT / "job" / "lakewriter"
+PACKAGE: Final = Path(lakewriter.__file__).parent
+"""The job's package: of this tree, or installed beside these stacks."""
 ENTRY: Final = PACKAGE / "entry.py"
 REQUIREMENTS: Final = ROOT / "requirements-job.txt"
 RECIPE: Final = ("archive.py", "build.py", "dependencies.py")
@@ -57,8 +59,9 @@ class Manifest(Model):
 
 
 def list_job_files() -> dict[str, Path]:
-    """List the job's sources by their names in its archive."""
-    return {f"{PACKAGE.name}/{name}": path for name, path in list_files(PACKAGE).items()}
+    """List the job's sources by their names in its archive; not the pages that a wheel puts among them."""
+    files = {name: path for name, path in list_files(PACKAGE).items() if not name.startswith("docs/")}
+    return {f"{PACKAGE.name}/{name}": path for name, path in files.items()}
 
 
 def compute_job_digest() -> str:
@@ -84,7 +87,8 @@ def read_manifest(folder: Path) -> Manifest:
         raise SpecInvalidError(f"{path} is not the manifest of a bundle ({reason}).", remedy=REMEDY) from error
     if manifest.job != compute_job_digest():
         raise SpecInvalidError(f"the bundle in {folder} is stale: job/ has changed since.", remedy=REMEDY)
-    if manifest.requirements != compute_requirements_digest():
+    # A wheel has no pins: there the bundle is of the release if its job is.
+    if REQUIREMENTS.exists() and manifest.requirements != compute_requirements_digest():
         raise SpecInvalidError(
             f"the bundle in {folder} is stale: {REQUIREMENTS.name} has changed since.", remedy=REMEDY
         )

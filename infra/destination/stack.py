@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from aws_cdk import DefaultStackSynthesizer, Environment, Stack
+from aws_cdk import Environment, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -22,6 +22,7 @@ from infra.destination.roles import JOB_LOGICAL_ID, OPTIMIZER_LOGICAL_ID, Roles
 from infra.destination.user import LOGICAL_ID as USER
 from infra.destination.user import KeyedUser
 from infra.settings import Settings
+from infra.synthesizer import make_synthesizer, set_flags
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.parties import find_reach
 from lakewriter.policy.role_documents import Who
@@ -42,12 +43,14 @@ class DestinationStack(Stack):
         super().__init__(
             scope,
             id_,
+            stack_name=settings.stack_names[0],
             description=f"Lakewriter: the destination of {settings.spec.pipeline}, stage {settings.stage}",
             # The region of a custom endpoint's store need not be a region of AWS.
             env=Environment(account=deployment.account, region=None if access.endpoint else access.region),
             termination_protection=settings.protected,
-            synthesizer=DefaultStackSynthesizer(qualifier=deployment.bootstrap_qualifier),
+            synthesizer=make_synthesizer(settings, shared=True),
         )
+        set_flags(self)
         if deployment.permissions_boundary_arn:
             arn = deployment.permissions_boundary_arn
             iam.PermissionsBoundary.of(self).apply(iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", arn))

@@ -13,15 +13,11 @@ from infra.bundle.manifest import Dependencies, Manifest, read_manifest
 from infra.bundle.release import describe_mismatch, describe_unknown_release
 from infra.pipeline.lake_file import find_unshippable, render_lake_file
 from infra.settings import Settings
+from infra.synthesizer import make_artifact_prefix
 from lakewriter.errors import SpecInvalidError
 
 MACHINES: Final = {"X86_64": "x86_64", "ARM64": "aarch64"}
 """Python's name of each architecture of EMR Serverless."""
-
-
-def make_artifact_prefix(settings: Settings) -> str:
-    """Make the folder of the stage's artifacts in the bootstrap bucket, for the synthesizer of their stack."""
-    return f"{settings.name}/"
 
 
 class Artifacts(Construct):

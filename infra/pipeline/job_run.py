@@ -63,8 +63,13 @@ def make_job_run(settings: Settings, application: Application, role: iam.IRole, 
     }
 
 
-def make_canary_run(job_run: Mapping[str, Any], spark: Spark, python: str) -> dict[str, Any]:
-    """Make the parameters of a stream's canary from those of the stream: a run that ends, with one small executor."""
+def make_canary_run(job_run: Mapping[str, Any], spark: Spark, python: str) -> dict[str, Any] | None:
+    """Make the parameters of a stream's canary from those of the stream: a run that ends, with one small executor.
+
+    Return None for loads that end, whose canary is one of them.
+    """
+    if spark.mode != "STREAMING":
+        return None
     small = spark.model_copy(update={"mode": "BATCH", "driver": CANARY, "executor": CANARY, "max_executors": 1})
     conf = {"Classification": "spark-defaults", "Properties": make_spark_conf(small, Limits(), python)}
     return {

@@ -1,6 +1,6 @@
 """Make the stack of the stateless resources: the job on EMR Serverless, its state machine, schedule and alarms."""
 
-from aws_cdk import CfnOutput, DefaultStackSynthesizer, Environment, Stack
+from aws_cdk import CfnOutput, Environment, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -8,7 +8,7 @@ from constructs import Construct
 
 from infra.pipeline.alarms import Alarms, Watched
 from infra.pipeline.application import Application
-from infra.pipeline.artifact import Artifacts, make_artifact_prefix
+from infra.pipeline.artifact import Artifacts
 from infra.pipeline.dashboard import LoadDashboard
 from infra.pipeline.job_run import JobPermissions, make_canary_run, make_job_run
 from infra.pipeline.load_permissions import LoadPermissions
@@ -18,6 +18,7 @@ from infra.pipeline.operators import Operators
 from infra.pipeline.schedule import LoadSchedule
 from infra.pipeline.state_machine import Loads
 from infra.settings import Settings
+from infra.synthesizer import make_synthesizer, set_flags
 
 
 class PipelineStack(Stack):
@@ -37,12 +38,12 @@ class PipelineStack(Stack):
         super().__init__(
             scope,
             id_,
+            stack_name=settings.stack_names[1],
             description=f"Lakewriter: the loads of {settings.spec.pipeline}, stage {settings.stage}",
             env=Environment(account=deployment.account, region=None if access.endpoint else access.region),
-            synthesizer=DefaultStackSynthesizer(
-                qualifier=deployment.bootstrap_qualifier, bucket_prefix=make_artifact_prefix(settings)
-            ),
+            synthesizer=make_synthesizer(settings),
         )
+        set_flags(self)
         if deployment.permissions_boundary_arn:
             boundary = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", deployment.permissions_boundary_arn)
             iam.PermissionsBoundary.of(self).apply(boundary)
@@ -54,13 +55,12 @@ class PipelineStack(Stack):
         )
         permissions = LoadPermissions(self, "LoadPermissions", settings=settings, job_role=job_role, key=key)
         run = make_job_run(settings, application, job_role, artifacts)
-        is_stream = deployment.spark.mode == "STREAMING"
         loads = Loads(
             self,
             "Loads",
             settings=settings,
             job_run=run,
-            canary_run=make_canary_run(run, deployment.spark, artifacts.manifest.python) if is_stream else None,
+            canary_run=make_canary_run(run, deployment.spark, artifacts.manifest.python),
             permissions=permissions,
             log_group=logs.loads,
         )

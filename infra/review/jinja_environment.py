@@ -11,7 +11,7 @@ from infra.review.page import Code, Strong, list_lines
 def make_environment(finalize: Callable[[Any], Any] | None = None) -> Environment:
     """Make the environment of all templates; ``finalize`` escapes a value before Jinja escapes it for HTML."""
     environment = Environment(
-        loader=PackageLoader("infra.review", package_path=""),
+        loader=PackageLoader(__package__, package_path=""),
         autoescape=True,
         finalize=finalize,
         undefined=StrictUndefined,

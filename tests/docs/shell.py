@@ -86,8 +86,20 @@ def _model(service: str) -> Any:
     return botocore.session.get_session().get_service_model(service)
 
 
+_OF_THE_CLI = {
+    ("cloudformation", "deploy"): {"--stack-name", "--s3-bucket", "--template-file", "--capabilities", "--role-arn"},
+}
+"""Commands that are no operation of the service, with the options that pages give:
+https://docs.aws.amazon.com/cli/latest/reference/cloudformation/deploy/
+"""
+
+
 def _check_aws(service: str, operation: str, arguments: list[str]) -> None:
     """By botocore: the operation, and its members in the words of the AWS CLI."""
+    if (service, operation) in _OF_THE_CLI:
+        given = {word for word in arguments if word.startswith("--")}
+        assert given <= _OF_THE_CLI[service, operation], f"aws {service} {operation} has no {given}"
+        return
     # The CLI has S3's own operations under another name than those of its file commands.
     model = _model("s3" if service == "s3api" else service)
     names = {xform_name(name, "-"): name for name in model.operation_names}

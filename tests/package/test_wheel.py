@@ -34,7 +34,10 @@ def test_wheel_is_for_every_machine(wheel: Path) -> None:
 def test_wheel_holds_the_package_and_nothing_else(names: set[str]) -> None:
     modules = {file.relative_to(ROOT / "job").as_posix() for file in (ROOT / "job" / "lakewriter").rglob("*.py")}
     pages = {f"lakewriter/docs/{page.relative_to(ROOT / 'docs')}" for page in (ROOT / "docs").rglob("*.md")}
-    assert names == modules | pages | {
+    stacks = {
+        f"lakewriter_infra/{file.relative_to(ROOT / 'infra').as_posix()}" for file in (ROOT / "infra").rglob("*.py")
+    }
+    assert names == modules | pages | stacks | {
         "lakewriter/pages/templates/base.html",
         "lakewriter/pages/templates/catalogue.html",
         "lakewriter/pages/templates/load.html",
@@ -42,6 +45,11 @@ def test_wheel_holds_the_package_and_nothing_else(names: set[str]) -> None:
         "lakewriter/pages/templates/style.css",
         "lakewriter/py.typed",
         "lakewriter/source/log4j2.properties",
+        "lakewriter_infra/cdk.json",
+        "lakewriter_infra/review/page.html",
+        "lakewriter_infra/review/page.md",
+        "lakewriter_infra/review/prices.json",
+        "lakewriter_infra/review/style.css",
         f"{INFO}/METADATA",
         f"{INFO}/RECORD",
         f"{INFO}/WHEEL",

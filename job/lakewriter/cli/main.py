@@ -35,6 +35,7 @@ GROUPS: Final = {
     "Tools": {
         "local": "lakewriter.cli.local_commands:local",
         "policy": "lakewriter.cli.policy_command:policy",
+        "publish": "lakewriter.cli.publish_command:publish",
         "schema": "lakewriter.cli.schema_command:schema",
         "docs": "lakewriter.cli.docs_command:docs",
         "completion": "lakewriter.cli.completion_command:completion",

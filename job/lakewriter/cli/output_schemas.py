@@ -31,6 +31,7 @@ PRINTED: Final[dict[str, tuple[type[Model], ...]]] = {
     "abandon": (printed.MendReport,),
     "init": (printed.InitReport,),
     "local": (printed.LocalReport,),
+    "publish": (printed.PublishReport,),
 }
 """The models that a command prints; in place of each it may print a ``FailureReport``."""
 

@@ -212,6 +212,17 @@ class LocalReport(Model):
     bucket: str | None = None
 
 
+class PublishReport(Model):
+    """What ``lakewriter publish --json`` prints: files and bytes that were uploaded, files that were ``present``
+    before, and the URL of each stack's template."""
+
+    version: Literal[1] = 1
+    uploaded: int
+    present: int
+    bytes: int
+    templates: dict[str, str]
+
+
 class InitReport(Model):
     """What ``lakewriter init --json`` prints; ``notes`` are what its user should know, ``problems`` what is missing."""
 

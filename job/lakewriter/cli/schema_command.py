@@ -26,6 +26,7 @@ OF: Final = (
     "abandon",
     "init",
     "local",
+    "publish",
 )
 
 

@@ -85,7 +85,7 @@ def _bound_storage(
     places = [arn for name in dict.fromkeys(buckets) for arn in (arns.bucket(name), arns.objects(name))]
     yield allow("Lake", [*_OBJECTS, *emptying], places)
     sources = list_source_buckets(spec, deployment) if exact else ["*"]
-    assets = f"cdk-{deployment.qualifier}-assets-{arns.account}-{arns.region}"
+    assets = deployment.name_assets(arns.account, arns.region)
     read = [arn for name in (*sources, assets) for arn in (arns.bucket(name), arns.objects(name))]
     yield allow("Sources", ["s3:GetObject", "s3:ListBucket"], list(dict.fromkeys(read)))
 

@@ -89,6 +89,10 @@ _LAKE_FORMATION_OF_DATABASES: Final = ("lakeformation:DescribeResource", "lakefo
                                        "lakeformation:DescribeLakeFormationIdentityCenterConfiguration")  # fmt: skip
 _STACKS: Final = ("cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents",
                   "cloudformation:DescribeStackResources", "cloudformation:GetTemplate")  # fmt: skip
+_DEPLOY: Final = ("cloudformation:CreateStack", "cloudformation:UpdateStack", "cloudformation:DeleteStack",
+                  "cloudformation:CreateChangeSet")  # fmt: skip
+EXECUTION_ROLE: Final = "lakewriter-deployment"
+"""The role that CloudFormation is given where there is no bootstrap: whoever owns the account makes it."""
 _BASIC: Final = "service-role/AWSLambdaBasicExecutionRole"
 """What CDK attaches to the function that empties buckets."""
 
@@ -129,7 +133,7 @@ def allow_key_administration(deployment: Deployment, arns: Arns) -> Statement:
     The principal is a condition, since KMS refuses a policy that names a role which is not there yet.
     https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-overview.html
     """
-    role = arns.role(f"cdk-{deployment.qualifier}-cfn-exec-role-{arns.account}-{arns.region}")
+    role = _find_execution_role(deployment, arns)
     return {
         "Sid": "AdministerByDeployment",
         "Effect": "Allow",
@@ -140,7 +144,31 @@ def allow_key_administration(deployment: Deployment, arns: Arns) -> Statement:
     }
 
 
+def _find_execution_role(deployment: Deployment, arns: Arns) -> str:
+    """Find the role that CloudFormation works with: the bootstrap's, or without one ``EXECUTION_ROLE``."""
+    if deployment.artifact_bucket:
+        return arns.role(EXECUTION_ROLE)
+    return arns.role(f"cdk-{deployment.qualifier}-cfn-exec-role-{arns.account}-{arns.region}")
+
+
+def _allow_publishing(bucket: str, deployment: Deployment, arns: Arns, names: DeployedNames) -> list[Statement]:
+    """Allow a person to publish an assembly, and to have CloudFormation deploy it with a role that is given to it."""
+    stacks = [names.stack_arn(stack, arns) for stack in names.stacks]
+    to_cloudformation = {"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}}
+    with_role: Conditions = {"StringEquals": {"cloudformation:RoleArn": _find_execution_role(deployment, arns)}}
+    return [
+        allow("Publish", ["s3:GetObject", "s3:PutObject"], [arns.objects(bucket, f"{names.common}/*")]),
+        allow("FindPublished", ["s3:ListBucket"], [arns.bucket(bucket)]),
+        allow("DeployStacks", _DEPLOY, stacks, with_role),
+        allow("FollowStacks", [*_STACKS, "cloudformation:*ChangeSet", "cloudformation:GetTemplateSummary"], stacks),
+        allow("ReadTemplates", ["cloudformation:GetTemplateSummary", "cloudformation:ValidateTemplate"], ["*"]),
+        allow("GiveRole", ["iam:PassRole"], [_find_execution_role(deployment, arns)], to_cloudformation),
+    ]
+
+
 def _allow_bootstrap(deployment: Deployment, arns: Arns, names: DeployedNames) -> list[Statement]:
+    if deployment.artifact_bucket:
+        return _allow_publishing(deployment.artifact_bucket, deployment, arns, names)
     kinds = ("deploy", "file-publishing", "lookup")
     taken = [arns.role(f"cdk-{deployment.qualifier}-{kind}-role-{arns.account}-{arns.region}") for kind in kinds]
     return [
@@ -153,7 +181,7 @@ def _allow_bootstrap(deployment: Deployment, arns: Arns, names: DeployedNames) -
 def _allow_storage(spec: Spec, deployment: Deployment, arns: Arns, names: DeployedNames) -> Iterator[Statement]:
     made = [] if deployment.existing.bucket or spec.access.endpoint else [arns.bucket(spec.access.bucket)]
     yield allow("ManageBuckets", _BUCKETS, [*made, arns.bucket(f"{names.begin(names.destination, 20)}*")])
-    assets = arns.objects(f"cdk-{deployment.qualifier}-assets-{arns.account}-{arns.region}")
+    assets = arns.objects(deployment.name_assets(arns.account, arns.region))
     yield allow("ReadAssets", ["s3:GetObject"], [assets])
 
 

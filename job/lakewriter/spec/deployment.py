@@ -298,10 +298,18 @@ class Deployment(FileModel):
     bootstrap_qualifier: str | None = Field(None, pattern=r"^[a-z0-9]{1,10}$")
     """The qualifier of CDK's bootstrap, where the account's is not the usual one."""
 
+    artifact_bucket: str | None = Field(None, pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")
+    """A bucket of yours that the job, its packages and the templates are uploaded to, by ``lakewriter publish`` or the
+    CDK's command, in place of that of CDK's bootstrap. The templates ask for no bootstrap then."""
+
     @property
     def qualifier(self) -> str:
         """The qualifier in the names of CDK's bootstrap."""
         return self.bootstrap_qualifier or "hnb659fds"
+
+    def name_assets(self, account: str, region: str) -> str:
+        """Return the name of the bucket that the job and the templates are uploaded to."""
+        return self.artifact_bucket or f"cdk-{self.qualifier}-assets-{account}-{region}"
 
     @property
     def user(self) -> Party | None:
@@ -328,6 +336,12 @@ class Deployment(FileModel):
             if not _STAGE.fullmatch(name):
                 raise ValueError(f"stage {name!r}: expected at most 16 lower-case letters and digits, a letter first")
         return value
+
+    @model_validator(mode="after")
+    def _one_place_for_artifacts(self) -> "Deployment":
+        if self.artifact_bucket and self.bootstrap_qualifier:
+            raise ValueError("expected either 'artifact_bucket' or 'bootstrap_qualifier', got both")
+        return self
 
     @model_validator(mode="after")
     def _distinct_roles(self) -> "Deployment":

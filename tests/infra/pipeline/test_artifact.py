@@ -12,8 +12,9 @@ import aws_cdk as cdk
 import pytest
 import yaml
 
-from infra.pipeline.artifact import Artifacts, make_artifact_prefix
+from infra.pipeline.artifact import Artifacts
 from infra.settings import Settings
+from infra.synthesizer import make_artifact_prefix
 from lakewriter.errors import SpecInvalidError
 from tests.infra.conftest import SettingsFor
 from tests.infra.pipeline.conftest import LAKE

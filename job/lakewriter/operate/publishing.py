@@ -1,0 +1,137 @@
+"""Publish an assembly: upload the files that its stacks refer to, without the CDK command line.
+
+An assembly has for each stack ``NAME.assets.json``, which lists sources and destinations of files:
+https://docs.aws.amazon.com/cdk/v2/guide/assets.html
+"""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from lakewriter import aws
+from lakewriter.errors import LakeError, SpecInvalidError
+from lakewriter.policy.arns import find_partition
+from lakewriter.spec.access import Access
+
+_MANIFEST: Final = ".assets.json"
+_TEMPLATE: Final = ".template.json"
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+"""The time of every entry of an archive, so that the same folder makes the same bytes."""
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file of the assembly, or a folder that becomes an archive, and the place that it is uploaded to."""
+
+    source: Path
+    bucket: str
+    key: str
+
+    @property
+    def is_template(self) -> bool:
+        """True for the template of a stack."""
+        return self.source.name.endswith(_TEMPLATE)
+
+    def read(self) -> bytes:
+        """Read the bytes to upload."""
+        if not self.source.is_dir():
+            return self.source.read_bytes()
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(path for path in self.source.rglob("*") if path.is_file()):
+                entry = zipfile.ZipInfo(path.relative_to(self.source).as_posix(), _EPOCH)
+                entry.external_attr = 0o644 << 16
+                archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+        return packed.getvalue()
+
+    def explain(self, error: aws.ClientError | aws.BotoCoreError, action: str, region: str) -> LakeError:
+        """Make the error to raise for what S3 answered."""
+        access = Access(bucket=self.bucket, region=region)
+        return aws.explain(error, doing=f"{action} on s3://{self.bucket}/{self.key}", access=access)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What has been uploaded: files and bytes that were not there before, and the URL of each stack's template."""
+
+    uploaded: int
+    present: int
+    bytes: int
+    templates: Mapping[str, str]
+
+
+def list_assets(assembly: Path, account: str, region: str) -> Iterator[Asset]:
+    """List what the stacks of an assembly refer to, in the order of their manifests.
+
+    Raises ``SPEC_INVALID`` for a folder that is no assembly, and for an assembly of another region.
+    """
+    manifests = sorted(assembly.glob(f"*{_MANIFEST}"))
+    if not manifests:
+        raise SpecInvalidError(
+            f"{assembly} has no {_MANIFEST[1:]}: expected an assembly, such as cdk.out.",
+            remedy="Write one: python app.py -c stage=STAGE.",
+        )
+    values = {"AccountId": account, "Region": region, "Partition": find_partition(region)}
+    for manifest in manifests:
+        content = json.loads(manifest.read_text("utf-8"))
+        for asset in content.get("files", {}).values():
+            for to in asset["destinations"].values():
+                if to.get("region", region) != region:
+                    raise SpecInvalidError(
+                        f"{manifest.name}: the stack is of the region {to['region']!r}, expected {region!r}.",
+                        remedy=f"Give --region {to['region']}.",
+                    )
+                yield Asset(
+                    assembly / asset["source"]["path"], _fill(to["bucketName"], values), _fill(to["objectKey"], values)
+                )
+
+
+def publish(assembly: Path, region: str | None = None) -> Published:
+    """Upload what is not there yet: a key holds the digest of its content, so what is there is the same.
+
+    The account is that of the default credentials, and so is the region where none is given.
+    """
+    s3, sts = (aws.make_default_client(service, region) for service in ("s3", "sts"))
+    region = str(s3.meta.region_name)
+    try:
+        account = str(sts.get_caller_identity()["Account"])
+    except (aws.ClientError, aws.BotoCoreError) as error:
+        raise aws.explain(error, doing="sts:GetCallerIdentity", access=Access(bucket="", region=region)) from error
+    uploaded = present = size = 0
+    templates = {}
+    for asset in list_assets(assembly, account, region):
+        if asset.is_template:
+            suffix = "amazonaws.com.cn" if find_partition(region) == "aws-cn" else "amazonaws.com"
+            url = f"https://{asset.bucket}.s3.{region}.{suffix}/{asset.key}"
+            templates[asset.source.name.removesuffix(_TEMPLATE)] = url
+        if _exists(s3, asset, region):
+            present += 1
+            continue
+        body = asset.read()
+        try:
+            s3.put_object(Bucket=asset.bucket, Key=asset.key, Body=body)
+        except (aws.ClientError, aws.BotoCoreError) as error:
+            raise asset.explain(error, "s3:PutObject", region) from error
+        uploaded, size = uploaded + 1, size + len(body)
+    return Published(uploaded, present, size, templates)
+
+
+def _exists(s3: Any, asset: Asset, region: str) -> bool:
+    """Return True if the object is there. A bucket that may not be listed answers 403 for one that is not."""
+    try:
+        s3.head_object(Bucket=asset.bucket, Key=asset.key)
+    except aws.ClientError as error:
+        if aws.read_status(error) in {403, 404}:
+            return False
+        raise asset.explain(error, "s3:GetObject", region) from error
+    return True
+
+
+def _fill(text: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"${{AWS::{name}}}", value)
+    return text
