@@ -1,6 +1,7 @@
 """ORC read without Spark: every type exactly or told, stripes, calendars."""
 
 import datetime as dt
+import random
 from decimal import Decimal
 
 import pyarrow as pa
@@ -81,6 +82,56 @@ def test_nanoseconds_are_told_or_cut(tmp_path):
     assert [row[0].microsecond for row in read_with(OrcReader(truncates=True), [file]).good] == [0, 123456, 999999]
 
 
+def micros(moment):
+    return (moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+
+
+FIRST, LAST = micros(dt.datetime(1, 1, 1)), micros(dt.datetime.max)
+SERIES = {
+    # how values follow each other, which is how runs of them are written
+    "any": lambda chance, _: chance.randint(FIRST, LAST),
+    "equal": lambda *_: LAST,
+    "steps": lambda _, number: LAST - LAST % 1_000_000 - number * 60_000_000,
+    "steps of two": lambda chance, number: FIRST + number * chance.choice([1, 60]) * 1_000_000,
+    "around 1970": lambda chance, _: chance.choice([LAST, 0, -1, 999, -500_000, -999_999, -1_000_001, FIRST]),
+    "outliers": lambda chance, _: chance.choice([0] * 60 + [LAST]) + chance.randint(0, 10) * 1_000_000,
+    "milliseconds": lambda chance, _: FIRST + chance.randint(0, 10**9) * 1000,
+}
+CODECS = ["uncompressed", "zlib", "snappy", "lz4", "zstd"]
+
+
+@pytest.mark.parametrize("version", ["0.11", "0.12"])
+@pytest.mark.parametrize("series", SERIES)
+def test_years_that_arrow_cannot_hold(tmp_path, series, version):
+    for seed in range(4):
+        chance = random.Random(f"{series} {seed}")
+        count = chance.choice([1, 3, 300, 4000])
+        values = [None if chance.random() < 0.1 else SERIES[series](chance, number) for number in range(count)] + [LAST]
+        columns = {"n": list(range(count + 1)), "t": pa.array(values, pa.timestamp("us"))}
+        file = write(tmp_path / "a", columns, compression=chance.choice(CODECS), stripe_size=5000, file_version=version)
+        reader = OrcReader()
+        look = reader.look([file], "s.t", in_turn)
+        batches = [batch for piece in reader.cut(look, 1, in_turn) for batch in reader.read(piece, look.schema)]
+        assert [value for batch in batches for value in batch.column(1).cast(pa.int64()).to_pylist()] == values
+        assert [number for batch in batches for number in batch.column(0).to_pylist()] == columns["n"]
+
+
+def test_nanoseconds_beside_years_that_arrow_cannot_hold(tmp_path):
+    file = write(
+        tmp_path / "a", {"t": pa.array([LAST // 1_000_000], pa.timestamp("s")), "u": pa.array([7], pa.timestamp("ns"))}
+    )
+    assert [offset for offset, *_ in read_with(OrcReader(), [file]).bad] == [0]
+    assert read_with(OrcReader(truncates=True), [file]).good == [
+        (dt.datetime.max.replace(microsecond=0, tzinfo=dt.UTC), dt.datetime(1970, 1, 1, tzinfo=dt.UTC))
+    ]
+
+
+def test_years_that_arrow_cannot_hold_are_told_below_others(tmp_path):
+    file = write(tmp_path / "a", {"l": pa.array([[LAST]], pa.list_(pa.timestamp("us")))})
+    with pytest.raises(ValueUnrepresentableError, match=r"stripe 0, column 'l': a timestamp is beyond .*engine: spark"):
+        read_with(OrcReader(), [file])
+
+
 @pytest.mark.parametrize("kind", [pa.dense_union([pa.field("a", pa.int8()), pa.field("b", pa.string())])])
 def test_unions_are_refused(tmp_path, kind):
     values = pa.UnionArray.from_dense(
@@ -114,10 +165,28 @@ def test_what_spark_wrote(spark, tmp_path, codec):
     ]
 
 
+MOMENTS = (
+    "0001-01-01 00:00:00", "1500-02-28 12:34:56.123456", "1582-10-04 23:59:59.999999", "1582-10-15 00:00:00",
+    "1677-01-01 00:00:00.000001", "1969-12-31 23:59:59.000001", "2015-01-01 00:00:00", "9999-12-31 23:59:59.999999",
+)  # fmt: skip
+
+
+@pytest.mark.spark
+def test_moments_that_spark_wrote(spark, tmp_path):
+    values = ", ".join(f"(timestamp'{moment}', {number})" for number, moment in enumerate(MOMENTS))
+    written = spark.sql(f"SELECT t FROM VALUES {values}, (null, 99) AS v(t, k) ORDER BY k").coalesce(1)
+    written.write.orc(str(tmp_path / "p"))
+    feed = open_feed(lambda: spark, table(format="orc", path=str(tmp_path / "p")), deleted_column=DELETED)
+    assert rows(feed) == [*([f"{moment}+00:00"] for moment in MOMENTS), [None]]
+
+
 TOLD = [
     # SQL that Spark writes, what is said
-    ("SELECT timestamp'1500-01-01' t", ValueUnrepresentableError, "column 't': a timestamp is beyond the years 1677"),
-    ("SELECT 1 a, timestamp'9999-01-01' t", ValueUnrepresentableError, "column 't': a timestamp is beyond the years"),
+    (
+        "SELECT struct(timestamp'9999-01-01') t",
+        ValueUnrepresentableError,
+        "column 't': a timestamp is beyond the years",
+    ),
     ("SELECT interval '1' day i", SchemaIncompatibleError, "column 'i' is Spark's interval day, which is not read"),
     ("SELECT array(interval '1' year) i", SchemaIncompatibleError, "column 'i' is Spark's interval year"),
 ]

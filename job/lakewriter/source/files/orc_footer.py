@@ -4,7 +4,7 @@ See: https://orc.apache.org/specification/ORCv1/
 """
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,19 +26,23 @@ class UnknownFooterError(Exception):
 
 @dataclass(frozen=True)
 class Stripe:
-    """Where a stripe begins, how many bytes it has, and its rows."""
+    """Where a stripe begins, how many bytes it has, its rows, and how many of the bytes are its own footer's."""
 
     start: int
     size: int
     rows: int
+    tail: int = 0
 
 
 @dataclass(frozen=True)
 class OrcFooter:
-    """The stripes, and whether days before 15 October 1582 are counted by the Julian calendar."""
+    """The stripes, whether days before 15 October 1582 are counted by the Julian calendar, how streams are compressed,
+    and the kind and the number of each column at the top."""
 
     stripes: tuple[Stripe, ...]
     counts_by_julian: bool
+    codec: str
+    kinds: tuple[tuple[int, int], ...]
 
 
 def read_orc_footer(source: pa.NativeFile) -> OrcFooter:
@@ -52,22 +56,41 @@ def read_orc_footer(source: pa.NativeFile) -> OrcFooter:
 def _read(source: pa.NativeFile) -> OrcFooter:
     size = source.size()
     tail = source.read_at(min(size, _TAIL), max(0, size - _TAIL))
-    script = dict(_list_fields(tail[-1 - tail[-1] : -1]))
+    script = dict(list_fields(tail[-1 - tail[-1] : -1]))
     length = _as_number(script.get(1, 0))
     end = size - 1 - tail[-1]
     stored = source.read_at(length, end - length)
-    plain = _unpack(stored, _CODECS[_as_number(script.get(2, 0))])
-    stripes, calendar, writer = list[Stripe](), 0, _JAVA
-    for number, value in _list_fields(plain):
+    codec = _CODECS[_as_number(script.get(2, 0))]
+    plain = unpack(stored, codec)
+    stripes, types, calendar, writer = list[Stripe](), list[bytes](), 0, _JAVA
+    for number, value in list_fields(plain):
         if number == 3 and isinstance(value, bytes):
-            part = {name: _as_number(found) for name, found in _list_fields(value)}
-            stripes.append(Stripe(part.get(1, 0), sum(part.get(name, 0) for name in (2, 3, 4)), part.get(5, 0)))
+            part = {name: _as_number(found) for name, found in list_fields(value)}
+            stripes.append(
+                Stripe(part.get(1, 0), sum(part.get(name, 0) for name in (2, 3, 4)), part.get(5, 0), part.get(4, 0))
+            )
+        elif number == 4 and isinstance(value, bytes):
+            types.append(value)
         elif number == 9:
             writer = _as_number(value)
         elif number == 11:
             calendar = _as_number(value)
     is_julian = calendar == _JULIAN or (calendar != _PROLEPTIC and writer == _JAVA)
-    return OrcFooter(tuple(stripes), is_julian)
+    return OrcFooter(tuple(stripes), is_julian, codec, tuple(_list_kinds(types)))
+
+
+def _list_kinds(types: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield the kind and the number of each column of the type at the top, which is the first."""
+    for number, value in list_fields(types[0] if types else b""):
+        if number != 2:
+            continue
+        place, packed = 0, value if isinstance(value, bytes) else b""
+        columns = [] if isinstance(value, bytes) else [value]
+        while place < len(packed):
+            column, place = read_number(packed, place)
+            columns.append(column)
+        for column in columns:
+            yield _as_number(dict(list_fields(types[column])).get(1, 0)), column
 
 
 def _as_number(value: int | bytes) -> int:
@@ -76,12 +99,12 @@ def _as_number(value: int | bytes) -> int:
     return value
 
 
-def _list_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+def list_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield the fields of a message of Protocol Buffers: numbers, or bytes."""
     place = 0
     while place < len(data):
-        tag, place = _read_number(data, place)
-        value, place = _read_number(data, place)
+        tag, place = read_number(data, place)
+        value, place = read_number(data, place)
         if tag & _KIND == _DELIMITED:
             yield tag >> 3, data[place : place + value]
             place += value
@@ -91,7 +114,8 @@ def _list_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             raise ValueError(f"field {tag >> 3} has an unknown kind")
 
 
-def _read_number(data: bytes, place: int) -> tuple[int, int]:
+def read_number(data: bytes, place: int) -> tuple[int, int]:
+    """Return a number of seven bits a byte, and where the next byte is."""
     number, shift = 0, 0
     while True:
         byte = data[place]
@@ -101,7 +125,7 @@ def _read_number(data: bytes, place: int) -> tuple[int, int]:
             return number, place
 
 
-def _unpack(data: bytes, codec: str) -> bytes:
+def unpack(data: bytes, codec: str) -> bytes:
     """Return the plain bytes of chunks, each of which says its length and whether it is compressed."""
     if codec == "none":
         return data
@@ -120,7 +144,7 @@ def _unpack_chunk(chunk: bytes, codec: str) -> bytes:
     if codec == "zstd":
         return b"".join(decompress(iter([chunk]), "zstd"))
     if codec == "snappy":
-        return bytes(pa.decompress(chunk, _read_number(chunk, 0)[0], "snappy"))
+        return bytes(pa.decompress(chunk, read_number(chunk, 0)[0], "snappy"))
     return _unpack_lz4(chunk)
 
 

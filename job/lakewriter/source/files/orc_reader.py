@@ -23,6 +23,7 @@ from lakewriter.source.files.file_reader import Look, Piece, Spread
 from lakewriter.source.files.hybrid_calendar import rebase_dates
 from lakewriter.source.files.options import Options
 from lakewriter.source.files.orc_footer import OrcFooter, Stripe, UnknownFooterError, read_orc_footer
+from lakewriter.source.files.orc_timestamps import make_conversion, read_seconds
 from lakewriter.source.files.stored import StoredFile
 from lakewriter.source.files.stored_values import (
     MICROS,
@@ -102,17 +103,25 @@ class OrcReader:
         layout, path = piece.layout, piece.file.path
         with open_ranges(piece.file) as source:
             file = po.ORCFile(source)
-            columns = self._list_columns(file.schema, _read_footer(source, path), path)
+            footer = _read_footer(source, path)
+            columns = self._list_columns(file.schema, footer, path)
+            beyond = make_conversion(is_julian=footer.counts_by_julian, truncates=self.truncates)
             places = ColumnPlaces.find(schema, [name for name, _ in columns], is_exact=layout.is_exact)
             row = layout.first_row
             for number, stripe in enumerate(layout.stripes, layout.first_stripe):
-                arrays = _read_stripe(file, number, places, path)
+                arrays = _read_stripe(_Opened(file, source, footer, path), number, places)
                 if any(len(array) != stripe.rows for array in arrays.values()):
                     raise OSError(f"a column of stripe {number} has other rows than the {stripe.rows} of its footer")
                 for start in range(0, stripe.rows, _BATCH_ROWS):
                     count = min(_BATCH_ROWS, stripe.rows - start)
                     found = {
-                        place: convert_column(columns[place][1], columns[place][0], [array.slice(start, count)])
+                        place: convert_column(
+                            beyond
+                            if pt.is_struct(array.type) and pt.is_timestamp(file.schema.field(place).type)
+                            else columns[place][1],
+                            columns[place][0],
+                            [array.slice(start, count)],
+                        )
                         for place, array in arrays.items()
                     }
                     yield places.make_batch(path, row + start, count, found)
@@ -150,35 +159,52 @@ def _cut_file(file: StoredFile, layout: OrcLayout, size: int) -> Iterator[Piece]
         first, row = last, row + rows
 
 
-def _read_stripe(file: po.ORCFile, number: int, places: ColumnPlaces, path: str) -> Mapping[int, pa.Array]:
-    """Return the columns of a stripe that are asked for, by their places in the file."""
-    names = file.schema.names
+@dataclass(frozen=True)
+class _Opened:
+    """A file as Arrow reads it, and as its footer describes it."""
+
+    file: po.ORCFile
+    source: pa.NativeFile
+    footer: OrcFooter
+    path: str
+
+
+def _read_stripe(opened: _Opened, number: int, places: ColumnPlaces) -> Mapping[int, pa.Array]:
+    """Return the columns of a stripe that are asked for, by their places in the file.
+
+    Timestamps that Arrow cannot hold are structs of seconds and nanoseconds.
+    """
+    names = opened.file.schema.names
     asked = sorted({place for place in places.places if place is not None})
     is_all = len(asked) == len(names) or len(set(names)) < len(names)
     if not asked:
         return {}
     try:
-        batch = file.read_stripe(number, None if is_all else [names[place] for place in asked])
+        batch = opened.file.read_stripe(number, None if is_all else [names[place] for place in asked])
     except pa.ArrowInvalid as error:
-        if _BEYOND not in str(error):
+        if _BEYOND not in str(error) or len(set(names)) < len(names):
             raise
-        raise _explain_beyond(file, number, [names[place] for place in asked], path) from error
+        return {place: _read_beyond(opened, number, place) for place in asked}
     return {place: batch.column(place if is_all else batch.schema.get_field_index(names[place])) for place in asked}
 
 
-def _explain_beyond(file: po.ORCFile, number: int, names: Sequence[str], path: str) -> ValueUnrepresentableError:
-    """Name the column whose timestamps fail a stripe."""
-    for name in names:
-        try:
-            file.read_stripe(number, [name])
-        except pa.ArrowInvalid as error:
-            return ValueUnrepresentableError(
-                f"{path!r}, stripe {number}, column {name!r}: a timestamp is beyond the years 1677 to 2262, which are "
-                f"read of ORC: {error}.",
+def _read_beyond(opened: _Opened, number: int, place: int) -> pa.Array:
+    """Return one column of a stripe that has a timestamp which Arrow cannot hold, in this column or another."""
+    name = opened.file.schema.names[place]
+    try:
+        return opened.file.read_stripe(number, [name]).column(0)
+    except pa.ArrowInvalid as error:
+        if _BEYOND not in str(error):
+            raise
+        found = read_seconds(opened.source, opened.footer, number, place)
+        if found is None:
+            raise ValueUnrepresentableError(
+                f"{opened.path!r}, stripe {number}, column {name!r}: a timestamp is beyond the years 1677 to 2262, "
+                f"which are read of nested columns and of other clocks than UTC's: {error}.",
                 remedy="Let Spark read the file: read: {engine: spark}.",
                 column=name,
-            )
-    return ValueUnrepresentableError(f"{path!r}, stripe {number}: a timestamp is beyond the years 1677 to 2262.")
+            ) from error
+        return found
 
 
 @dataclass(frozen=True)
