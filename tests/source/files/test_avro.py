@@ -415,3 +415,44 @@ def expect(value, kind):
     if kind["type"] == "map":
         return [(key, expect(item, kind["values"])) for key, item in value.items()]
     return {each["name"]: expect(value[each["name"]], each["type"]) for each in kind["fields"]}
+
+
+JAVA = {
+    "type": "record", "name": "top", "namespace": "n.s", "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "t", "type": ["null", {"type": "string", "avro.java.string": "String"}]},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}},
+        {"name": "u", "type": ["int", "string", "E"]},
+        {"name": "m", "type": {"type": "map", "values": {"type": "array", "items": "E"}}},
+        {"name": "r", "type": ["null", {"type": "record", "name": "R", "fields": [{"name": "x", "type": "float"}]}]},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_javas_library_wrote(spark, tmp_path, codec):
+    """Avro's own library, which is among Spark's jars, also cuts arrays and maps into blocks of its own."""
+    avro, path, values = spark._jvm.org.apache.avro, tmp_path / "a.avro", random.Random(codec)
+    schema = getattr(avro, "Schema$Parser")().parse(json.dumps(JAVA))
+    writer = avro.file.DataFileWriter(avro.generic.GenericDatumWriter(schema)).setSyncInterval(200)
+    writer.setCodec(avro.file.CodecFactory.fromString(codec))
+    writer.create(schema, spark._jvm.java.io.File(str(path)))
+    expected = []
+    for number in range(40):
+        text = values.choice([None, "", "é\0"])
+        union = values.choice([{"int": 5}, {"string": "x"}, {"n.s.E": "B"}])
+        record = values.choice([None, {"n.s.R": {"x": 0.5}}])
+        row = {"id": number, "t": None if text is None else {"string": text}, "at": number * 1_000_000, "e": "A",
+               "u": union, "m": {"k": ["A"] * values.randrange(4)}, "r": record}  # fmt: skip
+        decoder = avro.io.DecoderFactory.get().jsonDecoder(schema, json.dumps(row))
+        writer.append(avro.generic.GenericDatumReader(schema).read(None, decoder))
+        members = {name: union.get(key) for name, key in zip(UNION, ("int", "string", "n.s.E"), strict=True)}
+        moment = dt.datetime(1970, 1, 1, 0, 0, number, tzinfo=dt.UTC)
+        expected.append((number, text, moment, "A", members, list(row["m"].items()), record and record["n.s.R"]))
+    writer.close()
+    assert read_with(AvroReader(), [store(path, path.read_bytes())], 300).good == expected
+
+
+UNION = ("member0", "member1", "member2")
