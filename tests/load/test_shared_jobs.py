@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from lakewriter.run.shared_jobs import SharedJobs
 from lakewriter.run.stop import Stop
@@ -83,6 +85,39 @@ def test_small_tables_share_jobs(tables, monkeypatch):
     # What the tasks ask for is counted with what the driver does: each creates an upload, and each is completed.
     assert report.requests["POST"] == len(posted) >= 8
     assert tables.aws.uploads("acme-lake") == []
+
+
+def test_tables_of_every_format_share_jobs(lake, monkeypatch):
+    """By patterns and of folders ``key=value`` too: they are small by the listing that they are read by."""
+    shared: list[int] = []
+    real = shared_job.stage_together
+
+    def count(spark: Any, members: Any) -> Any:
+        shared.append(len(members))
+        return real(spark, members)
+
+    monkeypatch.setattr("lakewriter.run.shared_jobs.stage_together", count)
+    rows = pa.table({"id": [1, 2, 3], "text": ["x", "y", "z"]})
+    folder = lake.folder / "parts" / "day=1"
+    folder.mkdir(parents=True)
+    pq.write_table(rows, folder / "a.parquet")
+    orc.write_table(rows, lake.folder / "a.orc")
+    (lake.folder / "a.csv").write_text("id,text\n1,x\n2,y\n3,z\n")
+    (lake.folder / "a.json").write_text('{"id": 1}\n{"id": 2}\n{"id": 3}\n')
+    (lake.folder / "a.txt").write_text("x\ny\nz\n")
+    with (lake.folder / "a.avro").open("wb") as out:
+        schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
+        fastavro.writer(out, schema, [{"id": number} for number in range(3)])
+    reads = {
+        "csv": "a.c*", "json": "a.json", "text": "a.txt", "orc": "a.{orc,none}", "avro": "a.avro", "parquet": "parts",
+    }  # fmt: skip
+    lake.write(
+        *({"table": form, "schema": "public", "read": {"format": form, "path": path}} for form, path in reads.items())
+    )
+    report = lake.load("j")
+    # The header of a CSV file is a row without the option.
+    assert {result.table: result.rows for result in report.tables} == dict.fromkeys(reads, 3) | {"csv": 4}
+    assert sum(shared) == len(reads)
 
 
 @pytest.mark.parametrize(("times", "status"), [(1, "done"), (1000, "failed")], ids=["once", "always"])

@@ -10,14 +10,15 @@ from typing import Final, TypeVar
 
 from pyspark.sql import SparkSession
 
-from lakewriter.aws import BotoCoreError, ClientError
+from lakewriter.errors import LakeError
 from lakewriter.run.kinds import Sync
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.shared_jobs import SMALL_BYTES, SharedJobs
 from lakewriter.run.staged_table import Load
 from lakewriter.source.feed import Shareable
+from lakewriter.source.file_look import read_plain_options
+from lakewriter.source.files.folder_listing import list_stored
 from lakewriter.source.session import use_scheduler_pool
-from lakewriter.source.storage import NotListable, list_files
 from lakewriter.spec.specification import TableSpec
 
 SMALL_AT_ONCE: Final = 32
@@ -99,7 +100,7 @@ def _measure(load: Load, table: TableSpec) -> int | None:
     if table.read.sql is not None or load.kind.opener is not None:
         return None
     try:
-        return sum(file.length for file in list_files(table.read.paths)[1])
-    except (NotListable, OSError, BotoCoreError, ClientError):
+        return sum(file.size for file in list_stored(table.read.paths, read_plain_options(table.read), table.id).files)
+    except LakeError:
         # Whatever is wrong with the source is told where the table reads it.
         return None

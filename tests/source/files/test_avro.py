@@ -442,15 +442,16 @@ def test_what_javas_library_wrote(spark, tmp_path, codec):
     expected = []
     for number in range(40):
         text = values.choice([None, "", "é\0"])
-        union = values.choice([{"int": 5}, {"string": "x"}, {"n.s.E": "B"}])
+        union: dict[str, Any] = values.choice([{"int": 5}, {"string": "x"}, {"n.s.E": "B"}])
         record = values.choice([None, {"n.s.R": {"x": 0.5}}])
+        lists = {"k": ["A"] * values.randrange(4)}
         row = {"id": number, "t": None if text is None else {"string": text}, "at": number * 1_000_000, "e": "A",
-               "u": union, "m": {"k": ["A"] * values.randrange(4)}, "r": record}  # fmt: skip
+               "u": union, "m": lists, "r": record}  # fmt: skip
         decoder = avro.io.DecoderFactory.get().jsonDecoder(schema, json.dumps(row))
         writer.append(avro.generic.GenericDatumReader(schema).read(None, decoder))
         members = {name: union.get(key) for name, key in zip(UNION, ("int", "string", "n.s.E"), strict=True)}
         moment = dt.datetime(1970, 1, 1, 0, 0, number, tzinfo=dt.UTC)
-        expected.append((number, text, moment, "A", members, list(row["m"].items()), record and record["n.s.R"]))
+        expected.append((number, text, moment, "A", members, list(lists.items()), record and record["n.s.R"]))
     writer.close()
     assert read_with(AvroReader(), [store(path, path.read_bytes())], 300).good == expected
 
