@@ -26,6 +26,7 @@ _CODECS: Final = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 """Compressed files, which Spark tells by their names."""
 _UNREAD: Final = (".deflate", ".snappy", ".lz4")
 _THREADS: Final = 16
+_MOST_TASKS: Final = 200
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,10 @@ class ByteCheck:
     encoding: str
 
     def require(self, spark: SparkSession, table: str) -> None:
-        """``VALUE_UNREPRESENTABLE`` names the first bytes that are no text; each task looks at a file."""
+        """``VALUE_UNREPRESENTABLE`` names the first bytes that are no text; a file is looked at by one task."""
         if not self.files:
             return
-        files = spark.sparkContext.parallelize(self.files, len(self.files))
+        files = spark.sparkContext.parallelize(self.files, min(len(self.files), _MOST_TASKS))
         found = [each for each in files.map(partial(_find_fault, self.encoding)).collect() if each is not None]
         if found:
             first = min(found, key=lambda each: each.path)

@@ -49,7 +49,7 @@ _FORMAT_PACKAGES: Final = {
     "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1",
 }
 _EXTERNAL_FORMAT: Final = re.compile(r"Failed to find data source: (avro|kafka)\b")
-_FORMATS: Final = ("csv", "json", "text", "parquet", "orc", "xml", "jdbc")
+_FORMATS: Final = ("csv", "json", "text", "parquet", "orc", "avro", "xml", "jdbc")
 _EXCEL: Final = ("excel", "xlsx", "xls", "xlsm")
 _TAIL: Final = re.compile(r"\s*SQLSTATE: \w{5}\s*$")
 
@@ -163,7 +163,7 @@ def _suggest_format(name: str) -> str:
     near = difflib.get_close_matches(name.lower(), _FORMATS, 1, 0.6)
     if near and near[0] != name.lower():
         return f"Did you mean format: {near[0]}?"
-    return f"Formats that Spark has: {', '.join(_FORMATS)}; others need spark.jars.packages."
+    return f"Formats that are read: {', '.join(_FORMATS)}; others need spark.jars.packages."
 
 
 def _find_driver(text: str) -> str:
