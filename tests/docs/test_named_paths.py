@@ -37,7 +37,6 @@ ELSEWHERE: Final = {
     "docs/adr/0023-datafusion-for-one-hash.md": {"_sha256"},
     "docs/adr/0026-references-of-json-schema-by-our-own-code.md": {"Specification", "referencing", "rpds-py"},
     "docs/adr/0027-an-undo-is-a-change.md": {"repeats/"},
-    "docs/adr/0028-old-things-have-a-bound.md": {"CAPABILITY_NAMED_IAM"},
     # Of objects in S3.
     "docs/adr/0029-a-refresh-switches-readers.md": {"_latest/files.json", "ReplacePartitions"},
     "docs/adr/0035-a-state-for-all-streams-belongs-to-the-sync.md": {"sync/decision.json", "sync/completion.json"},

@@ -86,6 +86,12 @@ class Alarm(Resource):
     def create(self) -> None:
         self.attributes["Arn"] = f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{self.physical_resource_id}"
 
+    @classmethod
+    def update_from_cloudformation_json(cls, *, original_resource: Self, **given: Any) -> Self:
+        """An alarm on an application's metrics names the application, which a deployment may have made anew."""
+        original_resource.properties = given["cloudformation_json"]["Properties"]
+        return original_resource
+
 
 class Database(Resource):
     type = "AWS::Glue::Database"

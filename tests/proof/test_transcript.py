@@ -1,0 +1,107 @@
+"""A transcript has no secret in it, and each call of a proof is one that its policies allow.
+
+transcript.json is of ``scripts/prove`` on the emulator, each call once and without answers. The proof itself runs in
+``scripts/nightly proof``.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from lakewriter.dialects.lake_yaml import load
+from lakewriter.policy.arns import Arns
+from lakewriter.policy.role_documents import Who, make_documents
+from tests.deploy.lakes import written
+from tests.proof.prove import ARTIFACTS, EMULATED
+from tests.proof.transcript import EXAMPLE, Transcript, mask
+from tests.support.iam import ACCOUNT, Policies, Request, simulate
+
+RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("transcript.json").read_text("utf-8"))
+BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/lakewriter-proof-dev-boundary"
+MACHINE = f"arn:aws:states:us-east-1:{ACCOUNT}:stateMachine:loads"
+STEPS = ["check", "deploy", "canary", "load", "deploy under a load", "undo", "destroy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "masked"),
+    [
+        ("SecretAccessKey", "wJalr", "<secret>"),
+        ("SessionToken", "FwoG", "<secret>"),
+        ("AccessKeyId", "AKIA", "<secret>"),
+        ("ExternalId", "acme", "<secret>"),
+        ("SecretArn", "arn:aws:secretsmanager:a", "arn:aws:secretsmanager:a"),
+        ("Body", b"rows", "<left out>"),
+        ("Key", "data/a.parquet", "data/a.parquet"),
+        ("Text", "x" * 400, "x" * 300 + " [...]"),
+        ("Credentials", {"AccessKeyId": "AKIA", "Expiration": 1}, {"AccessKeyId": "<secret>", "Expiration": 1}),
+    ],
+)
+def test_secrets_and_bodies_are_left_out(name: str, value: Any, masked: Any) -> None:
+    assert mask({name: value}) == {name: masked}
+
+
+def test_calls_are_noted_with_their_answers_and_errors(tmp_path: Path) -> None:
+    transcript = Transcript()
+    with mock_aws(), transcript.record():
+        s3 = boto3.client("s3", "us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+        s3.create_bucket(Bucket="acme")
+        for _ in range(3):
+            with pytest.raises(s3.exceptions.ClientError):
+                s3.head_object(Bucket="acme", Key="of-999999999999")
+    transcript.account = "999999999999"
+    transcript.write(tmp_path / "proof.json")
+    text = (tmp_path / "proof.json").read_text("utf-8")
+    calls = json.loads(text)["calls"]
+    assert [(call["operation"], call["status"], call.get("times", 1)) for call in calls] == [
+        ("CreateBucket", "OK", 1),
+        ("HeadObject", "404", 3),
+    ]
+    assert ("999999999999" in text, f"of-{EXAMPLE}" in text) == (False, True)
+
+
+def test_recorded_proof_has_every_step() -> None:
+    assert list(dict.fromkeys(call["step"] for call in RECORDED["calls"])) == STEPS
+
+
+def ask(call: dict[str, Any]) -> Request | None:
+    """What a recorded call asks IAM for; None for those of the account's owner and of the product itself."""
+    given = call["parameters"]
+    match call["service"], call["operation"]:
+        case "s3", ("HeadObject" | "PutObject") as operation if given["Bucket"] == ARTIFACTS:
+            action = "GetObject" if operation == "HeadObject" else operation
+            return Request(f"s3:{action}", f"arn:aws:s3:::{ARTIFACTS}/{given['Key']}")
+        case "s3", "HeadBucket":
+            return Request("s3:ListBucket", f"arn:aws:s3:::{given['Bucket']}")
+        case "cloudformation", operation:
+            role = {"cloudformation:RoleArn": given["RoleARN"]} if "RoleARN" in given else {}
+            arn = f"arn:aws:cloudformation:us-east-1:{ACCOUNT}:stack/{given['StackName']}/a"
+            return Request(f"cloudformation:{operation}", arn, role)
+        case "stepfunctions", "StartExecution":
+            return Request("states:StartExecution", given["stateMachineArn"])
+        case "stepfunctions", "DescribeExecution":
+            return Request("states:DescribeExecution", given["executionArn"])
+    return None
+
+
+def test_recorded_calls_are_allowed_to_who_deploys_and_who_operates(tmp_path: Path) -> None:
+    content = json.loads(json.dumps(EMULATED))
+    content["deployment"]["permissions_boundary_arn"] = BOUNDARY
+    whole = load(written(tmp_path / "lake.yaml", content), stage="dev")
+    arns = Arns("aws", ACCOUNT, "us-east-1")
+    deployer = make_documents(whole.spec, whole.deployment, Who.DEPLOYER, arns, stage="dev")
+    operator = make_documents(whole.spec, whole.deployment, Who.OPERATOR, arns, stage="dev", state_machine=MACHINE)
+    asked = [request for call in RECORDED["calls"] if (request := ask(call))]
+    policies = Policies({"Bootstrap": deployer["Bootstrap"], **operator})
+    found = simulate(asked, policies)
+    refused = {
+        (request.action, request.resource) for request, each in zip(asked, found, strict=True) if not each.allowed
+    }
+    assert refused == set()
+    assert {request.action for request in asked} == {
+        "s3:GetObject", "s3:PutObject", "s3:ListBucket", "cloudformation:DescribeStacks", "cloudformation:CreateStack",
+        "cloudformation:UpdateStack", "cloudformation:DeleteStack", "states:StartExecution", "states:DescribeExecution",
+    }  # fmt: skip
