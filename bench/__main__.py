@@ -42,6 +42,7 @@ TITLES: Final = {
     "long-messages": "Long inputs of messages",
     "streamed": "Messages over standard input",
     "bytes": "Bytes of text",
+    "databases": "Databases",
     # Its figures are those of scripts/nightly, entered by hand.
     "soak": "A thousand batches",
 }

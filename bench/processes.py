@@ -24,6 +24,13 @@ def measure_by_kind() -> dict[str, float]:
     return found
 
 
+def measure_family(leader: int) -> float:
+    """CPU seconds of a process, of its children, and of those of both that have ended."""
+    own = [fields for pid, fields in sessions.processes() if pid == leader]
+    family = [*own, *(fields for _, fields in _list_descendants(leader))]
+    return sum(sum(map(int, fields[_USER : _CHILDREN + 2])) for fields in family) / TICKS
+
+
 def _list_descendants(ancestor: int) -> Iterator[tuple[int, list[str]]]:
     listed = list(sessions.processes())
     parents = [ancestor]

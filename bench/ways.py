@@ -90,6 +90,8 @@ def lake_file_of(folder: Path, server: str, table: dict[str, Any], **keys: Any) 
         "pipeline": f"bench-{uuid.uuid4().hex[:8]}",
         "destination": {"type": "supaflow-s3"} | destination,
         "tables": [table],
+        # Each load is of a pipeline of its own.
+        "shares_tables": True,
     } | keys
     file = folder / "lake.yaml"
     file.write_text(yaml.safe_dump(content), "utf-8")
