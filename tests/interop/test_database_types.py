@@ -42,6 +42,10 @@ def read_tables(wanted, package, *, zone="UTC"):
 
 
 SAME = "as the server prints it"
+TYPES_MADE = (
+    "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN positive AS int CHECK (VALUE > 0);"
+    "CREATE TYPE pair AS (a int, b text);\n"
+)
 POSTGRESQL = [
     # type; the type it is read as; (literal, what is read: SAME, a text, or a part of the message that refuses it)...
     ("smallint", "int16", [("-32768", SAME), ("32767", SAME)]),
@@ -303,11 +307,7 @@ def write_tables(types):
 @pytest.fixture(scope="module")
 def postgres():
     with postgresql.serving() as running:
-        running.execute(
-            "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN positive AS int CHECK (VALUE > 0);"
-            "CREATE TYPE pair AS (a int, b text);"
-        )
-        running.execute("\n".join(write_tables(POSTGRESQL)))
+        running.execute(TYPES_MADE + "\n".join(write_tables(POSTGRESQL)))
         yield running
 
 

@@ -1,22 +1,23 @@
-"""Tables of random columns and values of PostgreSQL and MariaDB: what is read is what the server prints."""
+"""200 tables of random columns and values of PostgreSQL and MariaDB: what is read is what the server prints."""
 
 import os
 import random
+import struct
 from typing import Any
 
 import pytest
 
 from tests.interop import mariadb, postgresql
-from tests.interop.test_database_types import MARIADB, POSTGRESQL, SAME, is_same, read_tables
+from tests.interop.test_database_types import MARIADB, POSTGRESQL, SAME, TYPES_MADE, is_same, read_tables
 
 pytestmark = [pytest.mark.timeout(3600), pytest.mark.exhaustive]
 
 SCHEMAS = int(os.environ.get("LAKEWRITER_SCHEMAS", "200"))
-SEED = 44
-
-
-def draw_integer(chance, low, high):
-    return str(chance.choice([low, high, 0, chance.randint(low, high)]))
+SEED = int(os.environ.get("LAKEWRITER_SCHEMAS_SEED", "44"))
+BITS = {"smallint": 15, "integer": 31, "int": 31, "bigint": 63, "mediumint": 23, "tinyint": 7}
+MOST_DIGITS = 38
+# They end a column and a row, and stand for null, in what a server prints.
+COLUMN_END, ROW_END, NULL = "\x02", "\x03", "\x04"
 
 
 def draw_text(chance):
@@ -36,33 +37,12 @@ def draw_moment(chance, places):
     return day, f"{day} {clock}{fraction}"
 
 
-RANGES = {"smallint": 15, "integer": 31, "int": 31, "bigint": 63, "mediumint": 23, "tinyint": 7}
-
-
-def draw_column(chance, types):
-    """A type, and a function that draws literals of it."""
-    kind = chance.choice([*RANGES, "decimal", "text", "date", "moment", "table"])
-    known = {entry[0] for entry in types}
-    if kind in RANGES and kind in known:
-        bits = RANGES[kind]
-        return kind, lambda: draw_integer(chance, -(2**bits), 2**bits - 1)
-    if kind == "decimal":
-        precision = chance.randint(1, 38)
-        scale = chance.randint(0, min(precision, 30))
-        top = 10**precision - 1
-        return f"decimal({precision}, {scale})", lambda: write_decimal(chance.randint(-top, top), scale)
-    if kind == "text":
-        return "varchar(40)", lambda: quote(draw_text(chance))
-    if kind == "date":
-        return "date", lambda: quote(draw_moment(chance, 0)[0])
-    if kind == "moment":
-        places = chance.choice([0, 3, 6])
-        name = "timestamp" if "jsonb" in known else "datetime"
-        return f"{name}({places})", lambda: quote(draw_moment(chance, places)[1])
-    same = [entry for entry in types if any(expected == SAME for _, expected in entry[2])]
-    name, _, literals = chance.choice(same)
-    fitting = [literal for literal, expected in literals if expected == SAME]
-    return name, lambda: chance.choice(fitting)
+def draw_double(chance):
+    """Draw any number of 64 bits, but no subnormal one."""
+    exponent = chance.randint(1, 2046)
+    return struct.unpack(
+        ">d", struct.pack(">Q", chance.getrandbits(1) << 63 | exponent << 52 | chance.getrandbits(52))
+    )[0]
 
 
 def write_decimal(number, scale):
@@ -71,75 +51,107 @@ def write_decimal(number, scale):
     return f"-{whole}" if number < 0 else whole
 
 
+def choose_decimal(chance):
+    """A type, of more digits than a file takes too; values have those that are kept."""
+    precision = chance.randint(1, 65)
+    scale = chance.randint(0, min(precision, 30))
+    kept = max(scale - max(precision - MOST_DIGITS, 0), 0)
+    top = 10 ** min(precision, MOST_DIGITS) - 1
+    return f"decimal({precision}, {scale})", lambda: write_decimal(chance.randint(-top, top), kept)
+
+
+def choose_column(chance, types):
+    """A type, and a function that draws a literal and the text that it is read as: ``SAME`` as the server prints it."""
+    known = {entry[0] for entry in types}
+    places = chance.choice([0, 3, 6])
+    moment = "timestamp" if "jsonb" in known else "datetime"
+    drawn = {
+        **{kind: draw_integer(chance, bits) for kind, bits in BITS.items() if kind in known},
+        "varchar(40)": lambda: quote(draw_text(chance)),
+        "double precision": lambda: quote(repr(draw_double(chance))),
+        "date": lambda: quote(draw_moment(chance, 0)[0]),
+        f"{moment}({places})": lambda: quote(draw_moment(chance, places)[1]),
+        **dict([choose_decimal(chance)]),
+    }
+    if chance.random() < 0.6:
+        kind, draw = chance.choice(list(drawn.items()))
+        return kind, lambda: (draw(), SAME)
+    fitting = {kind: [pair for pair in pairs if not pair[1].startswith("!")] for kind, _, pairs in types}
+    kind, pairs = chance.choice([item for item in fitting.items() if item[1]])
+    return kind, lambda: chance.choice(pairs)
+
+
+def draw_integer(chance, bits):
+    low, high = -(2**bits), 2**bits - 1
+    return lambda: str(chance.choice([low, high, 0, chance.randint(low, high)]))
+
+
 def draw_tables(types):
-    """The statements and the columns of the tables."""
+    """The tables: name, columns, statements, and for each row what its values are read as."""
     chance = random.Random(SEED)
     for number in range(SCHEMAS):
-        columns = [draw_column(chance, types) for _ in range(chance.randint(1, 8))]
+        columns = [choose_column(chance, types) for _ in range(chance.randint(1, 8))]
         names = [f"c{place}" for place in range(len(columns))]
         kinds = [kind if " null" in kind else f"{kind} null" for kind, _ in columns]
-        nulls = (f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
-        rows = []
-        for row in range(chance.randint(0, 5)):
-            values = ("NULL" if chance.random() < 0.2 else draw() for _, draw in columns)
-            rows.append(f"({row}, {', '.join(values)})")
-        made = f"CREATE TABLE r{number} (n int, {', '.join(nulls)});"
-        yield f"r{number}", names, made + (f" INSERT INTO r{number} VALUES {', '.join(rows)};" if rows else "")
+        declared = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
+        rows = [
+            [("NULL", None) if chance.random() < 0.2 else draw() for _, draw in columns]
+            for _ in range(chance.randint(0, 5))
+        ]
+        made = f"CREATE TABLE r{number} (n int, {declared});"
+        for place, row in enumerate(rows):
+            made += f" INSERT INTO r{number} VALUES ({place}, {', '.join(literal for literal, _ in row)});"
+        yield f"r{number}", names, made, [[text for _, text in row] for row in rows]
 
 
-def compare(types, options, package, prints):
+def compare(types, options, package, printing):
     """What differs from what the server prints, by table, row and column."""
     tables = list(draw_tables(types))
-    found = read_tables([{"options": {**options, "dbtable": name}} for name, _, _ in tables], package)
+    found = read_tables([{"options": {**options, "dbtable": name}} for name, *_ in tables], package)
     wrong: dict[Any, Any] = {}
-    for (name, columns, made), result in zip(tables, found, strict=True):
-        if "error" in result:
+    for (name, columns, made, expected), result in zip(tables, found, strict=True):
+        rows = sorted(result.get("rows", []), key=lambda row: int(row[0]))
+        if "error" in result or len(rows) != len(expected):
             wrong[name] = (made, result)
             continue
-        rows = sorted(result["rows"], key=lambda row: int(row[0]))
-        shown = prints(name, columns)
-        if len(rows) != len(shown):
-            wrong[name] = (made, rows, shown)
-        for row, texts in zip(rows, shown, strict=False):
-            for column, value, text in zip(columns, row[1:], texts, strict=True):
-                is_null = text is None
-                if (value is None) != is_null or (not is_null and not is_same(value, text)):
-                    wrong[name, row[0], column] = (value, text)
+        for row, texts, shown in zip(rows, expected, printing(name, columns), strict=True):
+            for column, value, text, printed in zip(columns, row[1:], texts, shown, strict=True):
+                wanted = printed if text in (SAME, None) else text
+                if (value is None) != (wanted is None) or (value is not None and not is_same(value, wanted)):
+                    wrong[name, row[0], column] = (made, value, wanted)
     return wrong
+
+
+def parse(printed):
+    """The rows of a query whose columns and rows have ends of their own; the first column has a beginning too."""
+    rows = printed.split(ROW_END)[:-1]
+    return [[None if text == NULL else text for text in row.split(COLUMN_END)[1:-1]] for row in rows]
 
 
 def test_random_schemas_of_postgresql():
     with postgresql.serving() as running:
-        running.execute(
-            "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN positive AS int CHECK (VALUE > 0);"
-            "CREATE TYPE pair AS (a int, b text);"
-        )
-        running.execute("\n".join(made for _, _, made in draw_tables(POSTGRESQL)))
+        running.execute(TYPES_MADE + "\n".join(made for _, _, made, _ in draw_tables(POSTGRESQL)))
 
-        def prints(name, columns):
-            texts = " || chr(31) || ".join(map(show, columns))
-            out = running.execute(f"SET TimeZone = 'UTC'; SELECT {texts} || chr(29) FROM {name} ORDER BY n")
-            rows = [row.strip("\n") for row in out.split("\x1d")[:-1]]
-            return [[None if text == "\x1e" else text for text in row.split("\x1f")] for row in rows]
+        def printing(name, columns):
+            texts = " || ".join(f"CASE WHEN {c} IS NULL THEN chr(4) ELSE {c}::text END || chr(2)" for c in columns)
+            return parse(
+                running.execute(f"SET TimeZone = 'UTC'; SELECT chr(2) || {texts} || chr(3) FROM {name} ORDER BY n")
+            )
 
         options = {"url": running.url, "user": postgresql.USER, "password": "-"}
-        assert compare(POSTGRESQL, options, postgresql.DRIVER, prints) == {}
+        assert compare(POSTGRESQL, options, postgresql.DRIVER, printing) == {}
 
 
-def show(column):
-    return f"CASE WHEN {column} IS NULL THEN chr(30) ELSE concat({column}) END"
-
-
-def test_random_schemas_of_mariadb():
+@pytest.mark.parametrize("scheme", ["mariadb", "mysql"])
+def test_random_schemas_of_mariadb(scheme):
     with mariadb.serving() as running:
-        running.execute("\n".join(made for _, _, made in draw_tables(MARIADB)))
+        running.execute("\n".join(made for _, _, made, _ in draw_tables(MARIADB)))
 
-        def prints(name, columns):
-            texts = ", ".join(f"COALESCE(CAST({column} AS CHAR), CHAR(30))" for column in columns)
-            row = f"CONCAT(CONCAT_WS(CHAR(31), {texts}), CHAR(29))"
-            sql = f"SET time_zone = '+00:00'; SELECT {row} FROM {name} ORDER BY n"
-            rows = [row.strip("\n") for row in running.execute(sql, "--raw").split("\x1d")[:-1]]
-            return [[None if text == "\x1e" else text for text in row.split("\x1f")] for row in rows]
+        def printing(name, columns):
+            texts = ", ".join(f"COALESCE(CAST({c} AS CHAR), CHAR(4)), CHAR(2)" for c in columns)
+            sql = f"SET time_zone = '+00:00'; SELECT CONCAT(CHAR(2), {texts}, CHAR(3)) FROM {name} ORDER BY n"
+            return parse(running.execute(sql, "--raw"))
 
-        options = {"url": running.make_url(), "user": mariadb.USER, "password": mariadb.PASSWORD}
-        assert compare(MARIADB, options, mariadb.DRIVER, prints) == {}
+        options = {"url": running.make_url(scheme), "user": mariadb.USER, "password": mariadb.PASSWORD}
+        package = mariadb.DRIVER if scheme == "mariadb" else mariadb.CONNECTOR_J
+        assert compare(MARIADB, options, package, printing) == {}
