@@ -91,6 +91,8 @@ PROBLEMS = [
      "tables.0.read.views.v.options.heder: 'heder' is no option of CSV; did you mean 'header'?"),
     ({"tables": [{"table": "t", "read": READ | {"partition": {"column": "id", "count": 4}}}]},
      "tables.0.read.partition: 'partition' is only for 'format: jdbc'."),
+    ({"tables": [{"table": "t", "read": {"format": "jdbc", "jdbc": {"lock": True}}}]},
+     "tables.0.read: 'jdbc.lock' is for 'partition': one connection sees one moment by itself."),
     ({"tables": [{"table": "t", "read": {"format": "jdbc", "options": {"lowerBound": 1}, "partition": {"column": "id",
       "count": 4}}}]},
      "tables.0.read.partition: 'partition' finds the bounds itself: leave out 'lowerBound', or leave out "

@@ -50,7 +50,8 @@ class Mariadb:
 
 @contextmanager
 def serving(zone: str = "+09:00", collation: str = "utf8mb4_general_ci") -> Iterator[Mariadb]:
-    """An empty database in another time zone than UTC; skipped where Debian's packages cannot be had."""
+    """An empty database in another zone than UTC, by its offset or name; skipped where Debian's packages cannot
+    be had."""
     root = _unpack()
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
@@ -64,6 +65,8 @@ def serving(zone: str = "+09:00", collation: str = "utf8mb4_general_ci") -> Iter
 def _started(root: Path, folder: Path, data: Path, zone: str, collation: str) -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    # Of zones with names it has no table, and takes the one of its process.
+    is_offset = zone.startswith(("+", "-"))
     init = folder / "init.sql"
     # Each line is one statement.
     init.write_text(
@@ -72,12 +75,17 @@ def _started(root: Path, folder: Path, data: Path, zone: str, collation: str) ->
     command = [
         *(str(root / "usr/sbin/mariadbd"), "--no-defaults", f"--basedir={root / 'usr'}", f"--datadir={data}", *_user()),
         *(f"--port={port}", "--bind-address=127.0.0.1", f"--socket={folder / 'socket'}", f"--init-file={init}"),
-        *("--innodb-flush-log-at-trx-commit=0", f"--default-time-zone={zone}", "--sql-mode="),
+        *(
+            "--innodb-flush-log-at-trx-commit=0",
+            f"--default-time-zone={zone if is_offset else 'SYSTEM'}",
+            "--sql-mode=",
+        ),
         *("--character-set-server=utf8mb4", f"--collation-server={collation}", f"--pid-file={folder / 'pid'}"),
         f"--lc-messages-dir={root / 'usr/share/mysql'}",
     ]
+    environment = _environment(root) | {"TZ": "UTC" if is_offset else zone}
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=_environment(root))
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:
         _wait(port, process, folder / "log")
         yield port

@@ -1,9 +1,11 @@
 """Loads from PostgreSQL and MariaDB beside writers: cursors, edges, snapshots, and agreement with the server."""
 
+import itertools
 import json
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
@@ -15,11 +17,15 @@ from tests.load.lakes import ROOT
 pytestmark = pytest.mark.timeout(900)
 
 HEAD = """
-import json, sys
+import json, sys, threading, time
+from pathlib import Path
 import pyarrow as pa
 from lakewriter.receipt import Cursor
 from lakewriter.errors import LakeError
 from lakewriter.source.databases.cursors import CursorCondition
+from lakewriter.source.databases.database_connection import open_connection
+from lakewriter.source.databases.database_rows import complete_options
+from lakewriter.source.databases.servers import find_server
 from lakewriter.source.feed import open_feed
 from lakewriter.source.session import open_spark_session
 from lakewriter.shape.cursor import find_highest
@@ -51,25 +57,22 @@ def load(found, since, meanwhile=lambda: None):
 
 
 def connect(options):
-    return spark._jvm.java.sql.DriverManager.getConnection(options["url"], options["user"], options["password"])
+    return open_connection(spark, complete_options(options, find_server(options["url"])))
 
 
 def execute(options, *statements):
-    from lakewriter.source.databases.database_connection import open_connection
-    from lakewriter.source.databases.database_rows import complete_options
-    from lakewriter.source.databases.servers import find_server
-    java = open_connection(spark, complete_options(options, find_server(options["url"])))
+    java = connect(options)
     for sql in statements:
         java.createStatement().execute(sql)
     java.close()
 """
 
 
-def run(script, given, package):
-    """What a script prints, in a process that has the driver's jar."""
+def run(script, given, *packages):
+    """What a script prints, in a process that has the drivers' jars."""
     done = subprocess.run(
         [sys.executable, "-c", HEAD + textwrap.dedent(script)],
-        input=json.dumps(given), env=make_environment(jars([package]), "UTC"), cwd=ROOT, capture_output=True, text=True,
+        input=json.dumps(given), env=make_environment(jars(packages), "UTC"), cwd=ROOT, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -78,21 +81,35 @@ def run(script, given, package):
 
 @pytest.fixture(scope="module", params=["postgresql", "mariadb", "connector-j"])
 def served(request):
+    """The options of a server, the driver's jar, and the server."""
     if request.param == "postgresql":
         with postgresql.serving() as running:
-            yield {"url": running.url, "user": postgresql.USER, "password": "-"}, postgresql.DRIVER
+            running.execute(COLLATIONS_MADE)
+            yield {"url": running.url, "user": postgresql.USER, "password": "-"}, postgresql.DRIVER, running
         return
     scheme, package = ("mariadb", mariadb.DRIVER) if request.param == "mariadb" else ("mysql", mariadb.CONNECTOR_J)
     with mariadb.serving() as running:
-        yield {"url": running.make_url(scheme), "user": mariadb.USER, "password": mariadb.PASSWORD}, package
+        options = {"url": running.make_url(scheme), "user": mariadb.USER, "password": mariadb.PASSWORD}
+        yield options, package, running
+
+
+COLLATIONS_MADE = "CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false);"
+COLLATIONS = {
+    # Of each server one that is not by letters' numbers, and one that takes letters of both cases for equal.
+    postgresql.DRIVER: ['COLLATE "und-x-icu"', "COLLATE blind"],
+    mariadb.DRIVER: ["COLLATE utf8mb4_unicode_ci", "CHARACTER SET latin1 COLLATE latin1_german2_ci"],
+    mariadb.CONNECTOR_J: ["COLLATE utf8mb4_unicode_ci", "CHARACTER SET latin1 COLLATE latin1_german2_ci"],
+}
 
 
 CURSORS = """
 options = given["options"]
-kinds = {"at": "timestamp", "t": "varchar(20)", "n": "decimal(9, 2)", "day": "date"}
+one, two = given["collations"]
+kinds = {"at": "timestamp", "n": "decimal(9, 2)", "day": "date", "t": f"varchar(20) {one}", "u": f"varchar(20) {two}"}
 values = {
     "at": ["2024-03-10 02:30:00", "2024-03-10 02:30:00", "2024-03-10 02:31:00"],
-    "t": ["Z99", "a1", "b"], "n": ["1.50", "1.50", "10.00"], "day": ["2024-01-01", "2024-01-01", "2024-01-02"],
+    "t": ["Z99", "a1", "b"], "u": ["A", "a", "ä"],
+    "n": ["1.50", "1.50", "10.00"], "day": ["2024-01-01", "2024-01-01", "2024-01-02"],
 }
 found = {}
 for name, kind in kinds.items():
@@ -117,36 +134,45 @@ print(json.dumps(found))
 
 @pytest.mark.exhaustive
 def test_ten_loads_beside_a_writer_read_each_row_once(served):
-    options, package = served
-    found = run(CURSORS, {"options": options}, package)
+    options, package, _ = served
+    found = run(CURSORS, {"options": options, "collations": COLLATIONS[package]}, package)
     expected = [[1, 2], [3], [4], [], [5], [10], [11], [12], [13], [14]]
-    assert found == dict.fromkeys(("at", "t", "n", "day"), expected)
+    assert found == dict.fromkeys(("at", "n", "day", "t", "u"), expected)
 
 
-MOMENTS = """
-options = given["options"]
-execute(options, "CREATE TABLE moved (id int PRIMARY KEY, v int)",
-        "INSERT INTO moved VALUES " + ", ".join(f"({n}, 0)" for n in range(1, 401)))
-rules = JdbcRules(reconcile="columns")
-found = table(format="jdbc", options={**options, "dbtable": "moved"}, jdbc=rules,
-              partition=JdbcPartition(column="id", count=4))
-try:
-    changes = ("UPDATE moved SET v = 1", "DELETE FROM moved WHERE id > 390")
-    rows, _, notes = load(found, None, lambda: execute(options, *changes))
-    print(json.dumps([len(rows), sorted({row[1] for row in rows}), list(notes)]))
-except LakeError as error:
-    print(json.dumps(str(error)))
+ARRIVING = """
+spec = table(format="jdbc", options={**given["options"], "dbtable": "arriving"}, cursor="n", primary_key=("id",))
+folder, seen, since = Path(given["folder"]), [], None
+for number in range(10):
+    if number == 9:
+        (folder / "stop").touch()
+        while not (folder / "stopped").exists():
+            time.sleep(0.1)
+    rows, since, _ = load(spec, since)
+    seen.append(sorted(int(row[0]) for row in rows))
+print(json.dumps(seen))
 """
 
 
 @pytest.mark.exhaustive
-def test_partitions_under_writes(served):
-    options, package = served
-    found = run(MOMENTS, {"options": options}, package)
-    if package == postgresql.DRIVER:
-        assert found == [400, ["0"], []]
-    else:
-        assert found[2] == ["its 4 connections do not see one moment of the database"]
+def test_ten_loads_beside_a_process_that_writes(served, tmp_path):
+    """Three rows have each value of the cursor, so that loads end between rows of one value."""
+    options, package, running = served
+    running.execute("CREATE TABLE arriving (id int PRIMARY KEY, n bigint);")
+    written = itertools.count()
+
+    def write():
+        while not (tmp_path / "stop").exists():
+            number = next(written)
+            running.execute(f"INSERT INTO arriving VALUES ({number}, {number // 3});")
+        (tmp_path / "stopped").touch()
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    seen = run(ARRIVING, {"options": options, "folder": str(tmp_path)}, package)
+    writer.join()
+    assert sorted(itertools.chain(*seen)) == list(range(next(written)))
+    assert sum(map(bool, seen)) > 2
 
 
 DIFFERENT = """
@@ -171,7 +197,7 @@ print(json.dumps(found))
 
 @pytest.mark.exhaustive
 def test_difference_ends_the_load(served):
-    options, package = served
+    options, package, _ = served
     found = run(DIFFERENT, {"options": options}, package)
     assert found["counts"].startswith("SOURCE_DISAGREES: table 's.t': the count of values of column 'id' is '2' in ")
     assert found["columns"].startswith("SOURCE_DISAGREES: table 's.t': the maximum of column 'id' is '2' in ")

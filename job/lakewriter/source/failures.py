@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -95,6 +96,14 @@ class Origin:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     checkpoint: str = ""
     """Where a continuous run remembers what of it was read; blank for a single load."""
+    reasons: tuple[Callable[[str], LakeError | None], ...] = field(default=(), repr=False, compare=False)
+    """Of what was said, and of nothing: what has failed beside the tasks, None for nothing."""
+
+    def require(self) -> None:
+        """Raise what has failed beside the tasks, though they have not."""
+        for reason in self.reasons:
+            if (failure := reason("")) is not None:
+                raise failure
 
     def make_error(self, error: Exception) -> LakeError:
         """The error to raise for what a call into Spark raised."""
@@ -103,7 +112,7 @@ class Origin:
     def explain(self, said: str) -> LakeError:
         """The error to raise for what Spark said, with Java's trace where that is known."""
         text = self.redact(said)
-        known = from_text(text)
+        known = next(filter(None, (reason(text) for reason in self.reasons)), None) or from_text(text)
         if known is not None:
             return known
         line = find_useful_line(text)

@@ -1,7 +1,7 @@
 """DataFrames as a table asks for them: read, their types declared, deleted rows marked, values as Arrow takes them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,13 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType
 
-from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.errors import LakeError, SourceFailedError, SpecInvalidError
 from lakewriter.source.arrow_types import make_arrow_schema, to_delivered
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.byte_checks import TEXTS, ByteCheck, plan_byte_check
 from lakewriter.source.column_names import load_by_case
 from lakewriter.source.databases.database_connection import Connection
 from lakewriter.source.databases.database_rows import DatabaseRows, is_jdbc, read_database
+from lakewriter.source.databases.moments import LockedMoment
 from lakewriter.source.declared_columns import cast_in_spark, name_places
 from lakewriter.source.failures import SPARK_ERRORS, find_useful_line
 from lakewriter.source.file_frames import FileRows, open_file_rows
@@ -41,9 +42,9 @@ class Loaded:
 
     frame: DataFrame
     notes: tuple[str, ...] = ()
-    checks: tuple[ByteCheck, ...] = ()
+    checks: tuple[ByteCheck | LockedMoment, ...] = ()
     database: DatabaseRows | None = None
-    held: tuple[Connection, ...] = ()
+    held: tuple[Connection | LockedMoment, ...] = ()
 
     @property
     def kinds(self) -> Mapping[int, pa.DataType]:
@@ -54,6 +55,11 @@ class Loaded:
     def is_bounded(self) -> bool:
         """True where the source has compared the cursor."""
         return self.database is not None and self.database.is_bounded
+
+    @property
+    def reasons(self) -> tuple[Callable[[str], LakeError | None], ...]:
+        """What tells whether a lock has failed."""
+        return tuple(check.explain for check in self.checks if isinstance(check, LockedMoment))
 
     def count_rows_alone(self) -> "Loaded":
         """Return the same, of which no values are compared with the source's."""
@@ -127,8 +133,8 @@ def _load(
     if is_jdbc(read) and read.columns is None:
         rows = read_database(session, options, read, table, condition, is_sample=is_sample)
         if read is table.read:
-            return Loaded(rows.frame, rows.notes, database=rows, held=rows.held)
-        return Loaded(cast_in_spark(rows.frame, rows.kinds, table), rows.notes, held=rows.held)
+            return Loaded(rows.frame, rows.notes, rows.locks, database=rows, held=rows.held)
+        return Loaded(cast_in_spark(rows.frame, rows.kinds, table), rows.notes, rows.locks, held=rows.held)
     reader = session.read.options(**options)
     if read.format is not None:
         reader = reader.format(read.format)
@@ -151,10 +157,10 @@ def _load_statement(
     is_sample: bool,
 ) -> Loaded:
     notes: list[str] = []
-    checks: list[ByteCheck] = []
+    checks: list[ByteCheck | LockedMoment] = []
     files: dict[str, FileRows] = {}
     others: dict[str, DataFrame] = {}
-    held: list[Connection] = []
+    held: list[Connection | LockedMoment] = []
     for name, view in read.views.items():
         if has_reader(view):
             files[name] = _open_rows(session, view, secrets, table, aside=aside)

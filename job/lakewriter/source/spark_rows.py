@@ -158,6 +158,7 @@ class RowsFeed:
             rows = self._frame.mapInArrow(task, "receipt string").collect()
         except SPARK_ERRORS as error:
             raise self._origin.make_error(error) from error
+        self._origin.require()
         texts = [str(row[0]) for row in rows]
         if asked is not None:
             asked.take([Figures.parse(text) for text in texts if text.startswith(MARK)])
@@ -172,7 +173,7 @@ class RowsFeed:
             raise self._origin.make_error(error) from error
 
     def _look(self) -> None:
-        """Look at the files' bytes, once, before Spark reads them."""
+        """Look at the files' bytes, or lock a database's table, once, before Spark reads them."""
         checks, self._checks = self._checks, ()
         for check in checks:
             try:
@@ -313,6 +314,7 @@ def _declare_loaded(
     frame, schema = prepare_delivery(add_checks(add_deleted_column(typed, table, deleted_column), table))
     # Where Spark has cast, a value that does not fit is null before it comes to a task.
     has_nulls = table.sets_aside and len(casts) < len(loaded.kinds)
+    origin = replace(origin, reasons=loaded.reasons)
     return _Opened(frame, schema, origin, loaded.count_rows_alone() if has_nulls else loaded, casts)
 
 

@@ -55,10 +55,12 @@ class JdbcRules(Model):
     """How a database is read. ``quote`` is what the names of an unknown database stand in, None for a known one.
 
     ``reconcile`` says how far the rows are compared with the server's own answer; None leaves it to what can be known.
+    With ``lock`` the table is locked until all connections of a partition have begun.
     """
 
     quote: str | None = None
     reconcile: Literal["counts", "columns", "off"] | None = None
+    lock: bool = False
 
 
 class Read(Model):

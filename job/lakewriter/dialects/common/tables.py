@@ -62,6 +62,9 @@ class JdbcEntry(FileModel):
     """Compares what was read with the database's own answer over the same rows, before anybody sees them: ``counts`` of
     rows and of values in each column, or of ``columns`` the bounds and sums too. By default ``counts`` where the rows
     are those of a snapshot or up to a cursor."""
+    lock: bool = False
+    """Locks a table of MySQL or MariaDB against writing until the connections of ``partition`` have begun, so that all
+    of them see one state. The user needs the right LOCK TABLES."""
 
 
 class ReadEntry(FileModel):
@@ -125,6 +128,8 @@ class ReadEntry(FileModel):
         is_jdbc = (self.format or "").lower() == "jdbc"
         if self.jdbc is not None and not is_jdbc:
             raise ValueError("'jdbc' is only for 'format: jdbc'")
+        if self.jdbc is not None and self.jdbc.lock and self.partition is None:
+            raise ValueError("'jdbc.lock' is for 'partition': one connection sees one moment by itself")
         if self.partition is None:
             return self
         if not is_jdbc:

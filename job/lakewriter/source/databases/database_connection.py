@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lakewriter.source.databases.database_server import Column, Server
 from lakewriter.source.databases.postgresql import Postgresql
-
-_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 
 class Connection:
@@ -83,19 +81,15 @@ class Connection:
         finally:
             statement.close()
 
-    def export_snapshot(self) -> str:
-        """Begin a transaction, which lasts until the connection is closed, and return the name of its snapshot."""
-        # It is idle while the tasks read.
-        self.execute("SET idle_in_transaction_session_timeout = 0")
+    def begin_transaction(self) -> None:
+        """Begin a transaction, which lasts until the connection is closed."""
         self._java.setAutoCommit(False)
-        self.execute(_SNAPSHOT)
-        ((name,),) = self.read_rows("SELECT pg_export_snapshot()")
-        return str(name)
 
     def roll_back(self) -> None:
-        """End the transaction that failed, and the one snapshot with it."""
-        self._java.rollback()
-        self._java.setAutoCommit(True)
+        """End the transaction that failed, where one has begun."""
+        if not self._java.getAutoCommit():
+            self._java.rollback()
+            self._java.setAutoCommit(True)
 
     @property
     def metadata(self) -> Any:
@@ -136,13 +130,34 @@ def open_connection(session: SparkSession, options: Mapping[str, str]) -> Any:
     jvm = session._jvm
     assert jvm is not None
     # Spark asks for a table or a query with the options; a connection needs neither.
-    given = jvm.java.util.HashMap()
-    for key, value in {**drop_options(options, ("dbtable", "query")), "dbtable": "none"}.items():
-        given.put(key, value)
-    scala_map = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(given)
-    jdbc_options = jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(scala_map)
+    jdbc_options = _make_options(jvm, {**drop_options(options, ("dbtable", "query")), "dbtable": "none"})
     dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(find_option(options, "url"))
     return dialect.createConnectionFactory(jdbc_options).apply(-1)
+
+
+def open_parts(session: SparkSession, options: Mapping[str, str], conditions: Sequence[str]) -> DataFrame:
+    """Open the rows of ``dbtable`` with a partition for each condition.
+
+    ``DataFrameReader.jdbc`` does so too, but gives the driver the names of its properties in lower case, in which
+    MySQL's does not know them: sessions are not in UTC then, and not encrypted where ``sslMode`` asks for it.
+    """
+    jvm, gateway = session._jvm, session.sparkContext._gateway
+    assert jvm is not None
+    assert gateway is not None
+    of_spark = jvm.org.apache.spark.sql.execution.datasources.jdbc
+    parts = gateway.new_array(jvm.org.apache.spark.Partition, len(conditions))
+    for place, condition in enumerate(conditions):
+        parts[place] = of_spark.JDBCPartition(condition, place)
+    relation = of_spark.JDBCRelation.apply(parts, _make_options(jvm, options), session._jsparkSession)
+    return DataFrame(session._jsparkSession.baseRelationToDataFrame(relation), session)
+
+
+def _make_options(jvm: Any, options: Mapping[str, str]) -> Any:
+    given = jvm.java.util.HashMap()
+    for name, value in options.items():
+        given.put(name, value)
+    scala_map = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(given)
+    return jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(scala_map)
 
 
 def find_option(options: Mapping[str, str], name: str) -> str:
@@ -153,3 +168,8 @@ def find_option(options: Mapping[str, str], name: str) -> str:
 def drop_options(options: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
     """Return the options without those of ``names``, which are in lower case."""
     return {name: value for name, value in options.items() if name.lower() not in names}
+
+
+def write_source(options: Mapping[str, str]) -> str:
+    """Return the table or query as it stands behind FROM."""
+    return find_option(options, "dbtable") or f"({find_option(options, 'query')}) lakewriter_source"

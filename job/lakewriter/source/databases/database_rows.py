@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -11,9 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from lakewriter.declared.sql_types import parse_columns, parse_type
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError
 from lakewriter.source.databases.cursors import Bounds, CursorCondition, CursorQuery, Edge
-from lakewriter.source.databases.database_connection import Connection, drop_options, find_option
-from lakewriter.source.databases.database_server import STRING, Column, Server
+from lakewriter.source.databases.database_connection import (
+    Connection,
+    drop_options,
+    find_option,
+    open_parts,
+    write_source,
+)
+from lakewriter.source.databases.database_server import STRING, Column, Moment, Server
 from lakewriter.source.databases.embedded import Other
+from lakewriter.source.databases.moments import LockedMoment, begin_moment, begin_sessions, plan_lock
 from lakewriter.source.databases.ranges import Partition, cut_ranges, require_range_column
 from lakewriter.source.databases.reconciliation import Reconciliation
 from lakewriter.source.databases.servers import find_server
@@ -40,8 +48,10 @@ class DatabaseRows:
     notes: tuple[str, ...] = ()
     version: str = ""
     """The server's name and version."""
-    held: tuple[Connection, ...] = ()
+    held: tuple[Connection | LockedMoment, ...] = ()
     """What has to be open until the rows are read."""
+    locks: tuple[LockedMoment, ...] = ()
+    """What begins before a task does."""
     reconciliation: Reconciliation | None = None
     stored_types: Mapping[str, str] = field(default_factory=dict)
     """The database's own types of the columns that are read as another one."""
@@ -80,55 +90,76 @@ def read_database(
     options = complete_options(options, server)
     connection = Connection(session, options, server)
     try:
+        _require_session(connection, server, table.id)
         is_own = read is table.read
-        snapshot, notes = ("", ()) if is_sample else _begin_snapshot(connection, server, options, read, is_own=is_own)
-        statement = Statement.plan(connection, server, options, read, table)
-        statement, bounds = statement.fix_cursor(connection, read, table, condition, in_snapshot=bool(snapshot))
+        moment, notes = None, tuple[str, ...]()
+        if not is_sample:
+            moment, notes = begin_moment(connection, server, options, read, is_own=is_own)
+        suffix = "" if moment is None else moment.suffix
+        statement = Statement.plan(connection, server, options, read, table, suffix)
+        statement, bounds = statement.fix_cursor(connection, read, table, condition, in_snapshot=moment is not None)
         ranges = statement.list_ranges(connection, read.partition, options)
-        if ranges[1] and not (snapshot or (is_sample and server.snapshots)):
+        lock = _plan_lock(session, options, read, table.id, connection, statement, len(ranges[1]))
+        is_fixed = moment is not None or lock is not None
+        if ranges[1] and not (is_fixed or (is_sample and server.shares_moments)):
             notes = (*notes, f"its {len(ranges[1])} connections do not see one moment of the database")
         version = connection.version
-        frame = statement.open(session, _join_snapshot(options, snapshot), ranges)
+        frame = statement.open(session, _join(options, moment, lock), ranges)
         reconciliation = None
         if is_own and (bounds.is_fixed or condition is None) and not is_sample:
-            reconciliation = statement.plan_reconciliation(connection, read, table, snapshot, bounds)
+            reconciliation = statement.plan_reconciliation(connection, read, table, bounds, is_fixed=is_fixed)
     except BaseException:
         connection.close()
         raise
-    is_held = bool(snapshot) or reconciliation is not None
-    if not is_held:
-        connection.close()
-    held = (connection,) if is_held else ()
+    locks = () if lock is None else (lock,)
+    held = _hold(connection, locks, is_needed=is_fixed or reconciliation is not None)
     notes = (*notes, *bounds.notes)
     stored = {c.name: c.type_name for c in statement.columns if server.changes_type(c)}
     return DatabaseRows(
-        frame, statement.kinds, bounds.is_fixed, bounds.edge, notes, version, held, reconciliation, stored
+        frame, statement.kinds, bounds.is_fixed, bounds.edge, notes, version, held, locks, reconciliation, stored
     )
 
 
-def _begin_snapshot(
-    connection: Connection, server: Server, options: Mapping[str, str], read: Read, *, is_own: bool
-) -> tuple[str, tuple[str, ...]]:
-    """Return the name of a snapshot, blank for none, and what is to be told of it."""
-    is_compared = is_own and read.jdbc.reconcile != "off"
-    is_wanted = is_compared or read.partition is not None or bool(find_option(options, "partitioncolumn"))
-    # The driver begins a transaction only where it fetches rows in parts.
-    if not (server.snapshots and is_wanted) or find_option(options, "fetchsize") == "0":
-        return "", ()
-    try:
-        return connection.export_snapshot(), ()
-    except Py4JJavaError as error:
-        connection.roll_back()
-        return "", (f"{server.name} gives no snapshot ({error.java_exception.getMessage()})",)
+def _require_session(connection: Connection, server: Server, table: str) -> None:
+    """``SPEC_INVALID`` where the options give sessions that read other values than the server has."""
+    if problem := server.explain_session(connection):
+        raise SpecInvalidError(
+            f"table {table!r}: {problem}.",
+            remedy="Leave it out of sessionInitStatement and sessionVariables, or set it so there.",
+        )
 
 
-def _join_snapshot(options: Mapping[str, str], snapshot: str) -> dict[str, str]:
-    """Return the options with a statement by which each connection sees the snapshot."""
-    if not snapshot:
-        return dict(options)
-    own = find_option(options, "sessioninitstatement")
-    joined = f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET TRANSACTION SNAPSHOT '{snapshot}'; {own}"
-    return {**drop_options(options, ("sessioninitstatement",)), "sessionInitStatement": joined}
+def _plan_lock(
+    session: SparkSession,
+    options: Mapping[str, str],
+    read: Read,
+    table: str,
+    connection: Connection,
+    statement: "Statement",
+    count: int,
+) -> LockedMoment | None:
+    """Return the lock by which ``count`` connections see one moment, where the file asks for it."""
+    if not (read.jdbc.lock and count):
+        return None
+    connect = partial(Connection, session, options, statement.server)
+    return plan_lock(session, connect, connection, statement.server, statement.source, count, table)
+
+
+def _hold(
+    connection: Connection, locks: tuple[LockedMoment, ...], *, is_needed: bool
+) -> tuple[Connection | LockedMoment, ...]:
+    """Return what has to be open until the rows are read, and close the connection where it need not."""
+    if not is_needed:
+        connection.close()
+        return ()
+    return (connection, *locks)
+
+
+def _join(options: Mapping[str, str], moment: Moment | None, lock: LockedMoment | None) -> dict[str, str]:
+    """Return the options by which each connection of a task sees the moment."""
+    if lock is not None:
+        return {**begin_sessions(options, lock.session), "allowMultiQueries": "true"}
+    return begin_sessions(options, "" if moment is None else moment.session)
 
 
 @dataclass(frozen=True)
@@ -150,10 +181,16 @@ class Statement:
 
     @classmethod
     def plan(
-        cls, connection: Connection, server: Server, options: Mapping[str, str], read: Read, table: TableSpec
+        cls,
+        connection: Connection,
+        server: Server,
+        options: Mapping[str, str],
+        read: Read,
+        table: TableSpec,
+        suffix: str,
     ) -> "Statement":
-        """Ask for the columns, and choose the expression of each."""
-        source, prepared = write_source(options), find_option(options, "preparequery")
+        """Ask for the columns, and choose the expression of each; ``suffix`` stands behind the source."""
+        source, prepared = write_source(options) + suffix, find_option(options, "preparequery")
         columns = connection.describe(f"{prepared} SELECT * FROM {source} WHERE 1 = 0")
         if isinstance(server, Other):
             _require_quote(connection, server, source, columns)
@@ -171,10 +208,10 @@ class Statement:
         return cls(server, source, prepared, columns, selected, kinds, texts, custom=tuple(custom))
 
     def plan_reconciliation(
-        self, connection: Connection, read: Read, table: TableSpec, snapshot: str, bounds: Bounds
+        self, connection: Connection, read: Read, table: TableSpec, bounds: Bounds, *, is_fixed: bool
     ) -> Reconciliation | None:
         """Return the question by which the rows are compared; None where the file, or nothing, asks for it."""
-        is_known = bool(snapshot) or bounds.is_fixed
+        is_known = is_fixed or bounds.is_fixed
         depth = read.jdbc.reconcile or ("counts" if is_known else "off")
         if depth == "off":
             return None
@@ -186,7 +223,7 @@ class Statement:
         }
         source = self._write_rows()
         planned = Reconciliation(
-            table.id, self.server, depth, self.columns, kinds, source, self.prepared, connection, bool(snapshot)
+            table.id, self.server, depth, self.columns, kinds, source, self.prepared, connection, is_fixed
         )
         planned.begin()
         return planned
@@ -247,18 +284,11 @@ class Statement:
         own = drop_options(options, _OF_SPARK)
         if self.texts:
             own["customSchema"] = ", ".join(f"c{place} STRING" for place in self.texts)
-        reader = session.read.options(**own)
         if conditions:
-            url, source = find_option(options, "url"), self.write(range_column)
-            frame = reader.jdbc(url, source, predicates=list(conditions)).drop(_RANGE)
+            frame = open_parts(session, {**own, "dbtable": self.write(range_column)}, conditions).drop(_RANGE)
         else:
-            frame = reader.format("jdbc").option("dbtable", self.write()).load()
+            frame = session.read.options(**own).format("jdbc").option("dbtable", self.write()).load()
         return frame.toDF(*[column.name for column in self.columns])
-
-
-def write_source(options: Mapping[str, str]) -> str:
-    """Return the table or query as it stands behind FROM."""
-    return find_option(options, "dbtable") or f"({find_option(options, 'query')}) lakewriter_source"
 
 
 def _find_declared(read: Read, table: TableSpec) -> dict[str, pa.DataType]:

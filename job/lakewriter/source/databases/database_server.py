@@ -4,7 +4,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -17,6 +17,7 @@ TIMESTAMP: Final = UTC_MICROS
 DAY: Final = "1970-01-01"
 """The day of a time without one."""
 EXPONENT: Final = re.compile("[eE]")
+_NAME: Final = r"""(?:"[^"]+"|\[[^\]]+\]|`[^`]+`|[\w$#]+)"""
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,31 @@ class Reading:
     text: str = ""
 
 
+class Asked(Protocol):
+    """A connection that answers a few questions."""
+
+    def read_rows(self, sql: str, most: int = 0) -> list[tuple[str | None, ...]]:
+        """Return the rows of a query, each value as its text."""
+
+    def execute(self, sql: str) -> None:
+        """Run a statement."""
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction, which lasts until the connection is closed."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A state of the database that several connections see.
+
+    session  a statement by which a session sees it, blank where it needs none
+    suffix   what stands behind the name of a table that is read as it was
+    """
+
+    session: str = ""
+    suffix: str = ""
+
+
 class Server(ABC):
     """A kind of database server. Each column is read as it is, or as text that the server makes, or it is refused."""
 
@@ -64,8 +90,12 @@ class Server(ABC):
     """A statement that gives a session the spelling of texts that ``read`` relies on."""
     sizes: ClassVar[str] = ""
     """A query of schema, name and estimated rows of the tables; blank where the server has no estimates."""
-    snapshots: ClassVar[bool] = False
-    """True if several connections can read one snapshot."""
+    shares_moments: ClassVar[bool] = False
+    """True if several connections can see one moment of the database."""
+    has_free_moments: ClassVar[bool] = False
+    """True if a moment needs no right and no preparation, so that a read by one connection is compared in it too."""
+    begins_by_lock: ClassVar[bool] = False
+    """True if several connections see one moment only where the table is locked until all have begun."""
 
     @abstractmethod
     def read(self, column: Column, c: str) -> Reading | None:
@@ -74,6 +104,19 @@ class Server(ABC):
     @abstractmethod
     def write_value(self, column: Column, text: str) -> str:
         """Write the literal of a value of the column's own type, from a text as ``read`` makes them."""
+
+    def explain_session(self, connection: Asked) -> str:
+        """Return why a session of these options does not read values as they are; blank where it does."""
+        del connection
+        return ""
+
+    def begin_moment(self, connection: Asked, source: str) -> Moment | None:
+        """Return a moment that other connections can see as long as this one is open; None where the database has none.
+
+        ``source`` is what stands behind FROM. The driver's error says that the user may not.
+        """
+        del connection, source
+        return None
 
     def order(self, column: Column, c: str) -> str | None:
         """Return the expression by which the server orders a column's values as their written values are ordered.
@@ -149,6 +192,11 @@ def make_decimal(precision: int, scale: int) -> pa.DataType:
     precision = max(precision, scale)
     lost = max(precision - MOST_DIGITS, 0)
     return pa.decimal128(precision - lost, max(scale - lost, 0))
+
+
+def is_plain_table(source: str) -> bool:
+    """Return whether what stands behind FROM is a table of this database: no query, no alias, no other database."""
+    return re.fullmatch(rf"{_NAME}(?:\.{_NAME})?", source.strip()) is not None
 
 
 def as_text(sql: str, kind: pa.DataType = STRING, text: str = "") -> Reading:

@@ -17,6 +17,7 @@ from lakewriter.source.databases.database_server import (
     MOST_DIGITS,
     STRING,
     TIMESTAMP,
+    Asked,
     Column,
     Reading,
     Server,
@@ -44,6 +45,7 @@ class Mysql(Server):
     driver = "com.mysql.cj.jdbc.Driver"
     package = "com.mysql:mysql-connector-j:9.3.0"
     quotes = ("`", "`")
+    begins_by_lock = True
     sizes = "SELECT '', table_name, table_rows FROM information_schema.tables WHERE table_schema = DATABASE()"
     native: ClassVar[Mapping[str, pa.DataType]] = {
         "tinyint": pa.int8(),
@@ -82,6 +84,12 @@ class Mysql(Server):
             **dict.fromkeys(("char", "enum", "set", "json", "uuid", "inet4", "inet6"), as_text(text)),
         }
         return readings.get(kind)
+
+    def explain_session(self, connection: Asked) -> str:
+        ((zone,),) = connection.read_rows("SELECT @@session.time_zone")
+        if str(zone).upper() in ("+00:00", "UTC"):
+            return ""
+        return f"its sessions have time_zone={zone!r}, in which a TIMESTAMP is no instant; expected {_UTC}"
 
     def order(self, column: Column, c: str) -> str | None:
         kind = self.find_kind(column)

@@ -12,10 +12,13 @@ import pyarrow as pa
 from lakewriter.source.databases.database_server import (
     STRING,
     TIMESTAMP,
+    Asked,
     Column,
+    Moment,
     Reading,
     Server,
     as_text,
+    is_plain_table,
     make_decimal,
     write_number,
 )
@@ -33,6 +36,7 @@ class Oracle(Server):
     url = "jdbc:oracle:"
     driver = "oracle.jdbc.OracleDriver"
     sizes = "SELECT owner, table_name, num_rows FROM all_tables"
+    shares_moments = True
     package = "com.oracle.database.jdbc:ojdbc11:23.8.0.25.04"
     native: ClassVar[Mapping[str, pa.DataType]] = {
         "binary_float": pa.float32(),
@@ -66,6 +70,16 @@ class Oracle(Server):
             "json": as_text(f"JSON_SERIALIZE({c} RETURNING CLOB)"),
         }
         return readings.get(kind)
+
+    def begin_moment(self, connection: Asked, source: str) -> Moment | None:
+        """Return the system change number of now, by which a table is read as it was; a query has no such clause."""
+        if not is_plain_table(source):
+            return None
+        ((number,),) = connection.read_rows("SELECT TO_CHAR(DBMS_FLASHBACK.GET_SYSTEM_CHANGE_NUMBER) FROM DUAL")
+        moment = Moment(suffix=f" AS OF SCN {number}")
+        # Whoever may select from a table of another's needs the right FLASHBACK too.
+        connection.read_rows(f"SELECT 1 FROM {source}{moment.suffix} WHERE 1 = 0")
+        return moment
 
     def write_value(self, column: Column, text: str) -> str:
         kind = _LENGTH.sub("", column.type_name)

@@ -15,7 +15,9 @@ from lakewriter.source.databases.database_server import (
     DAY,
     STRING,
     TIMESTAMP,
+    Asked,
     Column,
+    Moment,
     Reading,
     Server,
     as_text,
@@ -26,6 +28,7 @@ _TEXTS: Final = ("text", "varchar", "bpchar")
 # PostgreSQL 15 keeps a negative scale in 11 bits, which the driver takes for a positive one.
 _MOST_SCALE: Final = 1000
 _SCALE_BITS: Final = 2048
+_REPEATABLE: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 _UNBOUNDED: Final = pa.decimal128(38, 18)
 
 
@@ -36,7 +39,8 @@ class Postgresql(Server):
     url = "jdbc:postgresql:"
     driver = "org.postgresql.Driver"
     package = "org.postgresql:postgresql:42.7.7"
-    snapshots = True
+    shares_moments = True
+    has_free_moments = True
     sizes = (
         "SELECT n.nspname, c.relname, c.reltuples::bigint FROM pg_class c JOIN pg_namespace n "
         "ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'm')"
@@ -95,6 +99,14 @@ class Postgresql(Server):
             kind = make_list(kind)
         items = c if element.type_name in _TEXTS else f"{c}::text[]"
         return as_text(f"to_json({items})::text", kind, f"to_json({c})::text")
+
+    def begin_moment(self, connection: Asked, source: str) -> Moment:
+        # The connection is idle while the tasks read.
+        connection.execute("SET idle_in_transaction_session_timeout = 0")
+        connection.begin_transaction()
+        connection.execute(f"{_REPEATABLE}, READ ONLY")
+        ((name,),) = connection.read_rows("SELECT pg_export_snapshot()")
+        return Moment(session=f"{_REPEATABLE}; SET TRANSACTION SNAPSHOT '{name}'")
 
     def order(self, column: Column, c: str) -> str | None:
         if column.type_name in ("bytea", "bool", "bit") or column.type_name.startswith("_"):

@@ -9,10 +9,13 @@ from lakewriter.source.databases.database_server import (
     DAY,
     STRING,
     TIMESTAMP,
+    Asked,
     Column,
+    Moment,
     Reading,
     Server,
     as_text,
+    is_plain_table,
     make_decimal,
     write_number,
 )
@@ -26,6 +29,7 @@ class Sqlserver(Server):
     driver = "com.microsoft.sqlserver.jdbc.SQLServerDriver"
     package = "com.microsoft.sqlserver:mssql-jdbc:12.10.0.jre11"
     quotes = ("[", "]")
+    shares_moments = True
     sizes = (
         "SELECT s.name, t.name, SUM(p.rows) FROM sys.tables t JOIN sys.schemas s ON s.schema_id = t.schema_id JOIN "
         "sys.partitions p ON p.object_id = t.object_id AND p.index_id IN (0, 1) GROUP BY s.name, t.name"
@@ -67,6 +71,19 @@ class Sqlserver(Server):
             "json": as_text(f"CONVERT(nvarchar(max), {c})"),
         }
         return readings.get(kind)
+
+    def begin_moment(self, connection: Asked, source: str) -> Moment | None:
+        """Return that of a database that nobody writes to, such as a snapshot of another.
+
+        SQL Server's isolation SNAPSHOT begins in each connection by itself.
+        """
+        if not is_plain_table(source):
+            return None
+        ((still,),) = connection.read_rows(
+            "SELECT CASE WHEN source_database_id IS NULL AND is_read_only = 0 THEN 0 ELSE 1 END FROM sys.databases "
+            "WHERE database_id = DB_ID()"
+        )
+        return Moment() if still == "1" else None
 
     def write_sum(self, column: Column, order: str) -> str:
         # A sum of integers is an integer, which overflows.
