@@ -3,6 +3,7 @@
 import pytest
 
 from lakewriter.errors import SpecInvalidError
+from lakewriter.source.databases.database_connection import open_parts
 from lakewriter.source.feed import open_feed
 from lakewriter.spec.specification import JdbcPartition
 from tests.source.tables import DELETED, partitions, table
@@ -77,3 +78,13 @@ def test_column_that_gives_no_ranges(database, column, text):
     with pytest.raises(SpecInvalidError) as caught:
         read(database, column)
     assert text in str(caught.value)
+
+
+@pytest.mark.spark
+def test_names_of_a_drivers_properties_are_kept(database):
+    """MySQL's driver knows no ``sslmode``; https://dev.mysql.com/doc/connector-j/en/connector-j-reference.html."""
+    options = {"url": DERBY, "driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver", "dbtable": "numbers"}
+    frame = open_parts(database, {**options, "sslMode": "REQUIRED"}, ["ID < 30", "ID >= 30"])
+    given = frame._jdf.queryExecution().analyzed().relation().jdbcOptions().asConnectionProperties()
+    assert (given.getProperty("sslMode"), given.getProperty("sslmode")) == ("REQUIRED", None)
+    assert [len(rows) for rows in frame.rdd.glom().collect()] == [30, 10]

@@ -1,9 +1,12 @@
 """Which database a URL names, and what its sessions get."""
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from lakewriter.errors import SpecInvalidError
+from lakewriter.source.databases import database_rows
 from lakewriter.source.databases.database_rows import complete_options
+from lakewriter.source.databases.database_server import Column
 from lakewriter.source.databases.servers import SERVERS, find_server
 
 URLS = [
@@ -96,3 +99,37 @@ NAMES = [("PostgreSQL", '"a""b"'), ("MySQL", '`a"b`'), ("SQL Server", '[a"b]'), 
 @pytest.mark.parametrize(("name", "quoted"), NAMES)
 def test_names_are_quoted(name, quoted):
     assert next(server for server in SERVERS if server.name == name).quote('a"b') == quoted
+
+
+class Probed:
+    """An unknown database, which refuses a query where ``refuses`` says so of the name that is asked for."""
+
+    def __init__(self, refuses):
+        self.refuses = refuses
+
+    def read_rows(self, sql, most=0):
+        if self.refuses("absent" in sql):
+            error = Py4JJavaError.__new__(Py4JJavaError)
+            error.java_exception = "syntax error"
+            raise error
+        return [("id",)]
+
+
+PROBES = [
+    # whether a name that is no column's is refused, and one that is; what is said
+    (lambda is_absent: is_absent, None),
+    (lambda is_absent: False, 'has no column lakewriter_absent, and returned a text for "lakewriter_absent".'),
+    (lambda is_absent: True, "\"id\" is not column 'id': syntax error."),
+]
+
+
+@pytest.mark.parametrize(("refuses", "problem"), PROBES)
+def test_quotes_of_an_unknown_database_are_probed(refuses, problem):
+    server = find_server("jdbc:db2://h/d", '"')
+    columns = [Column("id", "integer")]
+    if problem is None:
+        database_rows._require_quote(Probed(refuses), server, "t", columns)
+        return
+    with pytest.raises(SpecInvalidError) as caught:
+        database_rows._require_quote(Probed(refuses), server, "t", columns)
+    assert problem in str(caught.value)
