@@ -337,6 +337,12 @@ def compare(types, options, packages, zone, printed):
     return wrong
 
 
+def write_time(text):
+    """The text without an offset, and zeros at the end of a second's fraction."""
+    text = text.removesuffix("+00:00")
+    return text.rstrip("0").rstrip(".") if ":" in text and "." in text else text
+
+
 def is_same(value, shown):
     """Numbers may have other zeros and exponents, times those that Python writes."""
     if isinstance(value, list):
@@ -344,7 +350,7 @@ def is_same(value, shown):
         return len(value) == len(items) and all(map(is_same, value, items))
     if isinstance(value, bool) or value is None:
         return str(value).lower() == str(shown).lower()
-    if value == shown or value.removesuffix("+00:00") == shown or value == f"{shown}+00:00":
+    if value == shown or write_time(value) == write_time(shown):
         return True
     try:
         return Decimal(value) == Decimal(shown) and (value[0] == "-") == (shown[0] == "-")
