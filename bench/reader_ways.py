@@ -1,4 +1,4 @@
-"""Ways to read CSV, JSON Lines and Parquet and write gzip Parquet: ``python -m bench.reader_ways WAY PLAN``.
+"""Ways to read files and write gzip Parquet: ``python -m bench.reader_ways WAY PLAN``.
 
 Each is a process of its own, as those of ``bench.outside_ways``. All write the columns of the source and nothing else.
 ``PLAN`` is JSON.
@@ -37,11 +37,13 @@ TYPES: Final = {name: "BIGINT" if name in ("row_id", *_NUMBERS) else "STRING" fo
     "time_hour": "TIMESTAMP"
 }
 """Types of the columns in Spark's words, by their names in the order of the source."""
+TYPED: Final = ("parquet", "orc", "avro")
+"""Formats that say the types of their columns."""
 
 
 @dataclass(frozen=True)
 class ReaderPlan:
-    """``path`` is a file or a folder of ``form`` csv, json or parquet.
+    """``path`` is a file or a folder of ``form`` csv, json, parquet, orc or avro.
 
     ``server`` is an S3 server, which ``discards`` or not. ``tracks`` adds the five tracking columns.
     """
@@ -70,7 +72,7 @@ def lakewriter_sql(plan: ReaderPlan) -> Write:
 
 def _make_read(plan: ReaderPlan) -> dict[str, Any]:
     read = {"format": plan.form, "path": plan.path, "options": _make_options(plan)}
-    return read if plan.form == "parquet" else read | {"columns": _list_columns()}
+    return read if plan.form in TYPED else read | {"columns": _list_columns()}
 
 
 def _load(plan: ReaderPlan, read: dict[str, Any]) -> Write:
@@ -107,7 +109,7 @@ def spark(plan: ReaderPlan) -> Write:
     def write(prefix: str) -> None:
         out = Path(plan.folder, f"spark-{uuid.uuid4()}")
         reader = session.read.format(plan.form).options(**_make_options(plan))
-        frame = (reader if plan.form == "parquet" else reader.schema(_list_columns())).load(plan.path)
+        frame = (reader if plan.form in TYPED else reader.schema(_list_columns())).load(plan.path)
         frame = add_tracking(frame) if plan.tracks else frame
         frame.write.option("compression", "gzip").parquet(str(out))
         if not plan.discards:

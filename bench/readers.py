@@ -1,4 +1,4 @@
-"""Readers of CSV, JSON Lines and Parquet beside Spark's and DuckDB's: one file, the same bytes cut, and tiny files."""
+"""Readers of files beside Spark's and DuckDB's: one file, the same bytes cut, and tiny files."""
 
 import json
 import os
@@ -14,13 +14,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
+import fastavro
+import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from bench.data import sources
 from bench.measure import medians, worker_peak
 from bench.outside import look_at
 from bench.outside_ways import CORES
-from bench.reader_ways import NAMES, ReaderPlan
+from bench.reader_ways import NAMES, TYPED, ReaderPlan
 from bench.sinks import null_sink, real_server
 from bench.turns import Resident, Turn
 from bench.ways import lake_file_of
@@ -29,16 +33,21 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 WAYS: Final = {"Spark's reader and writer": "spark", "Lakewriter": "lakewriter", "DuckDB `COPY`": "duckdb"}
 TRACKED: Final = {"Spark, with tracking columns": "spark", "Lakewriter, with tracking columns": "lakewriter"}
 BY_SQL: Final = {"Lakewriter, `sql:`": "lakewriter_sql"}
-"""Of Parquet too, which a statement reads through the same readers."""
+"""Of formats with types, which a statement reads through the same readers."""
 FORMS: Final = {
-    # what is written: Spark's format, DuckDB's settings, the end of the name
+    # what is written: Spark's format, DuckDB's settings, blank for what it does not write, the end of the name
     "CSV": ("csv", "FORMAT csv, HEADER true", "csv"),
     "CSV in gzip": ("csv", "FORMAT csv, HEADER true, COMPRESSION gzip", "csv.gz"),
     "JSON Lines": ("json", "FORMAT json", "json"),
     "Parquet": ("parquet", "FORMAT parquet", "parquet"),
+    "ORC": ("orc", "", "orc"),
+    "Avro": ("avro", "", "avro"),
 }
+MIXED: Final = ("CSV", "CSV in gzip", "JSON Lines", "Parquet", "ORC", "Avro")
+"""The formats of fifteen files in turn, of some thousand rows each."""
 SMALL_FILES: Final = 100
 TINY_FILES: Final = 40
+MIXED_FILES: Final = 15
 HEAD: Final = """\
 {rows:,} rows of 21 columns ({sizes}) on the local disk, the same declared columns for all where files do not say their
 types, written as gzip Parquet by each one's own level. Rows "with tracking columns" have the five of the section
@@ -63,15 +72,36 @@ def compare(_: Callable[[], SparkSession], folder: Path, copies: int, rounds: in
         lines += ["", "The same bytes otherwise cut, to that server:", ""]
         lines += _compare_cuts(folder, server, files, rounds)
         lines += ["", f"{TINY_FILES} CSV files of two rows, from the command to its end, without the seconds of an"]
-        lines += ["empty Spark session:", "", *_load_tiny(folder, server, rounds)]
+        lines += ["empty Spark session; and a first load of fifteen files of six formats, a table each:", ""]
+        lines += _load_small(folder, server, rounds)
     return lines
 
 
 def _write_source(folder: Path, name: str) -> Path:
     _, settings, ending = FORMS[name]
     file = folder / f"one.{ending}"
-    _copy(folder, file, settings, f"SELECT {', '.join(NAMES)}")
+    if settings:
+        _copy(folder, file, settings, f"SELECT {', '.join(NAMES)}")
+    else:
+        _write_typed(file, pq.read_table(folder / "flights", columns=list(NAMES)))
     return file
+
+
+def _write_typed(file: Path, rows: pa.Table) -> None:
+    """Write ORC by Arrow, or Avro by fastavro; both compress by zlib."""
+    if file.suffix == ".orc":
+        orc.write_table(rows, file, compression="zlib")
+        return
+    kinds = {"int64": "long", "string": "string", "large_string": "string"}
+    instant = {"type": "long", "logicalType": "timestamp-micros"}
+    fields = [
+        {"name": field.name, "type": ["null", kinds.get(str(field.type), instant)], "default": None}
+        for field in rows.schema
+    ]
+    with file.open("wb") as out:
+        schema = {"type": "record", "name": "flight", "fields": fields}
+        records = (record for batch in rows.to_batches(10_000) for record in batch.to_pylist())
+        fastavro.writer(out, schema, records, codec="deflate")
 
 
 def _copy(folder: Path, target: Path, settings: str, select: str, where: str = "") -> None:
@@ -88,9 +118,10 @@ def _compare_ways(folder: Path, server: str, files: Mapping[str, Path], rounds: 
     lines = ["| source | way | seconds | time | CPU | CPU ratio | MiB |", "|---|---|---|---|---|---|---|"]
     for source, file in files.items():
         plan = ReaderPlan(FORMS[source][0], str(file), str(folder), server, discards=rows is None)
-        ways = WAYS | (BY_SQL if plan.form == "parquet" else {})
+        ways = _choose_ways(plan.form)
         plans = {name: (way, plan) for name, way in ways.items()}
-        plans |= {name: (way, replace(plan, tracks=True)) for name, way in TRACKED.items()}
+        if plan.form != "avro":
+            plans |= {name: (way, replace(plan, tracks=True)) for name, way in TRACKED.items()}
         taken = _take_turns(folder, plans, rounds, rows)
         for name, (seconds, cpu, peak) in taken.items():
             base = taken[next(iter(TRACKED if name in TRACKED else ways))]
@@ -99,11 +130,18 @@ def _compare_ways(folder: Path, server: str, files: Mapping[str, Path], rounds: 
     return lines
 
 
+def _choose_ways(form: str) -> dict[str, str]:
+    """Return the ways that read a format: Spark needs a package for Avro, and DuckDB an extension for it and ORC."""
+    ways = WAYS | (BY_SQL if form in TYPED else {})
+    lacking = {"avro": {"spark", "duckdb"}, "orc": {"duckdb"}}.get(form, set())
+    return {name: way for name, way in ways.items() if way not in lacking}
+
+
 def _compare_cuts(folder: Path, server: str, files: Mapping[str, Path], rounds: int) -> list[str]:
     lines = ["| source | files | seconds | time | CPU | CPU ratio | MiB |", "|---|---|---|---|---|---|---|"]
     for source, file in files.items():
         form, settings, ending = FORMS[source]
-        if file.suffix == ".gz":
+        if file.suffix == ".gz" or not settings:
             continue
         plans = {}
         for count in (4 * CORES, 1, SMALL_FILES):
@@ -155,13 +193,33 @@ def _make_command(way: str, plan: ReaderPlan) -> list[str]:
     return [sys.executable, "-m", "bench.reader_ways", way, json.dumps(asdict(plan))]
 
 
-def _load_tiny(folder: Path, server: str, rounds: int) -> list[str]:
-    """Forty files of one table, and forty tables of a file each; a process of its own each time."""
+def _make_mixed(folder: Path) -> list[dict[str, Any]]:
+    """Write fifteen files of mixed formats and return their tables."""
+    mixed = folder / "mixed"
+    mixed.mkdir()
+    tables = []
+    for number in range(MIXED_FILES):
+        form, settings, ending = FORMS[MIXED[number % len(MIXED)]]
+        file = mixed / f"{number:02}.{ending}"
+        where = f"WHERE row_id < {1000 * (number + 1)}"
+        if settings:
+            _copy(folder, file, settings, f"SELECT {', '.join(NAMES)}", where)
+        else:
+            limit = [("row_id", "<", 1000 * (number + 1))]
+            _write_typed(file, pq.read_table(folder / "flights", columns=list(NAMES), filters=limit))
+        options = {"options": {"header": True}} if form == "csv" else {}
+        tables.append({"table": f"m{number:02}", "read": {"format": form, "path": str(file)} | options})
+    return tables
+
+
+def _load_small(folder: Path, server: str, rounds: int) -> list[str]:
+    """Forty files of one table, forty tables of a file each, fifteen mixed ones; a process of its own each time."""
     tiny = folder / "tiny"
     tiny.mkdir()
     for number in range(TINY_FILES):
         (tiny / f"{number:02}.csv").write_text(f"id,name\n{number},a\n{number + TINY_FILES},b\n", "utf-8")
     read: dict[str, Any] = {"format": "csv", "options": {"header": True}}
+    mixed = _make_mixed(folder)
     one = [{"table": "tiny", "read": read | {"path": str(tiny)}}]
     each = [{"table": f"t{n:02}", "read": read | {"path": str(tiny / f"{n:02}.csv")}} for n in range(TINY_FILES)]
 
@@ -176,6 +234,7 @@ def _load_tiny(folder: Path, server: str, rounds: int) -> list[str]:
         "session": lambda: (_run([sys.executable, "-c", session]), 0),
         "files of one table": lambda: load(one),
         "tables of a file each": lambda: load(each),
+        "fifteen mixed files": lambda: load(mixed),
     }
     (empty, _), *others = medians(ways, rounds).values()
     lines = ["| load | seconds |", "|---|---|"]
