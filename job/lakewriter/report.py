@@ -177,6 +177,12 @@ class RunReport(Model):
     stopped: str | None = None
     """The signal that ended it before all tables were done."""
 
+    def __repr__(self) -> str:
+        """One line, as a notebook shows it."""
+        rows, files = sum(table.rows for table in self.tables), sum(table.files for table in self.tables)
+        counts = (format_count(len(self.tables), "table"), format_count(rows, "row"), format_count(files, "file"))
+        return f"<load {self.job_id} of {self.pipeline}: {self.status}, {', '.join(counts)} in {self.seconds:.1f} s>"
+
 
 class ErrorReport(Model):
     """Why a command did not exit with 0, in the JSON that it prints.

@@ -7,7 +7,7 @@ from rich.console import Console
 from examples.first_hour.hour import MISTAKES, begin, go_on, make_mistakes
 from lakewriter.aws import Clients
 from lakewriter.errors import SpecInvalidError
-from lakewriter.local.server import LocalServer, find_program
+from lakewriter.local_server.server import LocalServer, find_program
 
 pytestmark = pytest.mark.spark
 

@@ -4,8 +4,8 @@ import pytest
 
 from lakewriter.dialects.lake_yaml import load
 from lakewriter.errors import SpecInvalidError
-from lakewriter.local.local_spec import localize
-from lakewriter.local.server import LocalServer, Running
+from lakewriter.local_server.local_spec import localize
+from lakewriter.local_server.server import LocalServer, Running
 from lakewriter.spec.catalogs import NoCatalog
 
 RUNNING = Running(pid=1, port=8333, key_id="local", secret="local")

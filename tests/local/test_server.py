@@ -9,7 +9,7 @@ import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.errors import EndpointUnreachableError, SpecInvalidError
-from lakewriter.local.server import LocalServer, Running, find_program, holds_data, make_bucket
+from lakewriter.local_server.server import LocalServer, Running, find_program, holds_data, make_bucket
 
 BUCKET = "acme-lake"
 

@@ -27,7 +27,7 @@ from lakewriter.spec.specification import Spec, TableSpec
 from lakewriter.staging.stage import run_task
 
 NAME: Final = "lakewriter"
-OPTIONS: Final = ("lake", "table", "job_id", "stage", "sync_id")
+OPTIONS: Final = ("lake", "table", "job_id", "stage", "sync_id", "local")
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class LakewriterSource(DataSource):
         """Register the load and check its table: all that can fail before a task starts."""
         options = {key.lower(): str(value) for key, value in self.options.items()}
         _require_options(options, overwrite=overwrite)
-        opened = Opened(options["lake"], options.get("stage"))
+        opened = Opened(options["lake"], options.get("stage"), local=options.get("local", "").lower() == "true")
         opened.spec = narrow(opened.spec, options["table"])
         rows = GivenRows(schema)
         seconds: dict[str, dict[str, float]] = {}

@@ -1,10 +1,14 @@
 """The lake.yaml behind a function of the package, and the Spark session that its caller has."""
 
+import html
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
+from pydantic import PrivateAttr
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -27,11 +31,48 @@ LakeFile = str | Path
 LOG: Final = logging.getLogger(__name__)
 
 
+_LOCAL: Final[ContextVar[bool]] = ContextVar("lakewriter.local", default=False)
+
+
+class LoadReport(RunReport):
+    """A load's report, which a notebook shows as the load's page."""
+
+    _page: str | None = PrivateAttr(None)
+
+    @classmethod
+    def of(cls, report: RunReport, page: str | None) -> "LoadReport":
+        """The report with its page, None where there is none."""
+        whole = cls.model_construct(**{name: getattr(report, name) for name in RunReport.model_fields})
+        whole._page = page
+        return whole
+
+    def _repr_html_(self) -> str | None:
+        # In a frame of its own, whose styles are not the notebook's.
+        if self._page is None:
+            return None
+        return f'<iframe srcdoc="{html.escape(self._page)}" style="width: 100%; height: 40em; border: 0"></iframe>'
+
+
+@contextmanager
+def local(lake: LakeFile, *, stage: str | None = None) -> Iterator[dict[str, str]]:
+    """Let all functions in the block use the S3 server on this machine, as ``--local`` does.
+
+    Yields:
+        The options of Spark's writer that do the same: ``df.write.format("lakewriter").options(**options, table=...)``.
+    """
+    Opened(lake, stage, local=True)
+    before = _LOCAL.set(True)
+    try:
+        yield {"lake": str(lake), "local": "true", **({"stage": stage} if stage else {})}
+    finally:
+        _LOCAL.reset(before)
+
+
 class Opened(Context):
     """A file, with a session of its own beside the caller's where there is one."""
 
-    def __init__(self, lake: LakeFile, stage: str | None) -> None:
-        super().__init__(Path(lake), stage)
+    def __init__(self, lake: LakeFile, stage: str | None, *, local: bool = False) -> None:
+        super().__init__(Path(lake), stage, local=local or _LOCAL.get(), is_started=True)
 
     def spark(self) -> SparkSession:
         """A session of its own in the caller's Spark, whose settings stay as they are; else a new local one."""
@@ -60,8 +101,7 @@ class Opened(Context):
             sync_id=sync_id,
             kind=kind,
         )
-        leave_ending(report, phases, self.controls(), LOG.warning)
-        return report
+        return LoadReport.of(report, leave_ending(report, phases, self.controls(), LOG.warning))
 
 
 def require_done(report: RunReport) -> RunReport:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pyspark.sql import SparkSession
+
 from lakewriter.api.pipeline_file import LakeFile, Opened, accept_checks
 from lakewriter.cli.job_ids import choose_job_id, require_job_id
 from lakewriter.doctor import CheckReport, run_checks
@@ -12,7 +14,15 @@ from lakewriter.operate.row_counts import Counting
 from lakewriter.operate.verification import Verified
 from lakewriter.operate.verification import verify as verify_load
 from lakewriter.report import RunReport
-from lakewriter.source.session import keep_active_session
+from lakewriter.source.session import keep_active_session, open_spark_session
+
+
+def open_spark(app_name: str = "lakewriter") -> SparkSession:
+    """Open a session of Spark as the commands do: the one that runs, or a new one in UTC on any Java that is found.
+
+    Spark's own builder asks for the module jdk.incubator.vector, which the Java of ``lakewriter[java]`` has not.
+    """
+    return open_spark_session(app_name)
 
 
 @keep_active_session()

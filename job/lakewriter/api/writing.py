@@ -25,7 +25,7 @@ _QUERY_ID: Final = "sql.streaming.queryId"
 
 
 @keep_active_session()
-def write(
+def write(  # noqa: PLR0913 - of keywords
     df: DataFrame,
     *,
     lake: LakeFile,
@@ -34,13 +34,15 @@ def write(
     stage: str | None = None,
     sync_id: int | None = None,
     accept: Mapping[str, str] = MappingProxyType({}),
+    local: bool = False,
 ) -> RunReport:
     """Write a DataFrame to a table, exactly once under ``job_id``; what keeps it from being written is raised.
 
     A job id that is done writes nothing, and Spark evaluates nothing. Without one a new one is made. ``accept`` are
-    expectations that the rows need not meet, each with the reason.
+    expectations that the rows need not meet, each with the reason. With ``local`` the S3 server on this machine takes
+    the rows, as with ``--local``.
     """
-    opened = Opened(lake, stage)
+    opened = Opened(lake, stage, local=local)
     opened.spec = accept_checks(narrow(opened.spec, table), accept)
     _require_frame(df)
     return require_done(
@@ -53,13 +55,15 @@ def write(
     )
 
 
-def sink(lake: LakeFile, table: str, *, stage: str | None = None) -> Callable[[DataFrame, int], None]:
+def sink(
+    lake: LakeFile, table: str, *, stage: str | None = None, local: bool = False
+) -> Callable[[DataFrame, int], None]:
     """A function for ``writeStream.foreachBatch``: each batch is written once, by the query's id and its number.
 
     A batch that Spark gives again is not written again. One that does not follow the table's last batch is
-    ``CHECKPOINT_LOST``.
+    ``CHECKPOINT_LOST``. ``local`` is as in ``write``.
     """
-    opened = Opened(lake, stage)
+    opened = Opened(lake, stage, local=local)
     spec = narrow(opened.spec, table)
     (written,) = spec.tables
     if written.mode is not Mode.APPEND:

@@ -13,8 +13,8 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.dialects.lake_yaml import load
 from lakewriter.errors import SpecInvalidError
-from lakewriter.local.local_spec import localize
-from lakewriter.local.server import LocalServer, make_bucket
+from lakewriter.local_server.local_spec import localize
+from lakewriter.local_server.server import LocalServer, make_bucket
 from lakewriter.source.session import open_spark_session
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
@@ -26,10 +26,11 @@ MOST_NAMED: Final = 10
 class Context:
     """One command's."""
 
-    def __init__(self, lake: Path, stage: str | None, *, local: bool = False) -> None:
+    def __init__(self, lake: Path, stage: str | None, *, local: bool = False, is_started: bool = False) -> None:
+        """``is_started`` says that Spark may run already, whose tasks do not see what this process exports."""
         loaded = load(lake, stage=stage)
         if local:
-            self.spec = _open_locally(lake, loaded.spec)
+            self.spec = _open_locally(lake, loaded.spec, holds_keys=is_started)
         else:
             self.spec = loaded.spec.model_copy(update={"access": fill_region(loaded.spec.access)})
         # The stacks have no part in what is on this machine.
@@ -77,8 +78,8 @@ class Context:
         return Pipeline.open(self.spec, self.clients).controls
 
 
-def _open_locally(lake: Path, spec: Spec) -> Spec:
+def _open_locally(lake: Path, spec: Spec, *, holds_keys: bool) -> Spec:
     """The same pipeline, on the S3 server beside its file, which is started where it does not run."""
-    localized = localize(spec, LocalServer.beside(lake))
+    localized = localize(spec, LocalServer.beside(lake), holds_keys=holds_keys)
     make_bucket(localized.access)
     return localized

@@ -6,7 +6,7 @@ from lakewriter.cli.printed import LocalReport
 from lakewriter.cli.shared import OUT, print_json
 from lakewriter.dialects.lake_yaml import load
 from lakewriter.exit_codes import EXIT_OK
-from lakewriter.local.server import LocalServer, make_bucket
+from lakewriter.local_server.server import LocalServer, make_bucket
 
 
 def start_server(lake: Path, stage: str | None, *, as_json: bool) -> int:

@@ -11,7 +11,7 @@ from lakewriter.commit.at_once import call_all
 from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.exit_codes import EXIT_OK
-from lakewriter.local.server import fill_keys
+from lakewriter.local_server.server import fill_keys
 from lakewriter.naming import UNDO
 from lakewriter.operate import queries
 from lakewriter.operate.as_of import find_as_of

@@ -89,27 +89,30 @@ def leave_record(
     controls: Mapping[str, Control],
     warn: Callable[[str], None],
     given: Sequence[str] = (),
-) -> None:
-    """Write the load's record and its page, ``given`` as in ``LoadRecord``.
+) -> str | None:
+    """Write the load's record and its page, ``given`` as in ``LoadRecord``, and return the page.
 
     A failure to do so is a warning: it does not change how the load ended.
 
     A load that was finished already keeps those that it has, or has none.
     """
     if report.tables and report.status == "done" and all(each.status == "already_done" for each in report.tables):
-        return
+        return None
     first = next(iter(controls.values()))
     try:
         record = make_record(report, error, phases, controls, datetime.now(UTC), given)
         key = first.keys.record(report.job_id, report.attempt)
         first.write_once(key, record.model_dump_json(indent=1), keep=True)
         whole, earlier = Loads(controls).read_before(record, CHARTED - 1, MOST_LISTED)
-        _put(first, first.keys.page(report.job_id), render_load(whole, earlier).encode())
+        page = render_load(whole, earlier)
+        _put(first, first.keys.page(report.job_id), page.encode())
+        return page
     except (LakeError, Unclear) as problem:
         warn(f"the page of load {report.job_id} could not be left beside its records: {problem}")
     except Exception as problem:
         LOG.exception("The page of load %s met a fault of the program.", report.job_id)
         warn(f"the page of load {report.job_id} could not be made: {type(problem).__name__}: {problem}")
+    return None
 
 
 def leave_ending(
@@ -117,10 +120,10 @@ def leave_ending(
     phases: Mapping[str, Mapping[str, float]],
     controls: Mapping[str, Control],
     warn: Callable[[str], None],
-) -> None:
+) -> str | None:
     """The same of a load that nobody stopped: its tables say how it ended."""
     failure = find_failure(report)
-    leave_record(report, ErrorReport.of(failure) if failure else None, phases, controls, warn)
+    return leave_record(report, ErrorReport.of(failure) if failure else None, phases, controls, warn)
 
 
 def make_record(

@@ -26,6 +26,7 @@ FOLDER: Final = ".lakewriter"
 KEY_VARIABLE: Final = "LAKEWRITER_LOCAL_KEY_ID"
 SECRET_VARIABLE: Final = "LAKEWRITER_LOCAL_SECRET"
 """Commands and Spark's tasks find the server's keys in these variables, so no control object holds them."""
+_VARIABLES: Final = (KEY_VARIABLE, SECRET_VARIABLE)
 PROGRAM: Final = "weed"
 
 _REGION: Final = "us-east-1"
@@ -58,16 +59,21 @@ class Running(Model):
         """The URL of its S3 API."""
         return f"http://127.0.0.1:{self.port}"
 
-    def make_access(self, bucket: str, prefix: str = "") -> Access:
-        """The access to one of its buckets; this process's environment gets the keys that it refers to."""
+    def make_access(self, bucket: str, prefix: str = "", *, holds_keys: bool = False) -> Access:
+        """The access to one of its buckets; this process's environment gets the keys that it refers to.
+
+        With ``holds_keys`` it has them itself, for tasks whose environment was made before.
+        """
         os.environ.update({KEY_VARIABLE: self.key_id, SECRET_VARIABLE: self.secret})
+        keys = (self.key_id, self.secret) if holds_keys else (f"${{env:{name}}}" for name in _VARIABLES)
+        key_id, secret = map(SecretText, keys)
         return Access(
             bucket=bucket,
             region=_REGION,
             prefix=prefix,
             endpoint=self.endpoint,
-            access_key_id=SecretText(f"${{env:{KEY_VARIABLE}}}"),
-            secret_access_key=SecretText(f"${{env:{SECRET_VARIABLE}}}"),
+            access_key_id=key_id,
+            secret_access_key=secret,
         )
 
 
