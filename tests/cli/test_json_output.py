@@ -126,11 +126,12 @@ def test_check_that_fails(tmp_path, aws):
     )
 
 
-STOPS = [("status", signal.SIGTERM, 143), ("check", signal.SIGINT, 130), ("queries", signal.SIGHUP, 129)]
+STOPS = [("status", signal.SIGTERM, 143), ("check", signal.SIGINT, 130), ("queries --look", signal.SIGHUP, 129)]
 
 
 @pytest.mark.parametrize(("command", "number", "code"), STOPS)
 def test_signal_while_a_service_does_not_answer(tmp_path, command, number, code):
+    verb, *options = command.split()
     silent = socket.create_server(("127.0.0.1", 0))
     silent.settimeout(60)
     environment = os.environ | {
@@ -142,7 +143,7 @@ def test_signal_while_a_service_does_not_answer(tmp_path, command, number, code)
     with (
         silent,
         subprocess.Popen(
-            [sys.executable, "-m", "lakewriter", command, str(file), "--json"],
+            [sys.executable, "-m", "lakewriter", verb, str(file), *options, "--json"],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,
@@ -156,7 +157,7 @@ def test_signal_while_a_service_does_not_answer(tmp_path, command, number, code)
     content, name = json.loads(out), number.name
     assert (process.returncode, content["command"], content["error"]) == (
         code,
-        command,
+        verb,
         {
             "code": "STOPPED",
             "message": f"stopped by {name}.",

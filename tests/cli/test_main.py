@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -173,10 +174,29 @@ def test_denied(aws, file, action):
 
 
 def test_queries_without_a_destination(tmp_path, bucket):
-    result = lakewriter("queries", in_production(tmp_path, s3_bucket_name="no-such-bucket"))
+    result = lakewriter("queries", in_production(tmp_path, s3_bucket_name="no-such-bucket"), "--look")
     assert result.exit_code == 0
     assert "latest-job-id" in result.stdout
     assert "BUCKET_NOT_FOUND" in result.stderr
+
+
+def test_queries_ask_no_service(tmp_path, monkeypatch):
+    def ask(*_):
+        raise AssertionError("asked")
+
+    monkeypatch.setattr("botocore.client.BaseClient._make_api_call", ask)
+    result = lakewriter("queries", in_production(tmp_path, s3_bucket_name="no-such-bucket"))
+    assert (result.exit_code, "latest-job-id" in result.stdout, "BUCKET" in result.stderr) == (0, True, False)
+
+
+def test_queries_do_not_wait_for_a_bucket_that_is_silent(tmp_path, monkeypatch, bucket):
+    release = threading.Event()
+    monkeypatch.setattr("lakewriter.cli.queries_view.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("lakewriter.cli.context.Context.controls", lambda _: release.wait() and {})
+    result = lakewriter("queries", in_production(tmp_path, s3_bucket_name=bucket), "--look")
+    release.set()
+    assert (result.exit_code, "latest-job-id" in result.stdout) == (0, True)
+    assert "the bucket has not answered for 0 s" in result.stderr
 
 
 def test_queries_say_that_glue_is_off(file, bucket, tmp_path):

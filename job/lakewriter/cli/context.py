@@ -19,6 +19,7 @@ from lakewriter.source.session import open_spark_session
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
 
+_UNKNOWN_REGION: Final = "<region>"
 MOST_NAMED: Final = 10
 """So many tables are named in a message."""
 
@@ -26,13 +27,20 @@ MOST_NAMED: Final = 10
 class Context:
     """One command's."""
 
-    def __init__(self, lake: Path, stage: str | None, *, local: bool = False, is_started: bool = False) -> None:
-        """``is_started`` says that Spark may run already, whose tasks do not see what this process exports."""
+    def __init__(
+        self, lake: Path, stage: str | None, *, local: bool = False, is_started: bool = False, asks: bool = True
+    ) -> None:
+        """``is_started`` says that Spark may run already, whose tasks do not see what this process exports.
+
+        Unless it ``asks`` the bucket, a placeholder stands for a region that the file leaves out.
+        """
         loaded = load(lake, stage=stage)
         if local:
             self.spec = _open_locally(lake, loaded.spec, holds_keys=is_started)
         else:
-            self.spec = loaded.spec.model_copy(update={"access": fill_region(loaded.spec.access)})
+            access = loaded.spec.access
+            known = access if access.region else access.model_copy(update={"region": _UNKNOWN_REGION})
+            self.spec = loaded.spec.model_copy(update={"access": fill_region(access) if asks else known})
         # The stacks have no part in what is on this machine.
         self.deployment = Deployment() if local else loaded.deployment
         self._spark: SparkSession | None = None

@@ -18,17 +18,20 @@ ENGINES = ("athena", "duckdb", "spark", "trino", "snowflake")
     multiple=True,
     help="Print only the SQL of this engine; may be given again.",
 )
+@click.option("--look", is_flag=True, help="Ask the bucket for each table's last load, in place of placeholders.")
 @click.option("--as-of", metavar="JOB", help="Print only SQL that reads each table as this load left it.")
 @STAGE
 @LOCAL
 @JSON
 @report_errors
-def queries(lake: Path, engines: tuple[str, ...], as_of: str | None, stage: str | None, as_json: bool) -> int:
-    """Print SQL that reads the tables, for each engine that can.
+def queries(
+    lake: Path, engines: tuple[str, ...], look: bool, as_of: str | None, stage: str | None, as_json: bool
+) -> int:
+    """Print SQL that reads the tables, for each engine that can. No service is asked without --look or --as-of.
 
     Run what is for all tables first: it makes the bucket or the catalog known. What only you know, such as a secret,
     is in angle brackets.
     """
     from lakewriter.cli.queries_view import print_queries
 
-    return print_queries(lake, stage, engines, as_of, as_json=as_json)
+    return print_queries(lake, stage, engines, as_of, look=look, as_json=as_json)

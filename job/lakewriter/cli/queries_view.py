@@ -1,8 +1,11 @@
 """The work of ``lakewriter queries``."""
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
+from typing import Final, TypeVar
 
 from lakewriter.cli import console
 from lakewriter.cli.context import Context
@@ -16,13 +19,23 @@ from lakewriter.naming import UNDO
 from lakewriter.operate import queries
 from lakewriter.operate.as_of import find_as_of
 from lakewriter.operate.live_loads import read_table_loads
-from lakewriter.operate.sql_text import Engine, Query
+from lakewriter.operate.sql_text import Engine
 from lakewriter.spec.catalogs import NoCatalog
 
+LOOK_SECONDS: Final = 20.0
+"""The longest that the last loads are waited for: the SQL does without."""
+Answer = TypeVar("Answer")
 
-def print_queries(lake: Path, stage: str | None, engines: Sequence[str], as_of: str | None, *, as_json: bool) -> int:
-    """Print the SQL of the file at ``lake`` for ``engines``, or for all that can read its tables."""
-    context = open_context(lake, stage)
+
+def print_queries(
+    lake: Path, stage: str | None, engines: Sequence[str], as_of: str | None, *, look: bool, as_json: bool
+) -> int:
+    """Print the SQL of the file at ``lake`` for ``engines``, or for all that can read its tables.
+
+    With ``look`` each table's last load is asked for; the server of this machine is asked in any case.
+    """
+    looks = look or is_local()
+    context = open_context(lake, stage, asks=looks or as_of is not None)
     # A server of this machine is looked at with what reads it without a cluster.
     engines = engines or ([Engine.DUCKDB] if is_local() else [])
     possible = queries.list_engines(context.spec)
@@ -31,7 +44,8 @@ def print_queries(lake: Path, stage: str | None, engines: Sequence[str], as_of: 
     if isinstance(context.spec.catalog, NoCatalog) and Engine.ATHENA in chosen:
         warn("Athena sees the tables once they are in Glue, which is off here")
     if as_of is None:
-        written = _write_queries(context, chosen, stage)
+        last = _read_last(context) if chosen and looks else queries.LastLoads()
+        written = queries.write_queries(context.spec, chosen, last, context.deployment, stage)
     else:
         tables = read_table_loads(list(context.controls().values()))
         found = find_as_of(context.spec, tables, as_of, context.clients)
@@ -43,15 +57,6 @@ def print_queries(lake: Path, stage: str | None, engines: Sequence[str], as_of: 
     else:
         console.show_queries(OUT, written)
     return EXIT_OK
-
-
-def _write_queries(context: Context, chosen: Sequence[Engine], stage: str | None) -> tuple[Query, ...]:
-    states = _read_states(context) if chosen else {}
-    last = queries.LastLoads(
-        jobs=_find_last_loads(context, states),
-        times={table_id: state.last_commit for table_id, state in states.items() if state.last_commit},
-    )
-    return queries.write_queries(context.spec, chosen, last, context.deployment, stage)
 
 
 def _find_last_loads(context: Context, states: Mapping[str, TableState]) -> dict[str, str]:
@@ -74,12 +79,35 @@ def _warn_of_missing(context: Context, engines: Sequence[Engine]) -> None:
         warn(f"no SQL for {names}: they cannot read a catalog of this kind")
 
 
-def _read_states(context: Context) -> dict[str, TableState]:
-    """Each table's state; none where the destination cannot be reached, since the SQL does without."""
-    try:
+def _read_last(context: Context) -> queries.LastLoads:
+    """Each table's last load; none where the destination does not give it in time, since the SQL does without."""
+
+    def read() -> queries.LastLoads:
         controls = context.controls()
-        states = call_all(lambda control: control.state.read(), controls.values())
-        return dict(zip(controls, states, strict=True))
+        read_states = call_all(lambda control: control.state.read(), controls.values())
+        states = dict(zip(controls, read_states, strict=True))
+        times = {table_id: state.last_commit for table_id, state in states.items() if state.last_commit}
+        return queries.LastLoads(jobs=_find_last_loads(context, states), times=times)
+
+    try:
+        return _wait_for(read, LOOK_SECONDS)
+    except TimeoutError:
+        warn(f"placeholders stand for the latest loads: the bucket has not answered for {LOOK_SECONDS:.0f} s")
     except LakeError as error:
         warn(f"placeholders stand for the latest loads ({error})")
-        return {}
+    return queries.LastLoads()
+
+
+def _wait_for(read: Callable[[], Answer], seconds: float) -> Answer:
+    """Return what ``read`` returns, or raise what it raises; ``TimeoutError`` after so many seconds."""
+    answer: Future[Answer] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(read())
+        except BaseException as error:  # noqa: BLE001 - whoever waits raises it
+            answer.set_exception(error)
+
+    # No thread of a pool, which Python waits for at its end.
+    threading.Thread(target=run, daemon=True).start()
+    return answer.result(timeout=seconds)

@@ -61,13 +61,13 @@ TABLES = click.option(
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
 
-def open_context(lake: Path, stage: str | None, *, quiet: bool = False) -> "Context":
+def open_context(lake: Path, stage: str | None, *, quiet: bool = False, asks: bool = True) -> "Context":
     """Read the file at ``lake``, with the tables that ``--table`` names or all; its warnings are printed, unless it is
-    to be ``quiet``."""
+    to be ``quiet``. Unless it ``asks``, no service is asked for what the file leaves out."""
     from lakewriter.cli.context import Context
 
     with ERR.status("Starting the S3 server of this machine") if is_local() and ERR.is_terminal else nullcontext():
-        context = Context(lake, stage, local=is_local())
+        context = Context(lake, stage, local=is_local(), asks=asks)
     context.choose_tables(list_chosen_tables())
     for warning in () if quiet else context.spec.warnings:
         warn(warning)
