@@ -121,7 +121,7 @@ REFUSED = [
      "mode('append')."),
     ({}, "SELECT 1 AS id", {"table": None}, "SPEC_INVALID: option 'table' is missing. Add .option('table', ...)."),
     ({}, "SELECT 1 AS id", {"path": "s3://b/k"},
-     "SPEC_INVALID: option 'path' is not known. Expected lake, table, job_id, stage, sync_id."),
+     "SPEC_INVALID: option 'path' is not known. Expected lake, table, job_id, stage, sync_id, local."),
     ({}, "SELECT 1 AS id", {"sync_id": "1.5"}, "SPEC_INVALID: option 'sync_id': '1.5': expected a whole number."),
     ({}, "SELECT 1 AS id", {"table": "nope"},
      "SPEC_INVALID: table 'nope' names no table of the file. Expected one of 'public.flights'."),
