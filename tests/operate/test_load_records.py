@@ -47,13 +47,25 @@ def test_a_cursor_taken_away_after_the_last_load_by_the_count_of_loads(committed
 GONE = "its last load is 'b', and that load has no report, while older loads have theirs"
 
 
-@pytest.mark.parametrize(("later", "told"), [(timedelta(days=-1), [GONE]), (timedelta(days=60), [])])
-def test_last_load_without_a_report(later, told):
-    """Retention goes by the youngest object of a load: an older one that somebody came back to is kept for longer."""
+ENDED = Reset(at=COMMITTED, what="load undo.b abandoned without its intent (intended)", reason="r")
+
+
+@pytest.mark.parametrize(
+    ("last", "later", "resets", "told"),
+    [
+        ("b", timedelta(days=-1), (), [GONE]),
+        ("b", timedelta(days=60), (), []),
+        ("undo.b", timedelta(days=-1), (), [GONE.replace("'b'", "'undo.b'")]),
+        ("undo.b", timedelta(days=-1), (ENDED,), []),
+    ],
+)
+def test_last_load_without_a_report(last, later, resets, told):
+    """Retention goes by the youngest object of a load: an older one that somebody came back to is kept for longer. An
+    undo that was ended without its intent has no report."""
     world = World()
     world.clock = COMMITTED + later
     world.objects[KEYS.report("a", "s.t")] = (b"{}", "e")
     control = Control(Memory(world, lambda: None, random.Random(0), 0), KEYS, "s.t")
     records = TableRecords(control, list_reports(control.store, control.keys)["s.t"])
-    state = TableState(committed=2, last_job="b", last_commit=COMMITTED)
+    state = TableState(committed=2, last_job=last, last_commit=COMMITTED, resets=resets)
     assert list(records._compare_loads(state, "a")) == told

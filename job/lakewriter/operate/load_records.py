@@ -14,7 +14,7 @@ from lakewriter.commit.state import Reset, TableState
 from lakewriter.commit.store import Entry
 from lakewriter.commit.traces import find_traces, parse_trace
 from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
-from lakewriter.naming import REPLAY, make_undo_job_id
+from lakewriter.naming import REPLAY, UNDO, make_undo_job_id
 from lakewriter.report import ABANDONED, ABANDONED_BLIND
 
 COMPARED: Final = (
@@ -231,6 +231,9 @@ class TableRecords:
             yield f"it counts {state.committed} committed loads, and the reports of {len(self.kept)} are kept"
         last = state.last_job
         if last is None or last in self.kept or last == job_id or job_id in state.sync.live_jobs:
+            return
+        # An undo that was ended so may be done again: it leaves the state's note, and no report.
+        if last.startswith(UNDO) and any(own.what.startswith(f"load {last} {ABANDONED_BLIND}") for own in state.resets):
             return
         # A load's control objects are deleted by the age of the youngest of them: a load that was tried again later
         # may outlive the last load.
