@@ -1,5 +1,7 @@
 """Which database a URL names, and what its sessions get."""
 
+from typing import Any, cast
+
 import pytest
 from py4j.protocol import Py4JJavaError
 
@@ -128,8 +130,8 @@ def test_quotes_of_an_unknown_database_are_probed(refuses, problem):
     server = find_server("jdbc:db2://h/d", '"')
     columns = [Column("id", "integer")]
     if problem is None:
-        database_rows._require_quote(Probed(refuses), server, "t", columns)
+        database_rows._require_quote(cast(Any, Probed(refuses)), server, "t", columns)
         return
     with pytest.raises(SpecInvalidError) as caught:
-        database_rows._require_quote(Probed(refuses), server, "t", columns)
+        database_rows._require_quote(cast(Any, Probed(refuses)), server, "t", columns)
     assert problem in str(caught.value)
