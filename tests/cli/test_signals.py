@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -34,7 +35,10 @@ IS_DEAF = "\n        lock = threading.Lock()\n        lock.acquire()\n        lo
 def started(body: str, **how: object) -> subprocess.Popen[str]:
     program = PROGRAM.format(body=body)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process: subprocess.Popen[str] = subprocess.Popen([sys.executable, "-c", program], **pipes | how)  # type: ignore[call-overload]
+    # Tests that run below nohup have the signal ignored, and so have the processes that they start.
+    heard = {"preexec_fn": partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)}
+    command = [sys.executable, "-c", program]
+    process: subprocess.Popen[str] = subprocess.Popen(command, **pipes | heard | how)  # type: ignore[call-overload]
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
