@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any, Final, TypeVar
 from zipimport import zipimporter
 
@@ -84,11 +85,16 @@ def settle_worker() -> None:
     by then is left out from now on. And it reads the directory of each archive on the path anew, which does not change:
     archives that Python has open are forgotten, and opened again from its own cache where a module is looked for.
     """
-    if not gc.get_freeze_count():
-        gc.collect()
-        gc.freeze()
+    _leave_out_of_collections()
     for path in [path for path, finder in sys.path_importer_cache.items() if isinstance(finder, zipimporter)]:
         del sys.path_importer_cache[path]
+
+
+@cache
+def _leave_out_of_collections() -> None:
+    # Once in a process: garbage that is in use now would be kept for ever by a later call.
+    gc.collect()
+    gc.freeze()
 
 
 def _count_running_tasks() -> int:
