@@ -216,6 +216,7 @@ def test_plan_is_printed(orders):
         "s3://acme-lake/data/production/supaflow_nyc_public/orders with 6 columns",
         "  catalog    add partition load_id=abc to supaflow_nyc_public.orders, unless it is there",
         "  columns    6 new: id bigint, Gro_e string, amount double, region string, at date, _load_id string",
+        "  becomes    Größe -> Gro_e",
         "  warning    no cursor: each load after this one appends all rows of the source again",
         "  warning    A cursor, read: {files: new}, or a mode that replaces rows keeps them from coming again.",
     ]

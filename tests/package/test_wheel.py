@@ -79,6 +79,7 @@ def test_wheel_asks_for_what_the_job_imports(metadata: Message) -> None:
         "boto3",
         "click",
         "datafusion",
+        "fastavro",
         "isal",
         "jinja2",
         "msgspec",

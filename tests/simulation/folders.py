@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lakewriter.source import file_listing
@@ -48,6 +49,8 @@ class Folder:
 def list_inputs(read: Read, table: str, spark: "Callable[[], Session]") -> tuple[tuple[ListedFile, ...], bool]:
     """Stands in for the product's, of tables that read new files alone."""
     if read.files != "new":
-        return _LIST(read, table, spark)  # type: ignore[arg-type]
+        listed, is_whole = _LIST(read, table, spark)  # type: ignore[arg-type]
+        # Each process plays in a folder of its own, whose name is in no record.
+        return tuple(replace(file, uri=Path(file.uri).name) for file in listed), is_whole
     session = spark()
     return session.sources.find_folder(session.pipeline, table).list_files(), True

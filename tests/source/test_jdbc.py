@@ -84,7 +84,7 @@ def test_column_that_gives_no_ranges(database, column, text):
 def test_names_of_a_drivers_properties_are_kept(database):
     """MySQL's driver knows no ``sslmode``; https://dev.mysql.com/doc/connector-j/en/connector-j-reference.html."""
     options = {"url": DERBY, "driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver", "dbtable": "numbers"}
-    frame = open_parts(database, {**options, "sslMode": "REQUIRED"}, ["ID < 30", "ID >= 30"])
+    frame = open_parts(database, {**options, "sslMode": "REQUIRED"}, ['"id" < 30', '"id" >= 30'])
     given = frame._jdf.queryExecution().analyzed().relation().jdbcOptions().asConnectionProperties()
     assert (given.getProperty("sslMode"), given.getProperty("sslmode")) == ("REQUIRED", None)
     assert [len(rows) for rows in frame.rdd.glom().collect()] == [30, 10]

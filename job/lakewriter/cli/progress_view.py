@@ -199,7 +199,9 @@ class Lines:
         for table_id in chosen:
             step = self._find_step(table_id, steps)
             mark = Text.from_markup(_FINAL[step]) if step in _FINAL else self._spinners[table_id]
-            said = self._describe(table_id, step, steps[table_id][1], self._errors.width - width - _BESIDE)
+            # What waits for Spark has nothing to say yet; a table of a continuous run tells of its last batch.
+            detail = steps[table_id][1] if step == steps[table_id][0] else ""
+            said = self._describe(table_id, step, detail, self._errors.width - width - _BESIDE)
             grid.add_row(mark, shorten(table_id, width), step, Text(said, overflow="ellipsis", no_wrap=True))
         return grid
 
@@ -207,10 +209,8 @@ class Lines:
         staging = self._staging.get(table_id)
         if staging is not None:
             return describe_staging(staging, width)
-        if step in _FINAL:
+        if step in _FINAL or step == "waiting":
             return detail
-        if step == "waiting":
-            return ""
         if step == "reading":
             # What is odd about the source is told when the load has ended, in full.
             detail = ""
