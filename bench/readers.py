@@ -18,6 +18,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 from pyspark.sql import SparkSession
 
 from bench.data import sources
@@ -90,7 +91,9 @@ def _write_source(folder: Path, name: str) -> Path:
 def _write_typed(file: Path, rows: pa.Table) -> None:
     """Write ORC by Arrow, or Avro by fastavro; both compress by zlib."""
     if file.suffix == ".orc":
-        orc.write_table(rows, file, compression="zlib")
+        # Spark reads no timestamp with a zone from ORC.
+        plain = [field.with_type(pa.timestamp("us")) if pt.is_timestamp(field.type) else field for field in rows.schema]
+        orc.write_table(rows.cast(pa.schema(plain)), file, compression="zlib")
         return
     kinds = {"int64": "long", "string": "string", "large_string": "string"}
     instant = {"type": "long", "logicalType": "timestamp-micros"}
