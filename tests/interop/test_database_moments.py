@@ -116,7 +116,7 @@ options = given["options"]
 execute(options, "CREATE TABLE moved (id int PRIMARY KEY, v int)",
         "INSERT INTO moved VALUES " + ", ".join(f"({n}, 0)" for n in range(1, 401)))
 spec = table(format="jdbc", options={**options, "dbtable": "moved"}, jdbc=JdbcRules(reconcile="columns"),
-             partition=JdbcPartition(column="id", count=4))
+             partition=JdbcPartition(column="id", count=4), index="sparse")
 changes = ("UPDATE moved SET v = 1", "DELETE FROM moved WHERE id > 390")
 rows, _, notes = load(spec, None, lambda: execute(options, *changes))
 print(json.dumps([len(rows), sorted({row[1] for row in rows}), list(notes)]))
