@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError
 from lakewriter.source.files import avro_blocks
+from lakewriter.source.files.avro_blocks import ByteReader
 from lakewriter.source.files.avro_reader import AvroReader
 from lakewriter.source.files.options import take_options
 from tests.source.files.reading import hold, in_turn, read_with, store
@@ -457,3 +458,17 @@ def test_what_javas_library_wrote(spark, tmp_path, codec):
 
 
 UNION = ("member0", "member1", "member2")
+
+
+def test_length_beyond_the_file_is_not_read():
+    """What looks like a marker may be part of a row, and a length behind it any number."""
+    asked = []
+
+    def stream():
+        for block in (b"ab", b"cd", b"ef"):
+            asked.append(block)
+            yield block
+
+    reader = ByteReader(stream(), 100, 106)
+    assert (reader.read(1), reader.read(6), asked) == (b"a", b"", [b"ab"])
+    assert (reader.read(5), reader.at, reader.read(1)) == (b"bcdef", 106, b"")

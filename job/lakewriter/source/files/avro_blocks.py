@@ -36,14 +36,17 @@ class Block:
     packed: bytes
 
 
-class Stretch:
-    """The bytes of a file from ``at`` on, which are read one after the other."""
+class ByteReader:
+    """The bytes of a file from ``at`` to ``end``, which are read one after the other."""
 
-    def __init__(self, blocks: Iterator[bytes], at: int) -> None:
-        self._blocks, self._held, self._place, self.at = blocks, b"", 0, at
+    def __init__(self, blocks: Iterator[bytes], at: int, end: int) -> None:
+        self._blocks, self._held, self._place, self._end, self.at = blocks, b"", 0, end, at
 
     def read(self, size: int, /) -> bytes:
-        """Return the next ``size`` bytes, or fewer at the end."""
+        """Return the next ``size`` bytes; none where the end comes before them."""
+        # A length in bytes that are no block's may be any: the rest of a large file is not read for it.
+        if size > self._end - self.at:
+            return b""
         parts, missing = list[bytes](), size
         while missing:
             if self._place == len(self._held):
@@ -70,10 +73,10 @@ class Stretch:
         return False
 
 
-def open_header(file: StoredFile) -> tuple[Header, Stretch]:
+def open_header(file: StoredFile) -> tuple[Header, ByteReader]:
     """Read the header of a file, and return what stands behind it."""
-    stretch = Stretch(_stream_growing(file), 0)
-    return read_header(stretch), stretch
+    reader = ByteReader(_stream_growing(file), 0, file.size)
+    return read_header(reader), reader
 
 
 def _stream_growing(file: StoredFile) -> Iterator[bytes]:
@@ -83,20 +86,20 @@ def _stream_growing(file: StoredFile) -> Iterator[bytes]:
         start, size = start + size, size * 4
 
 
-def list_blocks(stretch: Stretch, end: int, marker: bytes) -> Iterator[Block]:
+def list_blocks(reader: ByteReader, end: int, marker: bytes) -> Iterator[Block]:
     """Yield the blocks up to the byte ``end``; ``ValueError`` says where one is not what it should be."""
-    while stretch.at < end:
-        start = stretch.at
+    while reader.at < end:
+        start = reader.at
         try:
-            rows, size = read_long(stretch), read_long(stretch)
+            rows, size = read_long(reader), read_long(reader)
             if rows < 0 or size < 0:
                 raise ValueError(f"it says that it has {rows} rows in {size} bytes")
-            packed, found = read_exactly(stretch, size), read_exactly(stretch, MARKER_BYTES)
+            packed, found = read_exactly(reader, size), read_exactly(reader, MARKER_BYTES)
         except ValueError as error:
             raise ValueError(f"the block at byte {start}: {error}") from error
         if found != marker:
             raise ValueError(
-                f"the block at byte {start} has other bytes behind it, at byte {stretch.at - MARKER_BYTES}, than the "
+                f"the block at byte {start} has other bytes behind it, at byte {reader.at - MARKER_BYTES}, than the "
                 "sync marker of the file"
             )
         yield Block(start, rows, packed)
@@ -168,16 +171,16 @@ def _count_blocks(size: int, part: _Part) -> list[_Run]:
     """Return the blocks that begin in a part, in runs of ``size`` bytes; none where what stands in it is no blocks."""
     runs, first = list[_Run](), part.start if part.is_first else part.start - MARKER_BYTES
     with name_file(part.file):
-        stretch = Stretch(chain(part.file.stream(first, part.end), part.file.stream(part.end)), first)
-        if not part.is_first and not stretch.find(part.marker, part.end):
+        reader = ByteReader(chain(part.file.stream(first, part.end), part.file.stream(part.end)), first, part.file.size)
+        if not part.is_first and not reader.find(part.marker, part.end):
             return []
-        start, rows = stretch.at, 0
+        start, rows = reader.at, 0
         try:
-            for block in list_blocks(stretch, part.end, part.marker):
+            for block in list_blocks(reader, part.end, part.marker):
                 rows += block.rows
-                if stretch.at - start >= size or stretch.at >= part.end:
-                    runs.append(_Run(start, stretch.at, rows))
-                    start, rows = stretch.at, 0
+                if reader.at - start >= size or reader.at >= part.end:
+                    runs.append(_Run(start, reader.at, rows))
+                    start, rows = reader.at, 0
         except ValueError:
             if part.is_first:
                 raise

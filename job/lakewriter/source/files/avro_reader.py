@@ -13,7 +13,7 @@ from lakewriter.avro.container import Header, decompress, read_header, write_lon
 from lakewriter.source.files.avro_blocks import (
     AvroLayout,
     Block,
-    Stretch,
+    ByteReader,
     cut_files,
     list_blocks,
     open_header,
@@ -102,9 +102,9 @@ class AvroReader:
 
 def _open(piece: Piece) -> tuple[Header, Iterator[Block]]:
     """Return the header of a piece's file, and its blocks."""
-    stretch = Stretch(piece.file.stream(piece.start, piece.end), piece.start)
-    header = read_header(stretch) if piece.start == 0 else open_header(piece.file)[0]
-    return header, list_blocks(stretch, piece.end, header.marker)
+    reader = ByteReader(piece.file.stream(piece.start, piece.end), piece.start, piece.end)
+    header = read_header(reader) if piece.start == 0 else open_header(piece.file)[0]
+    return header, list_blocks(reader, piece.end, header.marker)
 
 
 def _decode(
