@@ -8,12 +8,16 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from botocore.exceptions import EndpointConnectionError
 from click.testing import CliRunner
 
 from infra.application import add_stacks
 from infra.settings import Settings, read_defaults
 from lakewriter.cli.main import main
 from lakewriter.dialects.lake_yaml import load
+from lakewriter.errors import LakeError
+from lakewriter.operate import publishing
+from lakewriter.operate.publishing import Asset
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.role_documents import Who, make_documents
 from tests.deploy.lakes import STACKS, STAGE, demo, written
@@ -122,3 +126,16 @@ def test_deployer_without_a_bootstrap(lake: Path) -> None:
     found = simulate([call for call, _ in CALLS], Policies({"Bootstrap": documents["Bootstrap"]}))
     assert [decision.allowed for decision in found] == [allowed for _, allowed in CALLS]
     assert "cdk-hnb659fds" not in json.dumps(documents)
+
+
+def test_bucket_that_does_not_answer(tmp_path):
+    """A failed connection is told as such, and not taken for an object that is not there."""
+
+    class Silent:
+        def head_object(self, **_: str) -> None:
+            raise EndpointConnectionError(endpoint_url="https://s3.example.com")
+
+    asset = Asset(tmp_path / "a.zip", BUCKET, "a.zip")
+    with pytest.raises(LakeError) as caught:
+        publishing._exists(Silent(), asset, "us-east-1")
+    assert "s3:GetObject on s3://acme-artifacts/a.zip" in str(caught.value)

@@ -124,8 +124,8 @@ def _exists(s3: Any, asset: Asset, region: str) -> bool:
     """Return True if the object is there. A bucket that may not be listed answers 403 for one that is not."""
     try:
         s3.head_object(Bucket=asset.bucket, Key=asset.key)
-    except aws.ClientError as error:
-        if aws.read_status(error) in {403, 404}:
+    except (aws.ClientError, aws.BotoCoreError) as error:
+        if isinstance(error, aws.ClientError) and aws.read_status(error) in {403, 404}:
             return False
         raise asset.explain(error, "s3:GetObject", region) from error
     return True
