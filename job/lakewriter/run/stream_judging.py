@@ -140,7 +140,7 @@ class StreamJudge:
             if entry.key != control.keys.report(job, table.id):
                 continue
             report = control.read_report(job) or {}
-            if any(str(note).startswith(ABANDONED_BLIND) for note in report["notes"]):
+            if any(str(note).startswith(ABANDONED_BLIND) for note in report.get("notes", ())):
                 # The table's state was not moved by it, so it says what to go on from.
                 continue
             intent = control.find_intent(job, report["attempt"])
