@@ -58,8 +58,8 @@ class Refusals:
         return proceed(call)
 
 
-def test_small_tables_share_jobs(tables, monkeypatch):
-    """The file asks for nothing: the four go beside one another, and no Spark job is theirs alone."""
+def count_members(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list to which each shared job adds how many tables it has."""
     shared: list[int] = []
     real = shared_job.stage_together
 
@@ -68,6 +68,12 @@ def test_small_tables_share_jobs(tables, monkeypatch):
         return real(spark, members)
 
     monkeypatch.setattr("lakewriter.run.shared_jobs.stage_together", count)
+    return shared
+
+
+def test_small_tables_share_jobs(tables, monkeypatch):
+    """The file asks for nothing: the four go beside one another, and no Spark job is theirs alone."""
+    shared = count_members(monkeypatch)
     posted: list[Call] = []
 
     def watch(call: Call, proceed: Any) -> Any:
@@ -89,14 +95,7 @@ def test_small_tables_share_jobs(tables, monkeypatch):
 
 def test_tables_of_every_format_share_jobs(lake, monkeypatch):
     """By patterns and of folders ``key=value`` too: they are small by the listing that they are read by."""
-    shared: list[int] = []
-    real = shared_job.stage_together
-
-    def count(spark: Any, members: Any) -> Any:
-        shared.append(len(members))
-        return real(spark, members)
-
-    monkeypatch.setattr("lakewriter.run.shared_jobs.stage_together", count)
+    shared = count_members(monkeypatch)
     rows = pa.table({"id": [1, 2, 3], "text": ["x", "y", "z"]})
     folder = lake.folder / "parts" / "day=1"
     folder.mkdir(parents=True)
