@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from lakewriter.dialects.lake_yaml import Lake, load
 from lakewriter.errors import SecretUnresolvedError, SpecInvalidError
+from lakewriter.spec.access import SecretText
 from lakewriter.spec.deployment import Deployment, name_deployment, name_destination_stack, name_pipeline_stack
 from lakewriter.spec.specification import Spec
-from lakewriter.spec.trust import Trust
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _INSTALLED: Final = Path(__file__).with_name("cdk.json")
@@ -100,17 +100,17 @@ class Settings:
         protect = self.deployment.protect
         return self.stage != "dev" if protect is None else protect
 
-    def read_external_id(self, trust: Trust) -> str:
+    def read_external_id(self, secret: SecretText) -> str:
         """Read an external id: its text, an environment variable, or ``${ssm:NAME}``, which CloudFormation resolves.
 
         Raises ``SECRET_UNRESOLVED`` if the variable is not set.
         """
-        kind, name = trust.external_id.reference or ("", "")
+        kind, name = secret.reference or ("", "")
         if kind != "env":
-            return trust.external_id.text
+            return secret.text
         if name not in os.environ:
             raise SecretUnresolvedError(
-                f"{trust.external_id.text}, the external id of {trust.role!r}, is not set in this environment.",
+                f"{secret.text}, an external id, is not set in this environment.",
                 remedy=f"Set {name} to what the vendor gave you, or give the external id as ${{ssm:NAME}}.",
             )
         return os.environ[name]

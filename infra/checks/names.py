@@ -88,14 +88,16 @@ def check_parties(settings: Settings) -> Iterator[str]:
 def check_external_ids(settings: Settings) -> Iterator[str]:
     """Refuse external ids that STS would refuse; the value of ``${env:NAME}`` is known only here."""
     for number, trust in enumerate(settings.deployment.trust):
-        key = f"deployment.trust.{number}.external_id"
-        try:
-            value = settings.read_external_id(trust)
-        except LakeError as error:
-            yield f"{key}: {error.message} {error.remedy}".strip()
-            continue
-        if trust.external_id.reference and trust.external_id.reference[0] == "env" and not EXTERNAL_ID.fullmatch(value):
-            yield (
-                f"{key}: {trust.external_id.text} holds {value!r}; expected {ALPHABET}. "
-                "Take the external id as the vendor shows it."
-            )
+        for place, secret in enumerate(trust.external_ids):
+            name = f"earlier_external_ids.{place - 1}" if place else "external_id"
+            key = f"deployment.trust.{number}.{name}"
+            try:
+                value = settings.read_external_id(secret)
+            except LakeError as error:
+                yield f"{key}: {error.message} {error.remedy}".strip()
+                continue
+            if secret.reference and secret.reference[0] == "env" and not EXTERNAL_ID.fullmatch(value):
+                yield (
+                    f"{key}: {secret.text} holds {value!r}; expected {ALPHABET}. "
+                    "Take the external id as the vendor shows it."
+                )

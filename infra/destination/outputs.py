@@ -28,7 +28,7 @@ class Outputs(Construct):
         *,
         settings: Settings,
         roles: Roles,
-        external_ids: Mapping[str, str],
+        external_ids: Mapping[str, tuple[str, ...]],
         secret_arn: str | None,
     ) -> None:
         super().__init__(scope, id_)
@@ -47,7 +47,7 @@ class Outputs(Construct):
             self._add_output("Optimizer Role ARN", roles.optimizers.role_arn)
 
     def _add_consumer(self, consumer: Consumer, access: Access) -> None:
-        external_id = self._external_ids[consumer.name]
+        external_id = self._external_ids[consumer.name][0]
         base = f"s3://{join_key(access.bucket, access.prefix)}/"
         if consumer.name == "snowflake-catalog":
             self._add_output("Snowflake Open Catalog: Default base location", base)
@@ -66,7 +66,7 @@ class Outputs(Construct):
         """Collect this deployment's values for the form; for an access key, the secret that holds it."""
         answers: dict[Provided, str] = {}
         if form is not None:
-            answers |= {Provided.ROLE_ARN: form.role.role_arn, Provided.EXTERNAL_ID: self._external_ids[form.name]}
+            answers |= {Provided.ROLE_ARN: form.role.role_arn, Provided.EXTERNAL_ID: self._external_ids[form.name][0]}
         elif access.role_arn:
             answers[Provided.ROLE_ARN] = access.role_arn
         if secret_arn:

@@ -83,7 +83,7 @@ class DestinationStack(Stack):
         self.job_role: iam.IRole = roles.job
         self.roles: dict[str, iam.IRole] = {each.name: each.role for each in roles.consumers}
 
-    def _declare_roles(self, settings: Settings, ids: Mapping[str, str]) -> list[Declared]:
+    def _declare_roles(self, settings: Settings, ids: Mapping[str, tuple[str, ...]]) -> list[Declared]:
         key = settings.deployment.existing.kms_key_arn or (f"<{KEY}.Arn>" if self.key else None)
         arns = Arns(self.partition, self.account, self.region, self.key.key_arn if self.key else None)
         return declare(settings, arns=arns, shown=make_readable(arns, key=key), external_ids=ids)

@@ -1,6 +1,6 @@
 """Classify changes of a stack by the harm that they may do."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -140,7 +140,16 @@ def _covers(wide: Statement, narrow: Statement) -> bool:
         all(any(pattern == ANYONE or fnmatchcase(one.lower(), pattern.lower()) for pattern in patterns) for one in ones)
         for patterns, ones in parts
     )
-    return is_within and set(wide.conditions) <= set(narrow.conditions)
+    required = dict(narrow.conditions)
+    return is_within and all(_admits(name, values, required.get(name, ())) for name, values in wide.conditions)
+
+
+def _admits(name: str, wide: Sequence[str], narrow: Sequence[str]) -> bool:
+    """Return whether a condition holds wherever the narrow one of that name does. One that a value must equal holds for
+    each of its values; every other kind has to be the same."""
+    if name.startswith(("StringEquals ", "StringLike ", "ArnEquals ", "ArnLike ")):
+        return bool(narrow) and {*narrow} <= {*wide}
+    return [*wide] == [*narrow]
 
 
 def _render(statement: Statement | None, other: Statement | None) -> Cell:

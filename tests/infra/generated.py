@@ -7,7 +7,12 @@ SUPAFLOW = {"vendor": "supaflow", "external_id": "acme-2026"}
 SOURCE = {"format": "parquet", "path": "s3://acme-landing/orders"}
 CHOICES: dict[str, list[Any]] = {
     "encryption": ["SSE-S3", "SSE-KMS"],
-    "trust": [[], [SUPAFLOW], [SUPAFLOW | {"external_id": "${ssm:/lake/id}", "access": "read"}]],
+    "trust": [
+        [],
+        [SUPAFLOW],
+        [SUPAFLOW | {"external_id": "${ssm:/lake/id}", "access": "read"}],
+        [SUPAFLOW | {"external_id": "${ssm:/lake/id}", "earlier_external_ids": ["${ssm:/lake/id-2026}"]}],
+    ],
     "iam_user": [False, {"paths": ["crm"]}],
     "lake_formation": [False, True],
     "schedule": [None, {"rate": "6 hours"}, {"cron": "0 6 * * ? *", "flexible_minutes": 10}],

@@ -102,6 +102,14 @@ def test_external_id_and_user_of_the_deployment(tmp_path):
     assert json.loads(trust)["Condition"] == {"StringEquals": {"sts:ExternalId": "acme-volume"}}
 
 
+def test_trust_while_the_external_id_changes(tmp_path):
+    table = {"table": "accounts", "schema": "public", "read": READ}
+    compute = {"external_id": "acme-2027", "earlier_external_ids": ["acme-2026"]}
+    volume, _, trust, *_ = printed(lake(tmp_path, tables=[table], **OPEN_CATALOG), compute=compute)
+    assert "STORAGE_AWS_EXTERNAL_ID = 'acme-2027'" in volume
+    assert json.loads(trust)["Condition"] == {"StringEquals": {"sts:ExternalId": ["acme-2027", "acme-2026"]}}
+
+
 def test_volume_at_the_buckets_root(tmp_path):
     table = {"table": "accounts", "schema": "public", "read": READ}
     volume, *_ = printed(lake(tmp_path, tables=[table], **OPEN_CATALOG | {"s3_path_prefix": ""}))

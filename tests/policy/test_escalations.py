@@ -16,7 +16,8 @@ from lakewriter.policy.arns import Arns
 from lakewriter.policy.deployer_statements import allow_key_administration
 from lakewriter.policy.role_documents import Document, Who, make_documents
 from lakewriter.policy.statements import make_document
-from lakewriter.spec.trust import Party
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.trust import Party, Trust
 from tests.support.iam import ACCOUNT, Policies, Request, simulate
 
 ARNS = Arns("aws", ACCOUNT, "us-east-1")
@@ -37,6 +38,18 @@ def deployer(*names: str, **deployment: Any) -> dict[str, Document]:
     changed = DEMO.deployment.model_copy(update=EVERYTHING | deployment)
     documents = make_documents(DEMO.spec, changed, Who.DEPLOYER, ARNS, stage="prod")
     return {name: document for name, document in documents.items() if name.rstrip("23456789") in names}
+
+
+def test_a_deployer_reads_the_parameters_of_all_external_ids() -> None:
+    """CloudFormation reads them for each deployment, those that are about to go included."""
+    moving = Trust(
+        vendor="supaflow",
+        external_id=SecretText("${ssm:/lake/id}"),
+        earlier_external_ids=(SecretText("${ssm:/lake/id-2026}"), SecretText("acme-2025")),
+    )
+    documents = deployer("Execution", trust=(moving,)).values()
+    [found] = [each["Resource"] for one in documents for each in one["Statement"] if each["Sid"] == "ReadParameters"]
+    assert found[1:] == [regional("ssm", "parameter/lake/id"), regional("ssm", "parameter/lake/id-2026")]
 
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/lakewriter-flights-prod-destination-JobRole-A"

@@ -34,7 +34,7 @@ def test_job_trust() -> None:
 
 
 def test_each_party_has_a_statement_and_an_id_of_its_own() -> None:
-    assert make_role_trust(Principal(SUPAFLOW, "id-1"), Principal(SNOWFLAKE, "id-2"))["Statement"] == [
+    assert make_role_trust(Principal(SUPAFLOW, ("id-1",)), Principal(SNOWFLAKE, ("id-2",)))["Statement"] == [
         {
             "Sid": sid,
             "Effect": "Allow",
@@ -57,7 +57,8 @@ def test_closed_trust() -> None:
     ]
 
 
-OPEN = make_role_trust(Principal(SUPAFLOW, "id-1"), Principal(SNOWFLAKE, "id-2"))
+OPEN = make_role_trust(Principal(SUPAFLOW, ("id-1",)), Principal(SNOWFLAKE, ("id-2",)))
+MOVING = make_role_trust(Principal(SUPAFLOW, ("id-2", "id-1")), Principal(SNOWFLAKE, ("id-3",)))
 MAY_ASSUME = {
     "Version": "2012-10-17",
     "Statement": [{"Sid": "All", "Effect": "Allow", "Action": "sts:AssumeRole", "Resource": "*"}],
@@ -67,6 +68,12 @@ ATTEMPTS: list[tuple[Document, str, dict[str, str], bool]] = [
     # trust policy; who asks; context; whether it gets the role
     (OPEN, SUPAFLOWS_SERVICE, {"sts:ExternalId": "id-1"}, True),
     (OPEN, SNOWFLAKE, {"sts:ExternalId": "id-2"}, True),
+    # while an id changes: the new one and the earlier one, and still no other party's
+    (MOVING, SUPAFLOWS_SERVICE, {"sts:ExternalId": "id-1"}, True),
+    (MOVING, SUPAFLOWS_SERVICE, {"sts:ExternalId": "id-2"}, True),
+    (MOVING, SUPAFLOWS_SERVICE, {"sts:ExternalId": "id-3"}, False),
+    (MOVING, SUPAFLOWS_SERVICE, {}, False),
+    (MOVING, SNOWFLAKE, {"sts:ExternalId": "id-1"}, False),
     # another external id, none, one in other letters, the other party's
     (OPEN, SUPAFLOWS_SERVICE, {"sts:ExternalId": "id-3"}, False),
     (OPEN, SUPAFLOWS_SERVICE, {}, False),

@@ -77,6 +77,11 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
      "letters, digits and +=,.@:/-_ without spaces around them."),
     ({"trust": [SUPAFLOW | {"external_id": "${secret:x}"}]}, "deployment.trust.0.external_id: (not shown): a trust "
      "policy shows its external id; expected a literal, ${ssm:NAME} or ${env:NAME}."),
+    ({"trust": [SUPAFLOW | {"earlier_external_ids": ["a b"]}]}, "deployment.trust.0.earlier_external_ids: (not shown): "
+     "expected 2 to 1224 letters, digits and +=,.@:/-_ without spaces around them."),
+    *(({"trust": [SUPAFLOW | {"external_id": "id-1", "earlier_external_ids": ids}]},
+       "deployment.trust.0.earlier_external_ids: 'earlier_external_ids' has an id twice, or that of 'external_id'; "
+       "expected different ones.") for ids in (["id-1"], ["id-2", "id-2"])),
     ({"trust": [SUPAFLOW, SUPAFLOW]},
      "deployment.trust: two entries of 'trust' make the role 'supaflow'; give one another 'name'."),
     ({"trust": [SUPAFLOW | {"access": "all"}]}, "deployment.trust.0.access: 'all' is not allowed; expected 'write', "

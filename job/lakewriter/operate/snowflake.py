@@ -115,11 +115,12 @@ ALLOW_WRITES = FALSE;"""
 
 
 def _write_trust(compute: SnowflakePrincipal) -> str:
+    ids = compute.external_ids
     entry = {
         "Effect": "Allow",
         "Principal": {"AWS": compute.iam_user_arn or "<STORAGE_AWS_IAM_USER_ARN that DESC EXTERNAL VOLUME prints>"},
         "Action": "sts:AssumeRole",
-        "Condition": {"StringEquals": {"sts:ExternalId": compute.external_id}},
+        "Condition": {"StringEquals": {"sts:ExternalId": ids if len(ids) > 1 else ids[0]}},
     }
     return json.dumps(entry, indent=2)
 

@@ -268,7 +268,7 @@ def _allow_services(deployment: Deployment, arns: Arns, names: DeployedNames) ->
         yield allow("ManageFunctions", _FUNCTIONS, names.list_arns("Functions", arns))
     if deployment.network:
         yield from _allow_network(deployment.network.subnet_ids, deployment.network.security_group_ids, arns)
-    references = [entry.external_id.reference for entry in deployment.trust]
+    references = [secret.reference for entry in deployment.trust for secret in entry.external_ids]
     parameters = [arns.parameter(reference[1]) for reference in references if reference and reference[0] == "ssm"]
     yield allow("ReadParameters", ["ssm:GetParameters"], [_find_version(deployment, arns), *parameters])
     yield allow("ReadOutputs", ["cloudformation:DescribeStacks"], [names.stack_arn(names.destination, arns)])

@@ -57,7 +57,7 @@ def list_roles(
     if spec.access.role_arn:
         yield make_role(spec.access.role_arn.rpartition("/")[2], Who.LOADER, None)
     for entry in deployment.trust:
-        admitted = make_role_trust(Principal(entry.arn, show(entry.external_id)))
+        admitted = make_role_trust(Principal(entry.arn, tuple(map(show, entry.external_ids))))
         yield make_role(entry.role, find_who(entry), admitted, entry)
     if user := deployment.user:
         yield make_role(USER, find_who(user), None, user)
@@ -77,4 +77,4 @@ def make_snowflake_trust(principal: SnowflakePrincipal, arns: Arns) -> Document:
     """Make Snowflake's trust policy; it admits nobody until Snowflake's IAM user is known."""
     if principal.iam_user_arn is None:
         return make_closed_trust(arns)
-    return make_role_trust(Principal(principal.iam_user_arn, principal.external_id))
+    return make_role_trust(Principal(principal.iam_user_arn, principal.external_ids))

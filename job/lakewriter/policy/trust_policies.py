@@ -10,10 +10,10 @@ OPTIMIZER_SERVICE = "glue.amazonaws.com"
 
 
 class Principal(NamedTuple):
-    """A principal outside this account, and the external id that it alone must present."""
+    """A principal outside this account, and the external ids of which it alone must present one."""
 
     arn: str
-    external_id: str
+    external_ids: tuple[str, ...]
 
 
 def make_job_trust(arns: Arns, *, conditions: bool = True) -> Document:
@@ -62,10 +62,11 @@ def make_closed_trust(arns: Arns) -> Document:
 
 
 def _trust_party(number: int, party: Principal) -> Statement:
+    first, *others = party.external_ids
     return {
         "Sid": f"TrustParty{number}",
         "Effect": "Allow",
         "Principal": {"AWS": party.arn},
         "Action": "sts:AssumeRole",
-        "Condition": {"StringEquals": {"sts:ExternalId": party.external_id}},
+        "Condition": {"StringEquals": {"sts:ExternalId": [first, *others] if others else first}},
     }

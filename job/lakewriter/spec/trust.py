@@ -1,6 +1,7 @@
 """Who from outside may take a role on the destination, and what identifies them."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -50,6 +51,11 @@ def _require_database(value: str) -> str:
     if not _DATABASE.fullmatch(value):
         raise ValueError("expected a Glue database such as 'crm', or all that begin so: 'crm_*'")
     return value
+
+
+def _require_distinct(external_ids: Sequence[object]) -> None:
+    if len({*external_ids}) < len(external_ids):
+        raise ValueError("'earlier_external_ids' has an id twice, or that of 'external_id'; expected different ones")
 
 
 Folder = Annotated[str, AfterValidator(_require_folder)]
@@ -111,6 +117,9 @@ class Trust(Party):
     external_id: SecretText
     """The external id that the party gives when it takes the role: as text, ``${ssm:NAME}`` or ``${env:NAME}``. The
     trust policy shows it."""
+    earlier_external_ids: tuple[SecretText, ...] = ()
+    """External ids that the party may still give, while it takes up ``external_id``: one role has them all. Remove them
+    once it gives the new one."""
     name: str | None = Field(None, pattern=r"^[a-z][a-z0-9-]{0,31}$")
     """Tells the roles of two parties apart. By default the vendor's name."""
 
@@ -128,17 +137,19 @@ class Trust(Party):
             raise ValueError("expected the ARN of one role, user or account root, without '*'")
         return value
 
-    @field_validator("external_id")
+    @field_validator("external_id", "earlier_external_ids")
     @classmethod
-    def _alphabet(cls, value: SecretText) -> SecretText:
-        if value.reference is None and not EXTERNAL_ID.fullmatch(value.text):
-            raise ValueError(f"expected {ALPHABET}")
-        if value.reference and value.reference[0] == "secret":
-            raise ValueError("a trust policy shows its external id; expected a literal, ${ssm:NAME} or ${env:NAME}")
+    def _alphabet(cls, value: SecretText | tuple[SecretText, ...]) -> SecretText | tuple[SecretText, ...]:
+        for secret in value if isinstance(value, tuple) else (value,):
+            if secret.reference is None and not EXTERNAL_ID.fullmatch(secret.text):
+                raise ValueError(f"expected {ALPHABET}")
+            if secret.reference and secret.reference[0] == "secret":
+                raise ValueError("a trust policy shows its external id; expected a literal, ${ssm:NAME} or ${env:NAME}")
         return value
 
     @model_validator(mode="after")
     def _someone(self) -> "Trust":
+        _require_distinct(self.external_ids)
         require_one(vendor=self.vendor is not None, principal=self.principal is not None)
         if self.vendor is None and self.name is None:
             raise ValueError("'principal' needs a 'name' for its role")
@@ -148,6 +159,11 @@ class Trust(Party):
     def follows(self) -> str | None:
         """The vendor; a principal that is named by its ARN follows no vendor's page."""
         return self.vendor
+
+    @property
+    def external_ids(self) -> tuple[SecretText, ...]:
+        """All that the party may give, the present one first."""
+        return self.external_id, *self.earlier_external_ids
 
     @property
     def role(self) -> str:
@@ -168,13 +184,26 @@ class SnowflakePrincipal(FileModel):
     catalog's IAM user ARN."""
     external_id: str = "lakewriter"
     """The external id that the statements of ``lakewriter queries`` give to Snowflake."""
+    earlier_external_ids: tuple[str, ...] = ()
+    """External ids that Snowflake may still give, until its volume or catalog has ``external_id``."""
 
-    @field_validator("external_id")
+    @field_validator("external_id", "earlier_external_ids")
     @classmethod
-    def _alphabet(cls, value: str) -> str:
-        if not EXTERNAL_ID.fullmatch(value):
-            raise ValueError(f"expected {ALPHABET}")
+    def _alphabet(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        for text in value if isinstance(value, tuple) else (value,):
+            if not EXTERNAL_ID.fullmatch(text):
+                raise ValueError(f"expected {ALPHABET}")
         return value
+
+    @model_validator(mode="after")
+    def _distinct(self) -> "SnowflakePrincipal":
+        _require_distinct(self.external_ids)
+        return self
+
+    @property
+    def external_ids(self) -> tuple[str, ...]:
+        """All that Snowflake may give, the present one first."""
+        return self.external_id, *self.earlier_external_ids
 
     @field_validator("iam_user_arn")
     @classmethod

@@ -56,7 +56,21 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
         "an external id from a variable that is not set",
         {"deployment": {"trust": [{"vendor": "supaflow", "external_id": "${env:NO_EXTERNAL_ID}"}]}},
         [
-            "deployment.trust.0.external_id: ${env:NO_EXTERNAL_ID}, the external id of 'supaflow', is not set in this "
+            "deployment.trust.0.external_id: ${env:NO_EXTERNAL_ID}, an external id, is not set in this environment. "
+            "Set NO_EXTERNAL_ID to what the vendor gave you, or give the external id as ${ssm:NAME}."
+        ],
+    ),
+    (
+        "an earlier external id from a variable that is not set",
+        {
+            "deployment": {
+                "trust": [
+                    {"vendor": "supaflow", "external_id": "b2", "earlier_external_ids": ["a1", "${env:NO_EXTERNAL_ID}"]}
+                ]
+            }
+        },
+        [
+            "deployment.trust.0.earlier_external_ids.1: ${env:NO_EXTERNAL_ID}, an external id, is not set in this "
             "environment. Set NO_EXTERNAL_ID to what the vendor gave you, or give the external id as ${ssm:NAME}."
         ],
     ),

@@ -90,7 +90,20 @@ def test_external_id_from_the_environment(synthesise: Synthesise, monkeypatch: p
 def test_external_id_that_the_environment_lacks(settings_for: SettingsFor) -> None:
     settings = settings_for(lake({"trust": [{**SUPAFLOW, "external_id": "${env:NOT_SET_ANYWHERE}"}]}))
     with pytest.raises(SecretUnresolvedError, match="NOT_SET_ANYWHERE"):
-        settings.read_external_id(settings.deployment.trust[0])
+        settings.read_external_id(settings.deployment.trust[0].external_id)
+
+
+def test_a_role_takes_the_earlier_ids_beside_the_present_one(synthesise: Synthesise) -> None:
+    """Whoever types the form reads the present one in the outputs."""
+    moving = SUPAFLOW | {"external_id": "acme-2027", "earlier_external_ids": ["acme-2026", "${ssm:/lake/id}"]}
+    compute = {"iam_user_arn": SNOWFLAKE_USER, "external_id": "acme-2027", "earlier_external_ids": ["acme-2026"]}
+    template = synthesise(lake({"trust": [moving], "snowflake": {"compute": compute}})).template
+    parameter = {"Ref": "SsmParameterValuelakeidC96584B6F00A464EAD1953AFF4B05118Parameter"}
+    ids = ["acme-2027", "acme-2026", parameter]
+    assert trust(template, "SupaflowConsumerRole") == _party("arn:aws:iam::805595753828:root", ids)
+    assert trust(template, "SnowflakeComputeConsumerRole") == _party(SNOWFLAKE_USER, ["acme-2027", "acme-2026"])
+    shown = {output["Description"]: output["Value"] for output in template["Outputs"].values()}
+    assert shown["External ID"] == shown["Snowflake: STORAGE_AWS_EXTERNAL_ID"] == "acme-2027"
 
 
 @pytest.mark.parametrize("name", ["job", "user", "snowflake-catalog", "snowflake-compute"])

@@ -89,6 +89,7 @@ def test_another_stage_is_refused_while_the_old_stack_may_load(synth: Synth, dep
 
 
 OTHER = {"vendor": "supaflow", "external_id": "other-2027"}
+MOVING = {"vendor": "supaflow", "external_id": "acme-2027", "earlier_external_ids": ["acme-2026"]}
 KEYED = {"encryption": "SSE-KMS"}
 EARLIER = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 LINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
@@ -98,6 +99,13 @@ LINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         "let in: Role SupaflowConsumerRole (changed Allow TrustParty1): arn:aws:iam::805595753828:root sts:AssumeRole "
         "if StringEquals sts:ExternalId acme-2026 -> arn:aws:iam::805595753828:root sts:AssumeRole if StringEquals "
         "sts:ExternalId other-2027",
+    ),
+    "external id that comes beside the present one": (
+        {},
+        {"trust": [MOVING]},
+        "let in: Role SupaflowConsumerRole (changed Allow TrustParty1): arn:aws:iam::805595753828:root sts:AssumeRole "
+        "if StringEquals sts:ExternalId acme-2026 -> arn:aws:iam::805595753828:root sts:AssumeRole if StringEquals "
+        "sts:ExternalId acme-2027 or acme-2026",
     ),
     "protection": ({}, {"protect": False}, "deletable: lakewriter-flights-prod-destination (termination protection): "),
     "key": ({}, KEYED, "unreadable: acme-lake (S3 Bucket) (changed: BucketEncryption): "),
@@ -123,6 +131,11 @@ def test_what_synth_prints(synth: Synth, before: dict[str, Any], after: dict[str
     old, _ = synth.run(BASE | before)
     lines = list_changes(*synth.run(BASE | after, old))
     assert [each for each in lines if each.startswith(line)] != [], lines
+
+
+def test_an_earlier_external_id_that_goes_lets_nobody_in(synth: Synth) -> None:
+    old, _ = synth.run(BASE | {"trust": [MOVING]})
+    assert list_changes(*synth.run(BASE | {"trust": [MOVING | {"earlier_external_ids": []}]}, old)) == ()
 
 
 def test_new_and_lost_statements_are_of_their_harm(synth: Synth) -> None:
