@@ -98,7 +98,10 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
             LAKEWRITER_FAULTS_KILLS=str(kills),
         ),
         Section(
-            "proof", "a deployment from beginning to end, on the emulator", ("scripts/prove",), figures="calls, in"
+            "proof",
+            "a deployment from beginning to end, on the emulator, call by call as it is recorded",
+            ("scripts/prove", "--compare", "tests/proof/transcript.json"),
+            figures="calls, in",
         ),
         # What is no pytest file goes here: a Section with its name, what it shows, and its command.
         *(_simulation(first) for first in range(1, HISTORIES, PART)),

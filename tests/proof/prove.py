@@ -18,7 +18,7 @@ from moto.server import ThreadedMotoServer
 
 from infra.settings import ROOT
 from tests.proof.proof import Proof
-from tests.proof.transcript import Transcript
+from tests.proof.transcript import Transcript, compare
 from tests.support import java
 from tests.support.bundles import light_bundle
 from tests.support.cloudformation import find_resource, our_templates
@@ -59,7 +59,21 @@ EMULATED: dict[str, Any] = {
 @click.option("--bundle", type=click.Path(path_type=Path), default=ROOT / "build" / "bundle", help="scripts/bundle's.")
 @click.option("--role-arn", help="The role that CloudFormation works with.")
 @click.option("--transcript", "to", type=click.Path(path_type=Path), default=ROOT / "build" / "proof.json")
-def prove(in_account: bool, lake: Path | None, stage: str, bundle: Path, role_arn: str | None, to: Path) -> None:
+@click.option(
+    "--compare",
+    "with_transcript",
+    type=click.Path(path_type=Path, exists=True),
+    help="A transcript that this proof has to repeat, call by call and status by status.",
+)
+def prove(
+    in_account: bool,
+    lake: Path | None,
+    stage: str,
+    bundle: Path,
+    role_arn: str | None,
+    to: Path,
+    with_transcript: Path | None,
+) -> None:
     """Check, deploy, run the canary and a load, deploy under a load, undo it, and destroy: each by its AWS calls.
 
     Without --account it all happens on the emulator, whose job runs are loads on this machine.
@@ -79,6 +93,11 @@ def prove(in_account: bool, lake: Path | None, stage: str, bundle: Path, role_ar
         finally:
             transcript.write(to)
             click.echo(f"{len(transcript.calls)} calls, in {to}")
+    if with_transcript is not None:
+        recorded = json.loads(with_transcript.read_text("utf-8"))["calls"]
+        differences = compare(recorded, transcript.calls)
+        if differences:
+            raise click.ClickException("\n".join([f"Other calls or answers than in {with_transcript}:", *differences]))
 
 
 def prove_emulated(folder: Path, transcript: Transcript) -> None:
@@ -91,15 +110,20 @@ def prove_emulated(folder: Path, transcript: Transcript) -> None:
         for bucket in (ARTIFACTS, "acme-landing"):
             s3.create_bucket(Bucket=bucket)
         s3.put_object(Bucket="acme-landing", Key="airlines.csv", Body=b"carrier,name\nAA,American\nUA,United\n")
+
+        def find_machine(_outputs: Mapping[str, str]) -> str:
+            with transcript.pause():
+                return _make_machine()
+
         proof = Proof(
-            json.loads(json.dumps(EMULATED)), "dev", bundle, folder, transcript, role, _find_machine, 0.2, client
+            json.loads(json.dumps(EMULATED)), "dev", bundle, folder, transcript, role, find_machine, 0.2, client
         )
         runs.job = lambda parameters: _run_job(folder / "lake.yaml", parameters, url)
         with transcript.record():
             proof.run()
 
 
-def _find_machine(_outputs: Mapping[str, str]) -> str:
+def _make_machine() -> str:
     """Make the stack's machine where the emulator executes: CloudFormation's is in a part that does not."""
     definition = find_resource("lakewriter-proof-dev-pipeline", "LoadsStateMachine").definition
     arn = f"arn:aws:states:us-east-1:{ACCOUNT}:stateMachine:loads"

@@ -1,7 +1,6 @@
 """A transcript has no secret in it, and each call of a proof is one that its policies allow.
 
-transcript.json is of ``scripts/prove`` on the emulator, each call once and without answers. The proof itself runs in
-``scripts/nightly proof``.
+transcript.json is what ``scripts/prove`` writes on the emulator. ``scripts/nightly proof`` runs it again, and compares.
 """
 
 import json
@@ -17,7 +16,7 @@ from lakewriter.policy.arns import Arns
 from lakewriter.policy.role_documents import Who, make_documents
 from tests.deploy.lakes import written
 from tests.proof.prove import ARTIFACTS, EMULATED
-from tests.proof.transcript import EXAMPLE, Transcript, mask
+from tests.proof.transcript import EXAMPLE, Transcript, compare, mask
 from tests.support.iam import ACCOUNT, Policies, Request, simulate
 
 RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("transcript.json").read_text("utf-8"))
@@ -46,6 +45,7 @@ def test_secrets_and_bodies_are_left_out(name: str, value: Any, masked: Any) -> 
 
 def test_calls_are_noted_with_their_answers_and_errors(tmp_path: Path) -> None:
     transcript = Transcript()
+    transcript.step = "check"
     with mock_aws(), transcript.record():
         s3 = boto3.client("s3", "us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
         s3.create_bucket(Bucket="acme")
@@ -61,6 +61,62 @@ def test_calls_are_noted_with_their_answers_and_errors(tmp_path: Path) -> None:
         ("HeadObject", "404", 3),
     ]
     assert ("999999999999" in text, f"of-{EXAMPLE}" in text) == (False, True)
+
+
+def test_secrets_are_masked_wherever_they_stand(tmp_path: Path) -> None:
+    """A key that one answer calls a secret is in the text of another call; others are secret by their looks."""
+    transcript = Transcript()
+    values = {
+        "session": "AKIAIOSFODNN7EXAMPLE", "secret": "wJalrXUtnFEMI/K7MDENG", "external id": "acme-loads-90b3",
+        "url": "https://a.s3.amazonaws.com/k?X-Amz-Signature=fe5f80f77d5fa3beca&X-Amz-Date=1",
+        "proxy": "http://ann:pa55word@proxy:3128", "jwt": "eyJhbGciOiJI.eyJzdWIiOiIx.dozjgNryP4J3jVmN",
+        "pem": "-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----", "by its name": "hunter2hunter2",
+    }  # fmt: skip
+    with mock_aws(), transcript.record():
+        given = {"aws_access_key_id": values["session"], "aws_secret_access_key": values["secret"]}
+        transcript.step = "check"
+        ssm = boto3.client("ssm", "us-east-1", **given)
+        ssm.put_parameter(Name="/a", Type="String", Value=json.dumps(values))
+        sts = boto3.client("sts", "us-east-1", **given)
+        role = f"arn:aws:iam::{ACCOUNT}:role/a"
+        sts.assume_role(RoleArn=role, RoleSessionName="proof", ExternalId=values["external id"])
+        made = boto3.client("secretsmanager", "us-east-1", **given)
+        made.create_secret(Name="a", SecretString=values["by its name"])
+        ssm.get_parameter(Name="/a")
+    transcript.write(tmp_path / "proof.json")
+    text = (tmp_path / "proof.json").read_text("utf-8")
+    left = ["AKIA", "wJalr", "acme-loads", "fe5f80", "pa55word", "dozjgN", "MIIEvQ", "hunter2"]
+    assert [secret for secret in left if secret in text] == []
+    assert "X-Amz-Date=1" in text
+
+
+def _call(operation: str, status: str = "OK") -> dict[str, Any]:
+    return {"step": "load", "service": "s", "operation": operation, "status": status, "answer": {}}
+
+
+def _describe(status: str) -> dict[str, Any]:
+    return _call("DescribeExecution") | {"answer": {"status": status}}
+
+
+RUN, ENDED, FAILED = (_describe(status) for status in ("RUNNING", "SUCCEEDED", "FAILED"))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "replayed", "differences"),
+    [
+        ([_call("HeadObject", "404"), RUN, RUN, ENDED], [_call("HeadObject", "404"), ENDED], []),
+        ([_call("PutObject"), _call("PutObject")], [_call("PutObject")], []),
+        ([_call("PutObject")], [_call("PutObject", "AccessDenied")], [
+            "-load: s:PutObject OK", "+load: s:PutObject AccessDenied",
+        ]),
+        ([ENDED], [FAILED], [
+            "-load: s:DescribeExecution OK, SUCCEEDED", "+load: s:DescribeExecution OK, FAILED",
+        ]),
+        ([_call("PutObject"), ENDED], [ENDED], ["-load: s:PutObject OK"]),
+    ],
+)  # fmt: skip
+def test_proofs_are_compared_call_by_call(recorded: Any, replayed: Any, differences: list[str]) -> None:
+    assert compare(recorded, replayed) == differences
 
 
 def test_recorded_proof_has_every_step() -> None:
