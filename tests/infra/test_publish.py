@@ -135,7 +135,7 @@ def test_bucket_that_does_not_answer(tmp_path):
         def head_object(self, **_: str) -> None:
             raise EndpointConnectionError(endpoint_url="https://s3.example.com")
 
-    asset = Asset(tmp_path / "a.zip", BUCKET, "a.zip")
+    asset = Asset(tmp_path / "a.zip", BUCKET, "a.zip", ACCOUNT)
     with pytest.raises(LakeError) as caught:
         publishing._exists(Silent(), asset, "us-east-1")
     assert "s3:GetObject on s3://acme-artifacts/a.zip" in str(caught.value)

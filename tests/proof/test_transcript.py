@@ -73,14 +73,14 @@ def test_secrets_are_masked_wherever_they_stand(tmp_path: Path) -> None:
         "pem": "-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----", "by its name": "hunter2hunter2",
     }  # fmt: skip
     with mock_aws(), transcript.record():
-        given = {"aws_access_key_id": values["session"], "aws_secret_access_key": values["secret"]}
+        session = boto3.Session(values["session"], values["secret"], region_name="us-east-1")
         transcript.step = "check"
-        ssm = boto3.client("ssm", "us-east-1", **given)
+        ssm = session.client("ssm")
         ssm.put_parameter(Name="/a", Type="String", Value=json.dumps(values))
-        sts = boto3.client("sts", "us-east-1", **given)
+        sts = session.client("sts")
         role = f"arn:aws:iam::{ACCOUNT}:role/a"
         sts.assume_role(RoleArn=role, RoleSessionName="proof", ExternalId=values["external id"])
-        made = boto3.client("secretsmanager", "us-east-1", **given)
+        made = session.client("secretsmanager")
         made.create_secret(Name="a", SecretString=values["by its name"])
         ssm.get_parameter(Name="/a")
     transcript.write(tmp_path / "proof.json")

@@ -11,9 +11,14 @@ from lakewriter.exit_codes import EXIT_OK
 @click.command()
 @click.argument("assembly", type=click.Path(path_type=Path))
 @click.option("--region", metavar="NAME", help="The region of the stacks; by default that of the AWS configuration.")
+@click.option(
+    "--bucket-owner",
+    metavar="ACCOUNT",
+    help="The account that the bucket belongs to; by default that of the credentials.",
+)
 @JSON
 @report_errors
-def publish(assembly: Path, region: str | None, *, as_json: bool) -> int:
+def publish(assembly: Path, region: str | None, bucket_owner: str | None, *, as_json: bool) -> int:
     """Upload what the stacks of ASSEMBLY refer to: the job, its packages, its lake.yaml and the templates.
 
     ASSEMBLY is the folder that synth writes, such as cdk.out. What is there already is left alone. Then any tool may
@@ -22,7 +27,7 @@ def publish(assembly: Path, region: str | None, *, as_json: bool) -> int:
     from lakewriter.cli.printed import PublishReport
     from lakewriter.operate.publishing import publish as upload
 
-    done = upload(assembly, region)
+    done = upload(assembly, region, bucket_owner)
     if as_json:
         print_json(
             PublishReport(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lakewriter import aws
-from lakewriter.errors import LakeError, SpecInvalidError
+from lakewriter.errors import LakeError, S3AccessDeniedError, SpecInvalidError
 from lakewriter.policy.arns import find_partition
 from lakewriter.spec.access import Access
 
@@ -30,6 +30,10 @@ class Asset:
     source: Path
     bucket: str
     key: str
+    owner: str
+    """The account that the bucket must belong to: S3 refuses a call on another one's, which an attacker may have made
+    under a name that is easy to guess (https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-owner-condition.html).
+    """
 
     @property
     def is_template(self) -> bool:
@@ -51,7 +55,14 @@ class Asset:
     def explain(self, error: aws.ClientError | aws.BotoCoreError, action: str, region: str) -> LakeError:
         """Make the error to raise for what S3 answered."""
         access = Access(bucket=self.bucket, region=region)
-        return aws.explain(error, doing=f"{action} on s3://{self.bucket}/{self.key}", access=access)
+        explained = aws.explain(error, doing=f"{action} on s3://{self.bucket}/{self.key}", access=access)
+        if not isinstance(explained, S3AccessDeniedError):
+            return explained
+        return S3AccessDeniedError(
+            f"{action} on s3://{self.bucket}/{self.key} was denied.",
+            remedy=f"Check that the policies of these credentials allow it, and that the bucket belongs to account "
+            f"{self.owner}. Where it is meant to be another account's, give --bucket-owner.",
+        )
 
 
 @dataclass(frozen=True)
@@ -64,9 +75,10 @@ class Published:
     templates: Mapping[str, str]
 
 
-def list_assets(assembly: Path, account: str, region: str) -> Iterator[Asset]:
+def list_assets(assembly: Path, account: str, region: str, owner: str) -> Iterator[Asset]:
     """List what the stacks of an assembly refer to, in the order of their manifests.
 
+    ``account`` is the stacks' and ``owner`` the buckets'.
     Raises ``SPEC_INVALID`` for a folder that is no assembly, and for an assembly of another region.
     """
     manifests = sorted(assembly.glob(f"*{_MANIFEST}"))
@@ -85,15 +97,15 @@ def list_assets(assembly: Path, account: str, region: str) -> Iterator[Asset]:
                         f"{manifest.name}: the stack is of the region {to['region']!r}, expected {region!r}.",
                         remedy=f"Give --region {to['region']}.",
                     )
-                yield Asset(
-                    assembly / asset["source"]["path"], _fill(to["bucketName"], values), _fill(to["objectKey"], values)
-                )
+                bucket, key = (_fill(to[name], values) for name in ("bucketName", "objectKey"))
+                yield Asset(assembly / asset["source"]["path"], bucket, key, owner)
 
 
-def publish(assembly: Path, region: str | None = None) -> Published:
+def publish(assembly: Path, region: str | None = None, bucket_owner: str | None = None) -> Published:
     """Upload what is not there yet: a key holds the digest of its content, so what is there is the same.
 
-    The account is that of the default credentials, and so is the region where none is given.
+    The account is that of the default credentials, and so is the region where none is given. The buckets must belong to
+    ``bucket_owner``, by default the same account.
     """
     s3, sts = (aws.make_default_client(service, region) for service in ("s3", "sts"))
     region = str(s3.meta.region_name)
@@ -103,7 +115,7 @@ def publish(assembly: Path, region: str | None = None) -> Published:
         raise aws.explain(error, doing="sts:GetCallerIdentity", access=Access(bucket="", region=region)) from error
     uploaded = present = size = 0
     templates = {}
-    for asset in list_assets(assembly, account, region):
+    for asset in list_assets(assembly, account, region, bucket_owner or account):
         if asset.is_template:
             suffix = "amazonaws.com.cn" if find_partition(region) == "aws-cn" else "amazonaws.com"
             url = f"https://{asset.bucket}.s3.{region}.{suffix}/{asset.key}"
@@ -113,7 +125,7 @@ def publish(assembly: Path, region: str | None = None) -> Published:
             continue
         body = asset.read()
         try:
-            s3.put_object(Bucket=asset.bucket, Key=asset.key, Body=body)
+            s3.put_object(Bucket=asset.bucket, Key=asset.key, Body=body, ExpectedBucketOwner=asset.owner)
         except (aws.ClientError, aws.BotoCoreError) as error:
             raise asset.explain(error, "s3:PutObject", region) from error
         uploaded, size = uploaded + 1, size + len(body)
@@ -123,7 +135,7 @@ def publish(assembly: Path, region: str | None = None) -> Published:
 def _exists(s3: Any, asset: Asset, region: str) -> bool:
     """Return True if the object is there. A bucket that may not be listed answers 403 for one that is not."""
     try:
-        s3.head_object(Bucket=asset.bucket, Key=asset.key)
+        s3.head_object(Bucket=asset.bucket, Key=asset.key, ExpectedBucketOwner=asset.owner)
     except (aws.ClientError, aws.BotoCoreError) as error:
         if isinstance(error, aws.ClientError) and aws.read_status(error) in {403, 404}:
             return False

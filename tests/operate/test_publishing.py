@@ -1,0 +1,70 @@
+"""The account that a bucket of artifacts belongs to.
+
+Somebody may have made a bucket of that name before. S3 compares the owner that a request expects, and answers 403 for
+another one: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-owner-condition.html
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from lakewriter.cli.main import main
+from tests.support.call import ACCOUNT, Answer, Call
+from tests.support.fixtures import empty_aws
+from tests.support.server import StrictAws
+
+BUCKET = "acme-artifacts"
+OTHERS = "999999999999"
+"""An account that is not ours."""
+MANIFEST = {
+    "files": {
+        "a": {
+            "source": {"path": "job.py", "packaging": "file"},
+            "destinations": {"b": {"bucketName": BUCKET, "objectKey": "lakewriter-flights-prod/0f.py"}},
+        }
+    }
+}
+
+
+@pytest.fixture
+def artifacts(monkeypatch: pytest.MonkeyPatch) -> Iterator[StrictAws]:
+    """An AWS with the bucket. Its calls are no load's: they are not recorded with those."""
+    with StrictAws() as aws:
+        empty_aws(aws, monkeypatch).client("s3").create_bucket(Bucket=BUCKET)
+        yield aws
+
+
+@pytest.mark.parametrize(
+    ("owner", "arguments", "expected", "exit_code"),
+    [
+        (ACCOUNT, [], ACCOUNT, 0),
+        (OTHERS, ["--bucket-owner", OTHERS], OTHERS, 0),
+        (OTHERS, [], ACCOUNT, 1),
+        (ACCOUNT, ["--bucket-owner", OTHERS], OTHERS, 1),
+    ],
+)
+def test_bucket_of_another_account_is_refused(
+    tmp_path: Path, artifacts: StrictAws, owner: str, arguments: list[str], expected: str, exit_code: int
+) -> None:
+    def compare_owner(call: Call, proceed: Callable[[Call], Answer]) -> Answer:
+        is_theirs = call.headers.get("x-amz-expected-bucket-owner") == owner
+        return proceed(call) if is_theirs or call.service != "s3" else call.denied()
+
+    artifacts.interceptors.append(compare_owner)
+    (tmp_path / "job.py").write_text("pass\n", "utf-8")
+    (tmp_path / "flights.assets.json").write_text(json.dumps(MANIFEST), "utf-8")
+    answer = CliRunner().invoke(main, ["publish", str(tmp_path), "--region", "us-east-1", *arguments])
+    assert (answer.exit_code, list(artifacts.objects(BUCKET))) == (
+        exit_code,
+        [] if exit_code else ["lakewriter-flights-prod/0f.py"],
+    )
+    assert answer.stderr == (
+        "S3_ACCESS_DENIED: s3:PutObject on s3://acme-artifacts/lakewriter-flights-prod/0f.py was denied. Check that "
+        f"the policies of these credentials allow it, and that the bucket belongs to account {expected}. Where it is "
+        "meant to be another account's, give --bucket-owner.\n"
+        if exit_code
+        else ""
+    )
