@@ -17,7 +17,8 @@ from infra.settings import Settings, choose_output_folder, read_defaults
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.deployment import STACK_TAG
 
-_TAGGED: Final = ["AWS::StepFunctions::StateMachine", "AWS::SecretsManager::Secret"]
+_TAGGED: Final = ["AWS::StepFunctions::StateMachine", "AWS::SecretsManager::Secret", "AWS::S3::Bucket"]
+"""What policies tell apart by the tag, and what costs."""
 
 
 def synthesise(context: Mapping[str, Any]) -> tuple[Path, bool]:

@@ -131,6 +131,18 @@ REASONS: Final[Mapping[str, Reason]] = {
         "To look the tables up.",
         "Tables are read as they appear; databases whose names merely begin alike do not match.",
     ),
+    "DecryptReplicated": Reason("Objects under the bucket's key are copied too; only S3 may use it for them."),
+    "EncryptCopies": Reason("Copies are under the key of the replica; only S3 may use it for them."),
+    "FindReplicated": Reason("S3 reads what it is to copy."),
+    "ReadReplicated": Reason(
+        "S3 copies every object of the bucket, records included.",
+        "Every object is copied; object keys are made at run time.",
+    ),
+    "TrustReplication": Reason("S3 copies the bucket with this role: deployment.replication."),
+    "WriteCopies": Reason(
+        "Copies go to the one bucket that deployment.replication names.",
+        "Copies have the keys of the objects, which are made at run time.",
+    ),
     "RequireTls": Reason("Requests without TLS are denied."),
     "ResetTables": Reason(
         "deployment.allow_reset is on: the vendor may drop its tables.",

@@ -8,10 +8,12 @@ from infra.checks.capacity import check_orphans, check_quota, check_uploads, che
 from infra.checks.continuous import check_continuous
 from infra.checks.guests import check_guests
 from infra.checks.names import (
+    check_budget,
     check_external_ids,
     check_parties,
     check_partitions,
     check_region,
+    check_replica,
     check_snowflake_bucket,
 )
 from infra.checks.network import check_lake_file, check_network
@@ -24,6 +26,8 @@ from lakewriter.report import format_count
 CHECKS: Final[tuple[Callable[[Settings], Iterator[str]], ...]] = (
     check_region,
     check_partitions,
+    check_budget,
+    check_replica,
     check_snowflake_bucket,
     check_external_ids,
     check_parties,

@@ -21,6 +21,11 @@ def check_guests(settings: Settings) -> Iterator[str]:
                 f"{deployment.account or 'any'}; expected bucket, region and account of {settings.spec.pipeline!r}, "
                 "whose stack makes the bucket for all of these files. Deploy it by itself, or correct its destination."
             )
+        if deployment.replication:
+            yield (
+                f"deployment.replication of {guest.spec.pipeline!r}: the stack of {settings.spec.pipeline!r} makes the "
+                "bucket, and copies all of it or nothing. Give it there."
+            )
         days, longest = settings.deployment.abort_incomplete_uploads_days, deployment.spark.longest_load
         if timedelta(days=days) <= longest:
             yield (

@@ -26,6 +26,13 @@ PATTERNS: Final[Mapping[str, str]] = {
 WITHOUT_EMR_SERVERLESS: Final = frozenset({"us-iso-west-1", "us-isob-west-1", "us-isof-east-1", "us-isof-south-1"})
 """Regions of botocore's endpoints that have none of EMR Serverless."""
 
+WITHOUT_BUDGETS: Final = frozenset({
+    "af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-3", "ap-south-2", "ap-southeast-3", "ap-southeast-4",
+    "ap-southeast-5", "ap-southeast-6", "ap-southeast-7", "ca-west-1", "eu-central-2", "eu-north-1", "eu-south-1",
+    "eu-south-2", "il-central-1", "me-central-1", "mx-central-1", "us-gov-east-1", "us-gov-west-1",
+})  # fmt: skip
+"""Regions in which CloudFormation has no type of budgets, as cfn-lint's schemas have it."""
+
 
 def check_region(settings: Settings) -> Iterator[str]:
     """Refuse a file without a region, or one without EMR Serverless: the stacks are made in that of the bucket."""
@@ -68,6 +75,36 @@ def check_partitions(settings: Settings) -> Iterator[str]:
                 f"{key}: {value!r} is of the partition {value.split(':')[1]!r}, and the region {access.region!r} of "
                 f"{own!r}; expected an ARN that begins with 'arn:{own}:'. {way}"
             ).rstrip()
+
+
+def check_budget(settings: Settings) -> Iterator[str]:
+    """Refuse a budget where CloudFormation makes none."""
+    region = settings.spec.access.region
+    if settings.deployment.alarms.monthly_budget_usd and region in WITHOUT_BUDGETS:
+        yield (
+            f"deployment.alarms.monthly_budget_usd: CloudFormation makes no budgets in {region!r}. Leave it out, and "
+            "make one by 'aws budgets create-budget'."
+        )
+
+
+def check_replica(settings: Settings) -> Iterator[str]:
+    """Refuse a replica of a bucket that no stack of the file's makes, or that is the bucket itself."""
+    access, replication = settings.spec.access, settings.deployment.replication
+    if replication is None:
+        return
+    if access.endpoint is not None:
+        yield f"deployment.replication: the store at {access.endpoint} has no S3 Replication of AWS; leave it out."
+    if replication.bucket == access.bucket:
+        yield (
+            f"deployment.replication.bucket: {replication.bucket!r} is the destination's bucket itself; expected one "
+            "in another region."
+        )
+    key = replication.kms_key_arn
+    if key and key.split(":")[3] == access.region:
+        yield (
+            f"deployment.replication.kms_key_arn: {key!r} is a key of {access.region!r}, where the bucket is; expected "
+            "one of the replica's region, which works when this one does not."
+        )
 
 
 def check_snowflake_bucket(settings: Settings) -> Iterator[str]:

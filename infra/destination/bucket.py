@@ -9,6 +9,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.destination.logical_ids import pin
+from infra.destination.replication import Replicas
 from infra.nag import acknowledge
 from infra.removal import choose_removal
 from infra.settings import Settings
@@ -29,13 +30,14 @@ class LakeBucket(Construct):
         id_: str,
         *,
         settings: Settings,
+        arns: Arns,
         shown: Arns,
         key: kms.IKey | None,
         hosted: bool = False,
     ) -> None:
         """``hosted`` says that another stack of the app makes the bucket."""
         super().__init__(scope, id_)
-        self._settings, self._shown = settings, shown
+        self._settings, self._arns, self._shown = settings, arns, shown
         access = settings.spec.access
         self._made: list[s3.Bucket] = []
         self.made: bool = not (hosted or settings.deployment.existing.bucket or access.endpoint)
@@ -54,7 +56,9 @@ class LakeBucket(Construct):
 
     def _make_bucket(self, key: kms.IKey | None, logs: s3.IBucket | None) -> s3.Bucket:
         spec, deployment = self._settings.spec, self._settings.deployment
-        versioned = not spec.iceberg if deployment.versioning is None else deployment.versioning
+        replicas = self._make_replicas()
+        wanted = deployment.versioning
+        versioned = replicas is not None or not spec.iceberg if wanted is None else wanted
         bucket = s3.Bucket(
             self,
             "Bucket",
@@ -66,6 +70,8 @@ class LakeBucket(Construct):
             bucket_key_enabled=True if key else None,
             versioned=versioned,
             lifecycle_rules=_make_lifecycle_rules(deployment.abort_incomplete_uploads_days, versioned=versioned),
+            replication_role=replicas.role if replicas else None,
+            replication_rules=[replicas.rule] if replicas else None,
             server_access_logs_bucket=logs,
             server_access_logs_prefix=f"{spec.access.bucket}/" if logs else None,
             removal_policy=self._choose_removal(),
@@ -79,8 +85,24 @@ class LakeBucket(Construct):
             acknowledge(bucket, "S1", "deployment.access_logs is off in lake.yaml.")
         return bucket
 
+    def _make_replicas(self) -> Replicas | None:
+        replication = self._settings.deployment.replication
+        if replication is None:
+            return None
+        return Replicas(
+            self,
+            "Replication",
+            settings=self._settings,
+            replication=replication,
+            arns=self._arns,
+            shown=self._shown,
+        )
+
     def _make_logs(self) -> s3.IBucket | None:
-        """Make the log bucket with SSE-S3 and a bucket policy: log delivery supports neither customer keys nor ACLs."""
+        """Make the log bucket with SSE-S3 and a bucket policy: log delivery supports neither KMS keys nor ACLs.
+
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-server-access-logging.html
+        """
         deployment = self._settings.deployment
         if not deployment.access_logs:
             return None
@@ -94,9 +116,8 @@ class LakeBucket(Construct):
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             encryption=s3.BucketEncryption.S3_MANAGED,
             enforce_ssl=True,
-            lifecycle_rules=[
-                s3.LifecycleRule(id="expire-logs", expiration=Duration.days(deployment.log_retention_days))
-            ],
+            versioned=deployment.access_log_versions,
+            lifecycle_rules=_expire_logs(deployment.log_retention_days, versioned=deployment.access_log_versions),
             removal_policy=self._choose_removal(),
             auto_delete_objects=self._is_emptied(),
         )
@@ -152,4 +173,18 @@ def _make_lifecycle_rules(abort_days: int, *, versioned: bool) -> list[s3.Lifecy
                 expired_object_delete_marker=True,
             )
         )
+    return rules
+
+
+def _expire_logs(days: int, *, versioned: bool) -> list[s3.LifecycleRule]:
+    """Expire logs; a marker of a deletion that hides no version any more goes by a rule of its own, as S3 asks for.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/intro-lifecycle-rules.html
+    """
+    age = Duration.days(days)
+    rules = [
+        s3.LifecycleRule(id="expire-logs", expiration=age, noncurrent_version_expiration=age if versioned else None)
+    ]
+    if versioned:
+        rules.append(s3.LifecycleRule(id="expire-markers", expired_object_delete_marker=True))
     return rules

@@ -1,6 +1,7 @@
 """Make the stack of the stateful resources: the bucket, its key, the roles, the databases."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from aws_cdk import Environment, Stack
 from aws_cdk import aws_iam as iam
@@ -64,7 +65,15 @@ class DestinationStack(Stack):
             self.key = Key(self, "Encryption", settings=settings, arns=arns, shown=shown).key
         ids = read_external_ids(self, settings)
         declared = self._declare_roles(settings, ids)
-        lake = LakeBucket(self, "Lake", settings=settings, shown=shown, key=self.key, hosted=host is not None)
+        lake = LakeBucket(
+            self,
+            "Lake",
+            settings=settings,
+            arns=replace(arns, key=self.key.key_arn if self.key else None),
+            shown=replace(shown, key=self._name_key(settings)),
+            key=self.key,
+            hosted=host is not None,
+        )
         roles = Roles(self, "Roles", settings=settings, declared=declared)
         user = self._make_user(settings, declared)
         self._restrict(settings, lake, roles, user, declared)
@@ -84,9 +93,12 @@ class DestinationStack(Stack):
         self.roles: dict[str, iam.IRole] = {each.name: each.role for each in roles.consumers}
 
     def _declare_roles(self, settings: Settings, ids: Mapping[str, tuple[str, ...]]) -> list[Declared]:
-        key = settings.deployment.existing.kms_key_arn or (f"<{KEY}.Arn>" if self.key else None)
         arns = Arns(self.partition, self.account, self.region, self.key.key_arn if self.key else None)
-        return declare(settings, arns=arns, shown=make_readable(arns, key=key), external_ids=ids)
+        return declare(settings, arns=arns, shown=make_readable(arns, key=self._name_key(settings)), external_ids=ids)
+
+    def _name_key(self, settings: Settings) -> str | None:
+        """Name the key as people know it."""
+        return settings.deployment.existing.kms_key_arn or (f"<{KEY}.Arn>" if self.key else None)
 
     def _make_user(self, settings: Settings, declared: Sequence[Declared]) -> KeyedUser | None:
         if settings.deployment.user is None:

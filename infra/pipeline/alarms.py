@@ -1,5 +1,6 @@
 """Make the alarms of a pipeline, and the topic that they notify."""
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from aws_cdk import Annotations, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_budgets as budgets
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_events as events
@@ -24,7 +26,7 @@ from infra.pipeline.application import Application
 from infra.pipeline.metrics import NAMESPACE, LoadMetric, make_dimensions
 from infra.pipeline.stream_alarms import list_stream_alarms
 from infra.settings import Settings
-from lakewriter.spec.deployment import Deployment
+from lakewriter.spec.deployment import STACK_TAG, Deployment
 
 RUNBOOK: Final = "docs/runbook.md"
 
@@ -42,6 +44,9 @@ WAITING: Final = ("SubmittedJobs", "QueuedJobs", "PendingJobs", "ScheduledJobs")
 
 https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-job-metrics.html
 """
+
+BUDGET_THRESHOLDS: Final = (("ACTUAL", 80), ("FORECASTED", 100))
+"""What to tell of: costs so far, and those that the month is to come to, in percent of the budget."""
 
 Silence = cloudwatch.TreatMissingData
 
@@ -100,6 +105,50 @@ class Watched:
         )
 
 
+class Budget(Construct):
+    """A budget of what the stage's resources and job runs cost a month, by their tag.
+
+    https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-create.html
+    """
+
+    def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
+        super().__init__(scope, id_)
+        given = settings.deployment.alarms
+        kind, address = ("SNS", given.topic_arn) if given.topic_arn else ("EMAIL", given.email)
+        assert address is not None
+        subscriber = budgets.CfnBudget.SubscriberProperty(subscription_type=kind, address=address)
+        budgets.CfnBudget(
+            self,
+            "Budget",
+            budget=budgets.CfnBudget.BudgetDataProperty(
+                # Whom it tells cannot be changed: a budget with another address is made first, under another name.
+                budget_name=f"{settings.name}-{hashlib.sha256(address.encode()).hexdigest()[:8]}",
+                budget_type="COST",
+                time_unit="MONTHLY",
+                budget_limit=budgets.CfnBudget.SpendProperty(amount=given.monthly_budget_usd or 0, unit="USD"),
+                filter_expression=budgets.CfnBudget.ExpressionProperty(
+                    tags=budgets.CfnBudget.TagValuesProperty(key=STACK_TAG, values=[*settings.stack_names])
+                ),
+                metrics=["UnblendedCost"],
+            ),
+            notifications_with_subscribers=[
+                budgets.CfnBudget.NotificationWithSubscribersProperty(
+                    notification=budgets.CfnBudget.NotificationProperty(
+                        comparison_operator="GREATER_THAN", notification_type=of, threshold=percent
+                    ),
+                    subscribers=[subscriber],
+                )
+                for of, percent in BUDGET_THRESHOLDS
+            ],
+        )
+        if given.topic_arn:
+            Annotations.of(self).add_warning_v2(
+                "lakewriter:budget-topic",
+                f"Topic {given.topic_arn} is used as it is. Its policy has to let budgets.amazonaws.com publish, and "
+                "that of its key, if it has one, has to let it use the key.",
+            )
+
+
 class Alarms(Construct):
     """``all`` alarms; they notify the given topic or a new one, if either is configured."""
 
@@ -121,6 +170,8 @@ class Alarms(Construct):
             return
         for alarm in self.all:
             alarm.add_alarm_action(actions.SnsAction(topic))
+        if watched.settings.deployment.alarms.monthly_budget_usd:
+            Budget(self, "Costs", settings=watched.settings)
 
     def _make_load_alarms(self, watched: Watched) -> Iterator[cloudwatch.Alarm]:
         """Make the alarms of loads that did not succeed."""

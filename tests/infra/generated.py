@@ -4,6 +4,8 @@ import random
 from typing import Any
 
 SUPAFLOW = {"vendor": "supaflow", "external_id": "acme-2026"}
+REPLICA = {"bucket": "acme-lake-west", "account": "999999999999", "within_15_minutes": True,
+           "kms_key_arn": "arn:aws:kms:eu-west-1:999999999999:key/a"}  # fmt: skip
 SOURCE = {"format": "parquet", "path": "s3://acme-landing/orders"}
 CHOICES: dict[str, list[Any]] = {
     "encryption": ["SSE-S3", "SSE-KMS"],
@@ -16,10 +18,17 @@ CHOICES: dict[str, list[Any]] = {
     "iam_user": [False, {"paths": ["crm"]}],
     "lake_formation": [False, True],
     "schedule": [None, {"rate": "6 hours"}, {"cron": "0 6 * * ? *", "flexible_minutes": 10}],
-    "alarms": [{}, {"topic_arn": "arn:aws:sns:us-east-1:123456789012:lake"}, {"email": "lake@example.org"}],
+    "alarms": [
+        {},
+        {"topic_arn": "arn:aws:sns:us-east-1:123456789012:lake"},
+        {"email": "lake@example.org"},
+        {"email": "lake@example.org", "monthly_budget_usd": 200},
+    ],
     "network": [None, {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}],
     "access_logs": [False, True],
     "tags": [{}, {"team": "data"}],
+    "replication": [None, REPLICA],
+    "access_log_versions": [False, True],
     "role_path": ["/", "/lake/"],
     "allow_reset": [False, True],
     "destroy_data": [False, True],
@@ -44,6 +53,10 @@ def generate_file(number: int, boundary: str) -> dict[str, Any]:
         return chosen.choice(values) if number else values[-1]
 
     deployment = {key: choose(values) for key, values in CHOICES.items()}
+    if deployment["existing"].get("bucket"):
+        deployment["replication"] = None
+    elif deployment["replication"] and deployment["encryption"] == "SSE-S3":
+        deployment["replication"] = {"bucket": REPLICA["bucket"]}
     if deployment["destroy_data"]:
         deployment["protect"] = False
     laid = {key: value for key, value in deployment.items() if value is not None}

@@ -134,6 +134,7 @@ def list_arns(kind: str, logical: str, stack: str, deployed: Deployed, propertie
         "CloudWatch::Alarm": [regional("cloudwatch", f"alarm:{shorten(255)}")],
         "CloudWatch::Dashboard": [f"arn:aws:cloudwatch::{ACCOUNT}:dashboard/{logical}-1A2B3C4D5E6F"],
         "Lambda::Function": [regional("lambda", f"function:{shorten(64)}")],
+        "Budgets::Budget": [f"arn:aws:budgets::{ACCOUNT}:budget/{properties.get('Budget', {}).get('BudgetName')}"],
         "Events::Rule": [regional("events", f"rule/{shorten(64)}")],
     }  # fmt: skip
     return made.get(kind, [])
@@ -159,7 +160,8 @@ UNUSED = {
     "s3:ListBucket": "The same.",
     "s3:*BucketMetadata*": "The buckets have no metadata tables.",
     "s3:DeleteBucket?*": "No such configuration is made, so none is deleted.",
-    "s3:PutBucketReplication": "The buckets have no replication.",
+    "s3:PutBucketReplication": "The call asks for s3:PutReplicationConfiguration.",
+    "billing:GetBillingViewData": "The budget is of the account's own costs, not of a billing view.",
     "logs:*ResourcePolicy": "The log groups have no policies of their own.",
     "logs:*IndexPolicy": "They have no field indexes.",
     "logs:*DataProtectionPolicy": "They mask nothing.",

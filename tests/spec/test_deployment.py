@@ -65,6 +65,15 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"network": {"subnet_ids": ["subnet-1"]}}, "deployment.network.security_group_ids: is required."),
     ({"alarms": {"topic_arn": "arn:aws:sns:us-east-1:123456789012:t", "email": "a@b.c"}},
      "deployment.alarms.topic_arn: expected either 'topic_arn' or 'email', got both."),
+    ({"alarms": {"monthly_budget_usd": 100}}, "deployment.alarms.monthly_budget_usd: 'monthly_budget_usd' needs "
+     "somebody to tell; give 'email' or 'topic_arn' beside it."),
+    # replication
+    ({"replication": {"bucket": "acme-lake-west"}, "versioning": False}, "deployment.replication: 'replication' needs "
+     "versions of objects; leave out 'versioning: false'."),
+    ({"replication": {"bucket": "acme-lake-west"}, "existing": {"bucket": True}}, "deployment.replication: "
+     "'replication' is of a bucket that the stack makes; have this one's owner replicate it."),
+    ({"replication": {"bucket": "acme-lake-west"}, "encryption": "SSE-KMS"}, "deployment.replication: 'replication' "
+     "needs 'kms_key_arn', the replica's key; expected a key for both buckets or for neither."),
     # trust
     ({"trust": [{"external_id": "id-1"}]}, "deployment.trust.0: expected either 'vendor' or 'principal'."),
     ({"trust": [SUPAFLOW | {"vendor": "supafow"}]}, "deployment.trust.0.vendor: 'supafow' is not allowed; expected "

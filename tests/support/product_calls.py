@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from lakewriter.naming import LATEST
@@ -9,6 +10,8 @@ from tests.support.call import Call
 from tests.support.denials import deleted_keys
 
 DEMO_BUCKET: Final = "acme-lake"
+REPLICA: Final = "acme-lake-west"
+"""A copy of the demo's bucket, which is a destination as much as that is."""
 DEMO_PREFIX: Final = "data/production"
 DEMO_DATABASE: Final = "supaflow_nyc_public"
 DEMO_TABLE: Final = "airlines"
@@ -109,6 +112,7 @@ def _elsewhere(call: Call) -> bool:
 
 
 def _s3_patterns(call: Call) -> Iterator[Pattern]:
+    call = replace(call, bucket=DEMO_BUCKET) if call.bucket == REPLICA else call
     context = tuple(sorted(_context(call)))
     if call.deletes_several:
         for key in deleted_keys(call):

@@ -41,7 +41,7 @@ def compare_objects(
         if wrong is None:
             return None
         kind, what = wrong
-        return Mismatch(kind, f"s3://{receipt.bucket}/{receipt.key}: {what}.", receipt.key)
+        return Mismatch(kind, f"s3://{clients.access.bucket}/{receipt.key}: {what}.", receipt.key)
 
     needed = (receipt for receipt in intent.files.without_statistics() if is_needed(receipt.key))
     return [mismatch for mismatch in call_all(compare, needed) if mismatch is not None]
@@ -55,7 +55,8 @@ def _look(
     S3 has no checksum for a range: it is asked for where the etag does not say that the content is the receipt's.
     """
     if receipt.engine in PARQUET_ENGINES:
-        where = {"Bucket": receipt.bucket, "Key": receipt.key, "Range": f"bytes=-{FIRST_BYTES}"}
+        # The bucket may be a replica, or have been moved, since the receipt was written.
+        where = {"Bucket": clients.access.bucket, "Key": receipt.key, "Range": f"bytes=-{FIRST_BYTES}"}
         try:
             body, answer = aws.read_answer(clients.s3, **where)
         except (aws.ClientError, aws.BotoCoreError):
@@ -121,7 +122,7 @@ def _compare_rows(receipt: Receipt, clients: aws.Clients, end: bytes | None) -> 
     if receipt.engine not in PARQUET_ENGINES:
         return None
     try:
-        footer = read_footer(clients, receipt.bucket, receipt.key, end)
+        footer = read_footer(clients, clients.access.bucket, receipt.key, end)
     except (pa.ArrowException, OSError, ValueError) as error:
         return Kind.OBJECT_CHANGED, f"it cannot be read as Parquet ({str(error).splitlines()[0]})"
     if footer is None:

@@ -102,9 +102,9 @@ def count_rows(
     # Files that belong to records have no rows.
     own = [(file.key, file.rows, file.engine) for file in files if file.engine != COPIED]
     for key, rows, kind in own + [(key, 0, engine) for key in copies]:
-        where = f"s3://{intent.access.bucket}/{key}"
+        where = f"s3://{clients.access.bucket}/{key}"
         try:
-            for count, row_ids in _read_rows(S3File(intent.access.bucket, key, clients), kind, counting.row_id):
+            for count, row_ids in _read_rows(S3File(clients.access.bucket, key, clients), kind, counting.row_id):
                 ids.add(count, row_ids)
         except LakeError as error:
             wrong.append(Mismatch(Kind.NOT_COMPARED, error.message, key, error.code))

@@ -23,6 +23,7 @@ _OBJECTS: Final = (
     "s3:*Object*", "s3:ListBucket*", "s3:ListMultipartUploadParts", "s3:AbortMultipartUpload",
     "s3:GetBucketLocation", "s3:GetBucketTagging", "s3:GetLifecycleConfiguration",
 )  # fmt: skip
+_OWN_COPIES: Final = "s3:ObjectOwnerOverrideToBucketOwner"
 _CATALOG: Final = ("glue:GetCatalog*", "glue:*Database*", "glue:*Table*", "glue:*Partition*")
 _JOB_RUNS: Final = ("emr-serverless:*JobRun", "emr-serverless:GetApplication", "emr-serverless:StopApplication",
                     "emr-serverless:DeleteApplication")  # fmt: skip
@@ -84,6 +85,10 @@ def _bound_storage(
     emptying = ["s3:PutBucketPolicy"] if deployment.destroy_data else []
     places = [arn for name in dict.fromkeys(buckets) for arn in (arns.bucket(name), arns.objects(name))]
     yield allow("Lake", [*_OBJECTS, *emptying], places)
+    if deployment.replication:
+        copies = arns.objects(deployment.replication.bucket)
+        read = [arns.bucket(spec.access.bucket), copies]
+        yield allow("Replication", ["s3:GetReplicationConfiguration", "s3:Replicate*", _OWN_COPIES], read)
     sources = list_source_buckets(spec, deployment) if exact else ["*"]
     assets = deployment.name_assets(arns.account, arns.region)
     read = [arn for name in (*sources, assets) for arn in (arns.bucket(name), arns.objects(name))]
@@ -110,6 +115,8 @@ def _bound_keys(spec: Spec, deployment: Deployment, arns: Arns) -> Iterator[Stat
     keys = [key for key in named if key]
     if keys:
         yield allow("Keys", ["kms:Decrypt", "kms:GenerateDataKey*"], list(dict.fromkeys(keys)))
+    if deployment.replication and deployment.replication.kms_key_arn:
+        yield allow("KeyOfCopies", ["kms:Encrypt"], [deployment.replication.kms_key_arn])
 
 
 def _bound_loads(spec: Spec, deployment: Deployment, arns: Arns, names: DeployedNames) -> Iterator[Statement]:

@@ -23,6 +23,7 @@ _ARNS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "Schedules": (("scheduler", "schedule-group/{short}*"), ("scheduler", "schedule/{short}*/*")),
     "StateMachines": (("states", "stateMachine:LoadsStateMachine*"), ("states", "stateMachine:ReleasesHandover*")),
     "Executions": (("states", "execution:LoadsStateMachine*:*"),),
+    "Budgets": (),
     "Functions": (("lambda", "function:{short}*"),),
     "FunctionLogs": (("logs", "log-group:/aws/lambda/{short}*"),),
 }
@@ -87,4 +88,6 @@ class DeployedNames:
             # A dashboard has no region, and its name is of its logical id.
             dashboards = [f"dashboard/{start}*" for start in (names["topic"], "OverviewDashboard")]
             listed += [f"arn:{arns.partition}:cloudwatch::{arns.account}:{each}" for each in dashboards]
+        if kind == "Budgets":
+            listed = [f"arn:{arns.partition}:budgets::{arns.account}:budget/{self.common}-*"]
         return listed

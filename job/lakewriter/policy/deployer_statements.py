@@ -78,6 +78,7 @@ _NAMED: Final[Mapping[str, Sequence[str]]] = {
                   "scheduler:ListTagsForResource"),
 }  # fmt: skip
 """Resources whose names CloudFormation begins with the stack's."""
+_BUDGETS: Final = ("budgets:ModifyBudget", "budgets:ViewBudget", "budgets:*agResource", "budgets:ListTagsForResource")
 _UNNAMED: Final = (
     "logs:DescribeLogGroups", "logs:DescribeResourcePolicies", "logs:DescribeIndexPolicies", "logs:CreateLogDelivery",
     "sns:Unsubscribe", "sns:GetSubscriptionAttributes", "sns:SetSubscriptionAttributes", "cloudwatch:DescribeAlarms",
@@ -198,7 +199,14 @@ def _allow_identities(
     basic = [f"arn:{arns.partition}:iam::aws:policy/{_BASIC}"] if deployment.destroy_data else []
     bounded: Conditions = {"StringEquals": {"iam:PermissionsBoundary": boundary}}
     attached: Conditions = {**bounded, "ArnLike": {"iam:PolicyARN": [*policies, *basic]}}
-    services = ["states", "scheduler", "events", "emr-serverless", *(["lambda"] if deployment.destroy_data else [])]
+    services = [
+        "states",
+        "scheduler",
+        "events",
+        "emr-serverless",
+        *(["lambda"] if deployment.destroy_data else []),
+        *(["s3"] if deployment.replication else []),
+    ]
     passed: Conditions = {"StringEquals": {"iam:PassedToService": [f"{service}.amazonaws.com" for service in services]}}
     linked: Conditions = {"StringEquals": {"iam:AWSServiceName": "ops.emr-serverless.amazonaws.com"}}
     others = [f"policy/{path}{names.common}-{name}*" for name in ("execution", "bootstrap", "boundary")]
@@ -264,6 +272,8 @@ def _allow_services(deployment: Deployment, arns: Arns, names: DeployedNames) ->
             change=["secretsmanager:DeleteSecret", "secretsmanager:UpdateSecret", "secretsmanager:DescribeSecret",
                     "secretsmanager:GetSecretValue", "secretsmanager:UntagResource"],
         )  # fmt: skip
+    if deployment.alarms.monthly_budget_usd:
+        yield allow("ManageBudgets", _BUDGETS, names.list_arns("Budgets", arns))
     if deployment.destroy_data:
         yield allow("ManageFunctions", _FUNCTIONS, names.list_arns("Functions", arns))
     if deployment.network:

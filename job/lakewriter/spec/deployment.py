@@ -8,10 +8,10 @@ from zoneinfo import available_timezones
 
 from pydantic import Field, field_validator, model_validator
 
+from lakewriter.spec.buckets import KEY_ARN, Existing, Replication, SourceBucket, require_account
 from lakewriter.spec.model import FileModel, require_one
 from lakewriter.spec.trust import KeyedParty, Party, Snowflake, Trust
 
-_ACCOUNT: Final = re.compile(r"\d{12}")
 _STAGE: Final = re.compile(r"[a-z][a-z0-9]{0,15}")
 _RELEASE: Final = re.compile(r"emr-(spark-)?\d+\.\d+\.\d+")
 _MEMORY: Final = re.compile(r"\d+G")
@@ -20,57 +20,6 @@ _RATE: Final = re.compile(r"\d+ (minute|hour|day)s?")
 
 
 _PRINCIPAL_ARN: Final = r"^arn:aws[a-z-]*:iam::\d{12}:(role|user)/[\w+=,.@/-]+$"
-_KEY_ARN: Final = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[\w-]+$"
-
-
-def _require_account(value: str | None) -> str | None:
-    if value is not None and not _ACCOUNT.fullmatch(value):
-        raise ValueError("expected 12 digits, in quotes")
-    return value
-
-
-class SourceBucket(FileModel):
-    """A bucket that sources are read from, where reading takes more than a permission of the job's."""
-
-    bucket: str
-    """The name of the bucket."""
-    account: str | None = None
-    """The account of the bucket's owner, where it is another one. Synth prints what the owner has to add."""
-    kms_key_arn: str | None = Field(None, pattern=_KEY_ARN)
-    """The KMS key that the bucket's objects are encrypted with."""
-
-    @field_validator("account")
-    @classmethod
-    def _twelve_digits(cls, value: str | None) -> str | None:
-        return _require_account(value)
-
-
-class Existing(FileModel):
-    """What is there already and is used as it is."""
-
-    bucket: bool = False
-    """The destination's bucket exists already. Synth prints what its owner has to add to its policy."""
-    bucket_account: str | None = None
-    """The account of the bucket's owner, where it is another one: then its policy has to grant every access too."""
-    kms_key_arn: str | None = Field(None, pattern=_KEY_ARN)
-    """The KMS key to encrypt with. Synth prints the statements that its policy needs."""
-    databases: bool = False
-    """The Glue databases exist already."""
-    job_role_arn: str | None = Field(None, pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$")
-    """The role that the Spark job runs as. Its owner attaches the policies that ``lakewriter policy`` prints."""
-    log_bucket: str | None = None
-    """The bucket that access logs go to, in place of one that the stack makes."""
-
-    @field_validator("bucket_account")
-    @classmethod
-    def _twelve_digits(cls, value: str | None) -> str | None:
-        return _require_account(value)
-
-    @model_validator(mode="after")
-    def _existing_bucket(self) -> "Existing":
-        if self.bucket_account and not self.bucket:
-            raise ValueError("'bucket_account' is of a bucket that exists; set 'bucket: true' beside it")
-        return self
 
 
 class Schedule(FileModel):
@@ -210,9 +159,14 @@ class Alarms(FileModel):
     """Minutes that a load may wait for capacity before an alarm."""
     late_minutes: int | None = Field(None, ge=1, le=1440)
     """Minutes that a continuous run may be behind before an alarm. By default three intervals, and 15 at least."""
+    monthly_budget_usd: int | None = Field(None, ge=1)
+    """US dollars a month that the stage may cost: whom alarms call hears of four fifths of it, and of a forecast above
+    it. Needs the tag ``LakewriterStack`` as a cost-allocation tag."""
 
     @model_validator(mode="after")
     def _one_topic(self) -> "Alarms":
+        if self.monthly_budget_usd and not (self.topic_arn or self.email):
+            raise ValueError("'monthly_budget_usd' needs somebody to tell; give 'email' or 'topic_arn' beside it")
         if self.topic_arn and self.email:
             raise ValueError("expected either 'topic_arn' or 'email', got both")
         return self
@@ -249,7 +203,7 @@ class Deployment(FileModel):
     """What exists already and is used as it is, in place of what the stacks would make."""
     encryption: Literal["SSE-S3", "SSE-KMS"] = "SSE-S3"
     """The bucket's encryption: S3's own keys, or a KMS key that the stack makes or ``existing.kms_key_arn`` names."""
-    earlier_kms_key_arns: tuple[Annotated[str, Field(pattern=_KEY_ARN)], ...] = ()
+    earlier_kms_key_arns: tuple[Annotated[str, Field(pattern=KEY_ARN)], ...] = ()
     """KMS keys that encrypted objects of the bucket before: every role may decrypt with them, and with none encrypt."""
     left_behind: tuple[Annotated[str, Field(pattern=r"^s3://[^/]+(/[^/]+)*$")], ...] = ()
     """Places such as ``s3://acme-lake/data`` that the tables lay at before, and whose data stays there as it is. With
@@ -258,6 +212,10 @@ class Deployment(FileModel):
     """Keeps versions of objects. By default on for files and off for Iceberg, which has versions of its own."""
     access_logs: bool = True
     """Keeps S3's server access logs, in a bucket of their own."""
+    access_log_versions: bool = False
+    """Keeps versions of access logs, so that none is lost by a deletion: each is kept ``log_retention_days`` more."""
+    replication: Replication | None = None
+    """A bucket in another region that S3 copies all objects to, records and versions included."""
     abort_incomplete_uploads_days: int = Field(30, ge=1, le=365)
     """Days after which S3 aborts uploads that nobody has completed. It must be longer than the longest load."""
     operators: tuple[Annotated[str, Field(pattern=_PRINCIPAL_ARN)], ...] = ()
@@ -276,7 +234,7 @@ class Deployment(FileModel):
     """``s3://`` prefixes that the job reads, beside the paths of its tables."""
     source_buckets: tuple[SourceBucket, ...] = ()
     """Source buckets that are encrypted with a KMS key, or another account's."""
-    secret_kms_key_arns: tuple[Annotated[str, Field(pattern=_KEY_ARN)], ...] = ()
+    secret_kms_key_arns: tuple[Annotated[str, Field(pattern=KEY_ARN)], ...] = ()
     """The KMS keys of the secrets and parameters that the file refers to, where they are not AWS's own."""
     schedule: Schedule | None = None
     """When loads start. Without it they are started by hand."""
@@ -327,7 +285,7 @@ class Deployment(FileModel):
     @field_validator("account")
     @classmethod
     def _twelve_digits(cls, value: str | None) -> str | None:
-        return _require_account(value)
+        return require_account(value)
 
     @field_validator("stages")
     @classmethod
@@ -341,6 +299,20 @@ class Deployment(FileModel):
     def _one_place_for_artifacts(self) -> "Deployment":
         if self.artifact_bucket and self.bootstrap_qualifier:
             raise ValueError("expected either 'artifact_bucket' or 'bootstrap_qualifier', got both")
+        return self
+
+    @model_validator(mode="after")
+    def _replicated_bucket(self) -> "Deployment":
+        if self.replication is None:
+            return self
+        if self.existing.bucket:
+            raise ValueError("'replication' is of a bucket that the stack makes; have this one's owner replicate it")
+        if self.versioning is False:
+            raise ValueError("'replication' needs versions of objects; leave out 'versioning: false'")
+        has_key = self.encryption == "SSE-KMS" or self.existing.kms_key_arn is not None
+        if has_key != (self.replication.kms_key_arn is not None):
+            need = "needs 'kms_key_arn', the replica's key" if has_key else "has 'kms_key_arn', and the bucket no key"
+            raise ValueError(f"'replication' {need}; expected a key for both buckets or for neither")
         return self
 
     @model_validator(mode="after")

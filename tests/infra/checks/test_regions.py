@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import botocore
+import cfnlint
 import pytest
 
-from infra.checks.names import PATTERNS, WITHOUT_EMR_SERVERLESS, check_partitions, check_region
+from infra.checks.names import PATTERNS, WITHOUT_BUDGETS, WITHOUT_EMR_SERVERLESS, check_partitions, check_region
 from infra.review.templates import Templates
 from lakewriter.policy.arns import Arns, find_partition
 from lakewriter.policy.role_documents import Who, make_documents
@@ -31,6 +32,12 @@ def test_regions_without_emr_serverless_are_botocores() -> None:
         for region in each["services"].get("emr-serverless", {}).get("endpoints", {})
     }
     assert set(REGIONS) - offered == WITHOUT_EMR_SERVERLESS
+
+
+def test_regions_without_budgets_are_cfn_lints() -> None:
+    folder = Path(str(cfnlint.__file__)).parent / "data" / "schemas" / "providers"
+    named = {path.stem: json.loads(path.read_text("utf-8")) for path in folder.glob("*.json") if path.stem != "sam"}
+    assert {region for region, types in named.items() if "AWS::Budgets::Budget" not in types} == WITHOUT_BUDGETS
 
 
 def test_each_region_is_of_its_partition() -> None:

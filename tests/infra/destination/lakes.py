@@ -15,6 +15,12 @@ DESTINATION = {
 TABLES = [{"table": "flights", "schema": "public", "read": {"format": "parquet", "path": "s3://raw/flights"}}]
 SUPAFLOW = {"vendor": "supaflow", "external_id": "acme-2026"}
 BOUNDARY = "arn:aws:iam::123456789012:policy/Boundary"
+REPLICA = {
+    "bucket": "acme-lake-west",
+    "account": "999999999999",
+    "kms_key_arn": "arn:aws:kms:eu-west-1:999999999999:key/11111111-2222-3333-4444-555555555555",
+    "within_15_minutes": True,
+}
 EVERYTHING: dict[str, Any] = {
     "account": "123456789012",
     "trust": [

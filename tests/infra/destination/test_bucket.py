@@ -125,6 +125,21 @@ def test_versions_are_not_kept_where_the_file_says_so(synthesise: Synthesise) ->
     assert found["AccessLogs"]["LifecycleConfiguration"]["Rules"][0]["ExpirationInDays"] == 90
 
 
+def test_versions_of_access_logs_live_as_long_again(synthesise: Synthesise) -> None:
+    found = of_type(synthesise(lake({"access_log_versions": True, "log_retention_days": 90})).template, "S3::Bucket")
+    assert found["AccessLogs"]["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert found["AccessLogs"]["LifecycleConfiguration"]["Rules"] == [
+        {
+            "ExpirationInDays": 90,
+            "Id": "expire-logs",
+            "NoncurrentVersionExpiration": {"NoncurrentDays": 90},
+            "Status": "Enabled",
+        },
+        # https://docs.aws.amazon.com/AmazonS3/latest/userguide/intro-lifecycle-rules.html: in no rule with days.
+        {"ExpiredObjectDeleteMarker": True, "Id": "expire-markers", "Status": "Enabled"},
+    ]
+
+
 def test_access_logs_can_be_left_out(synthesise: Synthesise) -> None:
     template = synthesise(lake({"access_logs": False})).template
     assert list(of_type(template, "S3::Bucket")) == ["Bucket"]
@@ -139,7 +154,7 @@ def test_bucket_under_a_key_uses_a_bucket_key(full: dict[str, Any]) -> None:
             "SSEAlgorithm": "aws:kms",
         },
     )
-    # The service that delivers logs cannot use a customer's key.
+    # https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-server-access-logging.html: no SSE-KMS there.
     assert of_type(full, "S3::Bucket")["AccessLogs"]["BucketEncryption"] == _sse(
         ServerSideEncryptionByDefault={"SSEAlgorithm": "AES256"}
     )

@@ -14,7 +14,7 @@ from infra.destination.stack import DestinationStack
 from infra.settings import read_defaults
 from tests.infra.conftest import SettingsFor
 from tests.infra.destination.airbyte import file
-from tests.infra.destination.lakes import EVERYTHING, SUPAFLOW, lake
+from tests.infra.destination.lakes import EVERYTHING, REPLICA, SUPAFLOW, lake
 
 pytestmark = pytest.mark.synth
 
@@ -25,6 +25,9 @@ VARIANTS: Mapping[str, dict[str, Any]] = {
     "at the bucket's root, without Glue": lake({"snowflake": {}}, s3_path_prefix="", update_aws_glue_catalog=False),
     "path with variables, verbatim": file(
         "airbyte", trust=[{"vendor": "airbyte-cloud", "external_id": "acme-2026"}], vendor_verbatim=True
+    ),
+    "replicated under keys, with versions of logs": lake(
+        {"encryption": "SSE-KMS", "replication": REPLICA, "access_log_versions": True, "role_path": "/lake/"}
     ),
     "odd source": {
         **lake(),

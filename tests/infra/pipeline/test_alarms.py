@@ -4,7 +4,7 @@ import json
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk.assertions import Annotations, Match
+from aws_cdk.assertions import Annotations, Match, Template
 
 from infra.pipeline.alarms import compute_silence_hours
 from infra.pipeline.stream_alarms import compute_late_minutes
@@ -129,6 +129,40 @@ def test_warning_that_nobody_will_be_called(settings_of, alarms, count):
     stack = add_stack(app, settings_of(alarms=alarms))
     found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("Nobody will be called"))
     assert len(found) == count
+
+
+TOPIC = "arn:aws:sns:us-east-1:123456789012:lake"
+BUDGETS = [
+    # whom; how AWS is told; the beginning of the address' SHA-256
+    ({"email": EMAIL}, {"SubscriptionType": "EMAIL", "Address": EMAIL}, "d7ab8d2b"),
+    ({"topic_arn": TOPIC}, {"SubscriptionType": "SNS", "Address": TOPIC}, "e346e997"),
+]
+
+
+@pytest.mark.parametrize(("whom", "subscriber", "digest"), BUDGETS)
+def test_budget_of_the_stages_own_costs(settings_of, whom, subscriber, digest):
+    stack = add_stack(cdk.App(context=read_defaults()), settings_of(alarms=whom | {"monthly_budget_usd": 200}))
+    [made] = properties(Template.from_stack(stack).to_json(), "Budgets::Budget")
+    assert made["Budget"] == {
+        "BudgetLimit": {"Amount": 200, "Unit": "USD"},
+        "BudgetName": f"lakewriter-flights-prod-{digest}",
+        "BudgetType": "COST",
+        "FilterExpression": {
+            "Tags": {
+                "Key": "LakewriterStack",
+                "Values": ["lakewriter-flights-prod-destination", "lakewriter-flights-prod-pipeline"],
+            }
+        },
+        "Metrics": ["UnblendedCost"],
+        "TimeUnit": "MONTHLY",
+    }
+    told = {"ComparisonOperator": "GREATER_THAN"}
+    assert made["NotificationsWithSubscribers"] == [
+        {"Notification": told | {"NotificationType": of, "Threshold": percent}, "Subscribers": [subscriber]}
+        for of, percent in (("ACTUAL", 80), ("FORECASTED", 100))
+    ]
+    warned = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("budgets.amazonaws.com publish"))
+    assert len(warned) == ("topic_arn" in whom)
 
 
 def test_alarms_say_where_to_look_and_what_to_do(plain):

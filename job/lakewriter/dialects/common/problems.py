@@ -59,6 +59,7 @@ FORMS: Final[Mapping[str, str]] = {
     "permissions_boundary_arn": "a policy's ARN such as 'arn:aws:iam::123456789012:policy/Boundary'",
     "role_path": "a path such as '/teams/data/'",
     "artifact_bucket": "the name of a bucket",
+    "bucket": "the name of a bucket",
     "bootstrap_qualifier": "at most 10 lower-case letters and digits",
     "optimizer_role": "a role's name, with its path if it has one, such as 'data/nyc-optimizers', or its ARN",
     "environment": "a variable's name such as 'HTTPS_PROXY'",
