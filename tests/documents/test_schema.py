@@ -106,6 +106,14 @@ TYPES = [
     ({"oneOf": [text("time"), text("date-time")]}, STRING),
     ({"oneOf": [text("date-time"), {"type": "integer"}]}, Union((("integer", INTEGER), ("string", STRING)))),
     ({"oneOf": [text("date"), {"type": "integer"}]}, Union((("date", DATE), ("integer", INTEGER)))),
+    # JsonSchemaToAirbyteType reads a composition that is no list as the one schema
+    ({"oneOf": {"type": "integer"}}, INTEGER),
+    ({"anyOf": {"type": ["null", "string"], "format": "date"}}, DATE),
+    ({"allOf": {"properties": A}}, Record((("a", INTEGER),))),
+    ({"oneOf": {"oneOf": {"anyOf": "boolean"}}}, BOOLEAN),
+    ({"items": {"oneOf": {"$ref": "#/definitions/own"}}}, Items(Record((("x", INTEGER),)))),
+    ({"oneOf": {}}, JSON),
+    ({"oneOf": 5}, JSON),
     *((known(name), leaf(kind)) for name, kind in [
         ("String", Kind.STRING), ("BinaryData", Kind.STRING), ("Date", Kind.DATE), ("Number", Kind.NUMBER),
         ("TimestampWithTimezone", Kind.TIMESTAMP), ("TimestampWithoutTimezone", Kind.LOCAL_TIMESTAMP),
@@ -131,9 +139,16 @@ def test_type(schema, expected):
     assert found == Record((("p", expected),))
 
 
+ALL_A = Record((("a", INTEGER),), declares_all=True)
 ONE_TEXT = [
     # a property's schema, its type where a union has one branch of text
-    ({"oneOf": [{"properties": A}, {"type": "object"}]}, Record((("a", INTEGER),))),
+    ({"oneOf": [{"properties": A}, {"type": "object"}]}, ALL_A),
+    ({"oneOf": [{"type": "string"}, {"properties": A}, {}]}, Union((("string", STRING), ("object", ALL_A)))),
+    ({"oneOf": [{"properties": A}, {}]}, Union((("object", Record((("a", INTEGER),))), UNKNOWN))),
+    (
+        {"oneOf": [{"properties": {"x": {"items": {"properties": A}}}}, {"type": "object"}]},
+        Record((("x", Items(ALL_A)),), declares_all=True),
+    ),
     ({"oneOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "array"}]}, Items(INTEGER)),
     ({"type": ["string", "integer", "object"]}, Union((("string", STRING), ("integer", INTEGER)))),
     ({"type": ["integer", "object"]}, Union((("integer", INTEGER), ("object", JSON)))),
@@ -161,6 +176,9 @@ ROOTS = [
      Record((("a", INTEGER), ("b", STRING)))),
     ({"type": "object", "oneOf": [{"properties": A}, {"properties": B}]}, Record((("a", INTEGER), ("b", STRING)))),
     ({"type": "object", "anyOf": [{"required": ["a"]}]}, Record(())),
+    ({"oneOf": {"type": "object", "properties": A}}, Record((("a", INTEGER),))),
+    ({"oneOf": [{"properties": A}, {"type": "object"}]}, ALL_A),
+    ({"oneOf": [{"properties": {"x": {"properties": A}}}, {}]}, Record((("x", ALL_A),), declares_all=True)),
 ]  # fmt: skip
 
 
@@ -182,3 +200,4 @@ def test_properties_of_a_stream_without_looking_at_their_types():
     }
     assert find_property_names(schema) == ("c", "a", "b")
     assert find_property_names({}) == ()
+    assert find_property_names({"oneOf": {"properties": {"a": {}}}}) == ("a",)

@@ -52,6 +52,44 @@ def test_changes_are_those_of_the_vendor(properties, record, expected):
     assert changes == [{"field": path, "change": "NULLED", "reason": reason} for path, reason in expected]
 
 
+A = {"type": "object", "properties": {"a": INTEGER}}
+LOOSE = {"oneOf": [A, {"type": "object"}]}
+LOST = [
+    # schema of the property p, its value, the fields that are lost in Avro: of objects that the schema allows to hold
+    # anything, and whose column has the properties of another alternative only, as in the vendor's merge of unions
+    (LOOSE, {"a": 1, "b": 2, "c": None}, ["p.b"]),
+    ({"type": "array", "items": LOOSE}, [{"a": 1}, {"b": 2}], ["p.[1].b"]),
+    ({"oneOf": [{"type": "array", "items": A}, {"type": "array"}]}, [{"a": 1, "b": {"c": 2}}], ["p.[0].b"]),
+    ({"oneOf": [{"properties": {"x": A, "y": {"type": "array", "items": A}}}, {"type": "object"}]},
+     {"x": {"a": 1, "b": 2}, "y": [{"b": 3}], "z": 4}, ["p.z", "p.x.b", "p.y.[0].b"]),
+    ({"properties": {"x": LOOSE}}, {"x": {"b": 2}, "undeclared": 3}, ["p.x.b"]),
+    ({"oneOf": [A, {}, {"type": "string"}]}, {"b": 2}, ["p.b"]),
+    ({"anyOf": [{"type": ["null", "object"]}, A, {"type": "integer"}]}, {"b": 2}, ["p.b"]),
+    # nothing is lost of an object whose alternatives all have properties, or that text beside it takes whole
+    ({"oneOf": [A, {"properties": {"b": INTEGER}}]}, {"a": 1, "b": 2}, []),
+    ({"oneOf": [A, {}]}, {"a": 1, "b": 2}, []),
+    # and what no alternative declares is dropped as the vendor drops it
+    ({"oneOf": [A, {"type": "string"}]}, {"a": 1, "b": 2}, []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "value", "lost"), LOST)
+def test_values_that_an_alternative_without_a_schema_allows_are_in_changes(schema, value, lost):
+    for one_text, expected in ((True, lost), (False, [])):
+        # Parquet keeps such an object whole, in the branch "unknown".
+        batch, _ = shaped(plan({"properties": {"p": schema}}, one_text=one_text), json.dumps({"p": value}))
+        changes = batch.to_pylist()[0]["_meta"]["changes"]
+        assert changes == [{"field": path, "change": "NULLED", "reason": NO_FIT} for path in expected]
+
+
+@pytest.mark.parametrize("one_text", [True, False])
+def test_properties_of_a_record_that_may_have_any(one_text):
+    batch, shaper = shaped(plan(LOOSE, one_text=one_text), '{"a": 1, "b": 2}')
+    assert batch.to_pylist()[0]["_meta"]["changes"] == [{"field": "b", "change": "NULLED", "reason": NO_FIT}]
+    taken = shaper.take_findings()
+    assert (taken.changes, dict(taken.undeclared)) == (1, {})
+
+
 def test_meta_is_required_as_the_vendor_has_it():
     """AirbyteTypeToAirbyteTypeWithMeta: every part of meta is ``nullable = false``."""
     batch, _ = shaped(plan({"properties": {"a": INTEGER}}), '{"a": "x"}', "{}")

@@ -119,7 +119,9 @@ SPEC = """
 import json, sys
 assert sys.argv[1:] == ["spec"]
 one = {"properties": {"handle": {"type": "string", "airbyte_secret": True}, "plain": {"type": "string"}}}
-schema = {"properties": {"way": {"oneOf": [one]}, "whole": {"type": "object", "airbyte_secret": True}}}
+schema = {
+    "properties": {"way": {"oneOf": [one]}, "sole": {"oneOf": one}, "whole": {"type": "object", "airbyte_secret": True}}
+}
 print("starting")
 print(json.dumps({"type": "SPEC", "spec": {"connectionSpecification": schema}}))
 """
@@ -127,10 +129,12 @@ print(json.dumps({"type": "SPEC", "spec": {"connectionSpecification": schema}}))
 
 def test_secrets_that_the_specification_marks(tmp_path):
     (tmp_path / "source.py").write_text(SPEC, "utf-8")
-    content = {"way": {"handle": "marked", "plain": "shown"}, "whole": {"a": {"b": "inside"}}, "other": "shown"}
+    one = {"handle": "marked", "plain": "shown"}
+    content = {"way": one, "sole": {"handle": "also-marked"}, "whole": {"a": {"b": "inside"}}, "other": "shown"}
     (tmp_path / "c.json").write_text(json.dumps(content), "utf-8")
     command = (sys.executable, "source.py", "read", "--config", "c.json")
-    assert set(find_secrets(MessageSource(command=command, folder=str(tmp_path)), {})) == {"marked", "inside"}
+    found = find_secrets(MessageSource(command=command, folder=str(tmp_path)), {})
+    assert set(found) == {"marked", "also-marked", "inside"}
 
 
 NAMES = [

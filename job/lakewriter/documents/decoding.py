@@ -44,7 +44,7 @@ class Documents:
         """One array for each field of the record; with ``additional`` one more for what else the root has."""
         names = [name for name, _ in record.fields]
         if not additional:
-            self._note_undeclared(self.objects, names, lambda row: (row, ""))
+            self._note_undeclared(self.objects, names, lambda row: (row, ""), declares_all=record.declares_all)
         columns = [
             self._decode(
                 t, field, [each.get(name, _NOTHING) for each in self.objects if each is not None], _locate_at_root(name)
@@ -70,16 +70,22 @@ class Documents:
         ]
         return pa.array(maps, pa.map_(pa.string(), pa.string()))
 
-    def _note_undeclared(self, objects: Objects, names: Iterable[str], place: Place) -> None:
+    def _note_undeclared(
+        self, objects: Objects, names: Iterable[str], place: Place, *, declares_all: bool = False
+    ) -> None:
+        """Note the properties that have no column: as changes where the schema declares them all the same."""
         unknown = set[str]().union(*(each for each in objects if each)).difference(names)
         if not unknown:
             return
-        for position, each in enumerate(objects):
-            for name in unknown.intersection(each or ()):
+        for position, members in enumerate(objects):
+            for name in (name for name in members or () if name in unknown):
                 row, path = place(position)
                 full = f"{path}.{name}" if path else name
-                self.dropped.append((row, full))
-                self.undeclared[_strip_indexes(full)] += 1
+                if not declares_all:
+                    self.dropped.append((row, full))
+                    self.undeclared[_strip_indexes(full)] += 1
+                elif members is not None and bytes(members[name]) != NULL:
+                    self.changes.setdefault(row, []).append((full, Fault(position, NULLED, NO_FIT)))
 
     def _note_fault(self, place: Place, fault: Fault) -> None:
         row, path = place(fault.position)
@@ -105,7 +111,8 @@ class Documents:
 
     def _decode_record(self, record: Record, t: pa.DataType, raws: Sequence[Raw], place: Place) -> pa.Array:
         objects = self._open_all(_OBJECTS, dict[str, msgspec.Raw], raws, place)
-        self._note_undeclared(objects, [name for name, _ in record.fields], place)
+        names = [name for name, _ in record.fields]
+        self._note_undeclared(objects, names, place, declares_all=record.declares_all)
         children = []
         for (name, member_type), field in zip(record.fields, t, strict=True):
             inner = [_NOTHING if each is None else each.get(name, _NOTHING) for each in objects]

@@ -10,6 +10,7 @@ from typing import Final
 from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.json_schema.reader import (
+    ANY,
     ITEMS,
     JsonSchemaError,
     Option,
@@ -51,6 +52,8 @@ _RULES: Final = Rules(
     infers_from_values=False,
     # As the vendor's connector has it: "integer" for {"type": "integer"}, of a property or of an array's items.
     names_types=True,
+    # Likewise {"oneOf": {...}} is the one schema.
+    takes_one_option=True,
     others={"WellKnownTypes.json": _WELL_KNOWN},
     # The vendor's destinations take a schema that they do not know for an unknown type, which is JSON text: catalogs of
     # their sources refer to files that are not sent along.
@@ -85,7 +88,11 @@ def make_record_type(schema: Schema, *, one_text: bool = False) -> Record:
     with _name_stream():
         options, _ = read_options(schema, _RULES)
     record = dict(_make_branches(options, one_text)).get("object")
-    return record if isinstance(record, Record) else Record(())
+    if not isinstance(record, Record):
+        return Record(())
+    # A record has no branch of text for what its properties do not describe.
+    is_loose = any(option.type in ("object", ANY) and not option.properties for option in options)
+    return _declare_record(record) if is_loose else record
 
 
 def find_property_names(schema: Schema) -> tuple[str, ...]:
@@ -121,7 +128,7 @@ def _make_branches(options: Options, one_text: bool) -> list[Branch]:
     """Make one branch of each name.
 
     Beside an object or array with a schema, those without are text in the branch ``unknown``; with ``one_text`` the one
-    with a schema takes them.
+    with a schema takes them, and declares all that they may hold.
     """
     branches: dict[str, DocumentType] = {}
     for option in options:
@@ -130,10 +137,26 @@ def _make_branches(options: Options, one_text: bool) -> list[Branch]:
         name, t = _make_branch(option, one_text)
         before = branches.setdefault(name, t)
         if _JSON in (before, t) and before != t:
-            branches[name] = t if before == _JSON else before
+            described = t if before == _JSON else before
+            branches[name] = _declare_all(described) if one_text else described
             if not one_text:
                 branches["unknown"] = _JSON
     return list(branches.items())
+
+
+def _declare_record(record: Record) -> Record:
+    return Record(tuple((name, _declare_all(t)) for name, t in record.fields), declares_all=True)
+
+
+def _declare_all(t: DocumentType) -> DocumentType:
+    """Return the type with every property declared, at any depth."""
+    if isinstance(t, Record):
+        return _declare_record(t)
+    if isinstance(t, Items):
+        return Items(_declare_all(t.item))
+    if isinstance(t, Union):
+        return Union(tuple((name, _declare_all(branch)) for name, branch in t.branches))
+    return t
 
 
 def _make_branch(option: Option, one_text: bool) -> Branch:
@@ -186,7 +209,8 @@ def _settle(branches: Sequence[Branch], *, one_text: bool) -> DocumentType:
         if not any(t == _STRING for _, t in kept):
             kept.append((Kind.STRING.value, _STRING))
         if one_text or all(t in (_STRING, _JSON) for _, t in kept):
-            kept = [(name, t) for name, t in kept if t != _JSON]
+            is_loose = ("unknown", _JSON) in kept
+            kept = [(name, _declare_all(t) if is_loose else t) for name, t in kept if t != _JSON]
     loose = [name for name, t in kept if t == _JSON]
     kept = [(name, t) for name, t in kept if t != _JSON or name == loose[0]]
     kept = [("unknown" if len(loose) > 1 and t == _JSON else name, t) for name, t in kept]

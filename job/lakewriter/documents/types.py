@@ -70,9 +70,14 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Record:
-    """An object with declared properties, by their names in the source."""
+    """An object with declared properties, by their names in the source.
+
+    ``declares_all`` is for an object that stands for alternatives of which one has no schema: that one declares every
+    property, so a property without a field is a value that is lost.
+    """
 
     fields: "tuple[tuple[str, DocumentType], ...]"
+    declares_all: bool = False
 
 
 @dataclass(frozen=True)

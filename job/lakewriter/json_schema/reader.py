@@ -73,7 +73,8 @@ class Rules:
 
     ``annotations`` are the keywords that refine a type, ``types`` maps the vendor's own names to JSON Schema's.
     ``infers_from_values`` lets ``const`` and ``enum`` declare types, ``reads_items`` reads the items of arrays.
-    With ``names_types`` text in place of a schema is the name of its type.
+    With ``names_types`` text in place of a schema is the name of its type. With ``takes_one_option`` a composition may
+    be one schema instead of a list of them.
     ``others`` are documents that every schema may refer to, by name; ``elsewhere`` names documents that only the
     vendor's platform has, which allow any value here. With ``refuses_missing`` a reference that leads nowhere is an
     error; without, it allows any value.
@@ -84,6 +85,7 @@ class Rules:
     infers_from_values: bool = True
     reads_items: bool = True
     names_types: bool = False
+    takes_one_option: bool = False
     others: Mapping[str, Schema] = field(default_factory=dict)
     elsewhere: tuple[str, ...] = ()
     refuses_missing: bool = True
@@ -173,13 +175,19 @@ class _Reader:
         options = self._read_keywords(schema, at)
         if "$ref" in schema:
             options = self._meet(options, self._read_reference(schema["$ref"], at), at)
-        for part in _list_under("allOf", schema, at.path):
+        for part in self._list_options("allOf", schema, at.path):
             options = self._meet(options, self.read(part, at.inside()), at)
         for key in ("oneOf", "anyOf"):
-            if parts := _list_under(key, schema, at.path):
+            if parts := self._list_options(key, schema, at.path):
                 either = _join([self.read(part, at.inside()) for part in parts])
                 options = self._meet(options, either, at)
         return options
+
+    def _list_options(self, key: str, schema: Schema, path: tuple[str, ...]) -> Sequence[Any]:
+        """List the schemas of a composition."""
+        if self._rules.takes_one_option and not isinstance(schema.get(key, []), list):
+            return [schema[key]]
+        return _list_under(key, schema, path)
 
     def _count(self, parts: int, at: _Position) -> None:
         self._parts += parts

@@ -184,7 +184,7 @@ def _list_marked(schema: Any, path: Keys) -> Iterator[Keys]:
     parts: Iterable[Any] = [schema.get("items")]
     for key in ("oneOf", "anyOf", "allOf"):
         found = schema.get(key)
-        parts = [*parts, *(found if isinstance(found, list) else ())]
+        parts = [*parts, *(found if isinstance(found, list) else [found])]
     for part in parts:
         yield from _list_marked(part, path)
 
