@@ -56,6 +56,14 @@ def test_kind_of_a_failure(said, code, message):
     assert message in error.message
 
 
+def test_zoned_timestamps_of_orc_are_for_the_tasks():
+    said = (
+        "[PARSE_SYNTAX_ERROR] Syntax error at or near 'with'. SQLSTATE: 42601 (line 1, pos 10)\n\n== SQL ==\n"
+        "timestamp with local time zone\n----------^^^\n"
+    )
+    assert "leave out engine: spark" in ORIGIN.explain(said).remedy
+
+
 def test_a_load_alone_has_no_checkpoint():
     assert Origin("events", "'in'").explain("x\n\tat HDFSMetadataLog.add").code == "SOURCE_FAILED"
 

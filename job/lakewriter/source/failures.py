@@ -156,6 +156,11 @@ def find_remedy(text: str) -> str:
         return f"The JDBC driver is not on Spark's class path. {_PACKAGES.format(_find_driver(text))}"
     if "Parse Mode: FAILFAST" in text:
         return "A record does not fit the columns: correct it, or declare others under read.columns."
+    if "timestamp with local time zone" in text:
+        return (
+            "Spark reads no timestamps with a time zone of ORC; the tasks do: leave out engine: spark, and read such a "
+            "file of a continuous run as the table itself, not as a view of an sql: read."
+        )
     if external := _EXTERNAL_FORMAT.search(text):
         return f"Spark has {external[1]} in a package of its own. {_PACKAGES.format(_FORMAT_PACKAGES[external[1]])}"
     if unknown := _UNKNOWN_FORMAT.search(text):

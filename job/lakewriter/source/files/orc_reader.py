@@ -201,7 +201,7 @@ def _read_beyond(opened: _Opened, number: int, place: int) -> pa.Array:
             raise ValueUnrepresentableError(
                 f"{opened.path!r}, stripe {number}, column {name!r}: a timestamp is beyond the years 1677 to 2262, "
                 f"which are read of nested columns and of other clocks than UTC's: {error}.",
-                remedy="Let Spark read the file: read: {engine: spark}.",
+                remedy="Let Spark read the file: read: {engine: spark}. It reads no timestamps with a time zone.",
                 column=name,
             ) from error
         return found
