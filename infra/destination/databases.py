@@ -17,14 +17,15 @@ def list_locations(spec: Spec) -> dict[str, str]:
 
 
 class Databases(Construct):
-    """``made`` holds one database for each schema unless ``deployment.existing`` has them; ``names`` holds all."""
+    """``made`` holds one database for each schema unless ``deployment.existing`` has them, or another
+    account; ``names`` holds all."""
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
         super().__init__(scope, id_)
         locations = list_locations(settings.spec)
         self.names: tuple[str, ...] = tuple(locations)
         self.made: list[glue.Database] = []
-        if settings.deployment.existing.databases:
+        if settings.deployment.existing.databases or settings.spec.access.catalog_account:
             return
         for name, location in locations.items():
             database = glue.Database(

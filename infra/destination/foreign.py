@@ -1,4 +1,5 @@
-"""Tell the owners of buckets in other accounts what to grant: there a permission of our roles is not enough.
+"""Tell the owners of buckets and catalogs in other accounts what to grant: there a permission of our roles is not
+enough.
 
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/example-walkthroughs-managing-access-example2.html
 """
@@ -13,12 +14,16 @@ from constructs import Construct
 from infra.settings import Settings
 from lakewriter.naming import ControlKeys
 from lakewriter.policy.arns import Arns, escape
+from lakewriter.policy.role_documents import Who, make_documents
 from lakewriter.policy.roles import Role
 from lakewriter.policy.sources import allow_sources, list_source_buckets
 from lakewriter.policy.statements import Statement
 
 LOAD_ROLE: Final = "<LoadRoleArn>"
 """The state machine's role, an output of the pipeline stack."""
+
+OPERATOR_ROLE: Final = "<OperatorRoleArn>"
+"""The operator's role, an output of the same stack."""
 
 Grant = dict[str, Any]
 
@@ -31,7 +36,7 @@ def list_destination_grants(settings: Settings, shown: Arns, holders: Mapping[st
     if settings.deployment.existing.bucket_account in {None, settings.deployment.account}:
         return []
     access = settings.spec.access
-    grants = [grant for arn, role in holders.items() for grant in _grant_all(arn, _list_allowed(role))]
+    grants = [grant for arn, role in holders.items() for grant in _grant_all(arn, _list_allowed(role, "S3"))]
     runs = ControlKeys(access.prefix, settings.spec.pipeline).runs
     outcomes: Statement = {"Action": ["s3:GetObject"], "Resource": [shown.objects(access.bucket, f"{escape(runs)}*")]}
     return [*grants, *_grant_all(LOAD_ROLE, [outcomes])]
@@ -56,11 +61,32 @@ def warn_owners_of_sources(scope: Construct, *, settings: Settings, shown: Arns,
         )
 
 
-def _list_allowed(role: Role) -> Iterator[Statement]:
+def warn_owner_of_catalog(scope: Construct, *, settings: Settings, shown: Arns, holders: Mapping[str, Role]) -> None:
+    """Warn of a Data Catalog in another account; ``holders`` are by readable ARN.
+
+    Vendors are not let in: their calls name no catalog, and so reach this account's.
+    https://docs.aws.amazon.com/glue/latest/dg/cross-account-access.html
+    """
+    spec, deployment = settings.spec, settings.deployment
+    readers = {arn: role for arn, role in holders.items() if role.who is not Who.VENDOR}
+    if deployment.operators:
+        documents = make_documents(spec, deployment, Who.OPERATOR, shown, stage=settings.stage)
+        readers[OPERATOR_ROLE] = Role("operators", Who.OPERATOR, documents, None)
+    grants = [grant for arn, role in readers.items() for grant in _grant_all(arn, _list_allowed(role, "Glue"))]
+    there = " Lake Formation's grants are that account's to give too." if deployment.lake_formation else ""
+    Annotations.of(scope).add_warning_v2(
+        "lakewriter:catalog",
+        f"The Data Catalog is account {spec.access.catalog_account}'s, where this stack makes no database and grants "
+        f"nothing. Have its owner add to the catalog's policy, once these roles are there: {_print(grants)}.{there}",
+    )
+
+
+def _list_allowed(role: Role, service: str) -> Iterator[Statement]:
     for name, document in role.documents.items():
-        if name.startswith(("S3", "All")):
+        if name.startswith((service, "All")):
             allowed = (each for each in document["Statement"] if each["Effect"] == "Allow")
-            yield from (each for each in allowed if all(action.startswith("s3:") for action in each["Action"]))
+            start = f"{service.lower()}:"
+            yield from (each for each in allowed if all(action.startswith(start) for action in each["Action"]))
 
 
 def _grant_all(arn: str, statements: Iterable[Statement]) -> list[Grant]:

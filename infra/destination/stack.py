@@ -13,7 +13,7 @@ from infra.destination.bucket import LakeBucket
 from infra.destination.bucket_policy import restrict, warn_of_shared_prefix, warn_owner
 from infra.destination.databases import Databases
 from infra.destination.declared import declare, make_readable, read_external_ids
-from infra.destination.foreign import list_destination_grants, warn_owners_of_sources
+from infra.destination.foreign import list_destination_grants, warn_owner_of_catalog, warn_owners_of_sources
 from infra.destination.key import LOGICAL_ID as KEY
 from infra.destination.key import Key, has_customer_key
 from infra.destination.lake_formation import Principal, add_grants
@@ -27,7 +27,7 @@ from infra.synthesizer import make_synthesizer, set_flags
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.parties import find_reach
 from lakewriter.policy.role_documents import Who
-from lakewriter.policy.roles import OPTIMIZERS
+from lakewriter.policy.roles import OPTIMIZERS, Role
 from lakewriter.policy.roles import USER as USER_ROLE
 
 
@@ -78,7 +78,14 @@ class DestinationStack(Stack):
         user = self._make_user(settings, declared)
         self._restrict(settings, lake, roles, user, declared)
         databases = Databases(self, "Databases", settings=settings)
-        if deployment.lake_formation:
+        if settings.spec.access.catalog_account:
+            warn_owner_of_catalog(
+                databases,
+                settings=settings,
+                shown=shown,
+                holders=self._name_holders(settings, roles, declared, taken=True),
+            )
+        elif deployment.lake_formation:
             add_grants(databases, self._list_principals(settings, roles, user))
         Outputs(
             self,
@@ -99,6 +106,17 @@ class DestinationStack(Stack):
     def _name_key(self, settings: Settings) -> str | None:
         """Name the key as people know it."""
         return settings.deployment.existing.kms_key_arn or (f"<{KEY}.Arn>" if self.key else None)
+
+    def _name_holders(
+        self, settings: Settings, roles: Roles, declared: Sequence[Declared], *, taken: bool = False
+    ) -> dict[str, Role]:
+        """Name who holds the stack's policies, by readable ARNs; with ``taken``, the role that the job takes too."""
+        job = settings.deployment.existing.job_role_arn or f"<{JOB_LOGICAL_ID}.Arn>"
+        named = {"job": job, USER_ROLE: f"<{USER}.Arn>", OPTIMIZERS: f"<{OPTIMIZER_LOGICAL_ID}.Arn>"}
+        named |= {consumer.name: f"<{consumer.logical_id}.Arn>" for consumer in roles.consumers}
+        arn = settings.spec.access.role_arn
+        named |= {arn.rpartition("/")[2]: arn} if taken and arn else {}
+        return {named[each.role.name]: each.readable for each in declared if each.role.name in named}
 
     def _make_user(self, settings: Settings, declared: Sequence[Declared]) -> KeyedUser | None:
         if settings.deployment.user is None:
@@ -157,10 +175,7 @@ class DestinationStack(Stack):
             kept = list(kept_out.values())
             restrict(lake, settings=settings, arns=arns, kept_out=kept, exempt=list(exempt.values()))
         else:
-            ids = {consumer.name: f"<{consumer.logical_id}.Arn>" for consumer in roles.consumers}
-            named = {"job": job, USER_ROLE: f"<{USER}.Arn>", OPTIMIZERS: f"<{OPTIMIZER_LOGICAL_ID}.Arn>", **ids}
-            holders = {named[each.role.name]: each.readable for each in declared if each.role.name in named}
-            grants = list_destination_grants(settings, shown, holders)
+            grants = list_destination_grants(settings, shown, self._name_holders(settings, roles, declared))
             warn_owner(
                 lake, settings=settings, shown=shown, kept_out=list(kept_out), exempt=list(exempt), grants=grants
             )

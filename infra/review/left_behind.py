@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from infra.review.permissions import ATTACHED
 from infra.review.templates import Resource, Template, Templates
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import CONTROL_DIRECTORY
@@ -10,6 +11,11 @@ from lakewriter.spec.deployment import Deployment
 
 _BUCKET: Final = "Bucket"
 """The logical id of the tables' bucket."""
+_JOB: Final = "JobRole"
+_TABLES: Final = "WriteTables"
+"""The statement of the job's role that names the tables in Glue."""
+OWN: Final = "own"
+"""The account of the stacks, which a template need not name."""
 _OUTCOMES: Final = "ReadOutcomes"
 """The statement of the state machine's role that names where the pipeline's records lie."""
 
@@ -19,7 +25,11 @@ def require_readable(before: Templates, after: Templates, deployment: Deployment
 
     A key that no longer encrypts has to be among ``earlier_kms_key_arns``, a place that is left in ``left_behind``.
     """
-    problems = [*_find_lost_key(before, after, deployment), *_find_left_places(before, after, deployment)]
+    problems = [
+        *_find_lost_key(before, after, deployment),
+        *_find_left_places(before, after, deployment),
+        *_find_left_catalog(before, after, deployment),
+    ]
     if problems:
         raise SpecInvalidError("the change would leave data behind:", problems=problems)
 
@@ -56,6 +66,30 @@ def _find_left_places(before: Templates, after: Templates, deployment: Deploymen
             f"{after.region}: cursors and what was loaded stay where they are. Move them (guide-deploy, 'Move the "
             f"tables'), or keep them as they are, and give deployment.left_behind: [{old}]."
         )
+
+
+def _find_left_catalog(before: Templates, after: Templates, deployment: Deployment) -> Iterator[str]:
+    """Find another account's Data Catalog in place of the present one: its tables get no load any more."""
+    old, new = _find_catalog(before), _find_catalog(after)
+    if old is None or new is None or old == new or f"glue:{old}" in deployment.left_behind:
+        return
+    yield (
+        f"catalog_account: tables are in the Data Catalog of account {old}, and new loads would be in that of {new} "
+        "alone: readers of the old one would see no load any more, and Iceberg's tables would begin anew. Register the "
+        f"tables there (guide-deploy, 'A catalog in another account'), and give deployment.left_behind: [glue:{old}]."
+    )
+
+
+def _find_catalog(templates: Templates) -> str | None:
+    """Find the account of the catalog that the job writes, by the permission to do so; ``own`` for the stack's."""
+    for kind in ATTACHED:
+        for template, policy in templates.list_resources(kind):
+            for statement in policy.properties["PolicyDocument"]["Statement"]:
+                if statement.get("Sid") != _TABLES or {"Ref": _JOB} not in policy.properties.get("Roles", []):
+                    continue
+                account = templates.resolve_all(statement["Resource"], template)[0].split(":")[4]
+                return account if account.isdigit() and account != templates.account else OWN
+    return None
 
 
 def _find_key(templates: Templates) -> str | None:

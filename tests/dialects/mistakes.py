@@ -61,10 +61,10 @@ MISTAKES = [
      "lake.yaml:1: piplin: unknown key, with value 'flights'; did you mean 'pipeline'?"]),
     (S, "tables:\n", "tables: []\nother:\n", [
      "lake.yaml:7: tables: an empty list: expected at least one table.",
-     "lake.yaml:8: other: unknown key, with value a list; known keys: checkpoint, contract, delta_encodings, "
-     "deployment, destination, expect, interval, interval_seconds, keep_loads_days, limits, lineage, maintenance, "
-     "on_bad_row, on_failure, on_violation, pipeline, put_metrics, readers, refresh, repeated, shares_tables, source, "
-     "source_root, tables, undo."]),
+     "lake.yaml:8: other: unknown key, with value a list; known keys: catalog_account, checkpoint, contract, "
+     "delta_encodings, deployment, destination, expect, interval, interval_seconds, keep_loads_days, limits, lineage, "
+     "maintenance, on_bad_row, on_failure, on_violation, pipeline, put_metrics, readers, refresh, repeated, shares_tables, "
+     "source, source_root, tables, undo."]),
     (S, "tables:\n", "readers: [athena, snowflak]\ntables:\n", [
      "lake.yaml:7: readers.1: 'snowflak' is not allowed; expected 'athena', 'bigquery', 'duckdb', 'hive', 'iceberg', "
      "'parquet-java', 'pyarrow', 'redshift', 'snowflake', 'spark3', 'spark4' or 'trino'; did you mean "
@@ -237,7 +237,7 @@ MISTAKES = [
      "lake.yaml:12: deployment.stages.Dev: stage 'Dev': expected at most 16 lower-case letters and digits, a letter "
      "first."]),
     (S, "deployment:\n", "schedule: {rate: 1 hour}\ndeployment:\n", [
-     "lake.yaml:11: schedule: unknown key, with value a mapping; known keys: checkpoint, contract, "
+     "lake.yaml:11: schedule: unknown key, with value a mapping; known keys: catalog_account, checkpoint, contract, "
      "delta_encodings, deployment, destination, expect, interval, interval_seconds, keep_loads_days, limits, lineage, "
      "maintenance, on_bad_row, on_failure, on_violation, pipeline, put_metrics, readers, refresh, repeated, "
      "shares_tables, source, source_root, tables, undo. It goes into 'deployment'."]),
@@ -257,6 +257,17 @@ MISTAKES = [
     (S, "deployment:\n", "maintenance: {expire_snapshots_days: 5}\ndeployment:\n", [
      "lake.yaml:11: maintenance: only Iceberg tables have snapshots to expire and files to compact; these are Parquet "
      "files. Leave 'maintenance' out."]),
+    (S, "deployment:\n", "catalog_account: 123456789012\ndeployment:\n", [
+     "lake.yaml:11: catalog_account: 123456789012: expected text, in quotes."]),
+    (S, "deployment:\n", "catalog_account: \"1234\"\ndeployment:\n", [
+     "lake.yaml:11: catalog_account: '1234': expected 12 digits, in quotes."]),
+    (S, "deployment:\n", "catalog_account: \"123456789012\"\ndeployment:\n", [
+     "lake.yaml:11: catalog_account: it is the account of a Glue Data Catalog, and these tables are in none. Leave it "
+     "out."]),
+    (S.replace("  s3_path_prefix: data\n", "  table_format: ICEBERG\n"), "deployment:\n",
+     "catalog_account: \"123456789012\"\nmaintenance: {compact: true, optimizer_role: nyc}\ndeployment:\n", [
+     "lake.yaml:12: maintenance.optimizer_role: Glue's optimizers take a role of the catalog's own account, and "
+     "'catalog_account' is 123456789012. Leave it out, and have that account set them."]),
     (S, "deployment:\n", "on_failure: skip\ndeployment:\n", [
      "lake.yaml:11: on_failure: 'skip' is not allowed; expected 'continue' or 'stop'."]),
     (S, "deployment:\n", "lineage: log\ndeployment:\n", [

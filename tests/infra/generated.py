@@ -59,6 +59,9 @@ def generate_file(number: int, boundary: str) -> dict[str, Any]:
         deployment["replication"] = {"bucket": REPLICA["bucket"]}
     if deployment["destroy_data"]:
         deployment["protect"] = False
+    destination = choose(DESTINATIONS)
+    account = choose(["999999999999", None])
+    in_glue = destination.get("update_aws_glue_catalog", True)
     laid = {key: value for key, value in deployment.items() if value is not None}
     return {
         "pipeline": f"sales{number}",
@@ -68,8 +71,9 @@ def generate_file(number: int, boundary: str) -> dict[str, Any]:
             "bucket_region": "us-east-1",
             "s3_path_prefix": "data",
             "destination_prefix": "eu",
-            **choose(DESTINATIONS),
+            **destination,
         },
+        **({"catalog_account": account} if account and in_glue else {}),
         "tables": [{"table": "orders", "schema": "shop", "read": SOURCE}],
         "deployment": {**laid, "permissions_boundary_arn": boundary},
     }

@@ -199,6 +199,33 @@ def test_account_of_glue(tmp_path):
     assert attach(iam_role_arn="arn:aws:iam::123456789012:role/L").startswith("ATTACH '123456789012' AS lake (")
 
 
+CENTRAL = [
+    # engine, destination; what to run once, as far as it names the account; what stands behind FROM
+    ("athena", SUPAFLOW, "-- once, in a shell: aws athena create-data-catalog --region us-east-1 --name lake --type "
+     "GLUE --parameters catalog-id=999999999999\nSHOW DATABASES IN lake;", "lake.supaflow_postgres_public.accounts"),
+    ("athena", ICEBERG, "catalog-id=999999999999\n", "lake.supaflow_postgres_public.accounts"),
+    ("trino", SUPAFLOW, """    "hive.metastore.glue.catalogid" = '999999999999',\n""",
+     "lake.supaflow_postgres_public.accounts"),
+    ("trino", ICEBERG, """    "hive.metastore.glue.catalogid" = '999999999999',\n""",
+     "lake.supaflow_postgres_public.accounts"),
+    ("spark", SUPAFLOW, "-- of EMR: spark-sql --conf spark.hadoop.hive.metastore.glue.catalogid=999999999999\n",
+     "`supaflow_postgres_public`.`accounts`"),
+    ("spark", ICEBERG, "SET `spark.sql.catalog.lake.glue.id` = `999999999999`;",
+     "`lake`.`supaflow_postgres_public`.`accounts`"),
+    ("duckdb", ICEBERG, "ATTACH '999999999999' AS lake (", '"lake"."supaflow_postgres_public"."accounts"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("engine", "destination", "setup", "source"), CENTRAL)
+def test_a_catalog_of_another_account(tmp_path, engine, destination, setup, source):
+    """https://trino.io/docs/current/object-storage/metastores.html, https://iceberg.apache.org/docs/latest/aws/"""
+    file = lake(tmp_path, tables=TABLES, top={"catalog_account": "999999999999"}, **destination)
+    written = write_queries(load_spec(file), [Engine(engine)], None, Deployment(account="123456789012"))
+    once = [query.sql for query in written if query.table == "all"]
+    assert [sql for sql in once if setup in sql] != [], once
+    assert f"FROM {source}\n" in next(query.sql for query in written if query.title == "Query a table")
+
+
 AWKWARD = [
     {"table": "Order", "schema": "group", "read": READ, "primary_key": ["id"]},
     {"table": "it's", "schema": "a-b c", "read": READ, "primary_key": ["id"]},

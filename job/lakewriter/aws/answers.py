@@ -126,9 +126,12 @@ def make_role_remedy(access: Access) -> str:
 
 def make_glue_remedy(access: Access) -> str:
     """Say what to do when Glue denies a call."""
+    account = access.catalog_account
+    theirs = f", and that the policy of account {account}'s catalog lets the role in" if account else ""
     return (
-        "Check that the Glue policy is attached to the role, names this region and account, and that its database "
-        f"prefix matches {access.key_names.database_prefix}; where Lake Formation governs the catalog, grant there too."
+        f"Check that the Glue policy is attached to the role, names this region and account {account or ''}".rstrip()
+        + f", and that its database prefix matches {access.key_names.database_prefix}{theirs}; where Lake Formation "
+        "governs the catalog, grant there too."
     )
 
 

@@ -16,7 +16,7 @@ from urllib3.exceptions import HTTPError as TransportError
 from lakewriter.aws.answers import explain, explain_settings
 from lakewriter.aws.credentials import make_config, make_default_client, make_default_session, make_session
 from lakewriter.aws.error_codes import ELSEWHERE
-from lakewriter.aws.request_hooks import ServiceClock, set_clock, watch_answers
+from lakewriter.aws.request_hooks import ServiceClock, name_catalog, set_clock, watch_answers
 from lakewriter.aws.required_fields import require_fields
 from lakewriter.aws.throttling import Pace, keep_pace
 from lakewriter.aws.vended import VendedCredentials, Vendor
@@ -177,7 +177,7 @@ class Clients:
 
     @property
     def glue(self) -> Any:
-        """Glue in the bucket's region."""
+        """Glue in the bucket's region; every call names the catalog's account, where it is another one."""
         return self._get_client("glue", config=make_config())
 
     @property
@@ -211,6 +211,8 @@ class Clients:
                 client.meta.events.register("before-send", self._count)
                 require_fields(client)
                 watch_answers(client, self.reached)
+                if service == "glue" and self.access.catalog_account:
+                    name_catalog(client, self.access.catalog_account)
                 if service == "s3":
                     keep_pace(client, Pace())
                     set_clock(client, self.clock)
@@ -262,7 +264,10 @@ def _make_s3_config(access: Access) -> Config:
 
 
 def find_account(access: Access) -> str | None:
-    """Find the account of the destination's credentials; None where STS does not say it within seconds."""
+    """Find the account of the catalog, by default that of the destination's credentials; None where STS does not say
+    it within seconds."""
+    if access.catalog_account:
+        return access.catalog_account
     if access.role_arn:
         return access.role_arn.split(":")[4]
     session = boto3.Session(botocore_session=make_session(access), region_name=access.region)

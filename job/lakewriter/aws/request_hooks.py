@@ -1,4 +1,5 @@
-"""Hooks on every response: sign late requests once more, record which services have answered, and read their time."""
+"""Hooks on every request and response: name the catalog, sign late requests once more, record which services have
+answered, and read their time."""
 
 import time
 from collections.abc import Callable
@@ -44,6 +45,16 @@ def set_clock(client: Any, clock: ServiceClock) -> None:
         clock.note(parsed.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date"))
 
     client.meta.events.register("after-call", note)
+
+
+def name_catalog(client: Any, account: str) -> None:
+    """Name the catalog of ``account`` in every call of Glue's that can name one, whoever makes it."""
+
+    def name(params: Any, model: Any, **_: Any) -> Any:
+        takes_one = model.input_shape is not None and "CatalogId" in model.input_shape.members
+        return {"CatalogId": account, **params} if takes_one else None
+
+    client.meta.events.register("provide-client-params.glue", name)
 
 
 def watch_answers(client: Any, reached: set[str]) -> None:

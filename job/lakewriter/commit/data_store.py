@@ -18,8 +18,9 @@ def reuse_clients(clients: Clients) -> OpenClients:
 
     def open_clients(access: Access) -> Clients:
         same = (access.role_arn, access.region) == (clients.access.role_arn, clients.access.region)
-        # Messages name keys as today's lake.yaml does.
-        named = access.model_copy(update={"key_names": clients.access.key_names})
+        # Messages name keys as today's lake.yaml does; the catalog's account is in no intent.
+        today = {"key_names": clients.access.key_names, "catalog_account": clients.access.catalog_account}
+        named = access.model_copy(update=today)
         return clients if same else Clients(named)
 
     return open_clients

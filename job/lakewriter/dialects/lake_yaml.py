@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from lakewriter.dialects.common.catalog_keys import place_catalog
 from lakewriter.dialects.common.config_file import read_config_file
 from lakewriter.dialects.common.destination import Destination
 from lakewriter.dialects.common.dialect import CheckedFile
@@ -119,6 +120,8 @@ class LakeFile(FileModel):
     """Messages of a connector in place of ``tables``, for the destinations that take them."""
     source_root: str | None = None
     """Where relative source paths start, such as ``s3://acme-landing/shop``. By default the folder of this file."""
+    catalog_account: str | None = Field(None, pattern=r"^\d{12}$")
+    """The account whose Glue Data Catalog the tables are in, in quotes. By default that of the role that loads."""
     checkpoint: str | None = None
     """Where a continuous run remembers what it has read: a folder, or any URI that Spark can write."""
     interval_seconds: int | None = Field(None, ge=1, le=86_400)
@@ -236,7 +239,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         own = [(entry.expect, entry.on_violation) for entry in file.tables]
         spec = apply_expectations(spec, own, file.expect, file.on_violation)
         lineage = _make_lineage(file, str(document.folder))
-        spec = _settle_repetition(spec, file)
+        spec = place_catalog(file.catalog_account, _settle_repetition(spec, file), file.maintenance)
         maintenance = make_maintenance(file.maintenance, spec)
         interval = _choose_interval(file, spec)
     principal = dialect.principals.get(spec.dialect)

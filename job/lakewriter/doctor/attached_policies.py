@@ -84,7 +84,7 @@ class PolicyProbes:
         key = None
         if self.deployment.encryption == "SSE-KMS" and not self.deployment.existing.kms_key_arn:
             key = next(keys, f"arn:{partition}:kms:{region}:{account}:key/*")
-        return Arns(partition, account, region, key)
+        return Arns(partition, account, region, key, self.spec.access.catalog_account)
 
     def _is_on_destination(self, permission: Permission, arns: Arns) -> bool:
         """True for S3 and Glue on this destination; other permissions, such as writing logs, are not compared."""

@@ -44,8 +44,8 @@ class IcebergProbes:
         return first + tables
 
     def check_glue(self) -> Iterator[Finding]:
-        """Call glue:GetCatalog on the account's own catalog."""
-        account = call("sts:GetCallerIdentity", self.spec.access, self.clients.sts.get_caller_identity)["Account"]
+        """Call glue:GetCatalog on the catalog of the file, by default the account's own."""
+        account = self.spec.access.catalog_account or self._find_own_account()
         request = partial(self.clients.glue.get_catalog, CatalogId=account)
         try:
             call("glue:GetCatalog on catalog", self.spec.access, request)
@@ -53,6 +53,10 @@ class IcebergProbes:
             yield Finding("glue catalog", "warning", error.message, CATALOG_REMEDY, error.code)
         else:
             yield Finding("glue catalog", "ok", "the Data Catalog can be read.")
+
+    def _find_own_account(self) -> str:
+        who = call("sts:GetCallerIdentity", self.spec.access, self.clients.sts.get_caller_identity)
+        return str(who["Account"])
 
     def check_connection(self, service: IcebergService) -> Iterator[Finding]:
         """Fetch a token, and the catalog's configuration with it."""

@@ -123,11 +123,13 @@ def _write_setup(engine: Engine, spec: Spec, deployment: Deployment) -> list[tup
         return duckdb_sql.write_setup(spec, find_account(spec, deployment))
     if engine is Engine.SPARK:
         return spark_sql.write_setup(spec)
-    return trino_sql.write_setup(spec) if engine is Engine.TRINO else []
+    return trino_sql.write_setup(spec) if engine is Engine.TRINO else trino_sql.write_registration(spec)
 
 
 def find_account(spec: Spec, deployment: Deployment) -> str:
     """The account of the Glue Data Catalog, or where to put it."""
+    if spec.access.catalog_account:
+        return spec.access.catalog_account
     of_role = (spec.access.role_arn or "").split(":")[4:5]
     return deployment.account or "".join(of_role) or "<the AWS account's 12 digits>"
 
@@ -137,7 +139,7 @@ def _list_sources(engine: Engine, spec: Spec) -> list[str]:
         return spark_sql.list_sources(spec)
     if engine is Engine.DUCKDB:
         return [duckdb_sql.write_source(spec, table) for table in spec.tables]
-    return [trino_sql.write_source(engine, table) for table in spec.tables]
+    return [trino_sql.write_source(engine, spec, table) for table in spec.tables]
 
 
 def _write_table_queries(engine: Engine, spec: Spec, table: TableSpec, source: str, last: LastLoads) -> Iterator[Query]:

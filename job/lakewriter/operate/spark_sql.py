@@ -37,7 +37,12 @@ def write_setup(spec: Spec) -> list[tuple[str, str]]:
         statements.append(("Let Spark find the catalog", _write_catalog(_list_rest_settings(spec.rest_service))))
     elif spec.iceberg:
         settings = {"type": "glue", "client.region": spec.access.region}
+        settings |= {"glue.id": account} if (account := spec.access.catalog_account) else {}
         statements.append(("Let Spark find the Glue Data Catalog", _write_catalog(settings)))
+    elif account := spec.access.catalog_account:
+        # https://docs.aws.amazon.com/emr/latest/ReleaseGuide/emr-spark-glue.html
+        started = f"spark-sql --conf spark.hadoop.hive.metastore.glue.catalogid={account}"
+        statements.append(("Let Spark find the Glue Data Catalog", f"-- of EMR: {started}\nSHOW DATABASES;"))
     return statements
 
 

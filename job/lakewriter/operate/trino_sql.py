@@ -20,6 +20,7 @@ def write_setup(spec: Spec) -> list[tuple[str, str]]:
         connector, settings = "hive", {"hive.metastore": "glue"}
     if not spec.rest_service:
         settings["hive.metastore.glue.region"] = spec.access.region
+        settings |= {"hive.metastore.glue.catalogid": account} if (account := spec.access.catalog_account) else {}
     settings |= _list_store_settings(spec.access)
     listed = ",\n".join(f"    {_quote(key)} = {quote_text(Engine.TRINO, value)}" for key, value in settings.items())
     return [
@@ -31,9 +32,24 @@ def write_setup(spec: Spec) -> list[tuple[str, str]]:
     ]
 
 
-def write_source(engine: Engine, table: TableSpec) -> str:
-    """What stands behind FROM: the table of the catalog."""
-    first = (_CATALOG,) if engine is Engine.TRINO else ()
+def write_registration(spec: Spec) -> list[tuple[str, str]]:
+    """A title and the command by which Athena knows a catalog of another account; none for its own.
+
+    https://docs.aws.amazon.com/athena/latest/ug/data-sources-glue-cross-account.html
+    """
+    account = spec.access.catalog_account
+    if account is None or not spec.in_glue:
+        return []
+    command = (
+        f"aws athena create-data-catalog --region {spec.access.region} --name {_CATALOG} --type GLUE "
+        f"--parameters catalog-id={account}"
+    )
+    return [("Register the catalog", f"-- once, in a shell: {command}\nSHOW DATABASES IN {_CATALOG};")]
+
+
+def write_source(engine: Engine, spec: Spec, table: TableSpec) -> str:
+    """What stands behind FROM: the table of the catalog, which Athena knows by a name if it is another account's."""
+    first = (_CATALOG,) if engine is Engine.TRINO or spec.access.catalog_account else ()
     names = filter(None, (*first, table.schema_name, table.name))
     return ".".join(quote_name(engine, name) for name in names)
 

@@ -12,12 +12,14 @@ _PARTITIONS: Final = {
 
 @dataclass(frozen=True)
 class Arns:
-    """The destination's partition, account and region; ``key`` is the ARN of the bucket's own KMS key, if any."""
+    """The destination's partition, account and region; ``key`` is the ARN of the bucket's own KMS key, if any,
+    ``catalog`` the account of the Data Catalog, where it is another one."""
 
     partition: str
     account: str
     region: str
     key: str | None = None
+    catalog: str | None = None
 
     def bucket(self, name: str) -> str:
         """Return the ARN of a bucket."""
@@ -29,7 +31,7 @@ class Arns:
 
     def glue(self, path: str) -> str:
         """Return the ARN of ``catalog``, ``database/NAME`` or ``table/DATABASE/NAME`` in the Data Catalog."""
-        return self.regional("glue", path)
+        return f"arn:{self.partition}:glue:{self.region}:{self.catalog or self.account}:{path}"
 
     def secret(self, name: str) -> str:
         """Return the ARN of a secret by its name; Secrets Manager appends a hyphen and six random characters."""

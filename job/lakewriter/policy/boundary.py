@@ -4,6 +4,7 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from lakewriter.errors import SpecInvalidError
@@ -61,7 +62,10 @@ def _list_statements(
 ) -> Iterator[Statement]:
     yield from _bound_storage(spec, deployment, arns, names, exact=exact)
     if spec.in_glue:
-        yield allow("Catalog", _CATALOG, list(map(arns.glue, _list_catalog(spec, deployment, exact=exact))))
+        # A vendor's calls reach the catalog of this account, whichever the file's tables are in.
+        catalogs = dict.fromkeys((arns, replace(arns, catalog=None)))
+        paths = _list_catalog(spec, deployment, exact=exact)
+        yield allow("Catalog", _CATALOG, [each.glue(path) for each in catalogs for path in paths])
     yield from _bound_keys(spec, deployment, arns)
     yield from allow_secrets(spec, deployment, arns)
     if spec.access.role_arn:

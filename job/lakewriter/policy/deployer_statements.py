@@ -239,6 +239,8 @@ def _allow_keys(deployment: Deployment, arns: Arns) -> Iterator[Statement]:
 
 
 def _allow_catalog(spec: Spec, deployment: Deployment, arns: Arns) -> Iterator[Statement]:
+    if spec.access.catalog_account:
+        return
     region: Conditions = {"StringEquals": {"aws:RequestedRegion": arns.region}}
     paths = list(map(arns.glue, list_own_paths(spec)))
     if spec.in_glue and not deployment.existing.databases:

@@ -1,6 +1,7 @@
 """Make the permissions of every role on a destination, one document for each service."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from lakewriter.policy import glue_statements as glue
 from lakewriter.policy import s3_statements as storage
@@ -48,6 +49,9 @@ def make_documents(
     its second document on. Raises ``SPEC_INVALID`` if the bucket's key is unknown, or the vendor publishes no
     documents.
     """
+    if who is not Who.VENDOR:
+        # A vendor's calls name no catalog, so that they reach that of its role's account.
+        arns = replace(arns, catalog=spec.access.catalog_account)
     makers: dict[Who, Callable[[], Named]] = {
         Who.JOB: lambda: _allow_job(spec, deployment, arns),
         Who.LOADER: lambda: _allow_loader(spec, deployment, arns),

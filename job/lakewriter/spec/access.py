@@ -89,6 +89,9 @@ class Access(Model):
     secret_access_key: SecretText | None = None
     single_writer: bool = False
     role_wait_seconds: float = 60.0
+    catalog_account: str | None = Field(None, exclude=True)
+    """The account of the Glue Data Catalog, where it is another one. In no intent: earlier releases refuse fields that
+    they do not know, and whoever recovers a load publishes it where today's lake.yaml says."""
     key_names: KeyNames = Field(KeyNames(), exclude=True)
     """In no intent: whoever recovers one reads the messages beside a lake.yaml of today."""
 

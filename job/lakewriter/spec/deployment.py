@@ -205,9 +205,10 @@ class Deployment(FileModel):
     """The bucket's encryption: S3's own keys, or a KMS key that the stack makes or ``existing.kms_key_arn`` names."""
     earlier_kms_key_arns: tuple[Annotated[str, Field(pattern=KEY_ARN)], ...] = ()
     """KMS keys that encrypted objects of the bucket before: every role may decrypt with them, and with none encrypt."""
-    left_behind: tuple[Annotated[str, Field(pattern=r"^s3://[^/]+(/[^/]+)*$")], ...] = ()
-    """Places such as ``s3://acme-lake/data`` that the tables lay at before, and whose data stays there as it is. With
-    ``-c deployed`` synth refuses another bucket, prefix or region until the old place is listed here."""
+    left_behind: tuple[Annotated[str, Field(pattern=r"^(s3://[^/]+(/[^/]+)*|glue:(own|\d{12}))$")], ...] = ()
+    """Places such as ``s3://acme-lake/data`` that the tables lay at before, and whose data stays there as it is, and
+    catalogs that they were in: ``glue:123456789012``, or ``glue:own`` for the stacks' account. With ``-c deployed``
+    synth refuses another bucket, prefix, region or catalog until the old one is listed here."""
     versioning: bool | None = None
     """Keeps versions of objects. By default on for files and off for Iceberg, which has versions of its own."""
     access_logs: bool = True

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.infra.destination.conftest import Synthesise
-from tests.infra.destination.lakes import SUPAFLOW, lake
+from tests.infra.destination.lakes import SUPAFLOW, lake, of_type
 from tests.policy.lakes import KEY
 
 pytestmark = pytest.mark.synth
@@ -72,6 +72,52 @@ def test_owner_of_the_destination(synthesise: Synthesise) -> None:
         # the state machine reads how an attempt ended
         "<LoadRoleArn>": [f"{root}/data/production/_lakewriter/flights/runs/*"],
     }
+
+
+CENTRAL = {"catalog_account": OTHER}
+
+
+def test_owner_of_the_catalog(synthesise: Synthesise) -> None:
+    """The stack makes nothing there. Vendors name no catalog, and their rights are in this account's."""
+    reader = {"principal": f"arn:aws:iam::{OURS}:role/Lab", "name": "lab", "external_id": "lab-1", "access": "read"}
+    given = {
+        "account": OURS,
+        "trust": [SUPAFLOW | {"paths": ["crm"], "databases": ["crm"]}, reader | {"tables": ["supaflow_nyc_public.*"]}],
+        "lake_formation": True,
+        "operators": [f"arn:aws:iam::{OURS}:role/OnCall"],
+    }
+    made = synthesise(lake(given) | CENTRAL)
+    assert of_type(made.template, "Glue::Database") == {}
+    assert of_type(made.template, "LakeFormation::PrincipalPermissions") == {}
+    [warning] = [each for each in made.warnings if each.startswith(f"The Data Catalog is account {OTHER}'s")]
+    assert "Lake Formation's grants are that account's to give too." in warning
+    grants: dict[str, list[str]] = {}
+    for each in printed(made.warnings, "The Data Catalog"):
+        assert all(action.startswith("glue:") for action in each["Action"])
+        grants.setdefault(each["Principal"]["AWS"], []).extend(each["Resource"])
+    there = f"arn:aws:glue:us-east-1:{OTHER}:"
+    tables = [f"{there}{path}" for path in (
+        "catalog", "database/supaflow_nyc_public", "table/supaflow_nyc_public/flights",
+        "table/supaflow_nyc_public/lakewriter_check_*",
+    )]  # fmt: skip
+    read = [f"{there}{path}" for path in ("catalog", "database/supaflow_nyc_public", "table/supaflow_nyc_public/*")]
+    assert grants == {"<JobRole.Arn>": tables, "<LabConsumerRole.Arn>": read, "<OperatorRoleArn>": tables}
+    vendors = [
+        resource
+        for policy in of_type(made.template, "IAM::ManagedPolicy").values()
+        if policy["Roles"] == [{"Ref": "SupaflowConsumerRole"}]
+        for statement in policy["PolicyDocument"]["Statement"]
+        for resource in statement["Resource"]
+        if ":glue:" in str(resource)
+    ]
+    assert vendors
+    assert [each for each in vendors if OTHER in str(each)] == []
+
+
+def test_a_role_that_the_job_takes_is_let_into_the_catalog(synthesise: Synthesise) -> None:
+    role = f"arn:aws:iam::{OURS}:role/Lake"
+    made = synthesise(lake({"account": OURS}, iam_role_arn=role) | CENTRAL)
+    assert {each["Principal"]["AWS"] for each in printed(made.warnings, "The Data Catalog")} == {role}
 
 
 def test_destination_of_our_own_account_needs_no_grants(synthesise: Synthesise) -> None:

@@ -28,9 +28,15 @@ class Synth:
         self._settings_for, self._bundle, self._folder, self._count = settings_for, bundle, folder, 0
 
     def run(
-        self, deployment: Mapping[str, Any], deployed: Path | None = None, *, stage: str = "prod", **destination: Any
+        self,
+        deployment: Mapping[str, Any],
+        deployed: Path | None = None,
+        *,
+        stage: str = "prod",
+        top: Any = None,
+        **destination: Any,
     ) -> tuple[Path, Settings]:
-        content = lake(dict(deployment))
+        content = lake(dict(deployment)) | (top or {})
         content["destination"] = {**content["destination"], **destination}
         made = self._settings_for(content, stage=stage, bundle=self._bundle)
         settings = Settings(made.lake, made.stage, made.bundle, deployed=deployed)

@@ -40,6 +40,32 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str | N
 }
 
 
+CATALOGS: dict[str, tuple[str | None, str | None, list[str], str | None]] = {
+    # the catalog's account before and after, what is said to be left behind, and whose tables the refusal names
+    "the same": ("999999999999", "999999999999", [], None),
+    "another": (None, "999999999999", [], "own"),
+    "another, said": (None, "999999999999", ["glue:own"], None),
+    "of a third account": ("999999999999", "888888888888", [], "999999999999"),
+    "our own again": ("999999999999", None, [], "999999999999"),
+    "our own again, said": ("999999999999", None, ["glue:999999999999"], None),
+}
+
+
+@pytest.mark.parametrize("name", CATALOGS)
+def test_another_catalog(synth: Synth, name: str) -> None:
+    before, after, left_behind, refused = CATALOGS[name]
+    folder, _ = synth.run({}, top={"catalog_account": before} if before else {})
+    made = synth.run({"left_behind": left_behind}, folder, top={"catalog_account": after} if after else {})
+    if refused is None:
+        list_changes(*made)
+        return
+    with pytest.raises(SpecInvalidError) as caught:
+        list_changes(*made)
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"catalog_account: tables are in the Data Catalog of account {refused}, and new loads ")
+    assert problem.endswith(f"deployment.left_behind: [glue:{refused}].")
+
+
 @pytest.fixture(scope="module")
 def deployed(synth: Synth) -> dict[str, Path]:
     """Each deployment before, once."""

@@ -60,6 +60,7 @@ FORMS: Final[Mapping[str, str]] = {
     "role_path": "a path such as '/teams/data/'",
     "artifact_bucket": "the name of a bucket",
     "bucket": "the name of a bucket",
+    "catalog_account": "12 digits, in quotes",
     "bootstrap_qualifier": "at most 10 lower-case letters and digits",
     "optimizer_role": "a role's name, with its path if it has one, such as 'data/nyc-optimizers', or its ARN",
     "environment": "a variable's name such as 'HTTPS_PROXY'",
