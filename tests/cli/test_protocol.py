@@ -1,6 +1,7 @@
 """The destination protocol, as Airbyte's platform speaks it."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -163,6 +164,17 @@ def test_check_command(platform):
     config, _ = platform.given(s3_bucket_name="nowhere")
     (message,) = [json.loads(line) for line in command("check", "--config", str(config)).stdout.splitlines()][-1:]
     assert message["connectionStatus"]["status"] == "FAILED"
+
+
+def test_sockets_are_refused_by_name(platform):
+    config, streams = platform.given(USERS)
+    channel = {**os.environ, "DATA_CHANNEL_MEDIUM": "SOCKET", "DATA_CHANNEL_FORMAT": "PROTOBUF"}
+    (message,) = map(json.loads, command("check", "--config", str(config), env=channel).stdout.splitlines())
+    assert "DATA_CHANNEL_MEDIUM is 'SOCKET'" in message["connectionStatus"]["message"]
+    done = command("write", "--config", str(config), "--catalog", str(streams), input=b"", env=channel)
+    (message,) = map(json.loads, done.stdout.splitlines())
+    assert (done.returncode, message["trace"]["error"]["failure_type"]) == (1, "config_error")
+    assert "DATA_CHANNEL_MEDIUM is 'SOCKET'" in message["trace"]["error"]["message"]
 
 
 @pytest.mark.spark

@@ -1,13 +1,16 @@
 """The specification that Airbyte's platform gets: it takes every configuration that the connector takes."""
 
+import itertools
 import json
+import re
+from fnmatch import fnmatch
 from pathlib import Path
 
 import boto3
 import jsonschema
 import pytest
 
-from lakewriter.dialects.airbyte.connector import make_connector_specification, read_connection
+from lakewriter.dialects.airbyte.connector import make_connector_specification, read_connection, require_standard_input
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.stream import TextEncoding
@@ -15,6 +18,7 @@ from tests.dialects.airbyte_lakes import BASE, TABLE, lake
 from tests.dialects.test_airbyte_formats import FORMATS
 
 EXAMPLE = Path(__file__).parents[2] / "examples/airbyte/destination.json"
+GUIDE = Path(__file__).parents[2] / "docs/guide-airbyte.md"
 CONNECTION = make_connector_specification()["connectionSpecification"]
 
 CONFIGURATIONS = [
@@ -104,22 +108,89 @@ def list_fields(schema, path=""):
             yield from list_fields(option, f"{path}{key}.")
 
 
-def test_form_has_labels_in_the_documents_order():
-    """The destination's own fields are labelled and ordered as the set-up page lists them."""
+def test_form_has_labels_of_the_set_up_page():
+    """The order is that of the vendor's specification; the destination's own fields are labelled as its page does."""
     assert list(list_fields(CONNECTION)) == LABELS
-    examples = {key: own["examples"][0] for key, own in CONNECTION["properties"].items() if "examples" in own}
-    assert examples == {
-        "access_key_id": "A012345678910EXAMPLE",
-        "secret_access_key": "a012345678910ABCDEFGH/AbCdEfGhEXAMPLEKEY",
-        "role_arn": "arn:aws:iam::123456789012:role/LakeWriter",
-        "s3_bucket_name": "airbyte_sync",
-        "s3_bucket_path": "data_sync/test",
-        "s3_bucket_region": "us-east-1",
-        "s3_path_format": "${NAMESPACE}/${STREAM_NAME}/${YEAR}_${MONTH}_${DAY}_${EPOCH}_",
-        "s3_endpoint": "http://localhost:9000",
-        "file_name_pattern": "{date}",
-        "format": "CSV",
+
+
+FACTS = ("type", "const", "enum", "default", "examples", "order", "airbyte_secret", "always_show", "minimum", "maximum")
+VENDORS = json.loads((Path(__file__).parent / "airbyte_specification.json").read_text("utf-8"))
+"""The facts of the vendor's own specification, expected-spec-oss.json of its connector: by field, what it is."""
+TAGS = ("format_type", "compression_type", "codec")
+
+
+def list_facts(schema, path=""):
+    """Every field and every option of a choice, by its path, with its facts; words are none."""
+    for key, own in schema["properties"].items():
+        facts = {name: own[name] for name in FACTS if name in own}
+        yield f"{path}{key}", facts | ({"required": True} if key in schema.get("required", ()) else {})
+        for option in own.get("oneOf", ()):
+            (name,) = next(option["properties"][tag]["enum"] for tag in TAGS if tag in option["properties"])
+            yield f"{path}{key}.{name}", {fact: option[fact] for fact in ("type", "additionalProperties")}
+            yield from list_facts(option, f"{path}{key}.{name}.")
+
+
+def read_table(heading):
+    """The rows of the guide's table with these columns."""
+    lines = GUIDE.read_text("utf-8").partition(f"| {' | '.join(heading)} |\n")[2].splitlines()[1:]
+    rows = itertools.takewhile(lambda line: line.startswith("|"), lines)
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in rows]
+
+
+def test_specification_is_the_vendors_but_for_what_the_guide_lists():
+    ours = dict(list_facts(CONNECTION))
+    different = {
+        (path, fact)
+        for path in VENDORS.keys() & ours.keys()
+        for fact in VENDORS[path].keys() | ours[path].keys()
+        if VENDORS[path].get(fact) != ours[path].get(fact)
+    } | {(path, "field") for path in VENDORS.keys() ^ ours.keys()}
+    rows = read_table(["field", "fact", "the vendor's", "here", "because"])
+    assert [row for row in rows if len(row) != 5 or not all(row)] == []
+    told = [
+        {each for each in different if fnmatch(each[0], field) and each[1] == fact}
+        for fields, facts, *_ in rows
+        for field in re.sub("[`]", "", fields).split(", ")
+        for fact in re.sub("[`]", "", facts).split(", ")
+    ]
+    assert different - set().union(*told) == set()
+    assert all(told), "a row of the guide tells of no difference"
+    assert list(VENDORS) == [path for path in ours if path in VENDORS]
+    assert (len(VENDORS), sum(map(len, VENDORS.values())), len(different)) == (53, 155, 75)
+
+
+def test_specification_is_of_a_destination_for_files():
+    told = {key: value for key, value in make_connector_specification().items() if key != "connectionSpecification"}
+    assert told == {
+        "documentationUrl": "https://docs.airbyte.com/integrations/destinations/s3",
+        "supportsIncremental": True,
+        "supportsNormalization": False,
+        "supportsDBT": False,
+        "supported_destination_sync_modes": ["overwrite", "append"],
     }
+    assert "standard input" in CONNECTION["description"]
+    assert "Sockets and Protocol Buffers" in CONNECTION["description"]
+
+
+CHANNELS = [
+    # what the platform sets, the variable that is refused
+    ({}, None),
+    ({"DATA_CHANNEL_MEDIUM": "STDIO", "DATA_CHANNEL_FORMAT": "JSONL"}, None),
+    ({"DATA_CHANNEL_MEDIUM": "stdio", "DATA_CHANNEL_FORMAT": ""}, None),
+    ({"DATA_CHANNEL_MEDIUM": "SOCKET", "DATA_CHANNEL_SOCKET_PATHS": "/a.sock"}, "DATA_CHANNEL_MEDIUM is 'SOCKET'"),
+    ({"DATA_CHANNEL_MEDIUM": "STDIO", "DATA_CHANNEL_FORMAT": "PROTOBUF"}, "DATA_CHANNEL_FORMAT is 'PROTOBUF'"),
+    ({"DATA_CHANNEL_MEDIUM": "GRPC"}, "DATA_CHANNEL_MEDIUM is 'GRPC'"),
+]
+
+
+@pytest.mark.parametrize(("environment", "refused"), CHANNELS)
+def test_channels_other_than_lines_on_standard_input_are_refused_by_name(environment, refused):
+    if refused is None:
+        require_standard_input(environment)
+        return
+    with pytest.raises(SpecInvalidError, match=refused) as caught:
+        require_standard_input(environment)
+    assert "connectorIPCOptions" in caught.value.remedy
 
 
 def test_form_offers_every_region_that_boto3_knows():
@@ -131,14 +202,8 @@ def test_form_offers_every_region_that_boto3_knows():
     assert known <= set(CONNECTION["properties"]["s3_bucket_region"]["enum"])
 
 
-GUIDE = Path(__file__).parents[2] / "docs/guide-airbyte.md"
-
-
 def test_every_declared_difference_says_whether_it_hurts_and_what_to_set():
-    table = GUIDE.read_text("utf-8").partition("## Differences")[2]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
-    head, _, *body = rows
-    assert head == ["matter", "the documents or the vendor", "here", "does it hurt?", "set"]
+    body = read_table(["matter", "the documents or the vendor", "here", "does it hurt?", "set"])
     differences = [row for row in body if not row[0].startswith("**")]
     assert len(differences) > 30
     assert [row[0] for row in differences if len(row) != 5 or not all(row)] == []

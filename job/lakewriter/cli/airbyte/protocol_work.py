@@ -1,6 +1,7 @@
 """The work of the commands of ``lakewriter airbyte``."""
 
 import functools
+import os
 import sys
 import tempfile
 import uuid
@@ -13,7 +14,7 @@ from lakewriter.aws import Clients
 from lakewriter.cli.airbyte.protocol import Emit, make_connection_status, make_log, make_trace, standard_output
 from lakewriter.cli.airbyte.writer import Step, Writer
 from lakewriter.cli.signals import Signals, handle_signals
-from lakewriter.dialects.airbyte.connector import make_connector_specification, read_connection
+from lakewriter.dialects.airbyte.connector import make_connector_specification, read_connection, require_standard_input
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.doctor import run_checks
 from lakewriter.errors import LakeError
@@ -53,6 +54,7 @@ def write(config: Path, catalog: Path, step_mb: int | None, step_seconds: float,
     """Load messages from standard input. Print each STATE once the records before it are committed."""
 
     def work(emit: Emit) -> None:
+        require_standard_input(os.environ)
         own = _read_spec(config, catalog, emit)
         first = "what is not committed is withdrawn, and no further STATE comes."
         signals = Signals(lambda text: emit(make_log("WARN", text)), first=first, go_on="The next sync goes on.")
@@ -116,6 +118,7 @@ def _read_spec(config: Path, catalog: Path | None, emit: Emit) -> Spec:
 def _find_problem(config: Path, emit: Emit) -> str | None:
     """What keeps the destination from working, None where nothing does."""
     try:
+        require_standard_input(os.environ)
         own = _read_spec(config, None, emit)
         findings = run_checks(own, Clients(own.access))
     except LakeError as error:

@@ -1,6 +1,6 @@
 """The files that Airbyte's platform gives a destination, and the specification by which it asks for them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -10,7 +10,7 @@ from lakewriter.dialects.airbyte import translate as airbyte
 from lakewriter.dialects.airbyte.configured_catalog import ConfiguredCatalog, SourceEntry
 from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS, drop_blanks
 from lakewriter.dialects.airbyte.foreign_files import find_configuration
-from lakewriter.dialects.airbyte.form_labels import FIELDS, label_format
+from lakewriter.dialects.airbyte.form_labels import FIELDS, SHOWN_AS_EXAMPLES, label_format
 from lakewriter.dialects.airbyte.settings import AirbyteS3
 from lakewriter.dialects.airbyte.vendor_file import split_known_keys
 from lakewriter.dialects.common.dialect import CheckedFile
@@ -33,6 +33,12 @@ _STRICT: Final = ("discriminator", "minLength", "additionalProperties")
 _COMPRESSED: Final = ("CSV", "JSONL")
 """Formats that have a ``compression``."""
 _EXTRA: Final = ("external_id", "record_undeclared", "upload_parallelism", "single_writer", "allow_insecure")
+ONLY_STANDARD_INPUT: Final = "Sockets and Protocol Buffers, the platform's faster way, are refused by their names."
+_CHANNEL: Final = {"DATA_CHANNEL_MEDIUM": "STDIO", "DATA_CHANNEL_FORMAT": "JSONL"}
+"""The variables by which the platform says how records come, and the values that are taken.
+
+See: https://docs.airbyte.com/understanding-airbyte/airbyte-protocol-docker
+"""
 _SECRET: Final = ("access_key_id", "secret_access_key", "external_id")
 
 
@@ -45,9 +51,12 @@ def make_connector_specification() -> dict[str, Any]:
         properties[key] = label.apply(label_format(own) if key == "format" else own) | {"order": number}
     for key in _SECRET:
         properties[key]["airbyte_secret"] = True
+    for key in SHOWN_AS_EXAMPLES:
+        del properties[key]["default"]
     connection = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "S3 Destination Spec",
+        "description": f"Records come on standard input, as lines of JSON. {ONLY_STANDARD_INPUT}",
         "type": "object",
         "required": [key for key in AirbyteS3.vendor_keys if AirbyteS3.model_fields[key].is_required()],
         "properties": properties,
@@ -57,8 +66,22 @@ def make_connector_specification() -> dict[str, Any]:
         "documentationUrl": "https://docs.airbyte.com/integrations/destinations/s3",
         "connectionSpecification": connection,
         "supportsIncremental": True,
+        "supportsNormalization": False,
+        "supportsDBT": False,
         "supported_destination_sync_modes": ["overwrite", "append"],
     }
+
+
+def require_standard_input(environment: Mapping[str, str]) -> None:
+    """Raise ``SPEC_INVALID`` where the platform sends records by sockets or in another encoding than JSON lines."""
+    for name, expected in _CHANNEL.items():
+        value = environment.get(name, "")
+        if value.strip().upper() not in ("", expected):
+            raise SpecInvalidError(
+                f"{name} is {value!r}, which this destination does not take: records come on standard input, as lines "
+                f"of JSON ({name}={expected}).",
+                remedy="Leave connectorIPCOptions out of the metadata that the platform has of this destination.",
+            )
 
 
 def _simplify_schema(schema: Any, definitions: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""The form that Airbyte's platform draws from the specification: labels and examples, in the documents' order.
+"""The form that Airbyte's platform draws from the specification: labels and examples, ordered as the vendor's form.
 
 Labels of the destination's own fields are those of the set-up page, https://docs.airbyte.com/integrations/destinations/s3.
 """
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lakewriter.dialects.airbyte.paths import DEFAULT_FILE, DEFAULT_PATH
+from lakewriter.dialects.airbyte.paths import DEFAULT_PATH
 from lakewriter.spec.model import plain_text
 
 REGIONS: Final = (
@@ -45,14 +45,13 @@ FIELDS: Final[Mapping[str, Label]] = {
     "role_arn": Label("Role ARN", ("arn:aws:iam::123456789012:role/LakeWriter",)),
     "s3_bucket_name": Label("S3 Bucket Name", ("airbyte_sync",)),
     "s3_bucket_path": Label("S3 Bucket Path", ("data_sync/test",)),
-    "s3_bucket_region": Label("S3 Bucket Region", ("us-east-1",), {"enum": list(REGIONS)}),
-    "s3_path_format": Label("S3 Path Format", (DEFAULT_PATH,)),
+    "s3_bucket_region": Label("S3 Bucket Region", ("us-east-1",), {"enum": list(REGIONS), "default": ""}),
+    "format": Label("Output Format"),
     "s3_endpoint": Label("S3 Endpoint", ("http://localhost:9000",)),
+    "s3_path_format": Label("S3 Path Format", (DEFAULT_PATH,)),
     "file_name_pattern": Label(
-        "S3 Filename pattern",
-        ("{date}", "{date:yyyy_MM}", "{timestamp}", "{part_number}", "{sync_id}", DEFAULT_FILE),
+        "S3 Filename pattern", ("{date}", "{date:yyyy_MM}", "{timestamp}", "{part_number}", "{sync_id}")
     ),
-    "format": Label("Output Format", ("CSV", "JSONL", "Avro", "Parquet")),
     "external_id": Label("External ID"),
     "record_undeclared": Label("Record Undeclared Properties"),
     "upload_parallelism": Label("Upload Parallelism"),
@@ -60,6 +59,8 @@ FIELDS: Final[Mapping[str, Label]] = {
     "allow_insecure": Label("Allow Insecure Endpoint"),
 }
 """The fields in the order of the form: the vendor's, then this project's own."""
+SHOWN_AS_EXAMPLES: Final = ("s3_path_format", "file_name_pattern")
+"""Fields that the form leaves blank, with their default as an example: blank is the default."""
 
 FORMATS: Final[Mapping[str, Label]] = {
     "CSV": Label("CSV: Comma-Separated Values"),
@@ -112,5 +113,8 @@ def _label_option(option: Mapping[str, Any]) -> dict[str, Any]:
         key: PARTS[key].apply(label_format(each) if "oneOf" in each else each) for key, each in properties.items()
     }
     labelled.get("compression", {}).pop("default", None)
+    chosen = properties[tag]["const"]
+    # Forms of several releases find the option that is chosen by its constant, by its only value or by its default.
+    labelled[tag] |= {"enum": [chosen], "default": chosen}
     numbered = {key: each | {"order": number} for number, (key, each) in enumerate(labelled.items())}
-    return FORMATS[str(properties[tag]["const"])].apply({**option, "properties": numbered})
+    return FORMATS[str(chosen)].apply({**option, "properties": numbered, "additionalProperties": True})
