@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from pyiceberg.exceptions import CommitFailedException
 
 from lakewriter import write
+from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt, bind, register
 from lakewriter.commit.recover import recover
 from lakewriter.commit.retire import retire_due
@@ -24,6 +26,8 @@ from lakewriter.operate.rebuild import ask_catalog, rebuild
 from lakewriter.operate.repair import abandon
 from lakewriter.operate.sql_text import Engine
 from lakewriter.operate.undo import Undo
+from lakewriter.run.judging import list_departures
+from lakewriter.run.loader import load
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import FOLDER, Refreshed
 from tests.support.local_tasks import local_session
@@ -631,3 +635,34 @@ def test_a_catalogue_counts_what_readers_see(tmp_path, aws, bucket):
     pipeline = users.pipeline
     (table,) = describe_tables(users.spec, pipeline.controls, {"crm.users": users.state}, pipeline.clients, ())
     assert table.files == 1
+
+
+REPEATED_KEYS = [
+    # the form and fields of the table, its rows, the files of the source, what the load says
+    ({}, [1, 2, 2, 2], 1, "3 of the 4 rows with the key of another, such as 2 (3 times), expected each id once"),
+    ({}, [3, 3, 1, 2, None, None], 2, "2 of the 6 rows with the key of another, such as 3 (2 times), expected each id once"),
+    ({"primary_key": ["id", "name"]}, [1, 1, 2], 1,
+     "2 of the 3 rows with the key of another, such as 1, n1 (2 times), expected each id, name once"),
+    ({}, [1, 2, 3], 3, None),
+    # Changes of one row have one key. A check that asks for the same speaks for itself.
+    ({"mode": "append"}, [1, 1], 1, None),
+    ({"expect": [{"unique": "id"}], "on_violation": "warn"}, [1, 1, 2], 1, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+@pytest.mark.parametrize(("fields", "ids", "files", "said"), REPEATED_KEYS, ids=range(len(REPEATED_KEYS)))
+def test_rows_with_one_primary_key_are_counted(request, tmp_path, aws, bucket, form, fields, ids, files, said):
+    spark = request.getfixturevalue("spark") if "expect" in fields else None
+    lake = Refreshed(
+        tmp_path, aws, "none", spark=spark, destination={"format": form}, **{"primary_key": ["id"]} | fields
+    )
+    (tmp_path / "users").mkdir()
+    for number in range(files):
+        rows = ids[number::files]
+        table = pa.table({"id": pa.array(rows, pa.int64()), "name": [f"n{row}" for row in rows]})
+        pq.write_table(table, tmp_path / f"users/{number}.parquet")
+    report = load(lake.spec, job_id="a", clients=Clients(lake.spec.access), spark=lambda: lake.spark)
+    assert report.status == "done", report.tables
+    told = [f"crm.users: primary_key found {said}; it is not met"] if said else []
+    assert [line for line in list_departures(report) if "primary_key" in line] == told

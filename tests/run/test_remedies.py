@@ -34,7 +34,7 @@ REMEDIES = [
 def test_remedy(table: Any, job_id: str, time: datetime | None, is_batch: bool, said: str) -> None:
     attempt: Any = SimpleNamespace(job_id=job_id, started=datetime(2027, 1, 1, tzinfo=UTC))
     last: Any = SimpleNamespace(read_rows=print)
-    staged = Judged(table, attempt, TableState(), NOTHING, Totals(), {}, Totals(), 0, is_batch)
+    staged = Judged(table, attempt, TableState(), NOTHING, Totals(), {}, None, Totals(), 0, is_batch)
     with pytest.raises(ExpectationFailedError) as failure:
         judge_staged(staged, SPEC.model_copy(update={"scheduled_at": time}), last)
     assert said in failure.value.remedy

@@ -16,7 +16,7 @@ from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import find_column
 from lakewriter.shape.text_rows import TextRowsPlan
 from lakewriter.spec.expectations import AcceptedValues, Expectation, Fresh, Range, Unique
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.specification import Mode, TableSpec
 
 _OF_TIME: Final = (pt.is_date, pt.is_timestamp)
 _ORDERED: Final = (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_string, *_OF_TIME)
@@ -77,6 +77,7 @@ class Watched:
     keys        written names of the columns that tell one row from others, for messages
     unique      looked at by Spark in a second reading
     rules       the checks that keep rows out of the table
+    counted     written names of a primary key whose repeats are counted in the tasks
     """
 
     columns: Mapping[str, Watch] = field(default_factory=dict)
@@ -85,6 +86,7 @@ class Watched:
     keys: tuple[str, ...] = ()
     unique: tuple[UniqueCheck, ...] = ()
     rules: tuple[RowRule, ...] = ()
+    counted: tuple[str, ...] = ()
 
 
 NOTHING: Final = Watched()
@@ -93,7 +95,7 @@ NOTHING: Final = Watched()
 def find_watched(table: TableSpec, plan: AnyPlan, *, is_parquet: bool) -> Watched:
     """The columns and rows that the expectations ask about; ``SPEC_INVALID`` for a column that the load does not write,
     or whose type has no answer to what is asked."""
-    if not table.expect:
+    if not table.expect and not _counts_keys(table):
         return NOTHING
     schema, names = _list_columns(plan)
     watches: dict[str, Watch] = {}
@@ -115,7 +117,23 @@ def find_watched(table: TableSpec, plan: AnyPlan, *, is_parquet: bool) -> Watche
             watches[expectation.column] = replace(watch, bounds=watch.bounds or before.bounds, in_footer=is_told)
     conditions, written = tuple(each.name for each in table.conditions), dict(names)
     keys = tuple(written[key] for key in table.primary_key or table.unique_key if key in written)
-    return Watched(watches, tuple(values), conditions, keys, tuple(unique), tuple(rules))
+    counted = _find_counted(table, schema, written)
+    return Watched(watches, tuple(values), conditions, keys, tuple(unique), tuple(rules), counted)
+
+
+def _counts_keys(table: TableSpec) -> bool:
+    """Whether each row of a load is to have a primary key of its own: the load brings the table whole, and no check
+    asks for it already. A table of changes has a row for each change."""
+    is_whole = table.mode is not Mode.APPEND and table.stream is None
+    asked = any(set(check.columns) <= set(table.primary_key) for check in table.unique_checks)
+    return is_whole and bool(table.primary_key) and not asked
+
+
+def _find_counted(table: TableSpec, schema: pa.Schema, written: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns of the primary key, where one row of a load is to have each; none where they cannot be compared."""
+    names = [written.get(key) for key in table.primary_key] if _counts_keys(table) else []
+    known = tuple(name for name in names if name is not None and _is_any(schema.field(name).type, _COMPARED))
+    return known if len(known) == len(names) else ()
 
 
 def _find_checked(expectation: Expectation, plan: AnyPlan, columns: "Columns", what: str) -> pa.Field | None:

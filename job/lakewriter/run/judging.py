@@ -12,6 +12,7 @@ from lakewriter.commit.last_loads import LastLoads
 from lakewriter.commit.state import TableState
 from lakewriter.errors import ExpectationFailedError, SourceFailedError, SpecInvalidError
 from lakewriter.expect.observing import cut_sample
+from lakewriter.expect.repeated_keys import RepeatedKeys
 from lakewriter.expect.verdicts import Facts, judge
 from lakewriter.expect.watching import Watched, find_watched
 from lakewriter.naming import REPLAY
@@ -69,6 +70,7 @@ class Judged:
     watched: Watched
     totals: Totals
     repeated: Mapping[str, Violations]
+    keys: RepeatedKeys | None
     kept_out: Totals
     allowed: int
     is_batch: bool
@@ -77,8 +79,9 @@ class Judged:
 def judge_staged(staged: Judged, spec: Spec, last_loads: LastLoads) -> tuple[Verdict, ...]:
     """The verdicts on what a load has staged; ``EXPECTATION_FAILED`` where one of them keeps it from being bound."""
     table, attempt, began, totals = _settle(staged.table, spec.acceptance), staged.attempt, staged.began, staged.totals
+    of_keys = _judge_keys(table, staged.keys)
     if not table.expect:
-        return ()
+        return of_keys
     highest = choose_higher(began.cursor, totals.cursor) if table.cursor else None
     facts = Facts(
         totals=totals.model_copy(update={"violations": {**totals.violations, **staged.repeated}}),
@@ -92,7 +95,26 @@ def judge_staged(staged: Judged, spec: Spec, last_loads: LastLoads) -> tuple[Ver
     verdicts = judge(table.id, table.expect, facts, spec.acceptance)
     if failed := [verdict for verdict in verdicts if verdict.outcome == "failed"]:
         raise _make_error(staged, failed, verdicts, spec)
-    return verdicts
+    return verdicts + of_keys
+
+
+def _judge_keys(table: TableSpec, keys: RepeatedKeys | None) -> tuple[Verdict, ...]:
+    """The warning that rows share a primary key; none where each has its own."""
+    if keys is None or not keys.violations.rows:
+        return ()
+    first = "first " if keys.is_cut else ""
+    return (
+        Verdict(
+            check="primary_key",
+            kind="unique",
+            column=table.primary_key[0] if len(table.primary_key) == 1 else None,
+            holds=False,
+            outcome="warned",
+            found=f"{keys.violations.rows:,} of the {first}{format_count(keys.rows, 'row')} with the key of another",
+            expected=f"each {', '.join(table.primary_key)} once",
+            samples=keys.violations.samples,
+        ),
+    )
 
 
 def _find_excess(staged: Judged) -> str | None:

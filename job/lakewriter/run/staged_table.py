@@ -10,6 +10,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.intent import CatalogAction
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.sync_records import SyncIntent
+from lakewriter.expect.repeated_keys import RepeatedKeys
 from lakewriter.expect.watching import Watched
 from lakewriter.lineage.follower import Follower, Silence
 from lakewriter.receipt import GivenName, RepeatedFiles, SetAside, Violations
@@ -133,8 +134,8 @@ class Checked:
 @dataclass(frozen=True)
 class Staged:
     """What staging came to. ``seconds`` begin when the feed is open; ``repeated`` are rows that are not unique,
-    ``quarantined`` the receipts of files with bad rows. ``is_as_listed`` says that no other files were read than those
-    that are listed."""
+    ``keys`` those with the primary key of another, ``quarantined`` the receipts of files with bad rows.
+    ``is_as_listed`` says that no other files were read than those that are listed."""
 
     planned: Planned
     action: CatalogAction
@@ -143,4 +144,5 @@ class Staged:
     set_aside: SetAside | None
     quarantined: Receipts
     repeated: Mapping[str, Violations] = field(default_factory=dict)
+    keys: RepeatedKeys | None = None
     is_as_listed: bool = True

@@ -101,7 +101,9 @@ def _find_cursor_after(load: Load, table: TableSpec, began: TableState, staged: 
 def _judge(load: Load, table: TableSpec, began: TableState, staged: Staged) -> tuple[Verdict, ...]:
     files, bad_rows = staged.receipts.totals, staged.quarantined.totals
     watched, allowed, is_batch = staged.planned.watched, count_allowed(load), load.kind.batch is not None
-    judged = Judged(table, load.attempt, began, watched, files, staged.repeated, bad_rows, allowed, is_batch)
+    judged = Judged(
+        table, load.attempt, began, watched, files, staged.repeated, staged.keys, bad_rows, allowed, is_batch
+    )
     return judge_staged(judged, load.pipeline.spec, load.pipeline.last_loads)
 
 

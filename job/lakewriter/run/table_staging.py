@@ -17,6 +17,7 @@ from lakewriter.commit.state import TableState
 from lakewriter.commit.uploads import abort_all
 from lakewriter.encode.parquet_footer import list_leaf_columns
 from lakewriter.errors import NameCollisionError
+from lakewriter.expect.repeated_keys import add_keys
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
@@ -205,7 +206,8 @@ def conclude_staging(
     if isinstance(table.encoding or load.pipeline.spec.encoding, Encoding):
         load.columns[table.id] = list_leaf_columns(planned.shape.schema)
     action = planned.action if receipts else remove_partition(planned.action)
-    return Staged(planned, action, receipts, time.monotonic() - planned.since, returned.set_aside, bad_rows)
+    seconds, keys = time.monotonic() - planned.since, add_keys(returned.keys)
+    return Staged(planned, action, receipts, seconds, returned.set_aside, bad_rows, keys=keys)
 
 
 def _name_parts(load: Load, table: TableSpec) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lakewriter.expect.repeated_keys import TaskKeys
 from lakewriter.receipt import Receipt, ReceiptPart, SetAside
 from lakewriter.receipts import parts as receipt_parts
 from lakewriter.receipts.parts import PartWriter, Read, Receipts, ReceiptTexts, Write
@@ -85,16 +86,22 @@ def dump_set_aside(
     return json.dumps({"stage": stage, "set_aside": set_aside.model_dump(mode="json"), "quarantined": receipts})
 
 
+def dump_keys(keys: TaskKeys) -> str:
+    """Return as text what a task has seen of the primary keys of its rows."""
+    return json.dumps({"keys": keys.model_dump(mode="json")})
+
+
 @dataclass(frozen=True)
 class Returned:
     """What all tasks of a table have returned: ``stages`` are Spark's ids of those that wrote files, ``quarantined``
-    the receipts of files with bad rows."""
+    the receipts of files with bad rows, ``keys`` what was seen of primary keys."""
 
     texts: ReceiptTexts
     parts: tuple[ReceiptPart, ...]
     set_aside: SetAside | None
     stages: frozenset[int | None]
     quarantined: ReceiptTexts
+    keys: tuple[TaskKeys, ...] = ()
 
     def open(self, read: Read) -> Receipts:
         """Return the receipts, those of the parts read by ``read``."""
@@ -104,8 +111,11 @@ class Returned:
     def parse(cls, outputs: Sequence[str]) -> "Returned":
         """Parse what the tasks have yielded."""
         texts, parts, aside, stages = list[str](), list[ReceiptPart](), list[SetAside](), set[int | None]()
-        quarantined = list[str]()
+        quarantined, keys = list[str](), list[TaskKeys]()
         for output in map(json.loads, outputs):
+            if "keys" in output:
+                keys.append(TaskKeys.model_validate(output["keys"]))
+                continue
             if "set_aside" in output:
                 aside.append(SetAside.model_validate(output["set_aside"]))
                 quarantined += map(json.dumps, output["quarantined"])
@@ -117,4 +127,4 @@ class Returned:
             else:
                 texts.append(json.dumps(output["receipt"]))
         whole = SetAside.of(aside)
-        return cls(ReceiptTexts(texts), tuple(parts), whole, frozenset(stages), ReceiptTexts(quarantined))
+        return cls(ReceiptTexts(texts), tuple(parts), whole, frozenset(stages), ReceiptTexts(quarantined), tuple(keys))

@@ -11,11 +11,12 @@ from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import SparkSession
 
 from lakewriter.aws import get_shared_clients
+from lakewriter.expect.repeated_keys import KeyCounter
 from lakewriter.source.feed import Feed
 from lakewriter.source.jobs import settle_worker
 from lakewriter.spec.quarantine_names import QuarantineNames
 from lakewriter.staging.quarantine import QuarantinePlan, QuarantineWriter
-from lakewriter.staging.returned import Packer, Returned, dump_set_aside
+from lakewriter.staging.returned import Packer, Returned, dump_keys, dump_set_aside
 from lakewriter.staging.set_aside import BadRowKeeper, BadRowWriter, make_object_writer
 from lakewriter.staging.tally import DatagramListener, Staged, Tally, TaskTally, Teller
 from lakewriter.staging.task import TaskPlan, write_partition
@@ -86,7 +87,11 @@ def run_task(plan: TaskPlan, teller: Teller | None, partition: int, batches: Ite
     bad = _make_keeper(plan, partition, write)
     tally = teller.begin(partition) if teller is not None else None
     packer = Packer(plan.spill, write, attempt=attempt, stage=number, tell=tally.add_file if tally else None)
-    yield from write_partition(plan, partition, tally.count(batches) if tally else batches, packer.pack, bad=bad)
+    keys = KeyCounter(plan.watched.counted, plan.partition_count) if plan.watched.counted else None
+    rows = tally.count(batches) if tally else batches
+    yield from write_partition(plan, partition, rows, packer.pack, bad=bad, keys=keys)
+    if keys is not None and (seen := keys.finish()) is not None:
+        yield dump_keys(seen)
     if bad is not None and (aside := bad.close()) is not None:
         receipts = bad.receipts if isinstance(bad, QuarantineWriter) else ()
         yield dump_set_aside(aside, receipts, attempt=attempt, stage=number)

@@ -21,6 +21,7 @@ from lakewriter.encode.parquet_footer import Tail, read_column_statistics
 from lakewriter.errors import SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.expect.failing_rows import find_failing
 from lakewriter.expect.observing import Observer
+from lakewriter.expect.repeated_keys import KeyCounter
 from lakewriter.expect.watching import NOTHING, Watched
 from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import ChangedValues, Receipt
@@ -91,13 +92,14 @@ def write_partition(
     *,
     clients: Clients | None = None,
     bad: BadRowKeeper | None = None,
+    keys: KeyCounter | None = None,
 ) -> Iterator[Packed]:
     """Yield what ``pack`` makes of the receipts, one for each file as soon as it is staged, none for a partition
-    without rows; ``bad`` takes bad rows.
+    without rows; ``bad`` takes bad rows, ``keys`` those of the others.
 
     Whatever ends this early, ``pack``, a closed generator and an interrupt included, aborts every upload it has begun.
     """
-    writer = _PartitionWriter(plan, partition, clients or get_shared_clients(plan.access, plan.vendor), bad)
+    writer = _PartitionWriter(plan, partition, clients or get_shared_clients(plan.access, plan.vendor), bad, keys)
     try:
         yield from pack(writer.write_files(batches))
     except BaseException as error:
@@ -110,9 +112,12 @@ def write_partition(
 class _PartitionWriter:
     """Writes the files of one partition, numbered ``partition + rolls * partition_count``."""
 
-    def __init__(self, plan: TaskPlan, partition: int, clients: Clients, bad: BadRowKeeper | None) -> None:
+    def __init__(
+        self, plan: TaskPlan, partition: int, clients: Clients, bad: BadRowKeeper | None, keys: KeyCounter | None
+    ) -> None:
         self._plan = plan
         self._bad = bad
+        self._keys = keys
         self._partition = partition
         self._clients = clients
         self._encoder = make_encoder(plan.encoding)
@@ -190,6 +195,8 @@ class _PartitionWriter:
             shaped, typed = kept, kept if typed is shaped else keep_rows(typed, good)
             checks = None if checks is None else checks.filter(good)
         self._observer.observe(typed, checks)
+        if self._keys is not None:
+            self._keys.add(typed)
         if shaped.num_rows:
             yield shaped
 
