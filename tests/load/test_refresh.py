@@ -640,7 +640,8 @@ def test_a_catalogue_counts_what_readers_see(tmp_path, aws, bucket):
 REPEATED_KEYS = [
     # the form and fields of the table, its rows, the files of the source, what the load says
     ({}, [1, 2, 2, 2], 1, "3 of the 4 rows with the key of another, such as 2 (3 times), expected each id once"),
-    ({}, [3, 3, 1, 2, None, None], 2, "2 of the 6 rows with the key of another, such as 3 (2 times), expected each id once"),
+    ({}, [3, 3, 1, 2, None, None], 2,
+     "2 of the 6 rows with the key of another, such as 3 (2 times), expected each id once"),
     ({"primary_key": ["id", "name"]}, [1, 1, 2], 1,
      "2 of the 3 rows with the key of another, such as 1, n1 (2 times), expected each id, name once"),
     ({}, [1, 2, 3], 3, None),
