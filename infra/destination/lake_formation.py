@@ -3,17 +3,18 @@
 https://docs.aws.amazon.com/lake-formation/latest/dg/lf-permissions-reference.html
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from aws_cdk import Stack
+from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_lakeformation as lakeformation
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from infra.destination.databases import Databases
 from infra.destination.logical_ids import make_logical_id
 from lakewriter.policy.role_documents import Who
+from lakewriter.spec.deployment import LakeFormation
 
 DATABASE: Final = {
     Who.JOB: ("DESCRIBE", "CREATE_TABLE"),
@@ -41,11 +42,45 @@ class Principal(NamedTuple):
     arn: str
     who: Who
     reached: tuple[str, ...] | None = None
+    tags: Mapping[str, str] | None = None
+    """The LF-tags that grant its rights, in place of the names of databases."""
+
+
+def add_tags(databases: Databases, governed: LakeFormation, *, removal: RemovalPolicy) -> None:
+    """Add the LF-tags to the databases; their tables inherit them.
+
+    https://docs.aws.amazon.com/lake-formation/latest/dg/tag-based-access-control.html
+    """
+    account = Stack.of(databases).account
+    keys: list[IDependable] = []
+    for key, value in governed.tags.items() if governed.create_tags else ():
+        made = lakeformation.CfnTag(
+            databases, make_logical_id("LfTag", key, separator="_"), catalog_id=account, tag_key=key, tag_values=[value]
+        )
+        # Without its key, every database of the account would lose the tag, and everybody what is granted by it.
+        made.apply_removal_policy(removal)
+        keys.append(made)
+    for name in databases.names:
+        association = lakeformation.CfnTagAssociation(
+            databases,
+            make_logical_id("LfTags", name, separator="_"),
+            resource=lakeformation.CfnTagAssociation.ResourceProperty(
+                database=lakeformation.CfnTagAssociation.DatabaseResourceProperty(catalog_id=account, name=name)
+            ),
+            lf_tags=[
+                lakeformation.CfnTagAssociation.LFTagPairProperty(catalog_id=account, tag_key=key, tag_values=[value])
+                for key, value in governed.tags.items()
+            ],
+        )
+        association.node.add_dependency(*databases.made, *keys)
 
 
 def add_grants(databases: Databases, principals: Iterable[Principal]) -> None:
     """Add grants on ``databases`` only, no account settings."""
-    for id_, arn, who, reached in principals:
+    for id_, arn, who, reached, tags in principals:
+        if who in TABLES and tags:
+            _add_grants_by_tags(databases, f"{id_}Grants", arn, who, tags)
+            continue
         names = [name for name in databases.names if reached is None or _is_reached(name, reached)]
         if who in TABLES and names:
             made = Grants(
@@ -56,6 +91,27 @@ def add_grants(databases: Databases, principals: Iterable[Principal]) -> None:
                 names=names,
             )
             made.node.add_dependency(*databases.made)
+
+
+def _add_grants_by_tags(databases: Databases, id_: str, principal_arn: str, who: Who, tags: Mapping[str, str]) -> None:
+    """Add grants on every database and every table that has all of the tags, in whichever stack they are made."""
+    properties = lakeformation.CfnPrincipalPermissions
+    expression = [properties.LFTagProperty(tag_key=key, tag_values=[value]) for key, value in tags.items()]
+    scope = Construct(databases, id_)
+    for kind, permissions in (("Database", DATABASE[who]), ("Table", TABLES[who])):
+        policy = properties.LFTagPolicyResourceProperty(
+            catalog_id=Stack.of(databases).account, resource_type=kind.upper(), expression=expression
+        )
+        made = properties(
+            scope,
+            f"{kind}ByTags",
+            principal=properties.DataLakePrincipalProperty(data_lake_principal_identifier=principal_arn),
+            resource=properties.ResourceProperty(lf_tag_policy=policy),
+            permissions=list(permissions),
+            permissions_with_grant_option=[],
+        )
+        keys = [each for each in databases.node.children if isinstance(each, lakeformation.CfnTag)]
+        made.node.add_dependency(*keys)
 
 
 def _is_reached(name: str, reached: Sequence[str]) -> bool:

@@ -16,12 +16,13 @@ from infra.destination.declared import declare, make_readable, read_external_ids
 from infra.destination.foreign import list_destination_grants, warn_owner_of_catalog, warn_owners_of_sources
 from infra.destination.key import LOGICAL_ID as KEY
 from infra.destination.key import Key, has_customer_key
-from infra.destination.lake_formation import Principal, add_grants
+from infra.destination.lake_formation import Principal, add_grants, add_tags
 from infra.destination.outputs import Outputs
 from infra.destination.policies import Declared
 from infra.destination.roles import JOB_LOGICAL_ID, OPTIMIZER_LOGICAL_ID, Roles
 from infra.destination.user import LOGICAL_ID as USER
 from infra.destination.user import KeyedUser
+from infra.removal import choose_removal
 from infra.settings import Settings
 from infra.synthesizer import make_synthesizer, set_flags
 from lakewriter.policy.arns import Arns
@@ -78,15 +79,7 @@ class DestinationStack(Stack):
         user = self._make_user(settings, declared)
         self._restrict(settings, lake, roles, user, declared)
         databases = Databases(self, "Databases", settings=settings)
-        if settings.spec.access.catalog_account:
-            warn_owner_of_catalog(
-                databases,
-                settings=settings,
-                shown=shown,
-                holders=self._name_holders(settings, roles, declared, taken=True),
-            )
-        elif deployment.lake_formation:
-            add_grants(databases, self._list_principals(settings, roles, user))
+        self._govern(settings, databases, roles, user, declared)
         Outputs(
             self,
             "Outputs",
@@ -124,6 +117,25 @@ class DestinationStack(Stack):
         user = next(entry for entry in declared if entry.role.name == USER_ROLE)
         return KeyedUser(self, "VendorUser", settings=settings, declared=user, key=self.key)
 
+    def _govern(
+        self,
+        settings: Settings,
+        databases: Databases,
+        roles: Roles,
+        user: KeyedUser | None,
+        declared: Sequence[Declared],
+    ) -> None:
+        """Grant rights in Lake Formation, or have the owner of another account's catalog grant them."""
+        deployment = settings.deployment
+        if settings.spec.access.catalog_account:
+            shown = make_readable(Arns(self.partition, self.account, self.region), key=None)
+            holders = self._name_holders(settings, roles, declared, taken=True)
+            warn_owner_of_catalog(databases, settings=settings, shown=shown, holders=holders)
+        elif deployment.lake_formation:
+            if deployment.governed:
+                add_tags(databases, deployment.governed, removal=choose_removal(settings))
+            add_grants(databases, self._list_principals(settings, roles, user))
+
     def _list_principals(self, settings: Settings, roles: Roles, user: KeyedUser | None) -> Iterator[Principal]:
         """List the principals that need grants; the job calls Glue with the role it assumes, if there is one."""
         access = settings.spec.access
@@ -134,13 +146,14 @@ class DestinationStack(Stack):
             for name, party in settings.deployment.parties
             if party.access != "load"
         }
+        tags = {name: party.lf_tags for name, party in settings.deployment.parties}
         for consumer in roles.consumers:
-            bounds = reached.get(consumer.name)
-            yield Principal(consumer.logical_id, consumer.role.role_arn, consumer.who, bounds)
+            bounds, by = reached.get(consumer.name), tags.get(consumer.name)
+            yield Principal(consumer.logical_id, consumer.role.role_arn, consumer.who, bounds, by)
         if roles.optimizers:
             yield Principal("Optimizers", roles.optimizers.role_arn, Who.OPTIMIZER)
         if user:
-            yield Principal(USER, user.user.user_arn, user.who, reached.get("iam_user"))
+            yield Principal(USER, user.user.user_arn, user.who, reached.get("iam_user"), tags.get("iam_user"))
 
     def _restrict(
         self,

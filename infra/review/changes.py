@@ -31,6 +31,8 @@ REPLACING: Final[Mapping[str, tuple[str, ...]]] = {
     "AWS::IAM::ManagedPolicy": ("Description", "ManagedPolicyName", "Path"),
     "AWS::IAM::Role": ("Path", "RoleName"),
     "AWS::IAM::User": ("UserName",),
+    "AWS::LakeFormation::Tag": ("TagKey",),
+    "AWS::LakeFormation::TagAssociation": ("Resource",),
     "AWS::Logs::LogGroup": ("LogGroupName",),
     "AWS::S3::Bucket": ("BucketName",),
     "AWS::SNS::Topic": ("TopicName",),

@@ -42,6 +42,8 @@ TYPES: Final[Mapping[str, Harm]] = {
     "AWS::IAM::User": Harm.INTERRUPTED,
     "AWS::KMS::Key": Harm.UNREADABLE,
     "AWS::LakeFormation::PrincipalPermissions": Harm.LET_IN,
+    "AWS::LakeFormation::Tag": Harm.INTERRUPTED,
+    "AWS::LakeFormation::TagAssociation": Harm.LET_IN,
     "AWS::Lambda::Permission": Harm.LET_IN,
     "AWS::Logs::ResourcePolicy": Harm.LET_IN,
     "AWS::SNS::Subscription": Harm.LET_IN,

@@ -12,6 +12,7 @@ FILL_IN: Final = "FILL IN: its id"
 IDENTIFIERS: Final = {
     "AWS::Glue::Database": "DatabaseName",
     "AWS::KMS::Key": "KeyId",
+    "AWS::LakeFormation::Tag": "TagKey",
     "AWS::S3::Bucket": "BucketName",
     "AWS::S3::BucketPolicy": "Bucket",
 }

@@ -73,15 +73,22 @@ def list_unattached(templates: Templates) -> tuple[Holder, ...]:
 
 
 def list_grants(templates: Templates) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    """List Lake Formation's grants: principal, database or tables, permissions."""
+    """List Lake Formation's grants: principal, database or tables, by name or by LF-tags, and permissions."""
     grants = []
     for template, grant in templates.list_resources("AWS::LakeFormation::PrincipalPermissions"):
         who = templates.resolve(grant.properties["Principal"]["DataLakePrincipalIdentifier"], template)
         on = grant.properties["Resource"]
-        database, tables = on.get("Database"), on.get("Table")
-        target = f"database {database['Name']}" if database else f"all tables of {tables['DatabaseName']}"
-        grants.append((who, target, templates.resolve_all(grant.properties["Permissions"], template)))
+        grants.append((who, _name_target(on), templates.resolve_all(grant.properties["Permissions"], template)))
     return tuple(grants)
+
+
+def _name_target(resource: Mapping[str, Any]) -> str:
+    if database := resource.get("Database"):
+        return f"database {database['Name']}"
+    if policy := resource.get("LFTagPolicy"):
+        tags = " and ".join(f"{each['TagKey']}={' or '.join(each['TagValues'])}" for each in policy["Expression"])
+        return f"every {policy['ResourceType'].lower()} with {tags}"
+    return f"all tables of {resource['Table']['DatabaseName']}"
 
 
 def list_protected_resources(templates: Templates) -> tuple[Holder, ...]:

@@ -18,6 +18,7 @@ NAMES: Final = {
     "AWS::IAM::Policy": "PolicyName",
     "AWS::IAM::Role": "RoleName",
     "AWS::IAM::User": "UserName",
+    "AWS::LakeFormation::Tag": "TagKey",
     "AWS::Logs::LogGroup": "LogGroupName",
     "AWS::S3::Bucket": "BucketName",
     "AWS::SNS::Topic": "TopicName",

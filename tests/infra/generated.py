@@ -16,7 +16,7 @@ CHOICES: dict[str, list[Any]] = {
         [SUPAFLOW | {"external_id": "${ssm:/lake/id}", "earlier_external_ids": ["${ssm:/lake/id-2026}"]}],
     ],
     "iam_user": [False, {"paths": ["crm"]}],
-    "lake_formation": [False, True],
+    "lake_formation": [False, True, {"tags": {"domain": "sales"}}, {"tags": {"domain": "sales"}, "create_tags": True}],
     "schedule": [None, {"rate": "6 hours"}, {"cron": "0 6 * * ? *", "flexible_minutes": 10}],
     "alarms": [
         {},
@@ -53,6 +53,8 @@ def generate_file(number: int, boundary: str) -> dict[str, Any]:
         return chosen.choice(values) if number else values[-1]
 
     deployment = {key: choose(values) for key, values in CHOICES.items()}
+    if deployment["lake_formation"]:
+        deployment["trust"] = [each | {"lf_tags": {"domain": "sales"}} for each in deployment["trust"]]
     if deployment["existing"].get("bucket"):
         deployment["replication"] = None
     elif deployment["replication"] and deployment["encryption"] == "SSE-S3":

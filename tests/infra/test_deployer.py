@@ -143,7 +143,8 @@ def list_arns(kind: str, logical: str, stack: str, deployed: Deployed, propertie
 OF = {
     "S3::BucketPolicy": "S3::Bucket", "IAM::Policy": "IAM::Role", "IAM::AccessKey": "IAM::User",
     "SQS::QueuePolicy": "SQS::Queue", "SNS::TopicPolicy": "SNS::Topic", "SNS::Subscription": "SNS::Topic",
-    "LakeFormation::PrincipalPermissions": "Glue::Database",
+    "LakeFormation::PrincipalPermissions": "Glue::Database", "LakeFormation::Tag": "Glue::Database",
+    "LakeFormation::TagAssociation": "Glue::Database",
 }  # fmt: skip
 """Types whose calls are on another type's resources."""
 UNUSED = {

@@ -67,6 +67,14 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
      "deployment.alarms.topic_arn: expected either 'topic_arn' or 'email', got both."),
     ({"alarms": {"monthly_budget_usd": 100}}, "deployment.alarms.monthly_budget_usd: 'monthly_budget_usd' needs "
      "somebody to tell; give 'email' or 'topic_arn' beside it."),
+    # Lake Formation
+    ({"trust": [SUPAFLOW | {"lf_tags": {"domain": "crm"}}]}, "deployment: 'lake_formation' is off, and "
+     "'supaflow' has 'lf_tags', by which Lake Formation grants; set it to true."),
+    ({"lake_formation": {"tags": {}}}, "deployment.lake_formation.tags: expected one to 5 LF-tags, "
+     "each a key and a value in lower-case letters, digits, blanks and _.:/=+-@%."),
+    ({"lake_formation": {"tags": {"Domain": "crm"}}}, "deployment.lake_formation.tags: expected one to 5 "
+     "LF-tags, each a key and a value in lower-case letters, digits, blanks and _.:/=+-@%."),
+    ({"lake_formation": {"create_tags": True}}, "deployment.lake_formation.tags: is required."),
     # replication
     ({"replication": {"bucket": "acme-lake-west"}, "versioning": False}, "deployment.replication: 'replication' needs "
      "versions of objects; leave out 'versioning: false'."),

@@ -88,6 +88,10 @@ _LAKE_FORMATION: Final = ("lakeformation:GrantPermissions", "lakeformation:Revok
                           "lakeformation:ListPermissions")  # fmt: skip
 _LAKE_FORMATION_OF_DATABASES: Final = ("lakeformation:DescribeResource", "lakeformation:ListResources",
                                        "lakeformation:DescribeLakeFormationIdentityCenterConfiguration")  # fmt: skip
+_LF_TAGS: Final = ("lakeformation:AddLFTagsToResource", "lakeformation:RemoveLFTagsFromResource",
+                   "lakeformation:GetResourceLFTags")  # fmt: skip
+_LF_KEYS: Final = ("lakeformation:CreateLFTag", "lakeformation:GetLFTag", "lakeformation:UpdateLFTag",
+                   "lakeformation:DeleteLFTag")  # fmt: skip
 _STACKS: Final = ("cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents",
                   "cloudformation:DescribeStackResources", "cloudformation:GetTemplate")  # fmt: skip
 _DEPLOY: Final = ("cloudformation:CreateStack", "cloudformation:UpdateStack", "cloudformation:DeleteStack",
@@ -249,6 +253,9 @@ def _allow_catalog(spec: Spec, deployment: Deployment, arns: Arns) -> Iterator[S
     if spec.in_glue and deployment.lake_formation:
         yield allow("ReadDatabases", ["glue:GetDatabase", "glue:GetTable"], paths)
         yield allow("GrantInLakeFormation", _LAKE_FORMATION, ["*"], region)
+        if deployment.governed:
+            keys = _LF_KEYS if deployment.governed.create_tags else ()
+            yield allow("TagInLakeFormation", [*_LF_TAGS, *keys], ["*"], region)
 
 
 def _allow_services(deployment: Deployment, arns: Arns, names: DeployedNames) -> Iterator[Statement]:

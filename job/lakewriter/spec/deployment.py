@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from lakewriter.spec.buckets import KEY_ARN, Existing, Replication, SourceBucket, require_account
 from lakewriter.spec.model import FileModel, require_one
-from lakewriter.spec.trust import KeyedParty, Party, Snowflake, Trust
+from lakewriter.spec.trust import KeyedParty, LfTags, Party, Snowflake, Trust
 
 _STAGE: Final = re.compile(r"[a-z][a-z0-9]{0,15}")
 _RELEASE: Final = re.compile(r"emr-(spark-)?\d+\.\d+\.\d+")
@@ -172,6 +172,17 @@ class Alarms(FileModel):
         return self
 
 
+class LakeFormation(FileModel):
+    """What the stack does in Lake Formation, beside granting rights."""
+
+    tags: LfTags
+    """LF-tags of the databases, such as ``{domain: flights}``. Their tables inherit them, also those that loads make
+    later."""
+    create_tags: bool = False
+    """Makes the keys of ``tags``, each with its one value. Without it they are there already, as keys that several
+    databases share have to be."""
+
+
 class Deployment(FileModel):
     """What the CDK stacks create. Every key has a default."""
 
@@ -197,8 +208,8 @@ class Deployment(FileModel):
     """Gives vendors' roles the policy documents of the vendors' own pages, word for word."""
     allow_reset: bool = False
     """Adds Glue's deleting actions, for a vendor that resets tables."""
-    lake_formation: bool = False
-    """Grants rights in Lake Formation too."""
+    lake_formation: bool | LakeFormation = False
+    """Grants rights in Lake Formation too. A mapping also says which LF-tags the databases have."""
     existing: Existing = Existing()
     """What exists already and is used as it is, in place of what the stacks would make."""
     encryption: Literal["SSE-S3", "SSE-KMS"] = "SSE-S3"
@@ -278,6 +289,11 @@ class Deployment(FileModel):
         return Party() if self.iam_user else None
 
     @property
+    def governed(self) -> LakeFormation | None:
+        """What the stack does in Lake Formation beside granting; None for no more than that."""
+        return self.lake_formation if isinstance(self.lake_formation, LakeFormation) else None
+
+    @property
     def parties(self) -> tuple[tuple[str, Party], ...]:
         """Every party from outside with its own contract, by the name that the file gives it."""
         user = self.user
@@ -300,6 +316,15 @@ class Deployment(FileModel):
     def _one_place_for_artifacts(self) -> "Deployment":
         if self.artifact_bucket and self.bootstrap_qualifier:
             raise ValueError("expected either 'artifact_bucket' or 'bootstrap_qualifier', got both")
+        return self
+
+    @model_validator(mode="after")
+    def _granted_by_tags(self) -> "Deployment":
+        named = next((name for name, party in self.parties if party.lf_tags), None)
+        if named and not self.lake_formation:
+            raise ValueError(
+                f"'lake_formation' is off, and {named!r} has 'lf_tags', by which Lake Formation grants; set it to true"
+            )
         return self
 
     @model_validator(mode="after")

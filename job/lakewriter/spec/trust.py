@@ -26,6 +26,9 @@ ALPHABET: Final = "2 to 1224 letters, digits and +=,.@:/-_ without spaces around
 _TABLE: Final = re.compile(r"[^*?/]*[^*?/.](\.\*)?")
 _DATABASE: Final = re.compile(r"[a-z0-9_]{1,254}\*?")
 _PATH: Final = re.compile(r"/?[^*?:]+")
+_LF_TAG: Final = re.compile(r"[a-z0-9_.:/=+@%-]([a-z0-9 _.:/=+@%-]{0,126}[a-z0-9_.:/=+@%-])?")
+_MOST_LF_TAGS: Final = 5
+"""https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-lakeformation-principalpermissions-lftagpolicyresource.html"""
 _PRINCIPAL: Final = re.compile(r"arn:aws[a-z-]*:(iam|sts)::\d{12}:(root|(user|role|assumed-role)/[\w+=,.@/-]+)")
 
 
@@ -58,6 +61,17 @@ def _require_distinct(external_ids: Sequence[object]) -> None:
         raise ValueError("'earlier_external_ids' has an id twice, or that of 'external_id'; expected different ones")
 
 
+def _require_lf_tags(value: dict[str, str]) -> dict[str, str]:
+    if not 1 <= len(value) <= _MOST_LF_TAGS or not all(map(_LF_TAG.fullmatch, (*value, *value.values()))):
+        raise ValueError(
+            f"expected one to {_MOST_LF_TAGS} LF-tags, each a key and a value in lower-case letters, digits, blanks "
+            "and _.:/=+-@%"
+        )
+    return value
+
+
+LfTags = Annotated[dict[str, str], AfterValidator(_require_lf_tags)]
+"""LF-tags of Lake Formation: one value for each key."""
 Folder = Annotated[str, AfterValidator(_require_folder)]
 Database = Annotated[str, AfterValidator(_require_database)]
 
@@ -78,6 +92,9 @@ class Party(FileModel):
     """The Glue databases of the party's own, beside ``paths`` or ``tables``: ``crm``, or ``crm_*`` for all that begin
     so."""
 
+    lf_tags: LfTags | None = None
+    """LF-tags by which Lake Formation grants the party its rights, in place of the names of databases: on every
+    database and table that has all of them. Needs ``deployment.lake_formation``."""
     any_encryption: bool = False
     """Lets the party put objects under another key than the bucket's, in a bucket with a KMS key."""
 

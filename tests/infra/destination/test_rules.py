@@ -29,6 +29,12 @@ VARIANTS: Mapping[str, dict[str, Any]] = {
     "replicated under keys, with versions of logs": lake(
         {"encryption": "SSE-KMS", "replication": REPLICA, "access_log_versions": True, "role_path": "/lake/"}
     ),
+    "LF-tags": lake(
+        {
+            "lake_formation": {"tags": {"domain": "flights"}, "create_tags": True},
+            "trust": [SUPAFLOW | {"lf_tags": {"domain": "flights"}}],
+        }
+    ),
     "odd source": {
         **lake(),
         "tables": [{"table": "t", "schema": "s", "read": {"format": "parquet", "path": "s3://raw/a$b*/c"}}],

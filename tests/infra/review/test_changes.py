@@ -120,6 +120,16 @@ LINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"versioning": False},
         "deletable: acme-lake (S3 Bucket) (changed: LifecycleConfiguration, VersioningConfiguration): ",
     ),
+    "tag of the databases": (
+        {"lake_formation": {"tags": {"domain": "flights"}}},
+        {"lake_formation": {"tags": {"domain": "shop"}}},
+        "let in: DatabasesLfTagsSupaflowNycPublicF9D1BFC2 (LakeFormation TagAssociation) (changed: LFTags): ",
+    ),
+    "grant by tags": (
+        {"lake_formation": True},
+        {"lake_formation": True, "trust": [SUPAFLOW | {"lf_tags": {"domain": "flights"}}]},
+        "let in: arn:aws:iam::<account>:role/<SupaflowConsumerRole> (grant on every database with domain=flights new)",
+    ),
     "lake formation": ({}, {"lake_formation": True}, "let in: "),
     "user": ({}, {"iam_user": True}, "let in: User VendorUser (new Allow"),
 }
