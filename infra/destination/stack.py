@@ -128,7 +128,8 @@ class DestinationStack(Stack):
         """Grant rights in Lake Formation, or have the owner of another account's catalog grant them."""
         deployment = settings.deployment
         if settings.spec.access.catalog_account:
-            shown = make_readable(Arns(self.partition, self.account, self.region), key=None)
+            arns = Arns(self.partition, self.account, self.region)
+            shown = make_readable(arns, key=self._name_key(settings))
             holders = self._name_holders(settings, roles, declared, taken=True)
             warn_owner_of_catalog(databases, settings=settings, shown=shown, holders=holders)
         elif deployment.lake_formation:

@@ -25,6 +25,7 @@ from infra.review.templates import NAMES, Resource, Template, Templates
 from lakewriter.errors import SpecInvalidError
 
 REPLACING: Final[Mapping[str, tuple[str, ...]]] = {
+    "AWS::Budgets::Budget": ("NotificationsWithSubscribers",),
     "AWS::EMRServerless::Application": ("Name", "Type"),
     "AWS::Glue::Database": ("DatabaseName",),
     "AWS::IAM::AccessKey": ("Serial", "UserName"),

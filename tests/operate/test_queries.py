@@ -201,9 +201,10 @@ def test_account_of_glue(tmp_path):
 
 CENTRAL = [
     # engine, destination; what to run once, as far as it names the account; what stands behind FROM
-    ("athena", SUPAFLOW, "-- once, in a shell: aws athena create-data-catalog --region us-east-1 --name lake --type "
-     "GLUE --parameters catalog-id=999999999999\nSHOW DATABASES IN lake;", "lake.supaflow_postgres_public.accounts"),
-    ("athena", ICEBERG, "catalog-id=999999999999\n", "lake.supaflow_postgres_public.accounts"),
+    ("athena", SUPAFLOW, "-- once, in a shell, since no statement does it:\n-- aws athena create-data-catalog --region "
+     "us-east-1 --name lake --type GLUE --parameters catalog-id=999999999999",
+     "lake.supaflow_postgres_public.accounts"),
+    ("athena", ICEBERG, "catalog-id=999999999999", "lake.supaflow_postgres_public.accounts"),
     ("trino", SUPAFLOW, """    "hive.metastore.glue.catalogid" = '999999999999',\n""",
      "lake.supaflow_postgres_public.accounts"),
     ("trino", ICEBERG, """    "hive.metastore.glue.catalogid" = '999999999999',\n""",

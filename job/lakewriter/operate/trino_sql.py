@@ -44,7 +44,7 @@ def write_registration(spec: Spec) -> list[tuple[str, str]]:
         f"aws athena create-data-catalog --region {spec.access.region} --name {_CATALOG} --type GLUE "
         f"--parameters catalog-id={account}"
     )
-    return [("Register the catalog", f"-- once, in a shell: {command}\nSHOW DATABASES IN {_CATALOG};")]
+    return [("Register the catalog", f"-- once, in a shell, since no statement does it:\n-- {command}")]
 
 
 def write_source(engine: Engine, spec: Spec, table: TableSpec) -> str:

@@ -85,6 +85,7 @@ def test_owner_of_the_catalog(synthesise: Synthesise) -> None:
         "trust": [SUPAFLOW | {"paths": ["crm"], "databases": ["crm"]}, reader | {"tables": ["supaflow_nyc_public.*"]}],
         "lake_formation": True,
         "operators": [f"arn:aws:iam::{OURS}:role/OnCall"],
+        "encryption": "SSE-KMS",
     }
     made = synthesise(lake(given) | CENTRAL)
     assert of_type(made.template, "Glue::Database") == {}

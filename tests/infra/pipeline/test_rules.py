@@ -20,6 +20,7 @@ pytestmark = pytest.mark.synth
 VARIANTS: Mapping[str, dict[str, Any]] = {
     "plain": {"schedule": HOURLY},
     "all": ALL,
+    "budget": {"alarms": {"email": "lake@example.org", "monthly_budget_usd": 200}},
     "brought": {
         "existing": {"job_role_arn": "arn:aws:iam::123456789012:role/Spark"},
         "alarms": {"topic_arn": "arn:aws:sns:us-east-1:123456789012:lake"},

@@ -120,6 +120,11 @@ LINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"versioning": False},
         "deletable: acme-lake (S3 Bucket) (changed: LifecycleConfiguration, VersioningConfiguration): ",
     ),
+    "replica": (
+        {},
+        {"replication": {"bucket": "acme-lake-west"}},
+        "let in: acme-lake (S3 Bucket) (changed: ReplicationConfiguration): ",
+    ),
     "tag of the databases": (
         {"lake_formation": {"tags": {"domain": "flights"}}},
         {"lake_formation": {"tags": {"domain": "shop"}}},
