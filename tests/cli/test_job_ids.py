@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewriter.cli.job_ids import choose_job_id, require_job_id
 from lakewriter.errors import SpecInvalidError
+from lakewriter.operate.job_ids import choose_job_id, require_job_id
 
 # uuid5(NAMESPACE_URL, "lakewriter://flights/2026-01-31T06:00:00+00:00"), as RFC 9562 defines version 5.
 SIX = "87f07411-d156-595a-98f9-edc8aed92c50"

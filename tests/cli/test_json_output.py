@@ -12,9 +12,9 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from lakewriter.cli import context
 from lakewriter.cli.main import main
 from lakewriter.cli.output_schemas import PRINTED, make_output_schema
+from lakewriter.operate import context
 from tests.dialects.files import lake
 from tests.load.lakes import BUCKET, Lake, table
 

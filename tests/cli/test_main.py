@@ -192,7 +192,7 @@ def test_queries_ask_no_service(tmp_path, monkeypatch):
 def test_queries_do_not_wait_for_a_bucket_that_is_silent(tmp_path, monkeypatch, bucket):
     release = threading.Event()
     monkeypatch.setattr("lakewriter.cli.queries_view.LOOK_SECONDS", 0.0)
-    monkeypatch.setattr("lakewriter.cli.context.Context.controls", lambda _: release.wait() and {})
+    monkeypatch.setattr("lakewriter.operate.context.Context.controls", lambda _: release.wait() and {})
     result = lakewriter("queries", in_production(tmp_path, s3_bucket_name=bucket), "--look")
     release.set()
     assert (result.exit_code, "latest-job-id" in result.stdout) == (0, True)

@@ -13,8 +13,8 @@ from typing import Final
 from unittest.mock import patch
 
 import lakewriter
-from lakewriter.cli import context
 from lakewriter.cli.main import main
+from lakewriter.operate import context
 from lakewriter.receipts import parts as receipt_parts
 from lakewriter.source import file_splits
 from tests.faults.process import ROOT, Process, Started

@@ -14,9 +14,9 @@ from pyspark.sql.types import StructType
 
 from lakewriter.api.pipeline_file import Opened, narrow, require_done
 from lakewriter.aws import Clients
-from lakewriter.cli.job_ids import choose_job_id
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import LakeError, SpecInvalidError
+from lakewriter.operate.job_ids import choose_job_id
 from lakewriter.operate.load_ending import PhaseClock, leave_ending
 from lakewriter.report import RunReport
 from lakewriter.run.given_load import OpenWrite, abandon_write, begin_write, end_write

@@ -12,8 +12,8 @@ from pydantic import PrivateAttr
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from lakewriter.cli.context import Context
 from lakewriter.errors import SpecInvalidError
+from lakewriter.operate.context import Context
 from lakewriter.operate.load_ending import PhaseClock, leave_ending
 from lakewriter.report import RunReport
 from lakewriter.run import judging

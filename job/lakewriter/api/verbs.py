@@ -6,8 +6,8 @@ from types import MappingProxyType
 from pyspark.sql import SparkSession
 
 from lakewriter.api.pipeline_file import LakeFile, Opened, accept_checks
-from lakewriter.cli.job_ids import choose_job_id, require_job_id
 from lakewriter.doctor import CheckReport, run_checks
+from lakewriter.operate.job_ids import choose_job_id, require_job_id
 from lakewriter.operate.planning import PlanReport
 from lakewriter.operate.planning import plan as plan_tables
 from lakewriter.operate.row_counts import Counting

@@ -8,9 +8,9 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from lakewriter.api.pipeline_file import LakeFile, Opened, accept_checks, narrow, require_done
-from lakewriter.cli.job_ids import choose_job_id
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import SpecInvalidError
+from lakewriter.operate.job_ids import choose_job_id
 from lakewriter.receipt import Batch
 from lakewriter.report import RunReport
 from lakewriter.run.kinds import MicroBatch, Plain

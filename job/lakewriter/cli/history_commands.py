@@ -5,9 +5,9 @@ from typing import Final
 
 import click
 
-from lakewriter.cli import job_ids
 from lakewriter.cli.completing import complete_table
 from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, report_errors
+from lakewriter.operate import job_ids
 
 LOADS: Final = 20
 

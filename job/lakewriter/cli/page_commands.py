@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from lakewriter.cli import job_ids
 from lakewriter.cli.shared import LAKE, LOCAL, STAGE, report_errors
+from lakewriter.operate import job_ids
 
 
 @click.command()

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from lakewriter.cli import job_ids
 from lakewriter.cli.shared import JSON, LAKE, LOCAL, OUT, STAGE, TABLES, open_context, print_json, report_errors
 from lakewriter.exit_codes import EXIT_OK
+from lakewriter.operate import job_ids
 
 
 @click.command()

@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from lakewriter.cli import job_ids
 from lakewriter.cli.completing import complete_table
 from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, report_errors
 from lakewriter.errors import SpecInvalidError
+from lakewriter.operate import job_ids
 
 REASON = click.option("--reason", required=True, help="The reason, kept in the table's state.")
 

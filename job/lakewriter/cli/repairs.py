@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from lakewriter.cli.context import Context
 from lakewriter.cli.printed import MendedTable, MendReport
 from lakewriter.cli.shared import OUT, open_context, print_json
 from lakewriter.commit.control import Control
 from lakewriter.errors import SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.operate import repair
+from lakewriter.operate.context import Context
 from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.rebuild import ask_catalog
 from lakewriter.operate.rebuild import rebuild as rebuild_state

@@ -7,7 +7,6 @@ from typing import Final
 
 import click
 
-from lakewriter.cli.context import Context
 from lakewriter.cli.json_output import remember_job_id
 from lakewriter.cli.progress_view import show_progress, show_waiting
 from lakewriter.cli.run_view import show_run
@@ -18,6 +17,7 @@ from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
 from lakewriter.errors import SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
+from lakewriter.operate.context import Context
 from lakewriter.operate.load_ending import PhaseClock, leave_record
 from lakewriter.report import ErrorReport, RunReport
 from lakewriter.run.judging import list_departures

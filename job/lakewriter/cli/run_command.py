@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from lakewriter.cli import job_ids
 from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, TABLES, report_errors
 from lakewriter.cli.wanted import Wanted
 from lakewriter.errors import SpecInvalidError
+from lakewriter.operate import job_ids
 
 
 @click.command()

@@ -12,8 +12,6 @@ from typing import Annotated, Any, Final
 import click
 from pydantic import Field, ValidationError
 
-from lakewriter.cli import job_ids
-from lakewriter.cli.context import Context
 from lakewriter.cli.continuous_view import show_batches, show_continuous
 from lakewriter.cli.endings import list_given, name_lake
 from lakewriter.cli.json_output import print_failure, remember_job_id
@@ -26,6 +24,8 @@ from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.repeats import find_last_repeat
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
+from lakewriter.operate import job_ids
+from lakewriter.operate.context import Context
 from lakewriter.operate.load_ending import PhaseClock, leave_record
 from lakewriter.report import ErrorReport, RunReport
 from lakewriter.run.continuous import run_continuously

@@ -13,7 +13,7 @@ from lakewriter.cli.endings import LOCAL_KEY, report_errors
 from lakewriter.cli.json_output import print_json
 
 if TYPE_CHECKING:
-    from lakewriter.cli.context import Context
+    from lakewriter.operate.context import Context
 
 __all__ = [
     "ERR",
@@ -64,7 +64,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obje
 def open_context(lake: Path, stage: str | None, *, quiet: bool = False, asks: bool = True) -> "Context":
     """Read the file at ``lake``, with the tables that ``--table`` names or all; its warnings are printed, unless it is
     to be ``quiet``. Unless it ``asks``, no service is asked for what the file leaves out."""
-    from lakewriter.cli.context import Context
+    from lakewriter.operate.context import Context
 
     with ERR.status("Starting the S3 server of this machine") if is_local() and ERR.is_terminal else nullcontext():
         context = Context(lake, stage, local=is_local(), asks=asks)

@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from lakewriter.cli import job_ids
 from lakewriter.cli.completing import complete_table
 from lakewriter.cli.repair_commands import REASON
 from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, report_errors
+from lakewriter.operate import job_ids
 
 
 @click.command()

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from lakewriter.cli import job_ids
 from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, report_errors
 from lakewriter.errors import SpecInvalidError
+from lakewriter.operate import job_ids
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""A specification and what reaches its destination and its sources; each made when a command needs it."""
+"""Open a lake.yaml for the command line or the library: its specification, its clients and a Spark session."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ MOST_NAMED: Final = 10
 
 
 class Context:
-    """One command's."""
+    """An opened lake.yaml. Clients and Spark session are made at their first use."""
 
     def __init__(
         self, lake: Path, stage: str | None, *, local: bool = False, is_started: bool = False, asks: bool = True

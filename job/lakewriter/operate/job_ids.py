@@ -1,4 +1,4 @@
-"""Ids of loads, as a person, a schedule or an orchestrator gives them."""
+"""Read or make the id of a load that a person, a schedule or an orchestrator gives."""
 
 import uuid
 from datetime import UTC, date, datetime, time
@@ -8,7 +8,7 @@ from lakewriter.naming import JOB_ID, make_job_id, make_scheduled_job_id
 
 
 def require_job_id(text: str, what: str = "job id") -> str:
-    """``text``, which becomes part of keys; ``SPEC_INVALID`` where it cannot."""
+    """Return ``text``, which becomes part of keys; raise ``SPEC_INVALID`` where it cannot."""
     if not JOB_ID.fullmatch(text):
         raise SpecInvalidError(
             f"{what} {text!r} cannot be part of a key.",
@@ -19,7 +19,7 @@ def require_job_id(text: str, what: str = "job id") -> str:
 
 
 def choose_job_id(pipeline: str, job_id: str | None, scheduled_at: str | None = None, run_id: str | None = None) -> str:
-    """The given id, that of an orchestrator's run, that of a schedule's time, or else a new one."""
+    """Return the given id, that of an orchestrator's run, that of a schedule's time, or else a new one."""
     if sum(given is not None for given in (job_id, scheduled_at, run_id)) > 1:
         raise SpecInvalidError("expected one of --job-id, --run-id and --scheduled-at.")
     if run_id is not None:
@@ -30,7 +30,7 @@ def choose_job_id(pipeline: str, job_id: str | None, scheduled_at: str | None = 
 
 
 def require_run_id(text: str) -> str:
-    """The job id of an orchestrator's run id."""
+    """Make the job id of an orchestrator's run id."""
     if not text.strip():
         raise SpecInvalidError(
             "--run-id is blank.", remedy="Give the orchestrator's own id of the run: in Airflow '{{ run_id }}'."
@@ -39,7 +39,7 @@ def require_run_id(text: str) -> str:
 
 
 def parse_time(text: str) -> datetime:
-    """A time with its zone; a date alone is the midnight, in UTC, that begins it."""
+    """Parse a time with its zone; a date alone is the midnight, in UTC, that begins it."""
     try:
         return datetime.combine(date.fromisoformat(text), time(), UTC)
     except ValueError:
