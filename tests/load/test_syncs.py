@@ -115,7 +115,9 @@ def test_hero_pixel_in_typed_files(lake, form):
     assert dict(row.pop("_airbyte_additional_properties")) == {"x": "[1]", "y": "z"}
     assert row.pop("_airbyte_ab_id")
     emitted = {"_airbyte_emitted_at": ENVELOPE["_airbyte_extracted_at"]}
-    assert row == emitted | JOHN
+    assert row == emitted | {"user_id": 123} | {
+        "name": {"first": "John", "last": "Doe", "_airbyte_additional_properties": None}
+    }
 
 
 def test_each_file_of_a_load_has_its_own_uuid(lake):

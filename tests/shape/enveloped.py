@@ -30,7 +30,7 @@ START = dt.datetime(2024, 1, 15, tzinfo=dt.UTC)
 
 def plan(schema: dict[str, Any], envelope: Envelope = ENVELOPE, *, one_text: bool = False) -> EnvelopePlan:
     """The plan for documents of a schema; with ``one_text`` as Avro has them."""
-    record = make_record_type(schema, one_text=one_text)
+    record = make_record_type(schema, one_text=one_text, additional=envelope.additional, lifted=envelope.lifted)
     return plan_documents(DOCUMENTS, TABLE, envelope, record, find_property_names(schema))
 
 

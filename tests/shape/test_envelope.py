@@ -34,13 +34,13 @@ def hero_pixel(**form: object) -> HeroPixelS3:
 
 
 @pytest.mark.parametrize("kind", ["Avro", "Parquet"])
-def test_hero_pixel_counts_what_is_undeclared_below_the_root(kind):
-    """Only the root's undeclared properties have a column."""
+def test_hero_pixel_keeps_what_is_undeclared_in_every_object(kind):
     batch, shaper = shaped(plan(SCHEMA, make_envelope(hero_pixel(format_type=kind))), ODD)
-    row = batch.to_pylist()[0]
-    assert row["_airbyte_additional_properties"] == [("x", "1")]
-    assert row["name"] == {"first": "J"}
-    assert dict(shaper.take_findings().undeclared) == {"name.middle": 1, "tags[].v": 2}
+    row, more = batch.to_pylist()[0], "_airbyte_additional_properties"
+    assert row[more] == [("x", "1")]
+    assert row["name"] == {"first": "J", more: [("middle", "Q")]}
+    assert row["tags"] == [{"k": "a", more: [("v", "1")]}, {"k": None, more: [("v", "2")]}]
+    assert dict(shaper.take_findings().undeclared) == {}
 
 
 def test_all_that_is_undeclared_is_counted_without_a_column_for_it():

@@ -6,7 +6,8 @@ Where all values of a column fit they are decoded together, and one by one where
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -14,8 +15,9 @@ import pyarrow as pa
 
 from lakewriter.documents.nesting import NULL, Raw, open_object
 from lakewriter.documents.parsing import NO_FIT, NULLED, TRUNCATED
-from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
+from lakewriter.documents.types import TEXT_MAP, DocumentType, Items, Leaf, Record, Union
 from lakewriter.documents.values import RECORDS, Fault, choose_branch, decode_values, make_list, read_text
+from lakewriter.naming import AVRO_SAFE
 from lakewriter.spec.collection import Kind
 
 Place = Callable[[int], tuple[int, str]]
@@ -25,33 +27,30 @@ Objects = Sequence[dict[str, msgspec.Raw] | None]
 _NOTHING: Final = msgspec.Raw(NULL)
 _INDEX: Final = re.compile(r"\.\[[0-9]+\]")
 """An array's element in the path of a change, as Airbyte's destinations write it: ``tags.[0].key``."""
+_WITH_ZONE: Final[Mapping[Kind, Kind]] = {Kind.LOCAL_TIMESTAMP: Kind.TIMESTAMP, Kind.LOCAL_TIME: Kind.TIME}
 _OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None])
 _ARRAYS: Final = msgspec.json.Decoder(list[list[msgspec.Raw] | None])
 
 
 class Documents:
     """Builds the columns of one batch of records; ``changes`` are by row with the path of each, ``cuts`` are the row
-    and the field of each time that was cut to the microsecond, ``undeclared`` counts properties by path."""
+    and the field of each time that was cut to the microsecond, ``undeclared`` counts properties by path.
 
-    def __init__(self, texts: Iterable[bytes]) -> None:
+    The members of properties called as one of ``lifted`` are additional properties of the object that has them. Without
+    ``keeps_local`` a time with a zone is converted to UTC though its type has none.
+    """
+
+    def __init__(self, texts: Iterable[bytes], *, lifted: Sequence[str] = (), keeps_local: bool = True) -> None:
         self.objects: Objects = [open_object(text) for text in texts]
+        self._lifted, self._kinds = lifted, {} if keeps_local else _WITH_ZONE
         self.changes: dict[int, list[tuple[str, Fault]]] = {}
         self.cuts: list[tuple[int, str]] = []
         self.undeclared: Counter[str] = Counter()
         self.dropped: list[tuple[int, str]] = []
 
-    def build_columns(self, record: Record, fields: Iterable[pa.Field], *, additional: bool = False) -> list[pa.Array]:
-        """One array for each field of the record; with ``additional`` one more for what else the root has."""
-        names = [name for name, _ in record.fields]
-        if not additional:
-            self._note_undeclared(self.objects, names, lambda row: (row, ""), declares_all=record.declares_all)
-        columns = [
-            self._decode(
-                t, field, [each.get(name, _NOTHING) for each in self.objects if each is not None], _locate_at_root(name)
-            )
-            for (name, t), field in zip(record.fields, fields, strict=True)
-        ]
-        return [*columns, self._collect_additional(names)] if additional else columns
+    def build_columns(self, record: Record, fields: Iterable[pa.Field]) -> list[pa.Array]:
+        """One array for each field of the record, and one for its additional properties where it has them."""
+        return self._decode_members(record, fields, self.objects, lambda row: (row, ""), _locate_at_root)
 
     def build_texts(self, names: Sequence[str]) -> list[pa.Array]:
         """The JSON text of each property; null where a record has none."""
@@ -60,15 +59,40 @@ class Documents:
         found = ([bytes(each[name]).decode() if name in each else None for each in present] for name in names)
         return [pa.array(texts, pa.string()) for texts in found]
 
-    def _collect_additional(self, names: Sequence[str]) -> pa.Array:
-        """The root's properties without a column of their own, as text."""
-        known = set(names)
-        maps = [
-            [(name, read_text(bytes(raw))) for name, raw in each.items() if name not in known]
-            for each in self.objects
-            if each is not None
+    def _decode_members(
+        self,
+        record: Record,
+        fields: Iterable[pa.Field],
+        objects: Objects,
+        place: Place,
+        locate: Callable[[str], Place],
+    ) -> list[pa.Array]:
+        """Decode the fields of objects; ``locate`` says where the values of one are."""
+        names = [name for name, _ in record.fields]
+        if record.additional is None:
+            self._note_undeclared(objects, names, place, declares_all=record.declares_all)
+        else:
+            objects = _take_written_names(objects, names)
+        columns = [
+            self._decode(t, field, [_NOTHING if each is None else each.get(name, _NOTHING) for each in objects], own)
+            for (name, t), field, own in zip(record.fields, fields, map(locate, names), strict=False)
         ]
-        return pa.array(maps, pa.map_(pa.string(), pa.string()))
+        return columns if record.additional is None else [*columns, self._collect_additional(objects, names)]
+
+    def _collect_additional(self, objects: Objects, names: Sequence[str]) -> pa.Array:
+        """Collect the properties without a field, as text; null for an object that has none, and for null."""
+        fields = set(names)
+        maps = [dict(self._list_others(members, fields)) if members else {} for members in objects]
+        return pa.array([list(each.items()) or None for each in maps], TEXT_MAP)
+
+    def _list_others(self, members: Mapping[str, msgspec.Raw], fields: Set[str]) -> Iterator[tuple[str, str]]:
+        for name, member in members.items():
+            if name in fields or (raw := bytes(member)) == NULL:
+                continue
+            if name in self._lifted and raw.startswith(b"{"):
+                yield from self._list_others(open_object(raw), frozenset())
+            else:
+                yield name, read_text(raw) or ""
 
     def _note_undeclared(
         self, objects: Objects, names: Iterable[str], place: Place, *, declares_all: bool = False
@@ -104,19 +128,14 @@ class Documents:
         return self._decode_union(t, field.type, raws, place)
 
     def _decode_leaf(self, kind: Kind, raws: Sequence[Raw], place: Place) -> pa.Array:
-        decoded = decode_values(kind, raws, RECORDS)
+        decoded = decode_values(self._kinds.get(kind, kind), raws, RECORDS)
         for fault in decoded.faults:
             self._note_fault(place, fault)
         return decoded.array
 
     def _decode_record(self, record: Record, t: pa.DataType, raws: Sequence[Raw], place: Place) -> pa.Array:
         objects = self._open_all(_OBJECTS, dict[str, msgspec.Raw], raws, place)
-        names = [name for name, _ in record.fields]
-        self._note_undeclared(objects, names, place, declares_all=record.declares_all)
-        children = []
-        for (name, member_type), field in zip(record.fields, t, strict=True):
-            inner = [_NOTHING if each is None else each.get(name, _NOTHING) for each in objects]
-            children.append(self._decode(member_type, field, inner, _locate_below(place, name)))
+        children = self._decode_members(record, t, objects, place, partial(_locate_below, place))
         mask = pa.array([each is None for each in objects], pa.bool_())
         return pa.StructArray.from_arrays(children, fields=list(t), mask=mask)
 
@@ -155,6 +174,19 @@ class Documents:
         except msgspec.MsgspecError:
             self._note_fault(place, Fault(position, NULLED, NO_FIT))
             return None
+
+
+def _take_written_names(objects: Objects, names: Sequence[str]) -> Objects:
+    """Return objects whose properties have the declared name where they have the one that it is written under."""
+    declared = dict(zip((AVRO_SAFE.make(name) for name in names), names, strict=True))
+    strange = {name for members in objects if members for name in members}.difference(names)
+    other = {name: declared[written] for name in strange if (written := AVRO_SAFE.make(name)) in declared}
+    if not other:
+        return objects
+    return [
+        members and {name if other.get(name, name) in members else other[name]: raw for name, raw in members.items()}
+        for members in objects
+    ]
 
 
 def _locate_at_root(name: str) -> Place:

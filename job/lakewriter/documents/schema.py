@@ -5,6 +5,7 @@ See: https://docs.airbyte.com/understanding-airbyte/supported-data-types
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
@@ -27,6 +28,7 @@ Branch = tuple[str, DocumentType]
 
 _JSON: Final = Leaf(Kind.JSON)
 _STRING: Final = Leaf(Kind.STRING)
+_TEXTS: Final = (Option("string"),)
 _WELL_KNOWN: Final[Schema] = {
     "definitions": {
         "String": {"type": "string"},
@@ -79,17 +81,35 @@ _BRANCHES: Final = {
 """Names of union branches in Airbyte's Avro and Parquet files, where they differ from the kinds' own."""
 
 
-def make_record_type(schema: Schema, *, one_text: bool = False) -> Record:
+@dataclass(frozen=True)
+class _Style:
+    """What of a file's form and of the vendor's release decides on types; see ``make_record_type``."""
+
+    one_text: bool
+    additional: str | None
+    lifted: tuple[str, ...]
+
+
+def make_record_type(
+    schema: Schema, *, one_text: bool = False, additional: str | None = None, lifted: tuple[str, ...] = ()
+) -> Record:
     """Make the type of a stream's records; ``SCHEMA_INCOMPATIBLE`` for a schema that cannot be read.
 
-    ``one_text`` is for Avro, whose unions have one branch of text: values without a schema are text there, and an
-    object or array with a schema takes those without.
+    Args:
+        schema: The stream's JSON Schema.
+        one_text: For Avro, whose unions have one branch of text: values without a schema are text there, and an object
+            or array with a schema takes those without.
+        additional: The name of the field of every object with properties that takes the others as text. With it types
+            are those of the vendor's releases that have it: an array without items is one of text, and of a union's
+            branches the first that takes a string has it.
+        lifted: Properties that make no fields, since their members are additional ones.
     """
+    style = _Style(one_text, additional, lifted)
     with _name_stream():
         options, _ = read_options(schema, _RULES)
-    record = dict(_make_branches(options, one_text)).get("object")
+    record = dict(_make_branches(options, style)).get("object")
     if not isinstance(record, Record):
-        return Record(())
+        return Record((), additional=additional)
     # A record has no branch of text for what its properties do not describe.
     is_loose = any(option.type in ("object", ANY) and not option.properties for option in options)
     return _declare_record(record) if is_loose else record
@@ -119,33 +139,33 @@ def _name_stream() -> Iterator[None]:
         ) from error
 
 
-def _make_type(options: Options, one_text: bool) -> DocumentType:
+def _make_type(options: Options, style: _Style) -> DocumentType:
     """Make the one type of a value."""
-    return _settle(_make_branches(options, one_text), one_text=one_text)
+    return _settle(_make_branches(options, style), style)
 
 
-def _make_branches(options: Options, one_text: bool) -> list[Branch]:
+def _make_branches(options: Options, style: _Style) -> list[Branch]:
     """Make one branch of each name.
 
     Beside an object or array with a schema, those without are text in the branch ``unknown``; with ``one_text`` the one
     with a schema takes them, and declares all that they may hold.
     """
     branches: dict[str, DocumentType] = {}
-    for option in options:
+    for option in options if style.additional is None else _join_arrays(options):
         if option.type == "null":
             continue
-        name, t = _make_branch(option, one_text)
+        name, t = _make_branch(option, style)
         before = branches.setdefault(name, t)
         if _JSON in (before, t) and before != t:
             described = t if before == _JSON else before
-            branches[name] = _declare_all(described) if one_text else described
-            if not one_text:
+            branches[name] = _declare_all(described) if style.one_text else described
+            if not style.one_text:
                 branches["unknown"] = _JSON
     return list(branches.items())
 
 
 def _declare_record(record: Record) -> Record:
-    return Record(tuple((name, _declare_all(t)) for name, t in record.fields), declares_all=True)
+    return replace(record, fields=tuple((name, _declare_all(t)) for name, t in record.fields), declares_all=True)
 
 
 def _declare_all(t: DocumentType) -> DocumentType:
@@ -155,16 +175,29 @@ def _declare_all(t: DocumentType) -> DocumentType:
     if isinstance(t, Items):
         return Items(_declare_all(t.item))
     if isinstance(t, Union):
-        return Union(tuple((name, _declare_all(branch)) for name, branch in t.branches))
+        return replace(t, branches=tuple((name, _declare_all(branch)) for name, branch in t.branches))
     return t
 
 
-def _make_branch(option: Option, one_text: bool) -> Branch:
+def _join_arrays(options: Options) -> Iterator[Option]:
+    """Yield the options with one array, whose items are text where it does not say what they are."""
+    arrays = [option for option in options if option.type == "array"]
+    items = [item for option in arrays for item in (_TEXTS if option.items is None else option.items)]
+    for option in options:
+        if option.type != "array":
+            yield option
+        elif option is arrays[0]:
+            yield replace(option, items=tuple(items))
+
+
+def _make_branch(option: Option, style: _Style) -> Branch:
     if option.type == "object" and option.properties:
-        fields = tuple((name, _make_type(own, one_text)) for name, own in option.properties.items())
-        return "object", Record(fields)
+        fields = tuple(
+            (name, _make_type(own, style)) for name, own in option.properties.items() if name not in style.lifted
+        )
+        return "object", Record(fields, additional=style.additional)
     if option.type == "array" and option.items is not None:
-        return "array", Items(_make_type(option.items, one_text))
+        return "array", Items(_make_type(option.items, style))
     if option.type in ("object", "array"):
         return option.type, _JSON
     kind = _find_kind(option)
@@ -189,7 +222,7 @@ def _find_text_kind(annotations: frozenset[tuple[str, str]]) -> Kind:
     return kinds[0] if len(kinds) == 1 else Kind.STRING
 
 
-def _settle(branches: Sequence[Branch], *, one_text: bool) -> DocumentType:
+def _settle(branches: Sequence[Branch], style: _Style) -> DocumentType:
     """Make a union whose branches a file can tell apart, or the one type that is left.
 
     Avro has one branch for each of its types, and a date, a time or a timestamp is a string, a number or a text
@@ -208,10 +241,10 @@ def _settle(branches: Sequence[Branch], *, one_text: bool) -> DocumentType:
         kept = [(name, t) for name, t in branches if not (isinstance(t, Leaf) and t.kind in _TIMES)]
         if not any(t == _STRING for _, t in kept):
             kept.append((Kind.STRING.value, _STRING))
-        if one_text or all(t in (_STRING, _JSON) for _, t in kept):
+        if style.one_text or all(t in (_STRING, _JSON) for _, t in kept):
             is_loose = ("unknown", _JSON) in kept
             kept = [(name, _declare_all(t) if is_loose else t) for name, t in kept if t != _JSON]
     loose = [name for name, t in kept if t == _JSON]
     kept = [(name, t) for name, t in kept if t != _JSON or name == loose[0]]
     kept = [("unknown" if len(loose) > 1 and t == _JSON else name, t) for name, t in kept]
-    return kept[0][1] if len(kept) == 1 else Union(tuple(kept))
+    return kept[0][1] if len(kept) == 1 else Union(tuple(kept), takes_first=style.additional is not None)

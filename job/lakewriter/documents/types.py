@@ -28,6 +28,8 @@ FILE: Final = "__lakewriter_file"
 DOCUMENTS: Final = pa.schema([(ROW, pa.int64()), (DATA, pa.string()), (EMITTED, pa.int64()), (CHANGES, pa.string())])
 """Batches of documents: a number that is the row's own in its load, JSON text, milliseconds since 1970, and what the
 source says it changed, as JSON text."""
+TEXT_MAP: Final = pa.map_(pa.string(), pa.field("value", pa.string(), nullable=False))
+"""What a record has besides its fields, as text."""
 BRANCH: Final = "type"
 """The field of a union's struct that names the branch."""
 
@@ -73,11 +75,13 @@ class Record:
     """An object with declared properties, by their names in the source.
 
     ``declares_all`` is for an object that stands for alternatives of which one has no schema: that one declares every
-    property, so a property without a field is a value that is lost.
+    property, so a property without a field is a value that is lost. ``additional`` is the name of one more field, which
+    takes the properties without a field as text.
     """
 
     fields: "tuple[tuple[str, DocumentType], ...]"
     declares_all: bool = False
+    additional: str | None = None
 
 
 @dataclass(frozen=True)
@@ -89,9 +93,13 @@ class Items:
 
 @dataclass(frozen=True)
 class Union:
-    """One of several types, by the names of their branches, in the order in which a value is tried."""
+    """One of several types, by the names of their branches, in the order in which a value is tried.
+
+    With ``takes_first`` a string goes to the first branch that takes it, which may be one of numbers.
+    """
 
     branches: "tuple[tuple[str, DocumentType], ...]"
+    takes_first: bool = False
 
 
 DocumentType = Leaf | Record | Items | Union
@@ -106,11 +114,11 @@ def to_arrow_type(t: DocumentType, rename: Rename) -> pa.DataType:
     if isinstance(t, Union):
         branches = [make_arrow_field(name, branch, enter(rename, name)) for name, branch in t.branches]
         return pa.struct([pa.field(BRANCH, pa.string(), nullable=False), *branches])
-    names = rename([name for name, _ in t.fields])
-    fields = zip(names, t.fields, strict=True)
-    return pa.struct(
-        [make_arrow_field(name, own, enter(rename, original), original) for name, (original, own) in fields]
-    )
+    more = [] if t.additional is None else [t.additional]
+    names = rename([*more, *(name for name, _ in t.fields)])
+    fields = zip(names[len(more) :], t.fields, strict=True)
+    members = [make_arrow_field(name, own, enter(rename, original), original) for name, (original, own) in fields]
+    return pa.struct([*members, *(pa.field(name, TEXT_MAP) for name in names[: len(more)])])
 
 
 def make_arrow_field(name: str, t: DocumentType, rename: Rename, original: str | None = None) -> pa.Field:

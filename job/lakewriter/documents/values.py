@@ -221,6 +221,10 @@ def choose_branch(union: Union, raw: bytes) -> str | None:
         return None
     name, shape = {b"{": ("object", Record), b"[": ("array", Items)}.get(raw[:1], ("", Leaf))
     branches = dict(union.branches)
+    if union.takes_first and raw.startswith(b'"'):
+        taking = (branch for branch, t in union.branches if _keeps(t, raw) or _takes_quoted(t, raw))
+        if (first := next(taking, None)) is not None:
+            return first
     texts = [branch for branch, t in branches.items() if t in _TEXTS]
     typed = [branch for branch, t in branches.items() if isinstance(t, shape) and t not in _TEXTS]
     if whole := next((branch for branch in typed if _keeps(branches[branch], raw)), None):
@@ -255,7 +259,10 @@ def _keeps(t: DocumentType, raw: bytes) -> bool:
         members = open_object(raw)
     except msgspec.MsgspecError:
         return False
-    return all(name in fields and _keeps(fields[name], bytes(each)) for name, each in members.items())
+    return all(
+        _keeps(fields[name], bytes(each)) if name in fields else t.additional is not None
+        for name, each in members.items()
+    )
 
 
 def _takes_quoted(t: DocumentType, raw: bytes) -> bool:

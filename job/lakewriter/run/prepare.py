@@ -172,7 +172,9 @@ def _plan_envelope(
         schema = table.stream.json_schema
         properties = () if envelope.typed else find_property_names(schema)
         one_text = isinstance(spec.encoding, AvroEncoding)
-        record = make_record_type(schema, one_text=one_text) if envelope.typed else Record(())
+        record = Record(())
+        if envelope.typed:
+            record = make_record_type(schema, one_text=one_text, additional=envelope.additional, lifted=envelope.lifted)
         shape = replace(
             plan_documents(source, table, envelope, record, properties, rename),
             watched=_type_watched(table, envelope),

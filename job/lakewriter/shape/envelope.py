@@ -25,6 +25,7 @@ from lakewriter.documents.types import (
     ORIGINAL,
     RECORD,
     ROW,
+    TEXT_MAP,
     UUID,
     Record,
     make_arrow_field,
@@ -45,7 +46,6 @@ META: Final = pa.struct(
     ]
 )
 MILLIS: Final = pa.timestamp("ms", tz="UTC")
-TEXT_MAP: Final = pa.map_(pa.string(), pa.string())
 
 
 @dataclass(frozen=True)
@@ -269,11 +269,15 @@ class EnvelopeShaper:
         plan, data = self.plan, compact_texts(batch.column(DATA))
         if plan.envelope.data:
             return [data], Changes()
-        documents = Documents(data.cast(pa.binary()).to_pylist())
+        documents = Documents(
+            data.cast(pa.binary()).to_pylist(),
+            lifted=plan.envelope.lifted,
+            keeps_local=plan.envelope.additional is None,
+        )
         if plan.record is None:
             columns = documents.build_texts(plan.properties or ())
         else:
-            columns = documents.build_columns(plan.record, plan.fields, additional=plan.envelope.additional is not None)
+            columns = documents.build_columns(plan.record, plan.fields)
         self._findings.undeclared += documents.undeclared
         self._note_cuts(documents.cuts, batch.column(ROW))
         changes: Changes = {

@@ -18,7 +18,8 @@ class Envelope(Model):
     """The columns put before a record's own, by name; None for one that is not written.
 
     ``data`` holds the whole record as JSON text, and then there are no columns of its own. ``typed`` says that the
-    columns have types, otherwise every value is JSON text. ``additional`` takes what the schema does not declare.
+    columns have types, otherwise every value is JSON text. ``additional`` takes what the schema does not declare, also
+    of objects inside the record, and the members of properties that are called as one of ``lifted``.
     """
 
     raw_id: str
@@ -27,6 +28,7 @@ class Envelope(Model):
     generation: str | None = None
     data: str | None = None
     additional: str | None = None
+    lifted: tuple[str, ...] = ()
     typed: bool = True
     record_undeclared: bool = False
 

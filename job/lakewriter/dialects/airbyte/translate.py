@@ -126,6 +126,9 @@ def name_extension(form: AirbyteForm) -> str:
     return EXTENSIONS[form.format.format_type][isinstance(form.format, Csv | JsonLines) and form.format.gzip]
 
 
+_ADDITIONAL: Final = "_airbyte_additional_properties"
+
+
 def make_envelope(form: AirbyteForm) -> Envelope:
     """The columns around a record; formats with a schema are always flattened."""
     typed = isinstance(form.format, Avro | Parquet)
@@ -136,7 +139,8 @@ def make_envelope(form: AirbyteForm) -> Envelope:
             raw_id="_airbyte_ab_id",
             extracted_at="_airbyte_emitted_at",
             data=data,
-            additional="_airbyte_additional_properties" if typed else None,
+            additional=_ADDITIONAL if typed else None,
+            lifted=("_ab_additional_properties", _ADDITIONAL) if typed else (),
             typed=typed,
         )
     return Envelope(
