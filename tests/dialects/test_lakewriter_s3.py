@@ -278,8 +278,8 @@ SQL: list[tuple[dict[str, Any], str, list[str]]] = [
     ({}, "duckdb", [
         "SELECT *\nFROM FILES\nLIMIT 100;",
         "SELECT *\nFROM FILES\nWHERE \"_load_id\" = 'latest-job-id'\nLIMIT 100;",
-        "SELECT \"_load_id\", COUNT(*) as record_count, MIN(\"_loaded_at\") as sync_time\nFROM FILES\n"
-        "GROUP BY \"_load_id\"\nORDER BY sync_time DESC;"]),
+        "SELECT \"_load_id\", COUNT(*) as record_count, MIN(\"_loaded_at\") as load_time\nFROM FILES\n"
+        "GROUP BY \"_load_id\"\nORDER BY load_time DESC;"]),
     ({"format": "jsonl", "tracking": []}, "duckdb", [
         "SELECT *\nFROM read_json('s3://acme-lake/production/public/orders/load_date=*/part-*-*.jsonl.gz', "
         "format = 'newline_delimited', union_by_name = true, hive_partitioning = true)\nLIMIT 100;"]),
@@ -287,8 +287,8 @@ SQL: list[tuple[dict[str, Any], str, list[str]]] = [
     ({"catalog": "glue"}, "athena", [
         "SELECT *\nFROM public.orders\nLIMIT 100;",
         "SELECT *\nFROM public.orders\nWHERE _load_id = 'latest-job-id'\nLIMIT 100;",
-        "SELECT _load_id, COUNT(*) as record_count, MIN(_loaded_at) as sync_time\nFROM public.orders\n"
-        "GROUP BY _load_id\nORDER BY sync_time DESC;"]),
+        "SELECT _load_id, COUNT(*) as record_count, MIN(_loaded_at) as load_time\nFROM public.orders\n"
+        "GROUP BY _load_id\nORDER BY load_time DESC;"]),
     ({"catalog": "iceberg", "tracking": ["row_id", "row_number", "loaded_at"]}, "athena", [
         "SELECT *\nFROM public.orders\nLIMIT 100;",
         "SELECT * FROM (\nSELECT *, ROW_NUMBER() OVER (PARTITION BY _row_id ORDER BY _loaded_at DESC, _row_number "

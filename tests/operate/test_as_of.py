@@ -140,7 +140,7 @@ def test_files_of_a_load_whose_record_is_gone_cannot_be_told(shop):
 
 
 EMPTY = [
-    (Engine.DUCKDB, "SELECT *\nFROM read_parquet("),
+    (Engine.DUCKDB, 'CREATE OR REPLACE VIEW "nyc_public_shots" AS\nSELECT *\nFROM read_parquet('),
     (Engine.ATHENA, "SELECT *\nFROM nyc_public.shots\nWHERE false;"),
     # The view is made first.
     (Engine.SPARK, "-- spark-sql --packages"),

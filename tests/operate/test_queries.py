@@ -140,11 +140,15 @@ FILES = [
 ]  # fmt: skip
 
 
+VIEWS = {"estuary-s3-parquet": "recentchanges", "airbyte-s3": "public_users", "heropixel-s3": "public_users"}
+
+
 @pytest.mark.parametrize(("example", "expected"), FILES)
 def test_files_without_tracking_columns(example, expected):
     written = write_queries(load_spec(EXAMPLES / f"{example}.yaml"), [Engine.DUCKDB])
-    query = next(query for query in written if query.table != "all")
-    assert query.sql == f"SELECT *\nFROM {expected}\nLIMIT 100;"
+    view, query = [query.sql for query in written if query.table != "all"][:2]
+    assert view == f'CREATE OR REPLACE VIEW "{VIEWS[example]}" AS\nSELECT *\nFROM {expected};'
+    assert query == f"SELECT *\nFROM {expected}\nLIMIT 100;"
 
 
 def test_every_format_has_a_reader():

@@ -38,6 +38,7 @@ def test_wheel_holds_the_package_and_nothing_else(names: set[str]) -> None:
         f"lakewriter_infra/{file.relative_to(ROOT / 'infra').as_posix()}" for file in (ROOT / "infra").rglob("*.py")
     }
     assert names == modules | pages | stacks | {
+        "lakewriter/pages/prices.json",
         "lakewriter/pages/templates/base.html",
         "lakewriter/pages/templates/catalogue.html",
         "lakewriter/pages/templates/load.html",

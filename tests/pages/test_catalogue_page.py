@@ -10,10 +10,10 @@ from lakewriter.pages.catalogue_page import (
     CatalogueColumn,
     CatalogueTable,
     Statement,
-    describe_age,
+    describe_rows,
     render_catalogue,
 )
-from lakewriter.pages.load_record import LoadRecord
+from lakewriter.pages.load_record import LoadedTable, LoadRecord
 from tests.pages.parsed_page import HOSTILE, SHOWN, Page, require_self_contained
 
 NOW = datetime(2026, 1, 31, 6, tzinfo=UTC)
@@ -51,7 +51,7 @@ def test_what_the_page_says():
     load = LoadRecord(pipeline="shop", job_id="a", attempt="b", status="done", finished=NOW, seconds=3)
     text = " ".join("".join(Page(render(make_table("shop.orders"), loads=[load])).text).split())
     for expected in (
-        "shop.orders 3 hours ago 1.5 KB",
+        "shop.orders 2026-01-31 03:00:00 UTC 1.5 KB",
         "location s3://acme-lake/shop.orders".replace(" s3", "s3"),
         "loads2, the last a at 2026-01-31 03:00:00 UTC",
         "files2 files, 1.5 KB",
@@ -80,7 +80,7 @@ QUERIES = [
     Query("all", "Set up", "A", Engine.DUCKDB),
     Query("all", "Attach", "B", Engine.DUCKDB),
     Query("t", "Query a table", "C", Engine.DUCKDB),
-    Query("t", "Query latest sync", "D", Engine.DUCKDB),
+    Query("t", "Read the rows of the last load", "D", Engine.DUCKDB),
     Query("t", "Query a table", "E", Engine.SPARK),
 ]
 
@@ -92,10 +92,24 @@ def test_statements_by_table(brief, titles):
     assert [one.sql for one in statements["all"]] == ["A", "B"]
 
 
-AGES = [(-5, "less than a minute ago"), (59, "less than a minute ago"), (60, "1 minute ago"), (7200, "2 hours ago"),
-        (86400 * 3, "3 days ago")]  # fmt: skip
+ROWS = [
+    # the rows of a table's loads and what became of them, how many were committed, whether each replaces all, the rows
+    ([], 0, False, ""),
+    ([(3, "done"), (4, "done")], 2, False, "7"),
+    ([(3, "done"), (4, "undone"), (5, "failed")], 2, False, "3"),
+    ([(3000, "done"), (4, "done")], 5, False, "3,004 in the last 2 of 5 loads"),
+    ([(2, "failed"), (3, "done"), (4, "done")], 9, True, "3"),
+]
 
 
-@pytest.mark.parametrize(("seconds", "text"), AGES)
-def test_ages(seconds, text):
-    assert describe_age(timedelta(seconds=seconds)) == text
+@pytest.mark.parametrize(("loads", "committed", "is_replaced", "rows"), ROWS)
+def test_rows_of_a_table(loads, committed, is_replaced, rows):
+    records = [
+        LoadRecord(
+            pipeline="shop", job_id=f"j{number}", attempt="b", status="done", finished=NOW,
+            tables=(LoadedTable(schema_name="s", table="t", status=status, rows=count),),
+        )
+        for number, (count, status) in enumerate(loads)
+    ]  # fmt: skip
+    table = make_table("s.t", committed=committed, is_replaced=is_replaced)
+    assert describe_rows(table, records) == rows

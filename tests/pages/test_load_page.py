@@ -1,6 +1,8 @@
 """The page of a load: what a browser would make of it, by the standard library's parser."""
 
+import runpy
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -204,3 +206,37 @@ def test_cost_is_unknown_without_requests():
 )
 def test_durations(seconds, text):
     assert format_seconds(seconds) == text
+
+
+def offer(usage, *tiers):
+    """A product of AWS's price list, abridged: its prices from a number of units on.
+
+    https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/reading-service-price-list-file-for-services.html
+    """
+    dimensions = {begin: {"beginRange": begin, "pricePerUnit": {"USD": price}} for begin, price in tiers}
+    return {"attributes": {"usagetype": usage}}, {f"{usage}.t": {"priceDimensions": dimensions}}
+
+
+LISTED = {
+    "w": offer("Requests-Tier1", ("0", "0.0000050000")),
+    "r": offer("Requests-Tier2", ("0", "0.0000004000")),
+    "m": offer("TimedStorage-ByteHrs", ("0", "0.0230000000"), ("51200", "0.0220000000")),
+    "o": offer("EUC1-Requests-Tier1", ("0", "0.0000054000")),
+}
+
+
+def test_prices_are_read_from_the_price_list():
+    script = runpy.run_path(str(Path(__file__).parents[2] / "scripts/prices"))
+    products, terms = ({sku: each[part] for sku, each in LISTED.items()} for part in (0, 1))
+    listed = {"products": products, "terms": {"OnDemand": terms}}
+    assert script["make_file"](listed, "2027-01-31") == {
+        "source": "https://aws.amazon.com/s3/pricing/",
+        "read": "2027-01-31",
+        "region": "us-east-1",
+        "currency": "USD",
+        "thousand_writes": 0.005,
+        "thousand_reads": 0.0004,
+        "gigabyte_month": 0.023,
+    }
+    with pytest.raises(SystemExit, match="expected one"):
+        script["find_price"](listed, "Requests-Tier9")

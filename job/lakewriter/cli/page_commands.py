@@ -37,9 +37,9 @@ def report(lake: Path, job: str | None, output: Path | None, opens: bool, stage:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    type=click.Path(path_type=Path, allow_dash=True),
     default=Path("-"),
-    help="Write the page to this file in place of standard output.",
+    help="Write the page to this file, or into this folder with a page of each of the last loads.",
 )
 @STAGE
 @LOCAL
@@ -47,7 +47,8 @@ def report(lake: Path, job: str | None, output: Path | None, opens: bool, stage:
 def catalogue(lake: Path, output: Path, stage: str | None) -> int:
     """Print a page of all tables as one HTML file.
 
-    For each table it has columns, types, where they come from, the last load, sizes, and SQL to paste.
+    For each table it has columns, types, where they come from, the last load, sizes, and SQL to paste. With -o FOLDER
+    there are pages of the last loads beside it, and all link to each other; without -o it is on standard output.
     """
     from lakewriter.cli.pages import write_catalogue
 

@@ -12,17 +12,19 @@ from lakewriter.commit.state import TableState
 from lakewriter.commit.traces import MOST_LISTED, list_objects
 from lakewriter.errors import LakeError
 from lakewriter.naming import name_generation
-from lakewriter.operate.queries import ALL
+from lakewriter.operate.queries import ALL, QUERY
 from lakewriter.operate.sql_text import Query
 from lakewriter.operate.written_columns import Written, find_written
 from lakewriter.pages.catalogue_page import CatalogueColumn, CatalogueTable, Statement
 from lakewriter.run.placement import find_in_catalog
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Mode, Spec, TableSpec, Tracking
 
 READERS: Final = 8
 """Tables that are looked at side by side."""
 MOST_WITH_ALL: Final = 100
 """Tables up to which each has all its statements; more have one for each engine, so that a browser can bear them."""
+_HOLDS: Final = {Tracking.SYNCED: "time of the load"}
+"""What tracking columns hold, where their vendors' word says something else."""
 _NAME: Final = "catalogue"
 """Takes the place of a load's id in names that nothing is written under."""
 
@@ -46,10 +48,10 @@ def describe_tables(
 
 
 def list_statements(queries: Sequence[Query], *, brief: bool) -> dict[str, tuple[Statement, ...]]:
-    """The statements by table; where it is to be ``brief``, the first of each engine."""
+    """The statements by table; where it is to be ``brief``, those of each engine that read the whole table."""
     statements: dict[str, list[Statement]] = defaultdict(list)
     for query in queries:
-        engines = {known.engine for known in statements[query.table]}
+        engines = {known.engine for known in statements[query.table] if known.title == QUERY}
         if not brief or query.table == ALL or query.engine.label not in engines:
             statements[query.table].append(Statement(query.title, query.engine.label, query.sql))
     return {table: tuple(known) for table, known in statements.items()}
@@ -65,17 +67,20 @@ def _describe_table(
 ) -> CatalogueTable:
     source = ".".join(part for part in (table.source_schema, table.source_table) if part)
     known: dict[str, Any] = {"id": table.id, "location": spec.table_location(table), "source": source}
-    known["statements"] = statements
+    known |= {"statements": statements, "is_replaced": table.mode in (Mode.REFRESH, Mode.OVERWRITE)}
     if isinstance(state, LakeError):
         return CatalogueTable(**known, why=str(state))
     known |= _describe_state(state)
+    if not state.committed:
+        # There is nothing to read yet, and no last load whose id a query could have.
+        known["statements"] = ()
     try:
         known |= _measure_files(control, state)
         written = _find_columns(spec, table, control, state, clients)
     except LakeError as error:
         return CatalogueTable(**known, why=str(error))
     if isinstance(written, Written):
-        return CatalogueTable(**known, columns=tuple(_list_columns(spec, table, written)))
+        return CatalogueTable(**known, columns=tuple(_list_columns(spec, table, written, state)))
     return CatalogueTable(**known, why=written or "")
 
 
@@ -112,12 +117,15 @@ def _measure_files(control: Control, state: TableState) -> dict[str, Any]:
     return {"files": len(entries), "bytes": size, "more": len(entries) >= MOST_LISTED}
 
 
-def _list_columns(spec: Spec, table: TableSpec, written: Written) -> Iterator[CatalogueColumn]:
-    tracking = {column.name.lower(): column.holds.value.replace("_", " ") for column in spec.tracking}
+def _list_columns(spec: Spec, table: TableSpec, written: Written, state: TableState) -> Iterator[CatalogueColumn]:
+    tracking = {
+        column.name.lower(): _HOLDS.get(column.holds, column.holds.value.replace("_", " ")) for column in spec.tracking
+    }
     source = ".".join(part for part in (table.source_schema, table.source_table) if part)
     envelope = {name.lower() for name in spec.envelope.names} if spec.envelope else set()
+    sources = {given.name.lower(): given.source for given in state.names or () if not given.within}
     for name, kind in written.columns.items():
-        origin = f"source {source}"
+        origin = f"{sources.get(name.lower(), name)} of {source}"
         if name.lower() in tracking:
             origin = f"tracking column: {tracking[name.lower()]}"
         elif name.lower() in envelope:

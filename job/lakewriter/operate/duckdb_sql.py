@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from lakewriter.operate.sql_text import Engine, quote_name, quote_text, write_client_id, write_secret
+from lakewriter.operate.sql_text import Engine, name_views, quote_name, quote_text, write_client_id, write_secret
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import RestService
 from lakewriter.spec.specification import Spec, TableSpec
@@ -36,15 +36,24 @@ def write_setup(spec: Spec, account: str) -> list[tuple[str, str]]:
     return statements
 
 
-def write_files_variable(spec: Spec, table: TableSpec) -> tuple[str, str]:
-    """Title and statement that name the files of a table's last full refresh; blank for other tables."""
+def write_views(spec: Spec) -> list[tuple[str, str]]:
+    """For each table a title and the statement that makes a view of its files; blank where its catalog knows it."""
+    if spec.iceberg:
+        return [("", "") for _ in spec.tables]
+    names = zip(spec.tables, name_views(spec), strict=True)
+    return [_write_view(spec, table, quote_name(Engine.DUCKDB, name)) for table, name in names]
+
+
+def _write_view(spec: Spec, table: TableSpec, name: str) -> tuple[str, str]:
+    query = f"SELECT *\nFROM {write_source(spec, table)};"
     if table.latest is None:
-        return "", ""
+        return "Make a view of the files", f"CREATE OR REPLACE VIEW {name} AS\n{query}"
     latest = _text(f"s3://{spec.access.bucket}/{table.latest}")
-    name = quote_name(Engine.DUCKDB, _name_variable(table))
+    variable = quote_name(Engine.DUCKDB, _name_variable(table))
     return (
-        "Name the files of the last full refresh; run it again after the next one",
-        f"SET VARIABLE {name} = (\n    SELECT files FROM read_json({latest})\n);",
+        "Make a view of the files of the last full refresh; run it again after the next one",
+        f"SET VARIABLE {variable} = (\n    SELECT files FROM read_json({latest})\n);\n"
+        f"CREATE OR REPLACE TEMPORARY VIEW {name} AS\n{query}",
     )
 
 

@@ -15,6 +15,8 @@ from lakewriter.spec.specification import Spec, TableSpec, Tracking
 
 ALL: Final = "all"
 """What stands in place of a table where a statement is for all of them."""
+QUERY: Final = "Query a table"
+"""The title of the statement that every engine has for every table."""
 _LATEST: Final = "latest-job-id"
 
 
@@ -114,7 +116,7 @@ def _list_tables(engine: Engine, spec: Spec) -> Iterator[tuple[TableSpec, str, t
     if engine is Engine.SPARK:
         views = spark_sql.write_views(spec)
     elif engine is Engine.DUCKDB:
-        views = [duckdb_sql.write_files_variable(spec, table) for table in spec.tables]
+        views = duckdb_sql.write_views(spec)
     return zip(spec.tables, _list_sources(engine, spec), views, strict=True)
 
 
@@ -143,7 +145,7 @@ def _list_sources(engine: Engine, spec: Spec) -> list[str]:
 
 
 def _write_table_queries(engine: Engine, spec: Spec, table: TableSpec, source: str, last: LastLoads) -> Iterator[Query]:
-    statements = [("Query a table", f"SELECT *\nFROM {source}\nLIMIT 100;")]
+    statements = [(QUERY, f"SELECT *\nFROM {source}\nLIMIT 100;")]
     statements += write_tracking_queries(engine, spec, source, last.jobs.get(table.id, _LATEST))
     if spec.iceberg:
         at = write_time_travel(engine, source, last.times.get(table.id))

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from lakewriter.naming import cut, join_key, make_unique
-from lakewriter.operate.sql_text import Engine, quote_name, quote_text, write_client_id, write_secret
+from lakewriter.naming import join_key
+from lakewriter.operate.sql_text import Engine, name_views, quote_name, quote_text, write_client_id, write_secret
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.catalogs import GlueCatalog, RestService
 from lakewriter.spec.specification import Spec, TableSpec
@@ -50,7 +50,7 @@ def write_views(spec: Spec) -> list[tuple[str, str]]:
     """For each table a title and the statement that makes it known; blank where its catalog does."""
     if spec.iceberg or isinstance(spec.catalog, GlueCatalog):
         return [("", "") for _ in spec.tables]
-    names = zip(spec.tables, _name_views(spec), strict=True)
+    names = zip(spec.tables, name_views(spec), strict=True)
     return [_write_table_view(spec, table, _name(name)) for table, name in names]
 
 
@@ -90,12 +90,7 @@ def list_sources(spec: Spec) -> list[str]:
     if spec.iceberg or isinstance(spec.catalog, GlueCatalog):
         first = (_CATALOG,) if spec.iceberg else ()
         return [".".join(map(_name, (*first, table.schema_name, table.name))) for table in spec.tables]
-    return list(map(_name, _name_views(spec)))
-
-
-def _name_views(spec: Spec) -> list[str]:
-    """The names of the views: a temporary view has no schema, so that its name contains it."""
-    return make_unique(cut("_".join(filter(None, (table.schema_name, table.name)))) for table in spec.tables)
+    return list(map(_name, name_views(spec)))
 
 
 def _join(spec: Spec, pattern: str) -> str:

@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from lakewriter.naming import cut, make_unique
 from lakewriter.spec.access import SecretText
+from lakewriter.spec.specification import Spec
 
 _RESERVED: Final = re.compile(
     r"alter|and|as|auto|between|by|case|cast|constraint|create|cross|cube|current_catalog|current_date|"
@@ -44,6 +46,11 @@ class Query:
     title: str
     sql: str
     engine: Engine
+
+
+def name_views(spec: Spec) -> list[str]:
+    """The names of the views of all tables: a temporary view has no schema, so that its name contains it."""
+    return make_unique(cut("_".join(filter(None, (table.schema_name, table.name)))) for table in spec.tables)
 
 
 def quote_name(engine: Engine, name: str) -> str:

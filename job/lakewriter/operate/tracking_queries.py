@@ -1,4 +1,4 @@
-"""The vendors' own queries by tracking columns, for each engine: latest sync, syncs by job, current rows; pure text."""
+"""Queries by tracking columns, for each engine: rows of the last load, loads, current rows; pure text."""
 
 from lakewriter.operate.sql_text import Engine, quote_name, quote_text
 from lakewriter.spec.specification import Spec, Tracking
@@ -8,9 +8,9 @@ def write_tracking_queries(engine: Engine, spec: Spec, source: str, job_id: str)
     """Titles and statements over ``source``; a query is left out where the pipeline lacks its tracking columns."""
     names = {column.holds: quote_name(engine, column.name) for column in spec.tracking}
     statements = (
-        ("Query latest sync", _write_latest_sync(engine, names, source, job_id)),
-        ("Find all synced records for a table", _write_syncs(names, source)),
-        ("Deduplicate (latest version of each record)", _write_current_rows(names, source)),
+        ("Read the rows of the last load", _write_latest_sync(engine, names, source, job_id)),
+        ("Count the rows of all loads", _write_syncs(names, source)),
+        ("Read the latest version of each row", _write_current_rows(names, source)),
     )
     return [(title, sql) for title, sql in statements if sql]
 
@@ -25,9 +25,11 @@ def _write_syncs(names: dict[Tracking, str], source: str) -> str:
     if not {Tracking.JOB_ID, Tracking.SYNCED} <= names.keys():
         return ""
     job, synced = names[Tracking.JOB_ID], names[Tracking.SYNCED]
+    # The words of the columns.
+    time = "sync_time" if "sync" in synced else "load_time"
     return (
-        f"SELECT {job}, COUNT(*) as record_count, MIN({synced}) as sync_time\n"
-        f"FROM {source}\nGROUP BY {job}\nORDER BY sync_time DESC;"
+        f"SELECT {job}, COUNT(*) as record_count, MIN({synced}) as {time}\n"
+        f"FROM {source}\nGROUP BY {job}\nORDER BY {time} DESC;"
     )
 
 

@@ -1,12 +1,11 @@
 """The page of a pipeline's tables: columns, loads, freshness, sizes, and SQL to paste."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from lakewriter.pages.load_record import LoadRecord
 from lakewriter.pages.render import render
-from lakewriter.report import format_count
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,7 @@ class CatalogueTable:
     """One table.
 
     why      why its columns or its sizes are not known; blank where they are
+    is_replaced  whether each load replaces all rows
     files    its files now, None where they were not counted; ``more`` is true if there are more than were listed
     """
 
@@ -43,6 +43,7 @@ class CatalogueTable:
     last_job: str = ""
     cursor: str = ""
     pending: str = ""
+    is_replaced: bool = False
     columns: tuple[CatalogueColumn, ...] = ()
     why: str = ""
     files: int | None = None
@@ -57,26 +58,38 @@ def render_catalogue(
     setup: Sequence[Statement],
     loads: Sequence[LoadRecord],
     now: datetime,
+    links: Mapping[str, str] | None = None,
 ) -> str:
-    """Render the page of all tables; ``loads`` are the last ones, the newest first."""
-    ages = {t.id: describe_age(now - t.last_commit) if t.last_commit else "never loaded" for t in tables}
+    """Render the page of all tables; ``loads`` are the last ones, the newest first, ``links`` the addresses of their
+    pages by job id."""
     return render(
         "catalogue.html",
         script="search.js",
         pipeline=pipeline,
-        tables=sorted(tables, key=lambda table: table.id),
-        ages=ages,
+        tables=sort_tables(tables),
         setup=setup,
         loads=loads,
+        rows={table.id: describe_rows(table, loads) for table in tables},
         now=now,
         bytes=sum(table.bytes for table in tables),
+        links=links or {},
     )
 
 
-def describe_age(age: timedelta) -> str:
-    """How long ago, in the greatest whole unit."""
-    seconds = max(0, int(age.total_seconds()))
-    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= size:
-            return f"{format_count(seconds // size, unit)} ago"
-    return "less than a minute ago"
+def sort_tables(tables: Sequence[CatalogueTable]) -> dict[str, CatalogueTable]:
+    """The tables in the order of the page, by the names of their entries on it."""
+    ordered = sorted(tables, key=lambda table: table.id)
+    return {f"table-{number}": table for number, table in enumerate(ordered, start=1)}
+
+
+def describe_rows(table: CatalogueTable, loads: Sequence[LoadRecord]) -> str:
+    """How many rows the table has, by the records of its loads as far as they are kept; blank where none are."""
+    known = [(load, own) for load in loads for own in load.tables if own.id == table.id]
+    counted = [own.rows for load, own in known if own.status in ("done", "already_done")]
+    if not counted:
+        return ""
+    if table.is_replaced:
+        return f"{counted[0]:,}"
+    every = sum(own.status in ("done", "already_done", "undone") for _, own in known)
+    rows = f"{sum(counted):,}"
+    return rows if every >= table.committed else f"{rows} in the last {every} of {table.committed} loads"

@@ -1,7 +1,7 @@
 """The page of one load: what it came to, what it cost, how it compares with the loads before it, what to do next."""
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -72,7 +72,18 @@ class Phase:
     share: float
 
 
-def render_load(record: LoadRecord, earlier: Sequence[LoadRecord]) -> str:
+@dataclass(frozen=True)
+class Links:
+    """The addresses of the pages beside a load's page, as it has to write them: of the ``catalogue`` and there of its
+    ``tables``, and of the pages of the loads before and after it, blank where there is none."""
+
+    catalogue: str
+    tables: Mapping[str, str]
+    earlier: str = ""
+    later: str = ""
+
+
+def render_load(record: LoadRecord, earlier: Sequence[LoadRecord], links: Links | None = None) -> str:
     """Render the page of ``record``; ``earlier`` are the loads before it, the newest first."""
     shown = record.tables[:MOST_TABLES]
     return render(
@@ -87,6 +98,7 @@ def render_load(record: LoadRecord, earlier: Sequence[LoadRecord]) -> str:
         charted=min(CHARTED, 1 + len(earlier)),
         cost=describe_cost(record),
         steps=list(list_next_steps(record)),
+        links=links,
     )
 
 

@@ -1,17 +1,22 @@
-"""What requests to S3 and its storage cost by AWS's price list, with the year that the prices are of."""
+"""What requests to S3 and its storage cost by AWS's price list, with the day that the prices are of."""
 
+import json
 from collections.abc import Mapping
-from typing import Final
+from importlib.resources import files
+from typing import Any, Final
 
-SOURCE: Final = "https://aws.amazon.com/s3/pricing/"
-AS_OF: Final = "2024"
-REGION: Final = "us-east-1"
+_FILE: Final[Mapping[str, Any]] = json.loads(files("lakewriter.pages").joinpath("prices.json").read_text("utf-8"))
+"""``scripts/prices`` reads it anew from AWS's price list."""
 
-WRITE: Final = 0.005 / 1000
+SOURCE: Final[str] = _FILE["source"]
+AS_OF: Final[str] = _FILE["read"]
+REGION: Final[str] = _FILE["region"]
+
+WRITE: Final[float] = _FILE["thousand_writes"] / 1000
 """US dollars for a PUT, COPY, POST or LIST request, S3 Standard."""
-READ: Final = 0.0004 / 1000
+READ: Final[float] = _FILE["thousand_reads"] / 1000
 """US dollars for a GET or any other request, S3 Standard; a DELETE is free."""
-MONTH: Final = 0.023 / 1024**3
+MONTH: Final[float] = _FILE["gigabyte_month"] / 1024**3
 """US dollars for a byte in S3 Standard for a month, of the first 50 TB; AWS counts 2^30 bytes as a gigabyte.
 https://aws.amazon.com/s3/faqs/"""
 

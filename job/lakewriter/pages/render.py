@@ -45,6 +45,11 @@ def format_moment(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}" if moment is not None else ""
 
 
+def show_time(moment: datetime) -> Markup:
+    """The same for people and programs."""
+    return Markup('<time datetime="{}">{} UTC</time>').format(f"{moment:%Y-%m-%dT%H:%M:%SZ}", format_moment(moment))
+
+
 def format_seconds(seconds: float | None) -> str:
     """A duration in the units that a person would choose."""
     if seconds is None:
@@ -66,7 +71,7 @@ def _open_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"size": format_size, "count": format_count, "moment": format_moment}
+    environment.filters |= {"size": format_size, "count": format_count, "moment": format_moment, "time": show_time}
     environment.filters |= {"seconds": format_seconds, "number": "{:,}".format}
     return environment
 
