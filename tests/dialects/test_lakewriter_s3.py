@@ -276,11 +276,15 @@ def test_keys_of_other_destinations(tmp_path, key_):
 SQL: list[tuple[dict[str, Any], str, list[str]]] = [
     # settings, engine, the statements for the table
     ({}, "duckdb", [
+        'CREATE OR REPLACE VIEW "public_orders" AS\nSELECT *\nFROM FILES;',
         "SELECT *\nFROM FILES\nLIMIT 100;",
         "SELECT *\nFROM FILES\nWHERE \"_load_id\" = 'latest-job-id'\nLIMIT 100;",
         "SELECT \"_load_id\", COUNT(*) as record_count, MIN(\"_loaded_at\") as load_time\nFROM FILES\n"
         "GROUP BY \"_load_id\"\nORDER BY load_time DESC;"]),
     ({"format": "jsonl", "tracking": []}, "duckdb", [
+        'CREATE OR REPLACE VIEW "public_orders" AS\nSELECT *\nFROM '
+        "read_json('s3://acme-lake/production/public/orders/load_date=*/part-*-*.jsonl.gz', "
+        "format = 'newline_delimited', union_by_name = true, hive_partitioning = true);",
         "SELECT *\nFROM read_json('s3://acme-lake/production/public/orders/load_date=*/part-*-*.jsonl.gz', "
         "format = 'newline_delimited', union_by_name = true, hive_partitioning = true)\nLIMIT 100;"]),
     ({"catalog": "glue", "tracking": []}, "athena", ["SELECT *\nFROM public.orders\nLIMIT 100;"]),
