@@ -88,6 +88,12 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
             "tests/interop/test_pyairbyte.py",
             LAKEWRITER_INTEROP="all",
         ),
+        _tests(
+            "deploying-tools",
+            "the stacks by Terraform with AWS's provider, and by AWS's command line",
+            "tests/interop/test_deploying_tools.py",
+            LAKEWRITER_INTEROP="all",
+        ),
         *(_file(file) for file in sorted((TESTS / "faults").glob("test_*.py")) if file.name != RANDOM_KILLS),
         _tests(
             "random-kills",

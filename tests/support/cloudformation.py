@@ -227,6 +227,20 @@ def _with_stack_outputs(clean: Callable[[Any, Any], Any]) -> Callable[[Any, Any]
     return resolve
 
 
+def _with_new_outputs(execute: Callable[..., None]) -> Callable[..., None]:
+    """A stack that a change set made or changed has the outputs of the new template."""
+
+    def execute_and_read(backend: CloudFormationBackend, change_set_name: str, stack_name: str | None = None) -> None:
+        execute(backend, change_set_name, stack_name)
+        made = backend.change_sets.values()
+        change_set = next(each for each in made if change_set_name in (each.change_set_name, each.change_set_id))
+        stack = backend.stacks[change_set.stack_id]
+        stack._parse_template()
+        stack.output_map = stack._create_output_map()
+
+    return execute_and_read
+
+
 def _with_protection(delete: Callable[[CloudFormationBackend, str], None]) -> Callable[..., None]:
     """A stack with termination protection stays."""
 
@@ -267,6 +281,8 @@ def our_templates() -> Iterator[None]:
         stack.enter_context(mock.patch.dict(parsing.get_model_map(), types))
         stack.enter_context(mock.patch.dict(parsing.get_name_type_map(), names))
         stack.enter_context(mock.patch.object(parsing, "clean_json", _with_stack_outputs(parsing.clean_json)))
+        with_outputs = _with_new_outputs(CloudFormationBackend.execute_change_set)
+        stack.enter_context(mock.patch.object(CloudFormationBackend, "execute_change_set", with_outputs))
         protected = _with_protection(CloudFormationBackend.delete_stack)
         stack.enter_context(mock.patch.object(CloudFormationBackend, "delete_stack", protected))
         retained = _with_retention(parsing.ResourceMap.delete)
