@@ -13,8 +13,6 @@ MAX_NAME: Final = 255
 """Glue's limit for database, table and column names, in characters."""
 
 CONTROL_DIRECTORY: Final = "_lakewriter"
-BAD_ROWS: Final = "/bad_rows/"
-"""In the keys of rows that a load set aside."""
 QUARANTINE: Final = "__quarantine"
 """Ends the name and the folder of the table that holds another one's bad rows."""
 LOAD_METADATA: Final = "lakewriter-load"
@@ -355,10 +353,6 @@ class ControlKeys:
     def receipts(self, job_id: str, attempt: str, table_id: str) -> str:
         """Begins the keys of the parts that hold the receipts of many files."""
         return f"{self.load(job_id)}/{attempt}/receipts/{table_id}/"
-
-    def bad_rows(self, job_id: str, attempt: str, table_id: str) -> str:
-        """Begins the keys of the rows that an attempt has set aside."""
-        return f"{self.load(job_id)}/{attempt}{BAD_ROWS}{table_id}/"
 
     def outcome(self, job_id: str, attempt: str) -> str:
         """How an attempt ended: code, message, whether a retry helps."""

@@ -15,9 +15,9 @@ from tests.load.lakes import BUCKET
 TABLE = {
     "table": "flights", "schema": "public", "primary_key": ["id"], "index": "sparse",
     "on_bad_row": {"action": "quarantine", "at_most": 0.5},
-    "expect": [{"range": {"column": "id", "at_least": 2}, "on_violation": "set_aside"}],
+    "expect": [{"range": {"column": "id", "at_least": 2}, "on_violation": "quarantine"}],
 }  # fmt: skip
-CONDITION = {"sql": "id <> 5", "name": "five", "on_violation": "set_aside"}
+CONDITION = {"sql": "id <> 5", "name": "five", "on_violation": "quarantine"}
 
 
 def by_function(lake, spark, folder):

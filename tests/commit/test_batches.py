@@ -92,7 +92,7 @@ def test_receipts_of_live_generations_are_not_cleared_away():
     for number in range(4):
         own = Attempt("p", Batch("q", number).job_id, "a", datetime(2024, 1, 15, tzinfo=UTC), timedelta(days=30))
         control.write_once(control.keys.report(own.job_id, "s.t"), intent(own).make_report().model_dump_json())
-    clear_batches(control, Batch("q", 23), LATER)
+    clear_batches(control, Batch("q", 23))
     found = [number for number in range(4) if control.read_report(Batch("q", number).job_id) is not None]
     assert found == [1, 3]
 
@@ -109,20 +109,6 @@ def test_a_stream_names_its_last_batches_alone():
     # The one without files is none of them.
     named = [live.job_id for live in sync.live[2:]]
     assert named == [Batch("q", number).job_id for number in (4, 5, 6, *range(8, 25))]
-
-
-def test_rows_that_were_set_aside_stay_for_their_days():
-    world = World()
-    control = Control(Memory(world, lambda: None, random.Random(0), 0), ControlKeys("", "p"), "s.t")
-    job = Batch("q", 0).job_id
-    rows = f"{control.keys.bad_rows(job, 'a', 's.t')}00000-00000-x.jsonl.gz"
-    for key in (control.keys.report(job, "s.t"), rows):
-        control.store.create(key, b"{}")
-    written = {entry.key: entry.modified for entry in control.store.list_entries("")}
-    clear_batches(control, Batch("q", KEPT + 1), written[rows])
-    assert [entry.key for entry in control.store.list_entries("")] == [rows]
-    clear_batches(control, Batch("q", KEPT + 1), written[rows] + timedelta(seconds=1))
-    assert list(control.store.list_entries("")) == []
 
 
 def test_job_ids_sort_by_number():
@@ -153,7 +139,7 @@ class Stream(histories.History):
                 self.batch(control, own, batch, since)
                 self.disturb()
                 self.checkpoint = max(self.checkpoint, number + 1)
-                clear_batches(control, Batch("q", number + KEPT - 1), LATER)
+                clear_batches(control, Batch("q", number + KEPT - 1))
         except CheckpointLostError:
             raise
         except (Crash, LakeError):

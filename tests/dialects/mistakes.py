@@ -407,13 +407,14 @@ MISTAKES = [
      "tells the table's columns. Leave it out; columns that the source adds are then added, and types that grow "
      "without loss widen."]),
     (S, "    schema: public\n", "    schema: public\n    expect: [{not_null: a, on_violation: ignore}]\n", [
-     "lake.yaml:10: tables.0.expect.0.on_violation: 'ignore' is not allowed; expected 'fail', 'warn' or 'set_aside'."]),
-    (S, "    schema: public\n", "    schema: public\n    expect: [{not_null: a, on_violation: set_aside}]\n", [
+     "lake.yaml:10: tables.0.expect.0.on_violation: 'ignore' is not allowed; expected 'fail', 'warn' or "
+     "'quarantine'."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{not_null: a, on_violation: quarantine}]\n", [
      "lake.yaml:10: tables.0.expect.0: table 'flights' keeps rows out by 'not_null.a', and has no quarantine for them. "
      "Set on_bad_row: quarantine; its at_most bounds the share of rows that are kept out."]),
-    (S, "    schema: public\n", "    schema: public\n    expect: [{unique: a, on_violation: set_aside}]\n", [
-     "lake.yaml:10: tables.0.expect.0: 'on_violation: set_aside' is for 'not_null', 'range', 'accepted_values', 'sql', "
-     "which tell one row from another."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{unique: a, on_violation: quarantine}]\n", [
+     "lake.yaml:10: tables.0.expect.0: 'on_violation: quarantine' is for 'not_null', 'range', 'accepted_values', "
+     "'sql', which tell one row from another."]),
     (S, "    schema: public\n", "    schema: public\n    expect: [{not_null: a, name: on_bad_row}]\n", [
      "lake.yaml:10: tables.0.expect.0.name: 'name' 'on_bad_row' is that of rows which cannot be loaded."]),
     (S, "    schema: public\n", "    schema: public\n    expect: [{not_nul: a}]\n", [
@@ -451,8 +452,8 @@ MISTAKES = [
     (S, "pipeline: flights\n", "pipeline: flights\nexpect: [{not_null: a, tables: [flight]}]\n", [
      "lake.yaml:2: expect.0.tables: 'flight' is no table or stream of this file. It has 'flights'."]),
     (S, "    read: {format: csv, path: flights.csv}\n",
-     "    on_bad_row: set_aside\n    read: {format: xml, path: f.xml}\n", [
-     "lake.yaml:10: tables.0.on_bad_row: table 'flights' has on_bad_row: set_aside, which cannot be kept for xml "
+     "    on_bad_row: quarantine\n    read: {format: xml, path: f.xml}\n", [
+     "lake.yaml:10: tables.0.on_bad_row: table 'flights' has on_bad_row: quarantine, which cannot be kept for xml "
      "files. Leave it out; a row that cannot be read then fails the load, or is treated as the destination's guide "
      "says."]),
     (S, "s3_path_prefix: data\ntables:\n  - table: flights\n    schema: public\n",

@@ -54,10 +54,10 @@ def test_entries(entry, expectations):
 
 
 def test_rows_are_kept_out_by_checks_of_rows_alone():
-    """As a table's default, ``set_aside`` is for those that can keep it; the others fail the load."""
-    rules = {name: [each.on_violation for each in ExpectEntry.model_validate(entry).list_expectations("set_aside")]
+    """As a table's default, ``quarantine`` is for those that can keep it; the others fail the load."""
+    rules = {name: [each.on_violation for each in ExpectEntry.model_validate(entry).list_expectations("quarantine")]
              for entry, _ in ENTRIES if "on_violation" not in entry for name in entry if name != "name"}  # fmt: skip
-    kept_out, failed = ["set_aside"], ["fail"]
+    kept_out, failed = ["quarantine"], ["fail"]
     assert rules == {
         "rows": failed, "not_null": kept_out * 2, "null_share": failed, "range": kept_out, "fresh": failed,
         "accepted_values": kept_out, "unique": failed, "sql": kept_out,

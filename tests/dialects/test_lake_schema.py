@@ -91,7 +91,7 @@ TAKEN = [
     ("Estuary's configuration of today", {"type": "estuary-s3-parquet", "bucket": "my-bucket", "region": "us-east-1",
      "uploadInterval": "5m"}, [BINDING | {"resource": {"path": "a/%Y"}}], {}),
     ("either form of on_bad_row", DESTINATION, [TABLE | {"on_bad_row": "fail"}],
-     {"on_bad_row": {"action": "set_aside", "at_most": 0.01}}),
+     {"on_bad_row": {"action": "quarantine", "at_most": 0.01}}),
     ("tracking columns with names", OWN | {"tracking": {"loaded_at": "at"}}, [TABLE], {"interval": "adaptive"}),
     ("options that are no text", DESTINATION, [TABLE | {"read": {"format": "csv", "path": ["a", "b"],
      "options": {"header": True, "maxColumns": 10, "samplingRatio": 0.5}}}], {}),

@@ -103,13 +103,13 @@ PROBLEMS = [
     ({"top": {"pipeline": "My Pipeline"}}, "pipeline: 'My Pipeline': expected lower-case letters, digits, '-' and "
      "'_', at most 63, a letter or digit first."),
     ({"top": {"on_bad_row": "skip"}},
-     "on_bad_row: 'skip' is not allowed; expected 'fail', 'set_aside' or 'quarantine'."),
+     "on_bad_row: 'skip' is not allowed; expected 'fail' or 'quarantine'."),
     ({"tables": [TABLE | {"on_bad_row": {"action": "skip"}}]}, "tables.0.on_bad_row.action: 'skip' is not allowed; "
-     "expected 'fail', 'set_aside' or 'quarantine'."),
-    ({"tables": [TABLE | {"on_bad_row": {"action": "set_aside", "at_most": 2}}]}, "tables.0.on_bad_row.at_most: 2: "
+     "expected 'fail' or 'quarantine'."),
+    ({"tables": [TABLE | {"on_bad_row": {"action": "quarantine", "at_most": 2}}]}, "tables.0.on_bad_row.at_most: 2: "
      "expected at most 1."),
     ({"tables": [TABLE | {"on_bad_row": {"action": "fail", "at_most": 0.5}}]},
-     "tables.0.on_bad_row.at_most: 'at_most' is only for the actions 'set_aside' and 'quarantine'."),
+     "tables.0.on_bad_row.at_most: 'at_most' is only for the action 'quarantine'."),
     ({"tables": [TABLE | {"on_bad_row": 5}]}, "tables.0.on_bad_row: 5: expected a mapping."),
     ({"tables": [TABLE | {"contract": {"columns": "drop"}}]}, "tables.0.contract.columns: 'drop' is not allowed; "
      "expected 'evolve', 'freeze' or 'discard'."),

@@ -50,7 +50,7 @@ ROWS = [
     ("Top of the file", "limits", "[limits](#limits) |  | Sizes and counts that bound a load."),
     ("tables.read", "path", "text or list of text |  | A file, a folder"),
     ("tables.read", "views", "names, each with [tables.read](#tablesread)"),
-    ("tables", "on_bad_row", "`fail`, `set_aside`, `quarantine` or [tables.on_bad_row](#tableson_bad_row)"),
+    ("tables", "on_bad_row", "`fail`, `quarantine` or [tables.on_bad_row](#tableson_bad_row)"),
     ("deployment", "encryption", "`SSE-S3`, `SSE-KMS` | `SSE-S3`"),
 ]  # fmt: skip
 

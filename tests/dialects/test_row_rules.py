@@ -22,14 +22,14 @@ RULES: list[tuple[dict[str, Any], dict[str, Any], Contract | None, BadRows | Non
      None),
     ({"contract": {"columns": "freeze"}}, {"contract": {"columns": "evolve"}}, Contract(), None),
     ({}, {"contract": {"columns": "discard"}}, Contract(columns="discard"), None),
-    ({"on_bad_row": "set_aside"}, {}, None, BadRows(action="set_aside", at_most=0.001)),
-    ({"on_bad_row": "set_aside"}, {"on_bad_row": "fail"}, None, BadRows()),
     ({"on_bad_row": "quarantine"}, {}, None, BadRows(action="quarantine", at_most=0.001)),
-    ({"on_bad_row": "set_aside"}, {"on_bad_row": {"action": "quarantine", "at_most": 0.2}}, None,
+    ({"on_bad_row": "quarantine"}, {"on_bad_row": "fail"}, None, BadRows()),
+    ({"on_bad_row": "quarantine"}, {}, None, BadRows(action="quarantine", at_most=0.001)),
+    ({"on_bad_row": "quarantine"}, {"on_bad_row": {"action": "quarantine", "at_most": 0.2}}, None,
      BadRows(action="quarantine", at_most=0.2)),
-    ({}, {"on_bad_row": {"action": "set_aside", "at_most": 0}}, None, BadRows(action="set_aside", at_most=0)),
-    ({"on_bad_row": {"action": "set_aside", "at_most": 0.5}}, {"on_bad_row": "set_aside"}, None,
-     BadRows(action="set_aside", at_most=0.001)),
+    ({}, {"on_bad_row": {"action": "quarantine", "at_most": 0}}, None, BadRows(action="quarantine", at_most=0)),
+    ({"on_bad_row": {"action": "quarantine", "at_most": 0.5}}, {"on_bad_row": "quarantine"}, None,
+     BadRows(action="quarantine", at_most=0.001)),
 ]  # fmt: skip
 
 
@@ -78,8 +78,8 @@ NOT_TOLD: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("read", "why"), NOT_TOLD)
 def test_rows_that_cannot_be_told_apart_are_not_set_aside(tmp_path, read, why):
-    entry = TABLE | read | {"on_bad_row": "set_aside"}
-    with pytest.raises(SpecInvalidError, match=f"'accounts' has on_bad_row: set_aside, which cannot be kept {why}"):
+    entry = TABLE | read | {"on_bad_row": "quarantine"}
+    with pytest.raises(SpecInvalidError, match=f"'accounts' has on_bad_row: quarantine, which cannot be kept {why}"):
         load_spec(lake(tmp_path, tables=[entry]))
 
 
@@ -97,7 +97,7 @@ TOLD = [
 @pytest.mark.parametrize("read", TOLD)
 def test_rows_are_set_aside_of_lines_and_of_columns(tmp_path, read):
     fields = {name: value for name, value in read["read"].items() if value is not None}
-    [table] = load_spec(lake(tmp_path, tables=[TABLE | {"read": fields, "on_bad_row": "set_aside"}])).tables
+    [table] = load_spec(lake(tmp_path, tables=[TABLE | {"read": fields, "on_bad_row": "quarantine"}])).tables
     assert table.sets_aside
 
 
@@ -128,7 +128,7 @@ def test_streams_that_begin_alike_have_no_quarantine(tmp_path):
         NameCollisionError, match=r"bad rows of table 'users' .* which table 'users__quarantine' has"
     ) as caught:
         files.spec  # noqa: B018
-    assert "set_aside" in caught.value.remedy
+    assert caught.value.remedy == "Give each table a folder of its own, or leave on_bad_row out."
     files.write(kept | {"s3_path_format": "${STREAM_NAME}_${YEAR}"}, on_bad_row="quarantine", source=source)
     with pytest.raises(NameCollisionError, match="bad rows of table 'users'"):
         files.spec  # noqa: B018
@@ -172,7 +172,7 @@ def test_defaults_may_be_written_down(tmp_path):
     assert (table.contract, table.on_bad_row) == (Contract(), BadRows())
 
 
-@pytest.mark.parametrize("value", ["fail", "set_aside", "quarantine", {"action": "set_aside", "at_most": 0.01}])
+@pytest.mark.parametrize("value", ["fail", "quarantine", {"action": "quarantine", "at_most": 0.01}])
 def test_schema_takes_the_action_alone(value):
     schema = LakeFile.model_json_schema()
     jsonschema.validate(value, schema["$defs"]["BadRowEntry"])

@@ -87,8 +87,8 @@ EXPECTED = [
     ({"range": {"column": "id", "at_least": 1}}, "ok", "its schema has the columns of its 1 expectation."),
     ({"not_null": "ids"}, "failed", "the source has no column 'ids'"),
     ({"fresh": {"column": "id", "within": "1 day"}}, "failed", "column 'id' has type 'int64', expected a date"),
-    ({"accepted_values": {"column": "name", "values": ["a"]}, "on_violation": "set_aside"}, "ok", "1 expectation"),
-    ({"range": {"column": "id", "at_most": "x"}, "on_violation": "set_aside"}, "failed", "'x' does not compare"),
+    ({"accepted_values": {"column": "name", "values": ["a"]}, "on_violation": "quarantine"}, "ok", "1 expectation"),
+    ({"range": {"column": "id", "at_most": "x"}, "on_violation": "quarantine"}, "failed", "'x' does not compare"),
 ]
 
 

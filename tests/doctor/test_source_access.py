@@ -73,7 +73,7 @@ def csv(path: str, **options: str) -> Read:
     return Read(format="csv", path=path, options=HEADER | options)
 
 
-ASIDE = "Correct the file, or keep such rows apart: on_bad_row: set_aside, or quarantine."
+ASIDE = "Correct the file, or keep such rows apart: on_bad_row: quarantine."
 FAILURES: list[tuple[Read, dict[str, Any], str, str, str]] = [
     # the source, the table's keys, code, message, remedy; ~ is the folder
     (csv("b.csv"), {}, "SOURCE_FAILED", "there is no '~/b.csv'.", "Did you mean '~/tab.csv'?"),
@@ -97,7 +97,7 @@ FAILURES: list[tuple[Read, dict[str, Any], str, str, str]] = [
      "UTF-8.", "Set options: {encoding: UTF-16LE}."),
     (csv("latin.csv"), {}, "VALUE_UNREPRESENTABLE", "'~/latin.csv', line 2, offset 8: byte 0xe9 is not UTF-8: "
      "'x,Jos\\\\xe9'.", "If 'x,José' is right in it, set options: {encoding: windows-1252}. Correct the file, or keep "
-     "such rows apart: on_bad_row: set_aside, or quarantine."),
+     "such rows apart: on_bad_row: quarantine."),
     (csv("open.csv"), {}, "SOURCE_FAILED", "'~/open.csv', line 2, offset 8: ", ASIDE),
     (Read(format="parquet", path="named.parquet"), {}, "SOURCE_FAILED", "'~/named.parquet' is not a Parquet file: it "
      "begins with 'id,name,zip'.", "Set format: csv, or name the file that is meant."),

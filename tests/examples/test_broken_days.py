@@ -73,7 +73,7 @@ SAID = [
     "not_null.flight found 3 rows",
     "range.distance found 2 rows",
     "these rows are in the quarantine",
-    "36 of 720 rows cannot be loaded, 5.00%, and on_bad_row sets aside at most 1.00%",
+    "36 of 720 rows cannot be loaded, 5.00%, and on_bad_row takes at most 1.00% into the quarantine",
     "dep_delay: it does not convert to int",
     "fresh.time_hour found 2013-01-06T04:00:00.000000Z as the newest value",
 ]

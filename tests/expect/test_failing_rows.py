@@ -58,7 +58,7 @@ def failing(expectation: Any, t: pa.DataType, values: list[Any], checks: pa.Arra
 
 @pytest.mark.parametrize(("t", "low", "high", "values", "expected"), RANGES, ids=lambda each: str(each)[:30])
 def test_range(t, low, high, values, expected):
-    check = Range(name="r", column="c", at_least=low, at_most=high, on_violation="set_aside")
+    check = Range(name="r", column="c", at_least=low, at_most=high, on_violation="quarantine")
     assert failing(check, t, values) == expected
 
 
@@ -74,7 +74,7 @@ NULLS: list[tuple[pa.DataType, list[Any], list[bool]]] = [
 
 @pytest.mark.parametrize(("t", "values", "expected"), NULLS, ids=str)
 def test_not_null(t, values, expected):
-    check = NullShare(name="n", column="c", at_most=0, on_violation="set_aside")
+    check = NullShare(name="n", column="c", at_most=0, on_violation="quarantine")
     assert failing(check, t, values) == expected
 
 
@@ -91,14 +91,14 @@ ACCEPTED: list[tuple[pa.DataType, tuple[Any, ...], list[Any], list[bool]]] = [
 
 @pytest.mark.parametrize(("t", "accepted", "values", "expected"), ACCEPTED, ids=str)
 def test_accepted_values(t, accepted, values, expected):
-    check = AcceptedValues(name="a", column="c", values=accepted, on_violation="set_aside")
+    check = AcceptedValues(name="a", column="c", values=accepted, on_violation="quarantine")
     assert failing(check, t, values) == expected
 
 
 def test_condition_fails_the_rows_of_which_spark_says_so():
     """Its place is among all conditions of the table, whatever follows from the others."""
     first, second = (Condition(name=name, sql="true") for name in "xy")
-    second = second.model_copy(update={"on_violation": "set_aside"})
+    second = second.model_copy(update={"on_violation": "quarantine"})
     table = BARE.model_copy(update={"expect": (first, second)})
     watched = find_watched(table, plan_shape(pa.schema([("id", pa.int32())]), SPEC, table), is_parquet=True)
     checks = pa.StructArray.from_arrays([pa.array([False, True]), pa.array([True, False])], names=["c0", "c1"])
@@ -109,10 +109,14 @@ def test_condition_fails_the_rows_of_which_spark_says_so():
 
 
 REFUSED: list[tuple[Any, pa.DataType, str]] = [
-    (Range(name="r", column="c", at_least=1, on_violation="set_aside"), pa.binary(), "has type 'binary', expected a"),
-    (Range(name="r", column="c", at_least="x", on_violation="set_aside"), pa.int64(), "the limit 'x' does not compare"),
-    (AcceptedValues(name="a", column="c", values=("x",), on_violation="set_aside"), pa.int64(), "'x' is no value of"),
-    (NullShare(name="n", column="d", at_most=0, on_violation="set_aside"), pa.int64(), "the source has no column 'd'"),
+    (Range(name="r", column="c", at_least=1, on_violation="quarantine"), pa.binary(), "has type 'binary', expected a"),
+    (
+        Range(name="r", column="c", at_least="x", on_violation="quarantine"),
+        pa.int64(),
+        "the limit 'x' does not compare",
+    ),
+    (AcceptedValues(name="a", column="c", values=("x",), on_violation="quarantine"), pa.int64(), "'x' is no value of"),
+    (NullShare(name="n", column="d", at_most=0, on_violation="quarantine"), pa.int64(), "the source has no column 'd'"),
 ]
 
 

@@ -45,7 +45,7 @@ def write_sums(lake: Lake, number: int, *, is_corrected: bool = False) -> None:
     first = number * 10
     text = f"id,amount\n{first},5\n{first + 1},-1\n{first + 2}\n{first + 3},8\n"
     check: dict[str, Any] = {"range": {"column": "amount", "at_least": -1 if is_corrected else 0}}
-    rules = {"on_bad_row": RULE | {"at_most": 0.9}, "expect": [check | {"on_violation": "set_aside"}]}
+    rules = {"on_bad_row": RULE | {"at_most": 0.9}, "expect": [check | {"on_violation": "quarantine"}]}
     lake.write(table("sums", lake.csv("sums.csv", text)) | rules | {"columns": {"id": "int", "amount": "int"}})
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 from pyspark.sql import SparkSession
 
@@ -26,6 +27,12 @@ from tests.support.server import StrictAws
 ROOT = Path(__file__).parents[2]
 BUCKET = "acme-lake"
 PREFIX = "data/production"
+
+
+def read_quarantine(aws: StrictAws, table: str = "") -> list[dict[str, Any]]:
+    """The rows of the quarantine of a table, or of all."""
+    files = {key: body for key, body in aws.objects(BUCKET).items() if f"{table}__quarantine/" in key}
+    return [row for _, body in sorted(files.items()) for row in pq.read_table(pa.BufferReader(body)).to_pylist()]
 
 
 class Lake:

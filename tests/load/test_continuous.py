@@ -1,6 +1,5 @@
 """Continuous runs: batches are loads, a restart repeats and loses nothing, a backlog comes in bounded pieces."""
 
-import gzip
 import json
 import os
 import shutil
@@ -26,7 +25,7 @@ from lakewriter.run.loader import load
 from lakewriter.source import streams
 from lakewriter.source.feed import open_feed
 from tests.iceberg.tables import ICEBERG, IcebergLake
-from tests.load.lakes import BUCKET, PREFIX, Lake, completes
+from tests.load.lakes import BUCKET, PREFIX, Lake, completes, read_quarantine
 from tests.load.materializations import Materialization, Running, UnderPrefix, binding
 from tests.support import sessions
 
@@ -147,11 +146,11 @@ def test_a_backlog_has_as_many_tasks_as_its_input_needs(tmp_path, aws, bucket, s
     assert [(each.rows, each.files) for each in run.batches if each.status == "done"] == [(4, 2)]
 
 
-def test_bad_documents_are_set_aside_with_their_file(wiki, monkeypatch):
+def test_bad_documents_are_in_the_quarantine_with_their_file(wiki, monkeypatch):
     """Ten of them in a batch whatever their share; one more and the table ends, and its message shows one."""
     monkeypatch.setattr(continuous_table, "restart_pause", lambda restarts: 0.05)
     lake = wiki
-    entry = binding("changes", "in", primary_key=["id"], collection=SCHEMA, on_bad_row="set_aside")
+    entry = binding("changes", "in", primary_key=["id"], collection=SCHEMA, on_bad_row="quarantine")
     entry["read"] |= ONE_FILE
     lake.write(entry, checkpoint="checkpoint")
     lake.documents("in/0.jsonl", [{"id": 0}, *({"id": f"x{number}"} for number in range(9)), [1], {"id": 1}])
@@ -163,10 +162,9 @@ def test_bad_documents_are_set_aside_with_their_file(wiki, monkeypatch):
     (metrics,) = [each for each in run.batches if each.status == "done"]
     assert (metrics.rows, metrics.rows_set_aside) == (2, 10)
     assert "11 of 11 rows cannot be loaded" in str(run.ended[1])
-    (key,) = [key for key in lake.aws.objects(BUCKET) if "/bad_rows/" in key and "-0000000000/" in key]
-    found = [json.loads(line) for line in gzip.decompress(lake.aws.objects(BUCKET)[key]).splitlines()]
-    assert [each["file"].rpartition("/")[2] for each in found] == ["0.jsonl"] * 10
-    assert found[0]["value"] == {"value": '{"id": "x0"}'}
+    found = read_quarantine(lake.aws)
+    assert [each["_lake_source"].rpartition("/")[2] for each in found] == ["0.jsonl"] * 10
+    assert json.loads(found[0]["_lake_row"]) == {"value": '{"id": "x0"}'}
 
 
 def test_a_bad_document_that_ends_a_table_is_shown(wiki):
@@ -363,10 +361,10 @@ def test_supaflow_runs_continuously(lake, aws):
     assert f"{PREFIX}/_lakewriter/flights/continuous.json" in aws.objects(BUCKET)
 
 
-def test_bad_rows_of_files_are_set_aside(lake):
+def test_bad_rows_of_files_are_in_the_quarantine(lake):
     """As by a single load, with file and byte; the run goes on."""
     read = {"format": "csv", "path": "rows", "options": {"header": "true", "maxFilesPerTrigger": "1"}}
-    entry = {"table": "rows", "schema": "public", "read": read, "columns": {"id": "int"}, "on_bad_row": "set_aside"}
+    entry = {"table": "rows", "schema": "public", "read": read, "columns": {"id": "int"}, "on_bad_row": "quarantine"}
     Lake.write(lake, entry)
     lake.file.write_text(lake.file.read_text("utf-8") + yaml.safe_dump(TOP), "utf-8")
     (lake.folder / "rows").mkdir()
@@ -376,9 +374,8 @@ def test_bad_rows_of_files_are_set_aside(lake):
         (lake.folder / "rows/1.csv").write_text("id,t,new\n3,d,e\n", "utf-8")
         lake.until(1, "supaflow_nyc_public.rows")
     assert [(each.status, each.rows, each.rows_set_aside) for each in run.batches] == [("done", 1, 2), ("done", 1, 0)]
-    [key] = [key for key in lake.aws.objects(BUCKET) if "/bad_rows/" in key]
-    found = [json.loads(line) for line in gzip.decompress(lake.aws.objects(BUCKET)[key]).splitlines()]
-    assert [(each["file"].rpartition("/")[2], each["offset"]) for each in found] == [("0.csv", 9), ("0.csv", 11)]
+    found = [(each["_lake_source"].rpartition("/")[2], each["_lake_offset"]) for each in read_quarantine(lake.aws)]
+    assert found == [("0.csv", 9), ("0.csv", 11)]
     query = "SELECT id, t, new FROM t ORDER BY id"
     assert lake.rows(query, "supaflow_nyc_public/rows") == [(1, "a", None), (3, "d", "e")]
 

@@ -290,7 +290,7 @@ def test_rows_are_judged_one_by_one(lake, form, index):
 def test_bad_rows_that_are_set_aside_are_not_judged(lake):
     rules = [{"sql": "id < 9", "name": "small"}, {"unique": "name"}]
     rows = "id,name\n1,Ann\n2\n9,Ann,x\n3,Cid\n"
-    rule = {"action": "set_aside", "at_most": 0.5}
+    rule = {"action": "quarantine", "at_most": 0.5}
     lake.write(table("cities", lake.csv("cities.csv", rows), on_bad_row=rule, expect=rules))
     [result] = lake.load("a").tables
     assert (result.status, result.rows, result.set_aside.rows) == ("done", 2, 2)

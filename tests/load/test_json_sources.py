@@ -54,7 +54,7 @@ def test_bad_row_fails_the_load_with_its_place(lake):
     assert result.message == (
         f"table 'supaflow_nyc_public.sums': '{lake.folder}/sums.json', line 2, offset 10: behind the document, at "
         'character 10, is \'{"id": 3}\': \'{"id": 2}{"id": 3}\'. Correct the file, or keep such rows apart: '
-        "on_bad_row: set_aside, or quarantine."
+        "on_bad_row: quarantine."
     )
 
 

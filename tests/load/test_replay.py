@@ -30,7 +30,7 @@ pytestmark = pytest.mark.spark
 TABLE = "supaflow_nyc_public.sums"
 PLACE = "supaflow_nyc_public/sums"
 TEXT = "id,amount,kind\n1,5,a\n2,x,a\n3,7\n4,-1,b\n5,8,c\n"
-POSITIVE = {"range": {"column": "amount", "at_least": 0}, "on_violation": "set_aside"}
+POSITIVE = {"range": {"column": "amount", "at_least": 0}, "on_violation": "quarantine"}
 
 
 def write_sums(lake: Lake, text: str = TEXT, **fields: Any) -> None:
@@ -129,7 +129,7 @@ def test_rows_of_every_type_come_back_as_they_were(lake):
         UNION ALL SELECT 2, null, null, null, null, null, null, null, null
     """
     lake._spark.sql(query).write.parquet(str(lake.folder / "in"))
-    fails = [{"sql": "false", "name": "never", "on_violation": "set_aside"}]
+    fails = [{"sql": "false", "name": "never", "on_violation": "quarantine"}]
     entry = {"table": "sums", "schema": "public", "read": {"format": "parquet", "path": "in"}}
     lake.write(entry | {"on_bad_row": RULE | {"at_most": 1}, "expect": fails})
     assert lake.load("a").tables[0].set_aside.rows == 2
@@ -314,7 +314,7 @@ def test_job_ids_of_replays_are_theirs_alone(lake):
 
 
 HINDRANCES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({"on_bad_row": "set_aside", "expect": []}, {}, "it has no quarantine"),
+    ({"on_bad_row": "fail", "expect": []}, {}, "it has no quarantine"),
     ({"mode": "refresh"}, {"type": "lakewriter-s3"}, "a load replaces what is there"),
 ]
 

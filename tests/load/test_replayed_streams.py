@@ -18,10 +18,10 @@ from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
 from lakewriter.run.loader import load
 from lakewriter.run.replay import Chosen, Replay, find_files, require_replayable
-from tests.load.lakes import BUCKET, Lake, table
+from tests.load.lakes import Lake, read_quarantine, table
 from tests.load.materializations import Materialization, binding
 from tests.load.syncs import SyncLake, catalog, record, state, status, stream
-from tests.load.test_quarantine import RULE, list_differences, list_quarantined
+from tests.load.test_quarantine import RULE, list_differences
 from tests.support.narrow import need
 
 pytestmark = pytest.mark.spark
@@ -31,7 +31,7 @@ MOST = RULE | {"at_most": 0.9}
 
 
 def positive(least: int = 0) -> dict[str, Any]:
-    return {"range": {"column": "amount", "at_least": least}, "on_violation": "set_aside"}
+    return {"range": {"column": "amount", "at_least": least}, "on_violation": "quarantine"}
 
 
 def replay(lake: Lake | SyncLake, table_id: str) -> Any:
@@ -43,11 +43,6 @@ def replay(lake: Lake | SyncLake, table_id: str) -> Any:
     only, kind = planned.make_spec(), planned.make_kind(control)
     report = load(only, job_id=planned.job_id, clients=Clients(spec.access), spark=lambda: lake._spark, kind=kind)
     return report.tables[0]
-
-
-def read_quarantine(lake: Lake | SyncLake) -> list[dict[str, Any]]:
-    objects = lake.aws.objects(BUCKET)
-    return [row for key in list_quarantined(lake.aws) for row in read_rows(objects[key])]
 
 
 def read_rows(body: bytes) -> list[dict[str, Any]]:
@@ -80,7 +75,7 @@ def test_records_of_a_stream(tmp_path, aws, bucket, spark, format_):
     results = {result.table: result for result in lake.load("a").tables}
     assert (results["users"].rows, need(results["users"].set_aside).rows) == (1, 3)
     before = lake.control("public.users").state.read().sync
-    assert [row["_lake_message"] for row in read_quarantine(lake) if row["_lake_row"]] == [
+    assert [row["_lake_message"] for row in read_quarantine(lake.aws) if row["_lake_row"]] == [
         '{"emitted_at":1700000000123,"changes":' + json.dumps(changed["changes"]) + "}",
         '{"emitted_at":1622135805000}',
     ]
@@ -96,7 +91,7 @@ def test_records_of_a_stream(tmp_path, aws, bucket, spark, format_):
     assert (after.source, after.unfinished, after.generation_id) == (before.source, False, 0)
     assert after.source is not None
     assert after.sync_id == 2
-    kept = {row["_lake_check"]: (row["_lake_row"], row["_lake_line"]) for row in read_quarantine(lake)}
+    kept = {row["_lake_check"]: (row["_lake_row"], row["_lake_line"]) for row in read_quarantine(lake.aws)}
     assert kept == {"on_bad_row": (None, line), "range.amount": ('{"id": 3, "amount": -7}', None)}
     assert list_differences(lake, "a") == []
 

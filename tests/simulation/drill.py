@@ -73,7 +73,7 @@ _BINDING: Final = {
 }  # fmt: skip
 _QUARANTINE: Final = {
     "read": _read(GRADED), "on_bad_row": {"action": "quarantine", "at_most": 1.0},
-    "expect": [{"range": {"column": "grade", "at_most": 0}, "on_violation": "set_aside"}],
+    "expect": [{"range": {"column": "grade", "at_most": 0}, "on_violation": "quarantine"}],
 }  # fmt: skip
 
 LAKES: Final[Mapping[str, Callable[[], Lake]]] = {

@@ -283,7 +283,7 @@ def _quarantine(rng: random.Random, pipeline: str, place: str) -> Lake:
         destination |= {"destination_prefix": place.strip("/")}
     rules = {
         "on_bad_row": {"action": "quarantine", "at_most": rng.choice([0.4, 0.8, 1.0])},
-        "expect": [{"range": {"column": GRADE, "at_most": 0}, "on_violation": "set_aside"}],
+        "expect": [{"range": {"column": GRADE, "at_most": 0}, "on_violation": "quarantine"}],
     }
     orders = {"table": "orders", "schema": "public", "read": _read("orders", GRADED), "primary_key": ["id"]}
     orders |= {"index": rng.choice(["contiguous", "sparse"])}

@@ -40,7 +40,7 @@ def read(feed: Feed) -> tuple[list[str], list[list[Any]]]:
 @pytest.mark.parametrize(("fields", "condition", "kind"), TABLES)
 def test_tasks_judge_rows_as_spark_does(spark, tmp_path, monkeypatch, fields, condition, kind):
     (tmp_path / "a.csv").write_text(TEXT, "utf-8")
-    given = {"columns": TYPES, "on_bad_row": BadRows(action="set_aside"), **fields}
+    given = {"columns": TYPES, "on_bad_row": BadRows(action="quarantine"), **fields}
     asked = table(format="csv", path=str(tmp_path / "a.csv"), options={"header": "true"}, **given)
     monkeypatch.setattr(file_splits, "_ONE_TASK_BYTES", 0)
     feed = open_feed(lambda: spark, asked, deleted_column=DELETED, condition=condition)

@@ -3,40 +3,37 @@
 import gzip
 import json
 
+import pyarrow.compute as pc
 import pytest
 
 from lakewriter.source import file_splits
 from lakewriter.source.feed import open_feed
 from lakewriter.spec.row_rules import BadRows
-from lakewriter.staging.set_aside import Aside, BadRowWriter, Rows
+from lakewriter.staging.source_rows import Rows
 from tests.source.tables import DELETED, rows, show, table
 
 pytestmark = pytest.mark.spark
 
 
 def opened(spark, path, form, condition=None, **fields):
-    asked = table(format=form, path=str(path), on_bad_row=BadRows(action="set_aside"), **fields)
+    asked = table(format=form, path=str(path), on_bad_row=BadRows(action="quarantine"), **fields)
     return open_feed(lambda: spark, asked, deleted_column=DELETED, condition=condition)
 
 
-def writer(partition, written):
-    return BadRowWriter(
-        Aside("", ("a", "id")), partition, lambda key, content: written.append(gzip.decompress(content))
-    )
-
-
 def good(partition, batches):
-    keeps = writer(partition, [])
-    yield from show(partition, (keeps.take_marked(Rows.of(batch, 0)).batch for batch in batches))
+    def take(batch):
+        rows = Rows.of(batch, 0)
+        if rows.marks is None:
+            return rows.batch
+        return rows.batch.filter(pc.struct_field(rows.marks, "reason").is_null())
+
+    yield from show(partition, map(take, batches))
 
 
 def bad(partition, batches):
-    written: list[bytes] = []
-    keeps = writer(partition, written)
-    for batch in batches:
-        keeps.take_marked(Rows.of(batch, 0))
-    keeps.close()
-    yield from (content.decode() for content in written)
+    marks = (Rows.of(batch, 0).marks for batch in batches)
+    found = (mark for each in marks if each is not None for mark in each.to_pylist() if mark and mark["reason"])
+    yield "\n".join(map(json.dumps, found))
 
 
 def split(feed):

@@ -44,7 +44,7 @@ def test_bad_rows_of_views_come_behind_the_statements_own(spark, tmp_path):
         "b": csv(tmp_path, "b.csv", "id,n\n1,10\n3,30,9\n"),
     }
     sql = "SELECT a.id, b.n FROM a LEFT JOIN b USING (id) WHERE a.id IN (SELECT id FROM a) AND a.t <> 'y'"
-    kept, marked, files = split(open_sql(spark, sql, views, on_bad_row=BadRows(action="set_aside")))
+    kept, marked, files = split(open_sql(spark, sql, views, on_bad_row=BadRows(action="quarantine")))
     assert kept == [["1", "10"]]
     assert marked == [(10, None, "3,30,9", "it has 3 fields, exp"), (9, None, "2", "it has 1 field, expe")]
     assert files == {str(tmp_path / "a.csv"), str(tmp_path / "b.csv")}

@@ -16,7 +16,7 @@ from lakewriter.spec.quarantine_names import QuarantineNames
 from lakewriter.spec.specification import Limits
 from lakewriter.staging import quarantine
 from lakewriter.staging.quarantine import QuarantinePlan, QuarantineWriter
-from lakewriter.staging.set_aside import Rows, keep_rows
+from lakewriter.staging.source_rows import Rows, keep_rows
 from tests.staging.plans import ACCESS, START
 
 WIDE = pa.schema([("id", pa.int64()), ("name", pa.string()), ("kind", pa.dictionary(pa.int8(), pa.string()))])

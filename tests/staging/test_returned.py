@@ -53,7 +53,7 @@ def test_a_task_returns_receipts_or_parts(files, texts, parts):
 def test_what_is_set_aside_is_returned_beside_the_receipts():
     aside = SetAside(rows=2, keys=("k",), samples=("row 1",))
     (text,) = Packer(None, None).pack(iter([make_receipt(0)]))
-    returned = Returned.parse([text, dump_set_aside(aside), dump_set_aside(aside)])
+    returned = Returned.parse([text, dump_set_aside(aside, []), dump_set_aside(aside, [])])
     assert returned.set_aside == SetAside(rows=4, keys=("k", "k"), samples=("row 1", "row 1"))
     assert (list(returned.texts), len(returned.parts)) == ([make_receipt(0)], 0)
     assert returned.stages == {None}

@@ -1,13 +1,11 @@
 """Check the batches of a continuous run against the table's state: each is loaded once, none is left out."""
 
-from datetime import datetime
 from typing import Final
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.named_loads import find_named_loads, read_states
 from lakewriter.commit.state import ADOPTED, ANEW, TableState
 from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, SpecInvalidError
-from lakewriter.naming import BAD_ROWS
 from lakewriter.receipt import Batch, make_batch_prefix
 from lakewriter.report import format_count
 
@@ -85,10 +83,9 @@ def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -
     return batch.number > last.number
 
 
-def clear_batches(control: Control, batch: Batch, before: datetime) -> None:
+def clear_batches(control: Control, batch: Batch) -> None:
     """Delete the control objects of batches more than ``KEPT`` before this one: the state says that they are done.
 
-    Rows that a batch set aside are kept until they were written ``before`` a time: they are nowhere else.
     Loads that any state of the pipeline names keep theirs, such as live generations, whose receipts a full refresh
     reads to find the objects it replaces.
     """
@@ -101,8 +98,7 @@ def clear_batches(control: Control, batch: Batch, before: datetime) -> None:
         job = entry.key.removeprefix(root).split("/")[0]
         if job >= oldest:
             break
-        is_kept = BAD_ROWS in entry.key and entry.modified >= before
-        if job not in named and not is_kept:
+        if job not in named:
             gone.append(entry.key)
     control.store.delete_all(gone)
 

@@ -28,8 +28,6 @@ class Kind(StrEnum):
     RECORD_GONE = "record_gone"
     RECORD_DAMAGED = "record_damaged"
     RECORDS_DISAGREE = "records_disagree"
-    BAD_ROWS_GONE = "bad_rows_gone"
-    BAD_ROWS_CHANGED = "bad_rows_changed"
     NOT_COMPARED = "not_compared"
 
 
@@ -54,8 +52,6 @@ CODES: Final = {
     Kind.RECORD_GONE: "PENDING_UNRECOVERABLE",
     Kind.RECORD_DAMAGED: "PENDING_UNRECOVERABLE",
     Kind.RECORDS_DISAGREE: "PENDING_UNRECOVERABLE",
-    Kind.BAD_ROWS_GONE: "STAGED_LOST",
-    Kind.BAD_ROWS_CHANGED: "KEY_EXISTS",
     Kind.NOT_COMPARED: "TIMEOUT",
 }
 """The error code of each kind; a mismatch that an error was raised for has that error's code."""

@@ -86,7 +86,7 @@ def judge(
 
 
 def _judge_one(table_id: str, expectation: Expectation, facts: Facts, acceptance: Acceptance | None) -> Verdict:
-    keeps_out = expectation.on_violation == "set_aside"
+    keeps_out = expectation.on_violation == "quarantine"
     finding = _count_kept_out(expectation, facts) if keeps_out else _FINDERS[type(expectation)](expectation, facts)
     verdict = Verdict(
         check=expectation.name,

@@ -104,7 +104,7 @@ def find_watched(table: TableSpec, plan: AnyPlan, *, is_parquet: bool) -> Watche
     rules: list[RowRule] = []
     for expectation in table.expect:
         what = f"expectation {expectation.name!r} of {table.id!r}"
-        if expectation.on_violation == "set_aside":
+        if expectation.on_violation == "quarantine":
             rules.append(_plan_rule(expectation, table, _find_checked(expectation, plan, (schema, names), what), what))
         elif isinstance(expectation, AcceptedValues):
             values += _plan_values(expectation, _find_column(expectation.column, plan, (schema, names), what), what)

@@ -79,7 +79,7 @@ def _write_share(share: float) -> str:
     return f"{(Decimal(str(share)) * 100).normalize():f}%"
 
 
-_AFTERWARDS: Final = {"fail": "", "warn": " (warns)", "set_aside": " (keeps rows out)"}
+_AFTERWARDS: Final = {"fail": "", "warn": " (warns)", "quarantine": " (keeps rows out)"}
 
 _WORDS: Final[dict[type, Callable[[Any], str]]] = {
     RowCount: write_row_limits,

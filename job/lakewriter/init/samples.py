@@ -142,7 +142,7 @@ def _open_files(paths: Sequence[str], form: str, options: Mapping[str, object]) 
         read=read,
         layout=_LAYOUT,
         path="table",
-        on_bad_row=BadRows(action="set_aside"),
+        on_bad_row=BadRows(action="quarantine"),
     )
     return open_own_files(table, spread_locally)
 

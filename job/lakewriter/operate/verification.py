@@ -16,7 +16,6 @@ from lakewriter.commit.traces import list_reports
 from lakewriter.errors import CODES as ERRORS
 from lakewriter.errors import InternalError, LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
-from lakewriter.operate.bad_row_objects import compare_bad_rows
 from lakewriter.operate.load_objects import compare_objects
 from lakewriter.operate.load_records import LoadRecords, TableRecords
 from lakewriter.operate.partition_places import TablePartitions
@@ -168,7 +167,7 @@ class Verifier:
             objects = [each for each in objects if each.kind is not Kind.OBJECT_GONE]
         strangers, notes = _compare_or_note(lambda: self._find_path(table_id, intent).compare(intent))
         partitions, more = _compare_or_note(lambda: self._partitions.compare(intent))
-        bad_rows, gone = _compare_or_note(lambda: self._compare_bad_rows(control, intent))
+        bad_rows, gone = _compare_or_note(lambda: self._compare_quarantine(control, intent))
         in_catalog = comparison.mismatches
         if records.is_abandoned and in_catalog:
             what = f"load {intent.job_id!r} of {table_id} was {ABANDONED}, which lacks it"
@@ -191,9 +190,9 @@ class Verifier:
             table.counted, wrong = count_rows(intent, readable, copies, self._counting, clients, expected)
             table.mismatches += wrong
 
-    def _compare_bad_rows(self, control: Control, intent: Intent) -> tuple[list[Mismatch], list[str]]:
+    def _compare_quarantine(self, control: Control, intent: Intent) -> tuple[list[Mismatch], list[str]]:
         if (quarantined := intent.of_quarantine) is None:
-            return compare_bad_rows(control, intent, count=self._counting is not None), []
+            return [], []
         records, notes = self._records[control.table_id], list[str]()
         taken = records.list_taken()
         objects = compare_objects(quarantined, control.store, self._clients, lambda key: key not in taken)

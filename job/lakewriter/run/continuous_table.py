@@ -283,9 +283,7 @@ class TableRun:
 
     def _clear(self, batch: Batch) -> None:
         try:
-            clear_batches(
-                self._control, batch, self._control.require_time() - timedelta(days=self.spec.keep_loads_days)
-            )
+            clear_batches(self._control, batch)
         except LakeError as error:
             # The batch is done; what could not be cleared away is only taking room.
             self._tell_step(self.table, "done", f"old control objects were not cleared away: {error}")

@@ -39,7 +39,7 @@ def _settle(table: TableSpec, acceptance: Acceptance | None) -> TableSpec:
         return table
     accepted = tuple(
         each.model_copy(update={"on_violation": "fail"})
-        if each.on_violation == "set_aside" and acceptance.covers(table.id, each.name)
+        if each.on_violation == "quarantine" and acceptance.covers(table.id, each.name)
         else each
         for each in table.expect
     )
@@ -143,7 +143,7 @@ def _write_remedy(staged: Judged, checks: Sequence[str], spec: Spec) -> str:
     accept = " ".join(f"--accept {shlex.quote(check)}" for check in checks)
     if job_id.startswith(REPLAY):
         return (
-            f"The rows are still in the quarantine. Change the check, or give it on_violation: set_aside; then run "
+            f"The rows are still in the quarantine. Change the check, or give it on_violation: quarantine; then run "
             f"lakewriter replay LAKE {table.id} again."
         )
     if table.is_given and staged.is_batch:
@@ -218,14 +218,11 @@ def require_few_bad_rows(
     if set_aside is None or table.on_bad_row is None:
         return
     unloadable = kept_out.violations.get(ON_BAD_ROW, Violations(rows=0))
-    bad = set_aside.rows if table.quarantine is None else unloadable.rows
-    total, most = set_aside.rows + rows, table.on_bad_row.at_most
+    bad, total, most = unloadable.rows, set_aside.rows + rows, table.on_bad_row.at_most
     if bad > max(allowed, most * total):
         shown = "".join(f" {sample}." for sample in set_aside.samples)
-        keys = f"{', '.join(set_aside.keys[:3])}{' and others' if set_aside.keys[3:] else ''}"
-        kept = "" if table.quarantine is not None else f" All of them are in {keys}."
         raise SourceFailedError(
             f"table {table.id!r}: {bad:,} of {format_count(total, 'row')} cannot be loaded, {bad / total:.2%}, and "
-            f"on_bad_row sets aside at most {most:.2%}. The first of them:{shown}",
-            remedy=f"Correct the source, or raise on_bad_row.at_most.{kept}",
+            f"on_bad_row takes at most {most:.2%} into the quarantine. The first of them:{shown}",
+            remedy="Correct the source, or raise on_bad_row.at_most.",
         )

@@ -61,7 +61,6 @@ from lakewriter.spec.specification import MIB, Encoding, FileEncoding, Spec, Tab
 from lakewriter.staging.copied_files import CopyPlan
 from lakewriter.staging.returned import Returned, plan_spill
 from lakewriter.staging.sample import learn_size
-from lakewriter.staging.set_aside import Aside
 from lakewriter.staging.shared_job import Attempted
 from lakewriter.staging.stage import choose_first_indexes, is_any_stage_repeated, stage
 from lakewriter.staging.task import TaskPlan
@@ -295,7 +294,6 @@ def plan_task(
         single_file=table.layout.single_file,
         transforms=Transforms.of(shape.partition, shape.schema) if shape.partition else None,
         vendor=find_task_vendor(planned.action, load.pipeline.clients),
-        aside=_plan_set_aside(load, table),
         statistics=isinstance(planned.action, IcebergAction),
         spill=plan_spill(_name_parts(load, table), partitions),
         watched=planned.watched,
@@ -307,10 +305,3 @@ def _choose_encoding(spec: Spec, table: TableSpec, shape: AnyPlan) -> FileEncodi
     if isinstance(encoding, Encoding) and isinstance(shape, ShapePlan) and shape.sort_by:
         return encoding.model_copy(update={"sort_by": shape.sort_by})
     return encoding
-
-
-def _plan_set_aside(load: Load, table: TableSpec) -> Aside | None:
-    if not table.sets_aside or table.quarantine is not None:
-        return None
-    prefix = load.control(table).keys.bad_rows(load.attempt.job_id, load.attempt.id, table.id)
-    return Aside(prefix, table.primary_key or table.unique_key)

@@ -261,7 +261,7 @@ def make_misfit_error(table: str, where: str, cast: ColumnCast, value: pa.Array)
     return ValueUnrepresentableError(
         f"table {table!r}, {where}: {shown!r} in column {cast.name!r} {explain(cast, value)}.",
         remedy="Correct the value; or declare another type or spelling under columns:; or keep such rows apart with "
-        "on_bad_row: quarantine or set_aside.",
+        "on_bad_row: quarantine.",
         column=cast.name,
     )
 

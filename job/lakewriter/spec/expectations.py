@@ -4,7 +4,7 @@ from typing import Literal
 
 from lakewriter.spec.model import Model
 
-OnViolation = Literal["fail", "warn", "set_aside"]
+OnViolation = Literal["fail", "warn", "quarantine"]
 Limit = int | float | str
 
 

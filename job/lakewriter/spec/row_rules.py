@@ -21,8 +21,7 @@ class Contract(Model):
 
 
 class BadRows(Model):
-    """What becomes of a row that cannot be loaded: set aside beside the load's records, or in the table's quarantine,
-    at most the share ``at_most`` of all rows may be."""
+    """What becomes of a row that cannot be loaded; at most the share ``at_most`` of all rows may be in quarantine."""
 
-    action: Literal["fail", "set_aside", "quarantine"] = "fail"
+    action: Literal["fail", "quarantine"] = "fail"
     at_most: float = SHARE

@@ -228,14 +228,12 @@ class TableSpec(Model):
     @property
     def sets_aside(self) -> bool:
         """Whether bad rows are kept apart, and the load goes on without them."""
-        return self.on_bad_row is not None and self.on_bad_row.action != "fail"
+        return self.on_bad_row is not None and self.on_bad_row.action == "quarantine"
 
     @property
     def quarantine(self) -> str | None:
         """The folder of the files with the table's bad rows; None where it has no quarantine."""
-        if self.on_bad_row is None or self.on_bad_row.action != "quarantine":
-            return None
-        return f"{self.path}{QUARANTINE}"
+        return f"{self.path}{QUARANTINE}" if self.sets_aside else None
 
     @property
     def names_in_catalog(self) -> tuple[str, ...]:

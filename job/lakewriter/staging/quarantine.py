@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -25,7 +25,7 @@ from lakewriter.spec.access import Access
 from lakewriter.spec.quarantine_names import ON_BAD_ROW, QuarantineNames
 from lakewriter.spec.specification import MIB, Encoding, Limits
 from lakewriter.staging.rolling import measure_batch
-from lakewriter.staging.set_aside import BadRowKeeper, Rows, describe_bad_row
+from lakewriter.staging.source_rows import Rows
 from lakewriter.staging.upload import StagedUpload
 
 QUARANTINE_SCHEMA: Final = pa.schema(
@@ -60,6 +60,8 @@ _FILE_BYTES: Final = 32 * MIB
 """Bytes of rows that are held for one file, before they are encoded."""
 _RENDERED_BYTES: Final = 2 * MIB
 """Bytes of rows that are rendered at once: as text they have twice as many or more."""
+_SHOWN: Final = 200
+"""Characters of a row in its description."""
 
 
 @dataclass(frozen=True)
@@ -108,11 +110,17 @@ class _Held:
             self.add(_set_rows(pa.concat_batches(columns), render_rows(pa.concat_batches(sources))))
 
 
-class QuarantineWriter(BadRowKeeper):
-    """Stages the bad rows of one partition: a file for each check, or some where they are many."""
+class QuarantineWriter:
+    """Stages the bad rows of one partition, and counts them: a file for each check, or some where they are many.
+
+    ``read_cursor`` gives the highest cursor of rows.
+    """
 
     def __init__(self, plan: QuarantinePlan, partition: int, clients: Clients) -> None:
-        super().__init__()
+        self.read_cursor: Callable[[pa.RecordBatch], Cursor | None] = lambda _: None
+        self._rows = 0
+        self._keys: list[str] = []
+        self._samples: list[str] = []
         self._plan, self._partition, self._clients = plan, partition, clients
         self._encoder = make_encoder(Encoding(codec=CODEC))
         self._held: dict[str, _Held] = {}
@@ -120,6 +128,17 @@ class QuarantineWriter(BadRowKeeper):
         self.receipts: list[Receipt] = []
         self._cursor: Cursor | None = None
         self._violations: dict[str, Violations] = {}
+
+    def take_marked(self, rows: Rows) -> Rows:
+        """Keep the rows that are marked as bad; return the others."""
+        if rows.marks is None:
+            return rows
+        is_bad = pc.struct_field(rows.marks, "reason").is_valid()
+        bad = pc.indices_nonzero(is_bad)
+        if not len(bad):
+            return rows
+        self._keep_marked(rows.take(bad))
+        return rows.take(pc.indices_nonzero(pc.invert(is_bad)))
 
     def _keep_marked(self, rows: Rows) -> None:
         assert rows.marks is not None
@@ -140,7 +159,7 @@ class QuarantineWriter(BadRowKeeper):
         return pa.array([_set_misfits(*parts) for parts in zip(texts, *misfits, strict=True)], pa.string())
 
     def refuse(self, row: Rows, error: ValueUnrepresentableError) -> None:
-        """See ``BadRowKeeper``."""
+        """Keep a row that cannot be written, with all its columns and the error."""
         self._add(ON_BAD_ROW, Violations(rows=1))
         reasons = _make_lists(pa.array([error.message]))
         self._keep(ON_BAD_ROW, row, self._make_columns(ON_BAD_ROW, row, reasons, render_rows(row.batch)))
@@ -164,7 +183,9 @@ class QuarantineWriter(BadRowKeeper):
 
     def _keep(self, check: str, rows: Rows, columns: pa.RecordBatch, *, is_rendered: bool = True) -> None:
         self._cursor = choose_higher(self._cursor, self.read_cursor(rows.batch))
-        self._count(rows.batch.num_rows, () if self.is_sampled else _describe_rows(columns, rows.batch, is_rendered))
+        self._rows += rows.batch.num_rows
+        if (missing := MOST_BAD_ROWS_SHOWN - len(self._samples)) > 0:
+            self._samples += _describe_rows(columns, rows.batch, is_rendered)[:missing]
         held = self._held.setdefault(check, _Held())
         if is_rendered:
             held.add(columns)
@@ -196,7 +217,7 @@ class QuarantineWriter(BadRowKeeper):
 
     def _find_places(self, rows: Rows) -> tuple[pa.Array, pa.Array]:
         """Where rows begin: in the source's files where that is known, and else in the partition."""
-        numbers, partition = rows.places, f"partition {self._partition}"
+        numbers, partition = rows.row_numbers, f"partition {self._partition}"
         if rows.marks is None:
             return pa.repeat(partition, len(numbers)), numbers
         files, offsets = rows.marks.field("file"), rows.marks.field("offset")
@@ -238,13 +259,13 @@ class QuarantineWriter(BadRowKeeper):
         self._violations = {}
 
     def close(self) -> SetAside | None:
-        """See ``BadRowKeeper``; nothing of it is visible yet."""
+        """Stage what is left, and return what was kept; None where nothing was. Nothing of it is visible yet."""
         for check in list(self._held):
             self._write(check)
-        return self._describe()
+        return SetAside(rows=self._rows, keys=tuple(self._keys), samples=tuple(self._samples)) if self._rows else None
 
     def abandon(self, cause: BaseException) -> None:
-        """See ``BadRowKeeper``."""
+        """Withdraw what is staged, after the ``cause``."""
         for upload in self._uploads:
             upload.abandon(cause)
 
@@ -253,7 +274,24 @@ def render_rows(batch: pa.RecordBatch) -> pa.Array:
     """Each row as a JSON object of the source's columns, those that are null left out; a message as it came."""
     if batch.schema.names == DOCUMENTS.names:
         return batch.column(DATA).cast(pa.string())
-    return render_members(zip(batch.schema.names, batch.columns, strict=True), batch.num_rows, WHOLE)
+    names, rows = batch.schema.names, batch.num_rows
+    try:
+        return render_members(zip(names, batch.columns, strict=True), rows, WHOLE)
+    except pa.ArrowInvalid:
+        # A time that lies beyond what microseconds count, for one: it has no text but Arrow's.
+        columns = map(_make_renderable, batch.columns)
+        return render_members(zip(names, columns, strict=True), rows, WHOLE)
+
+
+def _make_renderable(column: pa.Array) -> pa.Array:
+    """Return a column, or Arrow's text of its values where JSON has none."""
+    try:
+        render_members([("", column)], len(column), WHOLE)
+    except pa.ArrowInvalid:
+        texts = (" ".join(column.slice(row, 1).to_string().split()) for row in range(len(column)))
+        values = pa.array([text.removeprefix("[ ").removesuffix(" ]") for text in texts])
+        return pc.if_else(column.is_valid(), values, pa.scalar(None, pa.string()))
+    return column
 
 
 def _render_messages(batch: pa.RecordBatch) -> pa.Array:
@@ -299,14 +337,14 @@ def _set_misfits(text: str, name: str | None, value: str | None, several: str | 
 
 
 def _describe_rows(columns: pa.RecordBatch, source: pa.RecordBatch, is_rendered: bool) -> list[str]:
-    """The first rows in words."""
+    """Describe the first rows: where each stands, and what is wrong with it."""
     first = columns.slice(0, MOST_BAD_ROWS_SHOWN)
     if not is_rendered:
         first = _set_rows(first, render_rows(source.slice(0, MOST_BAD_ROWS_SHOWN)))
-    return [describe_bad_row(_to_content(row)) for row in first.to_pylist()]
+    return [_describe_row(row) for row in first.to_pylist()]
 
 
-def _to_content(row: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_row(row: Mapping[str, Any]) -> str:
     value = row["_lake_line"] if row["_lake_line"] is not None else row["_lake_row"]
-    place = {"file": row["_lake_source"], "offset": row["_lake_offset"]}
-    return place | {"value": value, "reason": "; ".join(row["_lake_reasons"])}
+    shown = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}...")
+    return f"{row['_lake_source']}, offset {row['_lake_offset']}: {'; '.join(row['_lake_reasons'])}: {shown}"

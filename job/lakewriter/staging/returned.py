@@ -1,10 +1,13 @@
 """What a task returns to the driver, as JSON: a few receipts themselves, of many the parts that it has written."""
 
+import itertools
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lakewriter.aws import BotoCoreError, ClientError, Clients, explain, read_status
 from lakewriter.expect.repeated_keys import TaskKeys
 from lakewriter.receipt import Receipt, ReceiptPart, SetAside
 from lakewriter.receipts import parts as receipt_parts
@@ -12,6 +15,8 @@ from lakewriter.receipts.parts import PartWriter, Read, Receipts, ReceiptTexts, 
 
 MOST_TASKS: Final = 100_000
 """More partitions than a load has tasks with rows."""
+_TRIES: Final = 5
+_PAUSE: Final = 0.2
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,31 @@ def plan_spill(prefix: str, partitions: int) -> Spill:
     """Give every task its share of what all of them may return; of very many partitions most are taken for empty."""
     bounds = receipt_parts.BOUNDS
     return Spill(prefix, bounds.part, min(bounds.part, bounds.results // min(max(partitions, 1), MOST_TASKS)))
+
+
+def make_object_writer(clients: Clients) -> Callable[[str, bytes], None]:
+    """Make the function that creates parts beside the load's control objects."""
+    access = clients.access
+
+    def write(key: str, content: bytes) -> None:
+        condition = {} if access.single_writer else {"IfNoneMatch": "*"}
+        checksum = {"ChecksumAlgorithm": access.checksum_algorithm} if access.checksum_algorithm else {}
+        for number in itertools.count(1):
+            try:
+                clients.s3.put_object(Bucket=access.bucket, Key=key, Body=content, **condition, **checksum)
+            except (BotoCoreError, ClientError) as error:
+                status = read_status(error) if isinstance(error, ClientError) else 0
+                if status == 412:
+                    # No other writer has this name: an earlier try of this call succeeded.
+                    return
+                if status == 409 and number < _TRIES:
+                    # An earlier try of this call is still under way.
+                    time.sleep(_PAUSE * number)
+                    continue
+                raise explain(error, doing=f"s3:PutObject on s3://{access.bucket}/{key}", access=access) from error
+            return
+
+    return write
 
 
 class Packer:
@@ -77,7 +107,7 @@ class Packer:
 
 
 def dump_set_aside(
-    set_aside: SetAside, quarantined: Sequence[Receipt] = (), *, attempt: int = 0, stage: int | None = None
+    set_aside: SetAside, quarantined: Sequence[Receipt], *, attempt: int = 0, stage: int | None = None
 ) -> str:
     """Return as text what a task has set aside, with the receipts of its files in the quarantine; ``attempt`` and
     ``stage`` are as those of a ``Packer``, since a task may have no rows but bad ones."""

@@ -1,6 +1,6 @@
 """Stage a table's files from the driver: run the same task on any feed, and collect what it returns."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import overload
@@ -16,8 +16,7 @@ from lakewriter.source.feed import Feed
 from lakewriter.source.jobs import settle_worker
 from lakewriter.spec.quarantine_names import QuarantineNames
 from lakewriter.staging.quarantine import QuarantinePlan, QuarantineWriter
-from lakewriter.staging.returned import Packer, Returned, dump_keys, dump_set_aside
-from lakewriter.staging.set_aside import BadRowKeeper, BadRowWriter, make_object_writer
+from lakewriter.staging.returned import Packer, Returned, dump_keys, dump_set_aside, make_object_writer
 from lakewriter.staging.tally import DatagramListener, Staged, Tally, TaskTally, Teller
 from lakewriter.staging.task import TaskPlan, write_partition
 
@@ -83,8 +82,8 @@ def run_task(plan: TaskPlan, teller: Teller | None, partition: int, batches: Ite
     context = TaskContext.get()
     attempt, number = (context.attemptNumber(), context.stageId()) if context else (0, None)
     # The destination's own credentials: a catalog's are for the table's folder only.
-    write = make_object_writer(get_shared_clients(plan.access)) if plan.aside or plan.spill else None
-    bad = _make_keeper(plan, partition, write)
+    write = make_object_writer(get_shared_clients(plan.access)) if plan.spill else None
+    bad = _make_quarantine(plan, partition)
     tally = teller.begin(partition) if teller is not None else None
     packer = Packer(plan.spill, write, attempt=attempt, stage=number, tell=tally.add_file if tally else None)
     keys = KeyCounter(plan.watched.counted, plan.partition_count) if plan.watched.counted else None
@@ -93,19 +92,18 @@ def run_task(plan: TaskPlan, teller: Teller | None, partition: int, batches: Ite
     if keys is not None and (seen := keys.finish()) is not None:
         yield dump_keys(seen)
     if bad is not None and (aside := bad.close()) is not None:
-        receipts = bad.receipts if isinstance(bad, QuarantineWriter) else ()
-        yield dump_set_aside(aside, receipts, attempt=attempt, stage=number)
+        yield dump_set_aside(aside, bad.receipts, attempt=attempt, stage=number)
     if tally is not None:
         tally.end()
     if context is not None:
         settle_worker()
 
 
-def _make_keeper(plan: TaskPlan, partition: int, write: Callable[[str, bytes], None] | None) -> BadRowKeeper | None:
-    if (names := QuarantineNames.of(plan.names)) is not None:
-        own = QuarantinePlan(names, plan.access, plan.limits, plan.load, plan.job_id, plan.start, plan.partition_count)
-        return QuarantineWriter(own, partition, get_shared_clients(plan.access))
-    return BadRowWriter(plan.aside, partition, write) if plan.aside and write else None
+def _make_quarantine(plan: TaskPlan, partition: int) -> QuarantineWriter | None:
+    if (names := QuarantineNames.of(plan.names)) is None:
+        return None
+    own = QuarantinePlan(names, plan.access, plan.limits, plan.load, plan.job_id, plan.start, plan.partition_count)
+    return QuarantineWriter(own, partition, get_shared_clients(plan.access))
 
 
 def is_any_stage_repeated(returned: Returned) -> bool:

@@ -35,7 +35,7 @@ from lakewriter.staging.copied_files import CopyPlan, FileCopier
 from lakewriter.staging.quarantine import QuarantineWriter
 from lakewriter.staging.returned import Spill
 from lakewriter.staging.rolling import BATCH_BYTES, CanonicalRows, FileRows
-from lakewriter.staging.set_aside import Aside, BadRowKeeper, Rows, keep_rows
+from lakewriter.staging.source_rows import Rows, keep_rows
 from lakewriter.staging.upload import StagedUpload
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ class TaskPlan:
     counts         each partition's number of rows, where they were counted before
     transforms     give each row's Iceberg partition
     vendor         gives the credentials, where the destination has none of its own
-    aside          where bad rows are written; without it a bad row fails the load. ``names`` may have a quarantine
     statistics     whether receipts have those of the columns, which only an Iceberg table keeps
     watched        what expectations ask about
     copies         how files that belong to records are copied
@@ -77,7 +76,6 @@ class TaskPlan:
     single_file: bool = False
     transforms: "Transforms | None" = None
     vendor: Vendor | None = None
-    aside: Aside | None = None
     statistics: bool = True
     spill: Spill | None = None
     watched: Watched = NOTHING
@@ -91,7 +89,7 @@ def write_partition(
     pack: Callable[[Iterator[Receipt]], Iterator[Packed]],
     *,
     clients: Clients | None = None,
-    bad: BadRowKeeper | None = None,
+    bad: QuarantineWriter | None = None,
     keys: KeyCounter | None = None,
 ) -> Iterator[Packed]:
     """Yield what ``pack`` makes of the receipts, one for each file as soon as it is staged, none for a partition
@@ -113,7 +111,7 @@ class _PartitionWriter:
     """Writes the files of one partition, numbered ``partition + rolls * partition_count``."""
 
     def __init__(
-        self, plan: TaskPlan, partition: int, clients: Clients, bad: BadRowKeeper | None, keys: KeyCounter | None
+        self, plan: TaskPlan, partition: int, clients: Clients, bad: QuarantineWriter | None, keys: KeyCounter | None
     ) -> None:
         self._plan = plan
         self._bad = bad
@@ -164,7 +162,7 @@ class _PartitionWriter:
             raise self._make_changed_error(counted, str(seen))
 
     def _shape_good_rows(self, rows: Rows) -> Iterator[pa.RecordBatch]:
-        """Yield shaped rows; one that cannot be written is set aside, or fails the load."""
+        """Yield shaped rows; one that cannot be written goes into the quarantine, or fails the load."""
         try:
             shaped = self._shaper.shape(rows.batch)
         except ValueUnrepresentableError as error:
@@ -187,7 +185,7 @@ class _PartitionWriter:
         typed, checks, watched = self._shaper.typed, rows.checks, self._plan.watched
         failing = find_failing(watched.rules, typed, checks) if watched.rules and typed is not None else []
         if failing and typed is not None:
-            assert isinstance(self._bad, QuarantineWriter)
+            assert self._bad is not None
             self._bad.keep_failing(rows, failing, typed, watched.keys)
             good = pc.invert(reduce(pc.or_, (each.mask for each in failing)))
             kept = keep_rows(shaped, good)

@@ -174,7 +174,7 @@ class ExpectEntry(FileModel):
     ``range.distance``."""
     on_violation: OnViolation | None = None
     """``fail`` publishes nothing of the load where the expectation does not hold; ``warn`` publishes it and says so;
-    ``set_aside`` keeps the rows that do not conform in the table's quarantine, for ``not_null``, ``range``,
+    ``quarantine`` keeps the rows that do not conform in the table's quarantine, for ``not_null``, ``range``,
     ``accepted_values`` and ``sql``. By default the table's ``on_violation``."""
     rows: RowsEntry | None = None
     """How many rows a load has."""
@@ -203,9 +203,9 @@ class ExpectEntry(FileModel):
             raise ValueError(f"expected one of {', '.join(map(repr, CHECKS))}{shown}")
         if self.sql is not None and self.name is None:
             raise ValueError("'sql' needs 'name' beside it, which messages call it")
-        if self.on_violation == "set_aside" and given[0] not in ROW_CHECKS:
+        if self.on_violation == "quarantine" and given[0] not in ROW_CHECKS:
             raise ValueError(
-                f"'on_violation: set_aside' is for {', '.join(map(repr, ROW_CHECKS))}, which tell one row from another"
+                f"'on_violation: quarantine' is for {', '.join(map(repr, ROW_CHECKS))}, which tell one row from another"
             )
         if self.name == ON_BAD_ROW:
             raise ValueError(f"'name' {ON_BAD_ROW!r} is that of rows which cannot be loaded")
@@ -214,7 +214,7 @@ class ExpectEntry(FileModel):
     def list_expectations(self, default: OnViolation) -> Iterator[Expectation]:
         """The neutral form: a list of columns is an expectation for each."""
         tells_rows = any(getattr(self, key) is not None for key in ROW_CHECKS)
-        inherited: OnViolation = "fail" if default == "set_aside" and not tells_rows else default
+        inherited: OnViolation = "fail" if default == "quarantine" and not tells_rows else default
         rule: dict[str, Any] = {"on_violation": self.on_violation or inherited}
         if self.not_null is not None:
             columns = (self.not_null,) if isinstance(self.not_null, str) else self.not_null
@@ -309,7 +309,7 @@ def _list_all(
                     "pass through it.",
                     remedy="Leave it out for streams; all other checks are for them too.",
                 )
-            if expectation.on_violation == "set_aside" and table.quarantine is None:
+            if expectation.on_violation == "quarantine" and table.quarantine is None:
                 raise FaultError(
                     location,
                     f"table {table.source_table!r} keeps rows out by {expectation.name!r}, and has no quarantine for "

@@ -37,7 +37,7 @@ class ContractEntry(FileModel):
 def _allow_bare_action(schema: dict[str, Any]) -> None:
     whole = dict(schema)
     schema.clear()
-    schema["anyOf"] = [{"enum": ["fail", "set_aside", "quarantine"]}, whole]
+    schema["anyOf"] = [{"enum": ["fail", "quarantine"]}, whole]
 
 
 class BadRowEntry(FileModel):
@@ -45,11 +45,11 @@ class BadRowEntry(FileModel):
 
     model_config = ConfigDict(json_schema_extra=_allow_bare_action)
 
-    action: Literal["fail", "set_aside", "quarantine"]
-    """``fail`` ends the table's load. The others keep the row apart, with what is wrong with it, and go on:
-    ``set_aside`` beside the load's records, ``quarantine`` in a table of its own, ``{table}__quarantine``."""
+    action: Literal["fail", "quarantine"]
+    """``fail`` ends the table's load. ``quarantine`` writes the row, with what is wrong with it, into a table of its
+    own, ``{table}__quarantine``, and goes on."""
     at_most: float | None = Field(None, ge=0, le=1)
-    """For rows that are kept apart: their share, from 0 to 1, above which the load fails after all. By default
+    """For ``quarantine``: the share of such rows, from 0 to 1, above which the load fails after all. By default
     0.001."""
 
     @model_validator(mode="before")
@@ -58,9 +58,9 @@ class BadRowEntry(FileModel):
         return {"action": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _share_of_what_is_set_aside(self) -> "BadRowEntry":
+    def _share_of_the_quarantine(self) -> "BadRowEntry":
         if self.at_most is not None and self.action == "fail":
-            raise ValueError("'at_most' is only for the actions 'set_aside' and 'quarantine'")
+            raise ValueError("'at_most' is only for the action 'quarantine'")
         return self
 
     @property
@@ -108,7 +108,7 @@ def _make_shared_error(data: Mapping[str, Any], number: int, table: TableSpec, o
     return FaultError(
         _locate_rule(data, number, "on_bad_row"),
         f"the bad rows of table {table.source_table!r} would lie in {table.quarantine!r}, which table {other!r} has.",
-        remedy="Give each table a folder of its own, or use on_bad_row: set_aside.",
+        remedy="Give each table a folder of its own, or leave on_bad_row out.",
         kind=NameCollisionError,
     )
 

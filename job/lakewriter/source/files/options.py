@@ -8,7 +8,7 @@ from typing import Final
 from lakewriter.errors import SpecInvalidError
 
 _SPARK: Final = "let Spark read the files: read: {engine: spark}"
-_ON_BAD_ROW: Final = "on_bad_row says what becomes of bad rows: fail, set_aside or quarantine"
+_ON_BAD_ROW: Final = "on_bad_row says what becomes of bad rows: fail or quarantine"
 
 TAKEN: Final[Mapping[str, frozenset[str]]] = {
     "csv": frozenset(

@@ -55,7 +55,7 @@ _TYPED_BY_VALUES: Final = frozenset({"csv", "json"})
 _SHOWN: Final = 300
 _LARGE: Final = 256 * 1024 * 1024
 """Bytes as they are stored of a file that is worth several tasks."""
-_ASIDE: Final = "Correct the file, or keep such rows apart: on_bad_row: set_aside, or quarantine."
+_ASIDE: Final = "Correct the file, or keep such rows apart: on_bad_row: quarantine."
 
 
 def has_reader(read: Read) -> bool:
