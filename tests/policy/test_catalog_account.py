@@ -1,6 +1,7 @@
 """Rights in another account's Data Catalog, and no more in this one's."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,10 @@ ACCOUNTS: list[tuple[Who, set[str]]] = [
 ]
 
 
-def list_accounts(folder: Path, who: Who, *names: str) -> set[str]:
+def list_accounts(folder: Path, who: Who, *names: str, **more: Any) -> set[str]:
     """The accounts in the ARNs of Glue, of the documents whose names begin so."""
-    found = lake(folder, {"permissions_boundary_arn": BOUNDARY}, top={"catalog_account": OTHER})
+    deployment = {"permissions_boundary_arn": BOUNDARY, "iam_user": {"paths": ["crm"]}} | more
+    found = lake(folder, deployment, top={"catalog_account": OTHER})
     party = Party(access="read") if who is Who.READER else Party()
     documents = make_documents(found.spec, found.deployment, who, ARNS, party, stage="prod")
     resources = [
@@ -45,6 +47,18 @@ def test_a_deployer_makes_no_database_there(tmp_path: Path) -> None:
     """Roles are bounded to both catalogs: that of the tables, and that which vendors reach."""
     assert list_accounts(tmp_path, Who.DEPLOYER, "Execution", "Bootstrap") == set()
     assert list_accounts(tmp_path, Who.DEPLOYER, "Boundary") == {OTHER, "123456789012"}
+
+
+def test_without_room_for_two_catalogs_a_pattern_is_for_both(tmp_path: Path) -> None:
+    """IAM's 6,144 characters; the owners of other catalogs would have to let a role in, too."""
+    given = {
+        "operators": ["arn:aws:iam::123456789012:role/OnCall"],
+        "destroy_data": True,
+        "protect": False,
+        "replication": {"bucket": "acme-lake-west"},
+        "role_path": "/teams/data/lake/",
+    }
+    assert list_accounts(tmp_path, Who.DEPLOYER, "Boundary", **given) == {"*"}
 
 
 def test_without_the_key_the_catalog_is_the_accounts_own(tmp_path: Path) -> None:

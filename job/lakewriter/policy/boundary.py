@@ -43,7 +43,8 @@ _RULE: Final = "rule/StepFunctionsGetEventsForEMRServerlessJobRule"
 
 
 def make_boundary(spec: Spec, deployment: Deployment, arns: Arns, names: DeployedNames) -> list[Statement]:
-    """Make the boundary as one policy; without room for each source's bucket, for reading in every bucket.
+    """Make the boundary as one policy; without room for each source's bucket, for reading in every bucket, and for the
+    databases of two catalogs in one pattern.
 
     Raises ``SPEC_INVALID`` if it still is too long. A key that the stack makes is in it once ``arns`` has its ARN.
     """
@@ -62,8 +63,7 @@ def _list_statements(
 ) -> Iterator[Statement]:
     yield from _bound_storage(spec, deployment, arns, names, exact=exact)
     if spec.in_glue:
-        # A vendor's calls reach the catalog of this account, whichever the file's tables are in.
-        catalogs = dict.fromkeys((arns, replace(arns, catalog=None)))
+        catalogs = _list_catalogs(deployment, arns, exact=exact)
         paths = _list_catalog(spec, deployment, exact=exact)
         yield allow("Catalog", _CATALOG, [each.glue(path) for each in catalogs for path in paths])
     yield from _bound_keys(spec, deployment, arns)
@@ -97,6 +97,15 @@ def _bound_storage(
     assets = deployment.name_assets(arns.account, arns.region)
     read = [arn for name in (*sources, assets) for arn in (arns.bucket(name), arns.objects(name))]
     yield allow("Sources", ["s3:GetObject", "s3:ListBucket"], list(dict.fromkeys(read)))
+
+
+def _list_catalogs(deployment: Deployment, arns: Arns, *, exact: bool) -> list[Arns]:
+    """List the catalogs of the tables and of vendors, whose calls reach that of this account; without room for both,
+    the same databases of any account that lets a role in."""
+    writes = any(party.access == "write" for _, party in deployment.parties)
+    if arns.catalog is None or not writes:
+        return [arns]
+    return [arns, replace(arns, catalog=None)] if exact else [replace(arns, catalog="*")]
 
 
 def _list_catalog(spec: Spec, deployment: Deployment, *, exact: bool) -> list[str]:
