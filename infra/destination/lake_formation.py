@@ -76,9 +76,9 @@ def add_tags(databases: Databases, governed: LakeFormation, *, removal: RemovalP
 
 
 def add_grants(databases: Databases, principals: Iterable[Principal]) -> None:
-    """Add grants on ``databases`` only, no account settings."""
+    """Add grants on ``databases``, or by LF-tags where a party has some; none without Glue, and no account settings."""
     for id_, arn, who, reached, tags in principals:
-        if who in TABLES and tags:
+        if who in TABLES and tags and databases.names:
             _add_grants_by_tags(databases, f"{id_}Grants", arn, who, tags)
             continue
         names = [name for name in databases.names if reached is None or _is_reached(name, reached)]

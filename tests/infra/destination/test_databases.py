@@ -128,3 +128,10 @@ def test_a_party_is_granted_by_tags_in_place_of_names(synthesise: Synthesise) ->
 
 def test_lake_formation_is_left_alone_by_default(plain: dict[str, Any]) -> None:
     assert of_type(plain, "LakeFormation::PrincipalPermissions") == {}
+
+
+def test_lake_formation_is_left_alone_without_glue(synthesise: Synthesise) -> None:
+    party = {"vendor": "supaflow", "external_id": "acme-2026", "lf_tags": TAGS}
+    given = {"lake_formation": {"tags": TAGS}, "trust": [party]}
+    template = synthesise(lake(given, update_aws_glue_catalog=False)).template
+    assert [each["Type"] for each in template["Resources"].values() if "LakeFormation" in each["Type"]] == []
