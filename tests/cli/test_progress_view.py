@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from contextlib import nullcontext
 
 import pytest
@@ -140,3 +141,70 @@ def test_tables_that_wait_for_spark_write_nothing(spec):
 def test_as_many_lines_as_tables(spec):
     shown = show_lines(spec, 44, (0, "done"))
     assert (len(shown), shown[0].split()[1:], shown[1].split()[1:]) == (41, ["t0", "done"], ["t1", "waiting"])
+
+
+def draw_screen(spec, tables, steps):
+    """What a terminal of 80 columns and 24 lines shows of so many tables; a turning mark is drawn as ``*``."""
+    named = [spec.tables[0].model_copy(update={"schema_name": "crm", "name": f"t{number}"}) for number in range(tables)]
+    out = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
+    lines = Lines(spec.model_copy(update={"tables": tuple(named)}), out)
+    for number, step in steps.items():
+        lines(named[number], step, "2 rows" if step == "done" else "")
+        if number == 1 or tables == 1:
+            lines.measure(named[number], HALF)
+    with out.capture() as drawn:
+        out.print(lines.draw())
+    return [re.sub("[\u2800-\u28ff]", "*", line).rstrip() for line in drawn.get().splitlines()]
+
+
+SCREENS = [
+    # tables, the steps of those that have begun, what is on the screen
+    (
+        1,
+        {0: "writing"},
+        [
+            "*  crm.t0  writing  50%, 1 min 15 s left, 1,234,567 rows, 16,461 rows/s",
+        ],
+    ),
+    (
+        15,
+        {0: "done", 1: "writing", 2: "failed", 3: "reading"},
+        [
+            "✓  crm.t0   done     2 rows",
+            "*  crm.t1   writing  50%, 1 min 15 s left, 1,234,567 rows, 16,461 rows/s",
+            "✗  crm.t2   failed",
+            "*  crm.t3   reading",
+            "*  crm.t4   waiting",
+            "*  crm.t5   waiting",
+            "*  crm.t6   waiting",
+            "*  crm.t7   waiting",
+            "*  crm.t8   waiting",
+            "*  crm.t9   waiting",
+            "*  crm.t10  waiting",
+            "*  crm.t11  waiting",
+            "*  crm.t12  waiting",
+            "*  crm.t13  waiting",
+            "*  crm.t14  waiting",
+            "1 of 15 tables done, 2 in work, 1 failed, 11 waiting, 1,234,567 rows, 0 s",
+        ],
+    ),
+    (
+        40,
+        {0: "done", 1: "writing", 2: "failed", **dict.fromkeys(range(3, 8), "reading")},
+        [
+            "*  crm.t1  writing  50%, 1 min 15 s left, 1,234,567 rows, 16,461 rows/s",
+            "✗  crm.t2  failed",
+            "*  crm.t3  reading",
+            "*  crm.t4  reading",
+            "*  crm.t5  reading",
+            "*  crm.t6  reading",
+            "*  crm.t7  reading",
+            "1 of 40 tables done, 6 in work, 1 failed, 32 waiting, 1,234,567 rows, 0 s",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("tables", "steps", "screen"), SCREENS)
+def test_first_screen(spec, tables, steps, screen):
+    assert draw_screen(spec, tables, steps) == screen
