@@ -1,11 +1,13 @@
 """The site of all pages: each link and anchor leads somewhere, and a page loads nothing from elsewhere."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import snowballstemmer
 
 from tests.docs.fences import PAGES, ROOT
 
@@ -47,6 +49,33 @@ def test_a_page_loads_nothing_from_elsewhere(site):
 def test_search_has_an_index_that_needs_no_server(site):
     # A browser refuses to fetch files beside a page that it has opened from a disk; a script it takes.
     assert (site / "searchindex.js").read_text("utf-8").startswith("Search.setIndex(")
+
+
+SEARCHED = [
+    # words, a page that is among those that have them all
+    ("replace table every load", "docs/refresh"),
+    ("undo load", "docs/undo"),
+    ("upgrade release", "docs/upgrading"),
+]
+
+
+@pytest.mark.parametrize(("words", "page"), SEARCHED)
+def test_search_has_the_page(site, words, page):
+    """As the search of the site does it: by the stems of the words, all of which a page has."""
+    index = json.loads((site / "searchindex.js").read_text("utf-8").removeprefix("Search.setIndex(").removesuffix(")"))
+    stem = snowballstemmer.stemmer("english").stemWord
+
+    def find(word):
+        found = [index[kind].get(stem(word), []) for kind in ("terms", "titleterms")]
+        return {number for each in found for number in (each if isinstance(each, list) else [each])}
+
+    pages = set.intersection(*map(find, words.split()))
+    assert page in {index["docnames"][number] for number in pages}
+
+
+def test_search_shows_where_the_words_stand(site):
+    """A browser that asks a server has the page's text for an excerpt: 'python -m http.server -d build/site'."""
+    assert "SHOW_SEARCH_SUMMARY: true" in (site / "_static" / "documentation_options.js").read_text("utf-8")
 
 
 BROKEN = [
