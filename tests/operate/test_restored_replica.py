@@ -5,6 +5,7 @@ import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.operate.loads import Loads
 from lakewriter.operate.rebuild import InCatalog, rebuild
 from lakewriter.operate.row_counts import Counting
 from lakewriter.operate.undo import Undo
@@ -107,5 +108,37 @@ def test_a_file_and_its_records_that_came_before_the_state(replica):
     replica.s3.delete_object(Bucket=REPLICA, Key=control.keys.state(control.table_id))
     rebuild(control, replica.spec.tables[0], InCatalog(), "the state is older than its loads", None, from_start=False)
     assert replica.list_differences() == []
+    replica.load("c")
+    assert replica.read_ids() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_file_that_came_before_its_records(replica):
+    """For ``verify`` it may be of a load that is about to be committed; the list of loads tells that there is none."""
+    before = {*replica.shop.aws.objects(BUCKET)}
+    replica.copy()
+    replica.shop.load("b")
+    replica.copy(lambda key: key not in before and key.endswith(".parquet"))
+    replica.lose_the_bucket()
+    assert replica.list_differences() == []
+    assert [load.job_id for load in Loads(replica.pipeline.controls).read_last(9)] == ["a"]
+    [foreign] = [key for key in replica.shop.aws.objects(REPLICA) if key.endswith(".parquet") and key not in before]
+    replica.s3.delete_object(Bucket=REPLICA, Key=foreign)
+    replica.load("c")
+    assert replica.read_ids() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_load_that_was_pending_is_withdrawn(replica):
+    """S3 copies no upload that is not completed. The next load finds that the files can never be there."""
+
+    def refuse(call, proceed):
+        return call.denied() if call.method == "POST" and "uploadId" in call.query else proceed(call)
+
+    replica.shop.aws.interceptors.append(refuse)
+    assert replica.shop.try_load("b").status == "failed"
+    replica.shop.aws.interceptors.remove(refuse)
+    pending = replica.shop.control.state.read().pending
+    assert (pending.job_id, pending.phase) == ("b", "intended")
+    replica.copy()
+    replica.lose_the_bucket()
     replica.load("c")
     assert replica.read_ids() == [0, 1, 2, 3, 4, 5]
