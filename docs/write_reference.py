@@ -1,4 +1,4 @@
-"""Write ``docs/reference.md``: every key of a lake.yaml with its type, its default and its description.
+"""Write ``docs/reference.md`` and ``docs/reference/``: every key of a lake.yaml, its type, default and description.
 
 scripts/reference
 """
@@ -17,7 +17,9 @@ from lakewriter.dialects.descriptions import list_definitions
 from lakewriter.dialects.lake_schema import make_lake_schema
 from lakewriter.dialects.registry import BY_TYPE, DIALECTS, MODELS
 
-PAGE: Final = Path(__file__).parent / "reference.md"
+FOLDER: Final = Path(__file__).parent
+FIRST: Final = "reference.md"
+OTHERS: Final = "reference"
 TEMPLATE: Final = "reference.md.jinja"
 TOP: Final = "Top of the file"
 TAGS: Final = ("type", "format_type", "compression_type", "codec")
@@ -44,12 +46,13 @@ class Section:
     places: dict[str, None] = field(default_factory=dict)
     kinds: dict[str, None] = field(default_factory=dict)
     """The types of destination that have it; none for all of them."""
+    page: str = FIRST
 
     @property
     def link(self) -> str:
         """As another section's table names it."""
         title = self.title or TOP
-        return f"[{title.replace('destination, ', '')}](#{make_anchor(title)})"
+        return f"[{title.replace('destination, ', '')}]({self.page}#{make_anchor(title)})"
 
     @property
     def is_table_entry(self) -> bool:
@@ -259,23 +262,41 @@ def name_forms(section: Section, labels: Sequence[str]) -> str:
     return "only " + ", ".join(labels)
 
 
-def make_page() -> str:
-    """The whole page."""
+def make_pages() -> dict[str, str]:
+    """The text of each page by its path in ``docs``: the first one, and one for each section with what it holds."""
     page = Page()
     page.add("", (("", ""),), "")
-    sections = page.list_sections()
-    contents = [section for section in sections if "." not in section.title]
     environment = Environment(
-        loader=FileSystemLoader(PAGE.parent),
-        # The page is Markdown, and so are the descriptions.
+        loader=FileSystemLoader(FOLDER),
+        # The pages are Markdown, and so are the descriptions.
         autoescape=False,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template(TEMPLATE).render(page=page, sections=sections, contents=contents, top=TOP)
+    heads: dict[str, list[Section]] = {FIRST: []}
+    for section in page.list_sections():
+        if section.title and "." not in section.title:
+            heads[f"{OTHERS}/{make_anchor(section.title)}.md"] = []
+        section.page = list(heads)[-1]
+        heads[section.page].append(section)
+    template, contents = environment.get_template(TEMPLATE), [first for first, *_ in list(heads.values())[1:]]
+    texts = {
+        path: template.render(page=page, sections=sections, contents=contents if path == FIRST else [], top=TOP)
+        for path, sections in heads.items()
+    }
+    return {path: text if path == FIRST else _move(text) for path, text in texts.items()}
+
+
+def _move(text: str) -> str:
+    """The text of a page in the folder of the others: its links lead from there."""
+    return text.replace(f"]({OTHERS}/", "](").replace(f"]({FIRST}", f"](../{FIRST}")
 
 
 if __name__ == "__main__":
-    PAGE.write_text(make_page(), "utf-8")
+    for left in (FOLDER / OTHERS).glob("*.md"):
+        left.unlink()
+    for path, text in make_pages().items():
+        (FOLDER / path).parent.mkdir(exist_ok=True)
+        (FOLDER / path).write_text(text, "utf-8")

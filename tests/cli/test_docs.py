@@ -42,6 +42,8 @@ NAMED = [
     ("refresh", "refresh", None),
     ("docs/refresh.md", "refresh", None),
     ("airbyte", "quickstarts/airbyte", None),
+    ("reference/refresh", "reference/refresh", None),
+    ("limits", "reference/limits", None),
     ("NAME_COLLISION", "troubleshooting", "NAME_COLLISION"),
     ("value-unrepresentable", "troubleshooting", "VALUE_UNREPRESENTABLE"),
 ]

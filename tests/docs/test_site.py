@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import snowballstemmer
+from sphinx.search.en import SearchEnglish
 
 from tests.docs.fences import PAGES, ROOT
 
@@ -63,7 +63,7 @@ SEARCHED = [
 def test_search_has_the_page(site, words, page):
     """As the search of the site does it: by the stems of the words, all of which a page has."""
     index = json.loads((site / "searchindex.js").read_text("utf-8").removeprefix("Search.setIndex(").removesuffix(")"))
-    stem = snowballstemmer.stemmer("english").stemWord
+    stem = SearchEnglish({}).stem
 
     def find(word):
         found = [index[kind].get(stem(word), []) for kind in ("terms", "titleterms")]

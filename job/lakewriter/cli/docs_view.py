@@ -23,6 +23,8 @@ _FOLDERS: Final = (_PACKAGE / "docs", _PACKAGE.parents[1] / "docs")
 _CODES: Final = "troubleshooting"
 """The page that has a section for each error's code, before others that have one."""
 _DECISIONS: Final = "adr/"
+_UNLISTED: Final = (_DECISIONS, "reference/")
+"""Folders with a page that lists what is in them."""
 _HEADING: Final = re.compile(r"(#{1,4}) (.+)")
 _FENCE: Final = re.compile(r"(```|~~~)(\{toctree\})?")
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -83,7 +85,9 @@ def run_docs(words: Sequence[str], *, as_json: bool) -> int:
         _show_pages(titles)
         return EXIT_OK
     given = text.lower().removeprefix("docs/").removesuffix(".md")
-    name = next((name for name in pages if given in (name, name.rpartition("/")[2])), None)
+    names = (name for name in pages if given in (name, name.rpartition("/")[2]))
+    # Its whole name goes before the last part of another's.
+    name = given if given in pages else next(names, None)
     if name is not None:
         _print(pages[name].read_text("utf-8"), {"page": name}, as_json=as_json)
         return EXIT_OK
@@ -165,7 +169,7 @@ def _cut_excerpt(section: Section, asked: Sequence[str], weights: Mapping[str, f
 def _show_pages(titles: dict[str, str]) -> None:
     width = max(len(name) for name in titles if "/" not in name)
     for name, title in titles.items():
-        if not name.startswith("adr/"):
+        if not name.startswith(_UNLISTED):
             OUT.print(f"{name:<{width}}  {title}", markup=False, soft_wrap=True)
     OUT.print("\nlakewriter docs PAGE prints one; lakewriter docs WORDS... finds where they stand.", markup=False)
 
