@@ -66,6 +66,16 @@ def test_record_is_what_the_load_said():
     assert (table.id, table.rows, table.phases, table.sizes) == ("shop.orders", 7, {"writing": 4.0}, None)
 
 
+def test_loads_of_the_same_second_are_in_the_order_in_which_they_ended():
+    """S3 tells the second of an object. Their ids are in no order: here the newest has the middle one."""
+    control = open_control(World())
+    for job_id in ("c", "a", "b"):
+        leave(control, make_report(job_id))
+    assert [record.job_id for record in read(control)] == ["b", "a", "c"]
+    assert [record.job_id for record in read(control, limit=1)] == ["b"]
+    assert Loads({"shop.orders": control}).read_one(None).job_id == "b"
+
+
 def test_page_lies_beside_the_reports_and_a_later_attempt_replaces_it():
     world = World()
     control = open_control(world)

@@ -1,9 +1,9 @@
 """Read what loads came to from the control objects of a pipeline, the newest load first."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from lakewriter.commit.control import Control
@@ -17,6 +17,8 @@ from lakewriter.report import TableReport
 
 READERS: Final = 8
 """Requests at a time: each record is a request of its own."""
+_UNFINISHED: Final = datetime.max.replace(tzinfo=UTC)
+"""A load that has not finished is newer than those that have."""
 MOST_READ: Final = 200
 """Reports of tables that are read of a load that has left no record."""
 
@@ -64,13 +66,12 @@ class Loads:
     def read_last(self, limit: int, table_id: str | None = None) -> list[LoadRecord]:
         """The last ``limit`` loads, the newest first; with a table only those that have it."""
         records: list[LoadRecord] = []
-        waiting = self.list_keys()
-        with ThreadPoolExecutor(READERS, thread_name_prefix="load") as pool:
-            while waiting and len(records) < limit:
-                batch, waiting = waiting[:limit], waiting[limit:]
-                for record in pool.map(self.read_record, batch):
-                    if table_id is None or any(table.id == table_id for table in record.tables):
-                        records.append(record)
+        waiting: Sequence[LoadKeys] = self.list_keys()
+        while waiting and len(records) < limit:
+            batch, waiting = _cut_between_seconds(waiting, limit)
+            for record in self._read_in_order(batch):
+                if table_id is None or any(table.id == table_id for table in record.tables):
+                    records.append(record)
         return records[:limit]
 
     def read_before(
@@ -81,15 +82,16 @@ class Loads:
         loads = self.list_keys(most)
         places = [place for place, load in enumerate(loads) if load.job_id == record.job_id]
         after = loads[places[0] + 1 :] if places else loads
-        with ThreadPoolExecutor(READERS, thread_name_prefix="load") as pool:
-            earlier = list(pool.map(self.read_record, after[:limit]))
+        earlier = self._read_in_order(after[:limit])
         return (self._add_tables(record, loads[places[0]]) if places else record), earlier
 
     def read_one(self, job_id: str | None) -> LoadRecord:
         """One load, the last one without an id; ``SPEC_INVALID`` where there is none."""
         loads = self.list_keys()
+        if loads and job_id is None:
+            return self._read_in_order(_cut_between_seconds(loads, 1)[0])[0]
         for load in loads:
-            if job_id in (None, load.job_id):
+            if job_id == load.job_id:
                 return self.read_record(load)
         pipeline = self._first.keys.pipeline
         if job_id is None:
@@ -100,6 +102,16 @@ class Loads:
             f"load {job_id!r} has no records in pipeline {pipeline}.",
             remedy="lakewriter history LAKE lists the loads whose records are kept.",
         )
+
+    def _read_in_order(self, loads: Sequence[LoadKeys]) -> list[LoadRecord]:
+        """Read the records of loads, the newest first.
+
+        S3 tells when an object was written to the second. Of loads that wrote in the same one the records know more.
+        """
+        with ThreadPoolExecutor(READERS, thread_name_prefix="load") as pool:
+            records = list(zip(loads, pool.map(self.read_record, loads), strict=True))
+        records.sort(key=lambda pair: (pair[0].at, pair[1].finished or _UNFINISHED), reverse=True)
+        return [record for _, record in records]
 
     def read_record(self, load: LoadKeys) -> LoadRecord:
         """Read what the load came to, and in which tables it is undone since."""
@@ -158,6 +170,14 @@ class Loads:
             content = self._first.store.get(trace.entry.key)
             if content is not None:
                 yield parse(TableReport, trace.entry.key, content[0])
+
+
+def _cut_between_seconds(loads: Sequence[LoadKeys], most: int) -> tuple[Sequence[LoadKeys], Sequence[LoadKeys]]:
+    """Return the first ``most`` loads, with those that wrote in the same second as the last of them, and the rest."""
+    end = most
+    while end < len(loads) and loads[end].at == loads[most - 1].at:
+        end += 1
+    return loads[:end], loads[end:]
 
 
 def describe_table(report: TableReport) -> LoadedTable:
