@@ -54,3 +54,19 @@ def test_remedies_name_the_keys_of_the_destination(destination, endpoint):
     others = set[str]().union(*map(spell, NAMES.values())) - spell(names)
     assert names.database_prefix in remedies
     assert [key for key in others if re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.]*\w)", remedies)] == []
+
+
+CATALOGS: list[tuple[str | None, str]] = [
+    (None, "Check that the Glue policy is attached to the role, names this region and account, and that its database "
+     "prefix matches glue_database_prefix; where Lake Formation governs the catalog, grant there too."),
+    ("999999999999", "Check that the Glue policy is attached to the role, names this region and account 999999999999, "
+     "and that its database prefix matches glue_database_prefix, and that the policy of account 999999999999's catalog "
+     "lets the role in; where Lake Formation governs the catalog, grant there too."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("account", "remedy"), CATALOGS)
+def test_whose_catalog_refuses(account: str | None, remedy: str) -> None:
+    access = Access(bucket="acme-lake", region="us-east-1", catalog_account=account)
+    error = explain(refuse("AccessDeniedException", 400, "glue:CreateTable"), doing="glue:CreateTable", access=access)
+    assert (error.code, error.remedy) == ("GLUE_ACCESS_DENIED", remedy)
