@@ -74,8 +74,13 @@ def test_search_has_the_page(site, words, page):
 
 
 def test_search_shows_where_the_words_stand(site):
-    """A browser that asks a server has the page's text for an excerpt: 'python -m http.server -d build/site'."""
+    """A browser that reads the pages from a disk cannot ask for their texts: the page of the search brings them."""
     assert "SHOW_SEARCH_SUMMARY: true" in (site / "_static" / "documentation_options.js").read_text("utf-8")
+    page, script = (site / "search.html").read_text("utf-8"), (site / "_static" / "texts.js").read_text("utf-8")
+    assert "_static/texts.js" in page
+    assert "_static/texts.js" not in (site / "docs" / "index.html").read_text("utf-8")
+    texts = json.loads(script.partition("const texts = ")[2].partition(";\n")[0])
+    assert "every load replaces the table" in " ".join(texts["docs/refresh"].split())
 
 
 BROKEN = [
