@@ -76,6 +76,14 @@ def test_loads_of_the_same_second_are_in_the_order_in_which_they_ended():
     assert Loads({"shop.orders": control}).read_one(None).job_id == "b"
 
 
+@pytest.mark.parametrize("attempts", ["AB", "BA"])
+def test_of_attempts_of_the_same_second_the_one_that_ended_last_counts(attempts):
+    control = open_control(World())
+    for attempt in attempts:
+        leave(control, make_report("a").model_copy(update={"attempt": attempt}))
+    assert [record.attempt for record in read(control)] == [attempts[-1]]
+
+
 def test_page_lies_beside_the_reports_and_a_later_attempt_replaces_it():
     world = World()
     control = open_control(world)

@@ -36,10 +36,11 @@ class LoadKeys:
         """When the last of them was written."""
         return max(entry.modified for entry in self.entries)
 
-    def find_last(self, ending: str) -> Entry | None:
-        """The newest object whose key ends so."""
-        entries = (entry for entry in self.entries if entry.key.endswith(ending))
-        return max(entries, key=lambda entry: entry.modified, default=None)
+    def list_newest(self, ending: str) -> list[Entry]:
+        """List the newest objects whose key ends so: several where they were written within one second."""
+        entries = [entry for entry in self.entries if entry.key.endswith(ending)]
+        newest = max((entry.modified for entry in entries), default=None)
+        return [entry for entry in entries if entry.modified == newest]
 
 
 class Loads:
@@ -128,13 +129,15 @@ class Loads:
 
     def _read_record(self, load: LoadKeys) -> LoadRecord:
         """What the load's last attempt has said of it, or else what its tables' reports and its outcome say."""
-        entry = load.find_last("/run/record.json")
-        outcome = load.find_last("/outcome.json")
-        is_newest = entry is not None and (outcome is None or _read_attempt(outcome) == _read_attempt(entry))
-        content = self._first.store.get(entry.key) if entry is not None else None
-        if entry is not None and content is not None and is_newest:
-            return self._add_tables(parse(LoadRecord, entry.key, content[0]), load)
-        return self._conclude(load, outcome)
+        outcomes, records = load.list_newest("/outcome.json"), list[LoadRecord]()
+        ended = set(map(_read_attempt, outcomes))
+        for entry in load.list_newest("/run/record.json"):
+            content = self._first.store.get(entry.key) if not ended or _read_attempt(entry) in ended else None
+            if content is not None:
+                records.append(parse(LoadRecord, entry.key, content[0]))
+        if records:
+            return self._add_tables(max(records, key=lambda record: record.finished or _UNFINISHED), load)
+        return self._conclude(load, outcomes[0] if outcomes else None)
 
     def _conclude(self, load: LoadKeys, outcome: Entry | None) -> LoadRecord:
         end = (self._first.read_json(outcome.key) if outcome is not None else None) or {}
