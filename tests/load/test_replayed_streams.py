@@ -13,7 +13,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.sync_records import SyncState
 from lakewriter.errors import SpecInvalidError
-from lakewriter.operate.repair import adopt
+from lakewriter.operate.repair import change_over
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
 from lakewriter.run.loader import load
@@ -183,7 +183,7 @@ def test_table_of_a_continuous_run(tmp_path, aws, bucket, spark):
     assert read_ids(lake) == [1, 2, 4]
     # Where a run may begin on top of the loads that are there, it may behind a replay of them.
     control = lake.control("changes")
-    adopt(control, "a drill")
+    change_over(control, "a drill")
     write_changes(lake, -9)
     assert replay(lake, "changes").rows == 1
     lake.documents("in/2.jsonl", [{"id": 5, "amount": 5}])

@@ -13,7 +13,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.naming import ControlKeys
-from lakewriter.operate.repair import adopt, begin_backfill
+from lakewriter.operate.repair import begin_backfill, change_over
 from lakewriter.receipt import Batch
 from lakewriter.receipts.parts import Receipts
 from lakewriter.run import load as steps
@@ -59,7 +59,7 @@ class Table:
         """Why a step failed, None where it did not."""
         verb, _, number = step.partition(" ")
         if verb == "adopt":
-            adopt(self.control, "a test")
+            change_over(self.control, "a test")
         elif verb == "backfill":
             begin_backfill(self.control, "a test")
         elif verb == "load":
@@ -140,7 +140,7 @@ def test_what_is_said(turning):
     assert run.tables[0].message == (
         "table public.events: it has 1 load and no batch of a continuous run. A continuous run reads its source from "
         "the checkpoint's place on, or from the beginning, and would load again what that load has. Where its source "
-        "brings only what is not there yet, let it go on: lakewriter reset LAKE public.events --adopt --reason WHY. "
+        "brings only what is not there yet, let it go on: lakewriter reset LAKE public.events --go-on --reason WHY. "
         "Or load everything again: lakewriter reset LAKE public.events --backfill --reason WHY."
     )
 

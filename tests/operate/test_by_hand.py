@@ -57,7 +57,7 @@ COMMANDS: Final[Mapping[str, Callable[[Drill], Any]]] = {
     "abandon": lambda drill: drill.abandon,
     "abandon --intent-lost": lambda drill: drill.abandon_lost,
     "reset --no-cursor": lambda drill: drill.reset,
-    "reset --adopt": lambda drill: drill.adopt,
+    "reset --go-on": lambda drill: drill.adopt,
     "rebuild": lambda drill: drill.rebuild,
     "undo": lambda drill: drill.undo,
     "replay": lambda drill: drill.replay,

@@ -16,9 +16,10 @@ from lakewriter.commit.control import Control, open_control
 from lakewriter.commit.intent import FilesAction, Quarantine, Removal, UndoneLoad
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState, SyncIntent
+from lakewriter.commit.traces import find_highest_numbers
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError
-from lakewriter.operate.left_behind import find_highest_numbers, read_leftovers
+from lakewriter.operate.left_behind import read_leftovers
 from lakewriter.operate.rebuild import InCatalog, conclude
 from lakewriter.receipt import Batch, Cursor, Part, Receipt
 from lakewriter.receipts.parts import Receipts

@@ -282,7 +282,7 @@ class Drill:
 
     def adopt(self, clients: SimulatedClients) -> str:
         """Let another kind of load go on."""
-        repair.adopt(Pipeline.open(self.lake.spec, clients).first_control, REASON)
+        repair.change_over(Pipeline.open(self.lake.spec, clients).first_control, REASON)
         return "done"
 
     def rebuild(self, clients: SimulatedClients) -> str:

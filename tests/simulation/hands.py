@@ -144,7 +144,7 @@ class Hands:
         controls, _ = self._controls(lake)
         self.world.met["adopt"] += 1
         for control in controls.values():
-            repair.adopt(control, "a drill")
+            repair.change_over(control, "a drill")
 
     def _backfill(self, lake: Lake) -> None:
         controls, _ = self._controls(lake)

@@ -30,6 +30,7 @@ GROUPS: Final = {
         "mend": "lakewriter.cli.mend_command:mend",
     },
     "Vendors": {
+        "adopt": "lakewriter.cli.adopt_command:adopt",
         "airbyte": "lakewriter.cli.airbyte.commands:airbyte",
     },
     "Tools": {

@@ -29,6 +29,7 @@ PRINTED: Final[dict[str, tuple[type[Model], ...]]] = {
     "reset": (printed.MendReport,),
     "rebuild": (printed.MendReport,),
     "abandon": (printed.MendReport,),
+    "adopt": (printed.AdoptReport,),
     "init": (printed.InitReport,),
     "local": (printed.LocalReport,),
     "publish": (printed.PublishReport,),

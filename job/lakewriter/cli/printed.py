@@ -10,6 +10,7 @@ from lakewriter.commit.state import TableState
 from lakewriter.control_object import is_none
 from lakewriter.errors import LakeError
 from lakewriter.naming import make_next_job_id
+from lakewriter.operate.adoption import LeftFiles
 from lakewriter.operate.health import Health
 from lakewriter.operate.sql_text import Query
 from lakewriter.operate.undo import Undoing
@@ -197,6 +198,14 @@ class MendReport(Model):
 
     version: Literal[1] = 1
     tables: tuple[MendedTable, ...]
+
+
+class AdoptReport(Model):
+    """What ``adopt`` prints with ``--json``; ``states`` has the tables that were written, and whether they changed."""
+
+    version: Literal[1] = 1
+    tables: tuple[LeftFiles, ...]
+    states: dict[str, bool]
 
 
 class LocalReport(Model):

@@ -47,7 +47,7 @@ def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | N
 @click.option("--files-read", "way", flag_value="files-read", help="All files that are there now count as read.")
 @click.option("--files-unread", "way", flag_value="files-unread", help="No file counts as read.")
 @click.option("--files-noted", "way", flag_value="files-noted", help="The files that are noted are all that were read.")
-@click.option("--adopt", "way", flag_value="adopt", help="Let a continuous run follow single loads, or the reverse.")
+@click.option("--go-on", "way", flag_value="go-on", help="Let a continuous run follow single loads, or the reverse.")
 @REASON
 @STAGE
 @LOCAL
@@ -63,14 +63,14 @@ def reset(
     if (cursor is None) == (way is None):
         raise SpecInvalidError(
             "expected one of --cursor VALUE, --no-cursor, --backfill, --files-read, --files-unread, --files-noted and "
-            "--adopt."
+            "--go-on."
         )
     from lakewriter.cli import repairs
 
     stage, reason = options["stage"], options["reason"]
     if way is not None and way.startswith("files-"):
         done = repairs.reset_files(lake, stage, table, way, reason)
-    elif way in ("backfill", "adopt"):
+    elif way in ("backfill", "go-on"):
         done = repairs.change_loads(lake, stage, table, way, reason)
     else:
         done = repairs.move_cursor(lake, stage, table, cursor, kind, reason)

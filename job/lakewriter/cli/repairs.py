@@ -29,9 +29,9 @@ def abandon(lake: Path, stage: str | None, job_id: str, reason: str, *, intent_l
 
 
 def change_loads(lake: Path, stage: str | None, name: str, way: str, reason: str) -> MendReport:
-    """Begin a backfill, or with ``adopt`` change between single loads and a continuous run."""
+    """Begin a backfill, or with ``go-on`` change between single loads and a continuous run."""
     _, control = _find_table(open_context(lake, stage), name)
-    state = repair.begin_backfill(control, reason) if way == "backfill" else repair.adopt(control, reason)
+    state = repair.begin_backfill(control, reason) if way == "backfill" else repair.change_over(control, reason)
     return _report(control.table_id, state.resets[-1].what)
 
 

@@ -24,6 +24,7 @@ OF: Final = (
     "reset",
     "rebuild",
     "abandon",
+    "adopt",
     "init",
     "local",
     "publish",

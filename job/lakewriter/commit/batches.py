@@ -30,7 +30,7 @@ def require_stream(state: TableState, table: str) -> None:
         f"table {table}: {why}. A continuous run reads its source from the checkpoint's place on, or from the "
         "beginning, and would load again what that load has.",
         remedy=f"Where its source brings only what is not there yet, let it go on: lakewriter reset LAKE {table} "
-        f"--adopt --reason WHY. Or load everything again: lakewriter reset LAKE {table} --backfill --reason WHY.",
+        f"--go-on --reason WHY. Or load everything again: lakewriter reset LAKE {table} --backfill --reason WHY.",
     )
 
 
@@ -42,7 +42,7 @@ def require_no_stream(state: TableState, table: str) -> None:
             f"table {table} is loaded by a continuous run, whose last batch is {last.number}: a load of its own would "
             "load again what the batches have.",
             remedy=f"Run it with --continuous. Or, where the source holds only what is not there yet, let loads follow "
-            f"the batches: lakewriter reset LAKE {table} --adopt --reason WHY.",
+            f"the batches: lakewriter reset LAKE {table} --go-on --reason WHY.",
         )
 
 

@@ -5,10 +5,10 @@ They distinguish a table whose state is lost from one that was never loaded.
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from lakewriter.commit.store import Entry, Store, StoredObject
 from lakewriter.errors import CODES, LakeError
@@ -23,6 +23,8 @@ MOST_ASKED: Final = 64
 FRESH_SECONDS: Final = 60.0
 """How long one listing says of every table of a pipeline which have traces: a state that is created and lost within
 that time, by other processes, is taken for one that never was."""
+
+_NUMBERS: Final = {name: rf"(?P<{name}>\d+)" for name in ("backfill", "counter", "generation")}
 
 Kind = Literal["report", "intent", "failure"]
 _REPORT: Final = re.compile(r"(?P<table>[^/]+)\.report\.json")
@@ -148,3 +150,63 @@ def _may_be_of(store: Store, keys: ControlKeys, table_id: str, load: str) -> boo
     job_id, _, name = attempt.rpartition("/")
     record = store.get(keys.begin(job_id, name))
     return record is None or f'"{table_id}"'.encode() in record[0]
+
+
+class Numbers(NamedTuple):
+    """The highest numbers that keys have: backfill and full refresh, and the counter of the next file; 0 for none."""
+
+    backfill: int = 0
+    counter: int = 0
+    generation: int = 0
+
+
+def find_highest_numbers(layout: Layout | None, keys: Iterable[str]) -> Numbers:
+    """Return the highest numbers in the keys."""
+    numbers = _read_numbers(layout, keys)
+    return Numbers(
+        backfill=max((each.backfill for each in numbers), default=0),
+        counter=max((each.counter for each in numbers), default=0),
+        generation=max((each.generation for each in numbers), default=0),
+    )
+
+
+def find_last_numbers(layout: Layout, keys: Iterable[str]) -> Numbers:
+    """Return the highest backfill in the keys, and the counter of the next file in it.
+
+    Keys of a table inside this one's directory do not count.
+    """
+    return max(_read_numbers(layout, keys, re.escape(layout.prefix) if layout.directory else ""), default=Numbers())
+
+
+def _read_numbers(layout: Layout | None, keys: Iterable[str], start: str = r"(?:.*/)?") -> Sequence[Numbers]:
+    """Read the numbers of the keys that have all of their layout's behind ``start``, a regular expression."""
+    if layout is None or not layout.template.variables & _NUMBERS.keys():
+        return ()
+    pattern = re.compile(f"{start}{layout.template.match_text(_NUMBERS)}")
+    groups = [match.groupdict() for key in keys if (match := pattern.fullmatch(key)) is not None]
+    return [
+        Numbers(
+            backfill=int(each.get("backfill", 0)),
+            counter=int(each["counter"]) + 1 if "counter" in each else 0,
+            generation=int(each.get("generation", 0)),
+        )
+        for each in groups
+    ]
+
+
+def describe_left(store: Store, layout: Layout, backfill: int, counter: int) -> str:
+    """Say what lies at keys that a table's next files would have, or beyond them; blank for nothing.
+
+    ``backfill`` and ``counter`` are the next file's. Without a counter no key of another writer is in the way.
+    """
+    if "counter" not in layout.template.variables:
+        return ""
+    keys = [entry.key for entry in list_objects(store, layout)]
+    last = find_last_numbers(layout, keys)
+    if not last.counter or (last.backfill, last.counter) <= (backfill, counter):
+        return ""
+    files = sum(1 for key in keys if find_last_numbers(layout, [key]).counter)
+    return (
+        f"{files:,} files of another writer lie under {layout.prefix}, the last one number {last.counter - 1} of "
+        f"backfill {last.backfill}"
+    )

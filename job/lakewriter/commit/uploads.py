@@ -75,6 +75,11 @@ def _make_occupied_error(
         return _make_taken_error(receipt, stored.load, "another", "its files are then numbered after that load's.")
     if stored.load and stored.load.split("/")[1] != intent.job_id:
         return _make_taken_error(receipt, stored.load, "this", "its files are then named by another time.")
+    if intent.counter_after is not None:
+        # Its number is the table's, whatever the job id.
+        return _make_key_exists_error(
+            receipt, stored.load, "lakewriter adopt LAKE says what another writer has left there, and goes on from it."
+        )
     key = intent.access.key_names.file_name
     pattern = f"a {key} with a unique token, " if key else ""
     return _make_key_exists_error(receipt, stored.load, f"Choose {pattern}another job id, or move the object away.")

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from lakewriter import aws
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.traces import describe_left
 from lakewriter.control_object import decode
 from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
 from lakewriter.errors import LakeError, PendingUnrecoverableError
@@ -50,6 +52,7 @@ class LakeProbes:
             Probe("pending loads", self.check_pending, ("bucket", "list")),
             *([Probe("source files", self.check_sources)] if self.sources else []),
             *([Probe("second loads", self.check_second_loads)] if self._list_repeated() else []),
+            *(Probe("other writers", self.check_other_writers, ("bucket", "list")) for _ in self._list_counted()[:1]),
         ]
 
     def _list_repeated(self) -> list[TableSpec]:
@@ -63,6 +66,23 @@ class LakeProbes:
         names = join_first([table.id for table in tables], _MOST_NAMED)
         message = f"each load appends all rows of {names} again."
         yield Finding("second loads", "warning", message, f"{describe_ways(tables[0])} Or allow it: repeated: allow.")
+
+    def _list_counted(self) -> list[TableSpec]:
+        """List the tables whose files are numbered: no load may take a number that another writer has used."""
+        return [table for table in self.spec.tables if "counter" in table.layout.template.variables]
+
+    def check_other_writers(self) -> Iterator[Finding]:
+        """Find files that another writer has left at the keys of the next loads."""
+        controls, left = Pipeline.open(self.spec, self.clients).controls, list[str]()
+        for table in self._list_counted():
+            state = controls[table.id].state.read()
+            if state.pending is None:
+                left.append(describe_left(controls[table.id].store, table.layout, state.backfill, state.counter))
+        if found := list(filter(None, left)):
+            remedy = "Go on from there: lakewriter adopt LAKE. Until then each load ends with KEY_EXISTS."
+            yield Finding("other writers", "warning", f"{'; '.join(found)}.", remedy)
+        else:
+            yield Finding("other writers", "ok", "the numbers of the next files are free.")
 
     def check_lifecycle(self) -> Iterator[Finding]:
         """Read the lifecycle rules; loads do not need s3:GetLifecycleConfiguration, so a denial is no failure."""

@@ -9,7 +9,7 @@ import json
 import logging
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, BinaryIO, Final, cast
 
@@ -17,12 +17,15 @@ import pyarrow.parquet as pq
 
 from lakewriter.avro.avro_rows import read_first_long
 from lakewriter.aws import Clients
+from lakewriter.commit.control import Control
 from lakewriter.commit.old_generations import StreamObject, find_highest_generation, find_stream_objects
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.traces import Numbers, find_last_numbers, list_newest
 from lakewriter.naming import CONTROL_DIRECTORY
-from lakewriter.operate.repair import adopt_objects
+from lakewriter.operate.repair import adopt_files, adopt_objects
 from lakewriter.operate.s3_file import READ_BYTES, S3File, open_text
 from lakewriter.policy.prefixes import list_table_prefixes
+from lakewriter.receipt import Cursor
 from lakewriter.spec.beside import list_layouts_beside
 from lakewriter.spec.key_template import UUID
 from lakewriter.spec.layout import Layout
@@ -59,6 +62,23 @@ class Adoption(Model):
     bucket: str
     streams: tuple[OwnedObjects, ...]
     missed: tuple[MissedObjects, ...]
+
+
+class LeftFiles(Model):
+    """The files of a table that another writer has left, and the numbers that the next load goes on from.
+
+    ``asks_where`` says that nothing in the bucket tells how far the source was read.
+    """
+
+    table: str
+    files: int = 0
+    last: str = ""
+    """The newest file's key."""
+    backfill: int = 0
+    counter: int = 0
+    generation_id: int = 0
+    sync_id: int = 0
+    asks_where: bool = False
 
 
 def find_adoptable(
@@ -102,6 +122,68 @@ def adopt_streams(spec: Spec, clients: Clients, adoption: Adoption) -> dict[str,
         for own in adoption.streams
         if own.keys
     }
+
+
+def find_files(spec: Spec, clients: Clients) -> tuple[LeftFiles, ...]:
+    """Look for the files of each table that another writer has left. Streams of messages are told by their numbers."""
+    pipeline, found = Pipeline.open(spec, clients), list[LeftFiles]()
+    streams = {table.id for table in spec.tables if table.stream is not None}
+    owned = find_adoptable(spec, clients, lambda _: "", lambda _: "").streams if streams else ()
+    for stream in owned:
+        if stream.stream in streams:
+            found.append(
+                LeftFiles(
+                    table=stream.stream,
+                    files=len(stream.keys),
+                    last=stream.keys[-1] if stream.keys else "",
+                    generation_id=stream.generation_id,
+                    sync_id=stream.sync_id,
+                )
+            )
+    for table in spec.tables:
+        if table.id not in streams:
+            found.append(_find_files(table, pipeline.controls[table.id]))
+    return tuple(found)
+
+
+def _find_files(table: TableSpec, control: Control) -> LeftFiles:
+    state = control.state.read()
+    entries = list_newest(control.store, table.layout)
+    numbers = find_last_numbers(table.layout, (entry.key for entry in entries))
+    counts = "counter" in table.layout.template.variables
+    if counts:
+        entries = [entry for entry in entries if find_last_numbers(table.layout, [entry.key]).counter]
+    is_beyond = (numbers.backfill, numbers.counter) > (state.backfill, state.counter) if counts else not state.committed
+    if not is_beyond:
+        return LeftFiles(table=table.id)
+    return LeftFiles(
+        table=table.id,
+        files=len(entries),
+        last=entries[0].key if entries else "",
+        backfill=numbers.backfill,
+        counter=numbers.counter,
+        asks_where=True,
+    )
+
+
+def adopt_found(
+    spec: Spec, clients: Clients, found: Sequence[LeftFiles], cursors: Mapping[str, Cursor | None], reason: str
+) -> dict[str, bool]:
+    """Let the loads of each table go on from what was found. ``cursors`` says how far tables are read, None from the
+    start. Return which states were changed."""
+    controls = Pipeline.open(spec, clients).controls
+    changed = {}
+    for left in found:
+        control = controls[left.table]
+        if not left.files:
+            continue
+        if left.asks_where:
+            numbers = Numbers(left.backfill, left.counter)
+            adopt_files(control, left.files, numbers, cursors[left.table], reason)
+            changed[left.table] = True
+        else:
+            changed[left.table] = adopt_objects(control, left.files, left.generation_id, left.sync_id, reason)
+    return changed
 
 
 def _group_missed(keys: Iterable[str], advise: Callable[[str], str]) -> tuple[MissedObjects, ...]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from lakewriter.commit.begin_records import BeginRecord
 from lakewriter.commit.control import Control
@@ -14,21 +14,10 @@ from lakewriter.commit.store import StoredObject
 from lakewriter.commit.traces import find_own_objects, list_objects, parse_trace
 from lakewriter.control_object import parse
 from lakewriter.receipt import Batch
-from lakewriter.spec.layout import Layout
 
 MOST_ASKED: Final = 1000
 """Of how many objects, the newest first, HEAD reads which load wrote them."""
 _BATCH: Final = re.compile(r"stream-(.+)-(\d{10})")
-_NUMBERS: Final = {name: rf"(?P<{name}>\d+)" for name in ("backfill", "counter", "generation")}
-
-
-class Numbers(NamedTuple):
-    """What keys tell: the highest backfill and full refresh, and the counter of the next file; 0 where they tell
-    nothing."""
-
-    backfill: int = 0
-    counter: int = 0
-    generation: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,19 +57,6 @@ def parse_batch(job_id: str) -> Batch | None:
     """Parse the job id of a continuous run's batch; None for another job id."""
     match = _BATCH.fullmatch(job_id)
     return Batch(match[1], int(match[2])) if match else None
-
-
-def find_highest_numbers(layout: Layout | None, keys: Iterable[str]) -> Numbers:
-    """Return the highest numbers in the keys."""
-    if layout is None or not layout.template.variables & _NUMBERS.keys():
-        return Numbers()
-    pattern = re.compile(rf"(?:.*/)?{layout.template.match_text(_NUMBERS)}")
-    numbers = [match.groupdict() for key in keys if (match := pattern.fullmatch(key)) is not None]
-    return Numbers(
-        backfill=max((int(groups.get("backfill", 0)) for groups in numbers), default=0),
-        counter=max((int(groups["counter"]) + 1 for groups in numbers if "counter" in groups), default=0),
-        generation=max((int(groups.get("generation", 0)) for groups in numbers), default=0),
-    )
 
 
 def read_leftovers(control: Control) -> Leftovers:

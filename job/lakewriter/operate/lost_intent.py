@@ -10,10 +10,10 @@ from lakewriter.commit.decisions import conclude_completion, find_decision, is_b
 from lakewriter.commit.state import Failure, Lost, Pending, TableState
 from lakewriter.commit.store import StoredObject
 from lakewriter.commit.sync_records import Live
-from lakewriter.commit.traces import MOST_LISTED, find_own_objects
+from lakewriter.commit.traces import MOST_LISTED, find_highest_numbers, find_own_objects
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError, StagedLostError
 from lakewriter.naming import UNDO
-from lakewriter.operate.left_behind import MOST_ASKED, find_highest_numbers, parse_batch
+from lakewriter.operate.left_behind import MOST_ASKED, parse_batch
 from lakewriter.operate.repair import find_pending, find_pending_tables, note_change
 from lakewriter.report import ABANDONED_BLIND, TableReport, format_count
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
+from lakewriter.commit.traces import describe_left
 from lakewriter.errors import InternalError, LakeError
 from lakewriter.expect.words import describe_expectation
 from lakewriter.operate.column_changes import ColumnChange, list_changes, list_layout_changes
@@ -159,7 +160,8 @@ def _plan_table(
         fields |= _compare(spec, table, prepared, written, str(fields["key"]))
         fields |= _propose_types(spec, table, prepared, written)
         again = _warn_of_repetition(spec, inputs, control, state, fields)
-        fields["warnings"] = (*_list_warnings(table, prepared, written), *_warn_of_streams(spec, table), *again)
+        warnings = (*_list_warnings(table, prepared, written), *_warn_of_streams(spec, table), *again)
+        fields["warnings"] = (*warnings, *_warn_of_others(table, control, state))
     finally:
         prepared.feed.close()
 
@@ -311,6 +313,13 @@ def _warn_of_streams(spec: Spec, table: TableSpec) -> tuple[str, ...]:
         f"below sql: a continuous run reads the files of {join_first(names, _MOST_VIEWS)} with Spark's own readers, "
         "and a single load does not",
     )
+
+
+def _warn_of_others(table: TableSpec, control: Control, state: TableState) -> list[str]:
+    if state.pending is not None:
+        return []
+    left = describe_left(control.store, table.layout, state.backfill, state.counter)
+    return [f"{left}: lakewriter adopt LAKE goes on from there"] if left else []
 
 
 def _list_warnings(table: TableSpec, prepared: Prepared, written: Written | str | None) -> list[str]:

@@ -19,9 +19,10 @@ from lakewriter.commit.intent import CatalogAction, GlueAction, IcebergAction, I
 from lakewriter.commit.latest import find_last_change
 from lakewriter.commit.state import Generation, Pending, Phase, Reset, TableState, Undone, is_blank
 from lakewriter.commit.sync_records import Live, SyncState
+from lakewriter.commit.traces import find_highest_numbers
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostError
 from lakewriter.naming import make_next_job_id
-from lakewriter.operate.left_behind import Closed, Leftovers, find_highest_numbers, read_leftovers
+from lakewriter.operate.left_behind import Closed, Leftovers, read_leftovers
 from lakewriter.receipt import Cursor
 from lakewriter.report import ABANDONED, format_count
 from lakewriter.run.placement import plan_catalog_action

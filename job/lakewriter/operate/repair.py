@@ -1,4 +1,4 @@
-"""Change a table's state by hand: abandon a load, reset a cursor, begin a backfill, adopt loads."""
+"""Change a table's state by hand: abandon a load, reset a cursor, begin a backfill, adopt another writer's files."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +28,7 @@ from lakewriter.commit.state import (
     TableState,
 )
 from lakewriter.commit.sync_records import SyncState
+from lakewriter.commit.traces import Numbers, find_last_numbers, list_objects
 from lakewriter.errors import (
     CatalogNotFoundError,
     CatalogUnauthorizedError,
@@ -268,10 +269,14 @@ def reset_files(control: Control, files: Sequence[ListedFile] | None, reason: st
 
 
 def begin_backfill(control: Control, reason: str) -> TableState:
-    """Begin the next backfill, without cursor and batch, so that everything is loaded again; return the state."""
+    """Begin the next backfill, without cursor and batch, so that everything is loaded again; return the state.
+
+    Its number is above those of files that another writer has left: readers take the highest one's.
+    """
+    left = _find_highest_backfill(control)
 
     def change(state: TableState) -> TableState:
-        number = state.backfill + 1
+        number = max(state.backfill, left) + 1
         noted = note_change(control, state, f"backfill {number} begun", reason)
         return noted.replace(
             backfill=number,
@@ -288,6 +293,13 @@ def begin_backfill(control: Control, reason: str) -> TableState:
     return _change_unless_pending(control, change)
 
 
+def _find_highest_backfill(control: Control) -> int:
+    layout = control.layout
+    if layout is None or "backfill" not in layout.template.variables:
+        return 0
+    return find_last_numbers(layout, (entry.key for entry in list_objects(control.store, layout))).backfill
+
+
 def _forget_source(state: TableState) -> SyncState:
     """Return the syncs without the source's state: the next one reads the stream from its beginning."""
     if not state.sync.sync_id:
@@ -295,11 +307,16 @@ def _forget_source(state: TableState) -> SyncState:
     return state.sync.model_copy(update={"source": None, "unfinished": False, "begins_anew": True})
 
 
-def adopt(control: Control, reason: str) -> TableState:
+def change_over(control: Control, reason: str) -> TableState:
     """Let a stream go on after plain loads, or plain loads after a stream; return the state."""
+    if not control.state.read().committed:
+        raise SpecInvalidError(
+            f"table {control.table_id} has no loads to go on from.",
+            remedy="Load it; or take over what another writer has left in the bucket: lakewriter adopt LAKE.",
+        )
 
     def change(state: TableState) -> TableState:
-        noted = note_change(control, state, f"adopted with {format_count(state.committed, 'load')}", reason)
+        noted = note_change(control, state, f"gone over with {format_count(state.committed, 'load')}", reason)
         return noted.replace(batch=Batch(ADOPTED, state.committed), running={})
 
     return _change_unless_pending(control, change)
@@ -319,6 +336,23 @@ def adopt_objects(control: Control, objects: int, generation_id: int, sync_id: i
 
     _change_unless_pending(control, change)
     return True
+
+
+def adopt_files(control: Control, files: int, numbers: Numbers, cursor: Cursor | None, reason: str) -> TableState:
+    """Let a table's loads go on from another writer's ``files``: number theirs behind ``numbers``, and read above the
+    ``cursor``, or from the start without one. Return the state."""
+
+    def change(state: TableState) -> TableState:
+        read = f"rows above {cursor.text}" if cursor is not None else "all rows"
+        what = f"adopted {format_count(files, 'file')} of another writer; the next load reads {read}"
+        return note_change(control, state, what, reason).replace(
+            backfill=max(state.backfill, numbers.backfill),
+            counter=max(state.counter, numbers.counter),
+            cursor=cursor or state.cursor,
+            running={},
+        )
+
+    return _change_unless_pending(control, change)
 
 
 def _change_unless_pending(control: Control, change: Callable[[TableState], TableState]) -> TableState:

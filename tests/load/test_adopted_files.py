@@ -1,0 +1,187 @@
+"""Buckets as vendors' connectors leave them: what is there is said, and loads go on behind it.
+
+Keys are those of the vendors' documents: Estuary's ``v{backfill}/{counter}.parquet``, whose numbers have ten and twenty
+digits; Supaflow's ``{schema}/{table}/`` with partitions of the load's time.
+"""
+
+import io
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from lakewriter.aws import Clients
+from lakewriter.cli.main import main
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.operate.repair import begin_backfill
+from tests.load.lakes import BUCKET, Lake, table
+from tests.load.materializations import Materialization, binding
+from tests.load.syncs import SyncLake, catalog, record, status, stream
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = {"key": ["/id"], "schema": {"properties": {"id": {"type": "integer"}}, "required": ["id"]}}
+LEFT = {
+    "orders/v0000000000/00000000000000000000.parquet": [1],
+    "orders/v0000000000/00000000000000000007.parquet": [2],
+    "orders/v0000000002/00000000000000000000.parquet": [1],
+    "orders/v0000000002/00000000000000000003.parquet": [2],
+    # Of a binding inside.
+    "orders/old/v0000000009/00000000000000000009.parquet": [9],
+}
+
+
+def put(lake: Lake, files: dict[str, list[int]]) -> None:
+    for key, ids in files.items():
+        body = io.BytesIO()
+        pq.write_table(pa.table({"id": pa.array(ids, pa.int64())}), body)
+        lake.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body.getvalue())
+
+
+def run(lake: Lake | SyncLake, *options: str) -> Any:
+    answer = CliRunner().invoke(main, ["adopt", str(lake.file), *options])
+    assert answer.exit_code in (0, 2), answer.output
+    return answer
+
+
+@pytest.fixture
+def shop(tmp_path, aws, bucket, spark):
+    lake = Materialization(tmp_path, aws, spark)
+    lake.documents("orders.jsonl", [{"id": number} for number in (1, 2, 3)])
+    lake.write(binding("orders", "orders.jsonl", collection=SCHEMA))
+    put(lake, LEFT)
+    return lake
+
+
+def test_without_it_the_numbers_are_taken_and_check_plan_and_the_error_name_it(shop):
+    put(shop, {"orders/v0000000000/00000000000000000000.parquet": [1]})
+    [result] = shop.load("a").tables
+    assert result.code == "KEY_EXISTS"
+    assert result.message.endswith(
+        "lakewriter adopt LAKE says what another writer has left there, and goes on from it."
+    )
+    [planned] = shop.planned()
+    assert planned.warnings[-1] == (
+        "4 files of another writer lie under orders/, the last one number 3 of backfill 2: lakewriter adopt LAKE goes "
+        "on from there"
+    )
+    answer = CliRunner().invoke(main, ["check", str(shop.file), "--json"])
+    [finding] = [each for each in json.loads(answer.stdout)["findings"] if each["probe"] == "other writers"]
+    assert (finding["status"], finding["message"]) == (
+        "warning", "4 files of another writer lie under orders/, the last one number 3 of backfill 2.",
+    )  # fmt: skip
+    assert "lakewriter adopt LAKE" in finding["remedy"]
+
+
+def test_estuary_goes_on_behind_the_last_number_of_the_last_backfill(shop):
+    before = shop.data()
+    said = run(shop).stdout
+    assert "orders: 4 files of another writer, the newest " in said
+    assert ", the next file is number 4 of backfill 2" in said
+    assert "The last files may be uncommitted: the connector overwrites them if it starts again." in said
+    assert "Nothing is written" in said
+    # What the bucket does not tell is not guessed.
+    assert "expected" not in run(shop, "--write").stdout
+    assert "--write needs --stopped" in run(shop, "--write").stderr
+    asked = run(shop, "--write", "--stopped")
+    assert (asked.exit_code, "nothing says how far orders was read" in asked.stderr) == (2, True)
+    assert shop.data() == before
+    assert run(shop, "--write", "--stopped", "--from-start").exit_code == 0
+    assert shop.load("a").status == "done"
+    new = set(shop.data()) - set(before)
+    assert new == {"orders/v0000000002/00000000000000000004.parquet"}
+    assert {key: body for key, body in shop.data().items() if key in before} == before
+    assert shop.load("b").status == "done"
+    assert set(shop.data()) - set(before) - new == {"orders/v0000000002/00000000000000000005.parquet"}
+    assert "orders: nothing to go on from" in run(shop).stdout
+
+
+def test_backfill_is_above_what_another_writer_has(shop):
+    assert (
+        begin_backfill(Pipeline.open(shop.spec, Clients(shop.spec.access)).controls["orders"], "a test").backfill == 3
+    )
+    before = set(shop.data())
+    assert shop.load("a").status == "done"
+    assert set(shop.data()) - before == {"orders/v0000000003/00000000000000000000.parquet"}
+
+
+def test_cursor_says_how_far_estuarys_task_has_read(tmp_path, aws, bucket, spark):
+    lake = Materialization(tmp_path, aws, spark)
+    pq.write_table(pa.table({"id": pa.array([1, 2, 3], pa.int64())}), tmp_path / "in.parquet")
+    read = {"format": "parquet", "path": "in.parquet"}
+    entry = binding("orders", "", collection={"key": ["/id"]}, cursor="id") | {"read": read}
+    entry.pop("documents")
+    lake.write(entry)
+    put(lake, {"orders/v0000000002/00000000000000000003.parquet": [1, 2]})
+    assert run(lake, "--write", "--stopped", "--cursor", "2", "--type", "int64").exit_code == 0
+    assert lake.load("a").status == "done"
+    assert lake.rows("SELECT id FROM t ORDER BY 1", "orders") == [(1,), (2,), (3,)]
+    assert "orders/v0000000002/00000000000000000004.parquet" in lake.data()
+
+
+def test_supaflow_goes_on_beside_its_files(lake):
+    """Its keys have the job's id: none is taken, and the cursor alone is missing."""
+    source = lake.csv("cities.csv", "id,name\n1,Ann\n2,Bob\n3,Cid\n")
+    entry = table("cities", source, cursor="id", columns={"id": "int"})
+    lake.write(entry, update_aws_glue_catalog=False)
+    left = "data/production/nyc_public/cities/j0/part-j0-00000.gzip.parquet"
+    put(lake, {left: [1, 2]})
+    said = run(lake).stdout
+    assert f"nyc_public.cities: 1 file of another writer, the newest {left}" in said
+    assert run(lake, "--write", "--stopped", "--cursor", "2", "--type", "int32").exit_code == 0
+    for job in ("a", "b"):
+        [result] = lake.load(job).tables
+        assert result.status == "done", result.message
+    assert lake.rows("SELECT id FROM t ORDER BY 1", "nyc_public/cities") == [(1,), (2,), (3,)]
+    assert left.removeprefix("data/production/") in lake.data()
+
+
+def test_supaflows_table_in_glue_goes_on(lake):
+    """The connector leaves files, and the table with its partitions."""
+    source = lake.csv("cities.csv", "id,name\n1,Ann\n2,Bob\n")
+    lake.write(table("cities", source, cursor="id", columns={"id": "int"}))
+    lake.load("j0")
+    for key, body in lake.aws.objects(BUCKET).items():
+        lake.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+        if "/_lakewriter/" not in key:
+            # Without the metadata that tells ours.
+            lake.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
+    lake.csv("cities.csv", "id,name\n1,Ann\n2,Bob\n3,Cid\n")
+    assert "1 file of another writer" in run(lake).stdout
+    assert run(lake, "--write", "--stopped", "--cursor", "2", "--type", "int32").exit_code == 0
+    for job in ("a", "b"):
+        [result] = lake.load(job).tables
+        assert result.status == "done", result.message
+    assert lake.rows("SELECT id FROM t ORDER BY 1", "supaflow_nyc_public/cities") == [(1,), (2,), (3,)]
+
+
+KINDS = [
+    ("airbyte-s3", {"format": {"format_type": "JSONL", "flattening": "Root level flattening"}}, "jsonl"),
+    ("heropixel-s3", {"format": {"format_type": "JSONL", "flattening": "Root level flattening"}}, "jsonl.gz"),
+]
+
+
+@pytest.mark.parametrize(("kind", "form", "extension"), KINDS)
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_streams_go_on_behind_the_vendors_objects(tmp_path, aws, bucket, spark, kind, form, extension, mode):
+    """A refresh replaces what the connector wrote, an append leaves it; objects of no stream stay."""
+    lake = SyncLake(tmp_path, aws, spark)
+    streams = catalog(stream("users", destination_sync_mode=mode, sync_mode="full_refresh"))
+    lake.messages(record("users", {"user_id": 3}), status("users", "COMPLETE"))
+    lake.write(form, kind=kind, source={"messages": "m.jsonl", "catalog": streams})
+    left = f"data/public/users/2021_01_01_1609459200000_0.{extension}"
+    generation = {"ab-generation-id": "4"} if kind == "airbyte-s3" else {}
+    aws.client("s3").put_object(Bucket=BUCKET, Key=left, Body=b"{}\n", Metadata=generation)
+    aws.client("s3").put_object(Bucket=BUCKET, Key="data/notes.txt", Body=b"stays")
+    said = run(lake).stdout
+    assert f"users: 1 file of another writer, the newest {left}" in said
+    assert run(lake, "--write", "--stopped").exit_code == 0
+    for number, job in enumerate(("a", "b"), 1):
+        lake.messages(record("users", {"user_id": number}), status("users", "COMPLETE"))
+        assert lake.load(job).status == "done"
+        keys = [key for key in aws.objects(BUCKET) if "/_lakewriter/" not in key]
+        assert ("data/notes.txt" in keys, left in keys) == (True, mode == "append")
+        assert len(keys) == (2 + number if mode == "append" else 2)
