@@ -97,7 +97,7 @@ DESCRIBED = [
     ("lakewriter-s3", "tables.table", "The table's name in the source"),
     ("lakewriter-s3", "tables.resource", None),
     ("lakewriter-s3", "tables.read.views.NAME.path", "A file, a folder"),
-    ("lakewriter-s3", "tables.on_bad_row.at_most", "For rows that are kept apart"),
+    ("lakewriter-s3", "tables.on_bad_row.at_most", "For `quarantine`: the share"),
     ("lakewriter-s3", "deployment.trust.external_id", "The external id that the party gives"),
     ("lakewriter-s3", "destination.s3_bucket_name", None),
     ("elsewhere-s3", "destination.type", None),

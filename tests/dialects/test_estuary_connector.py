@@ -247,6 +247,21 @@ def test_flow_problems(tmp_path, text, message):
         load_spec(flow(tmp_path, text))
 
 
+@pytest.mark.parametrize(
+    ("found", "anew"),
+    [
+        ({"credentials": {"auth_type": "AWSAccessKey", "awsAccessKeyId": "A", "awsSecretAccessKey_sops": "ENC[x]"}},
+         {"credentials": {"auth_type": "AWSIAM", "aws_role_arn": "arn:aws:iam::123456789012:role/a",
+                          "aws_region": "us-east-1"}}),
+        ({"sops": {"encrypted_suffix": "_sops"}, "credentials_sops": "ENC[x]"}, {"credentials": None}),
+    ],
+)  # fmt: skip
+def test_encrypted_secrets_that_are_given_anew(tmp_path, found, anew):
+    """An export of the platform is taken as it is where lake.yaml has the credentials."""
+    spec = load_spec(flow(tmp_path, flow_with(**found), **anew))
+    assert spec.access.role_arn == (anew["credentials"] or {}).get("aws_role_arn")
+
+
 def test_what_the_platform_adds_is_left_out(tmp_path):
     text = flow_with(credentials_title="Access Key", sops={"gcp_kms": [], "encrypted_suffix": "_sops"})
     assert load_spec(flow(tmp_path, text)).access.bucket == "my-bucket"

@@ -56,9 +56,6 @@ def test_documented_fields_unchanged(tmp_path):
 
 NO_EFFECT = [
     # laid over the file, the places of which a warning tells
-    ({"binding": {"resource": {"pathPrefix": "a", "deltaUpdates": True}}}, ["bindings.0.resource.deltaUpdates"]),
-    ({"binding": {"fields": {"groupBy": ["a"], "include": {"b": None}}}}, ["bindings.0.fields.groupBy"]),
-    ({"binding": {"onIncompatibleSchemaChange": "backfill"}}, ["bindings.0.onIncompatibleSchemaChange"]),
     ({"binding": {"source": {"name": "PREFIX/source_collection", "x": 1}}}, ["bindings.0.source.x"]),
     ({"config": {"advanced": {"feature_flags": "x", "endpoint": ""}, "credentials": {}}},
      ["endpoint.connector.config.advanced.feature_flags"]),
@@ -74,6 +71,34 @@ def test_unknown_keys_are_warnings_wherever_they_are(tmp_path, over, places):
     assert [re.sub(r"flow\.yaml:\d+: (materializations\.PREFIX/mat_name\.)?", "", each) for each in said] == [
         f"{place} is not known here and has no effect." for place in places
     ]
+
+
+OF_THE_PLATFORM = [
+    # laid over the binding; what is said, blank for nothing
+    ({"priority": 3}, ""),
+    ({"onIncompatibleSchemaChange": "abort"}, ""),
+    ({"onIncompatibleSchemaChange": "disableBinding"}, ""),
+    (
+        {"onIncompatibleSchemaChange": "backfill"},
+        "bindings.0.onIncompatibleSchemaChange is 'backfill', and here a",
+    ),
+    ({"resource": {"pathPrefix": "a", "delta_updates": True}}, ""),
+    ({"resource": {"pathPrefix": "a", "deltaUpdates": True}}, ""),
+    ({"resource": {"pathPrefix": "a", "delta_updates": False}}, "bindings.0.resource.delta_updates is false; this"),
+    ({"fields": {"groupBy": ["id"], "recommended": True}}, ""),
+    ({"fields": {"groupBy": ["a"]}}, "bindings.0.fields.groupBy combines documents by a, and here each document is"),
+]
+
+
+@pytest.mark.parametrize(("binding", "said"), OF_THE_PLATFORM)
+def test_keys_of_the_platform_are_taken_or_refused(tmp_path, binding, said):
+    """Flow's own keys: refused where they decide what is written, taken where what they ask for is so in any case."""
+    file = flow(tmp_path, edited(binding=binding))
+    if not said:
+        assert [each for each in load_spec(file).warnings if each.startswith("flow.yaml")] == []
+        return
+    with pytest.raises(SpecInvalidError, match=re.escape(said)):
+        load_spec(file)
 
 
 def test_blanks_count_as_absent(tmp_path):

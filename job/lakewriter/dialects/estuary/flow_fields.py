@@ -18,6 +18,10 @@ _CHOOSING: Final = ("partitions", "notBefore", "notAfter")
 _OF_THE_PLATFORM: Final = ("sops", "credentials_title")
 """Keys of a configuration that Estuary's platform adds for itself."""
 _ENCRYPTED: Final = "_sops"
+_DELTA_UPDATES: Final = ("delta_updates", "deltaUpdates")
+OF_BINDINGS: Final = ("priority", "onIncompatibleSchemaChange")
+"""Keys of a binding or a materialization that change nothing that is written: the first orders backfills, and a load
+that meets an incompatible change always stops."""
 
 
 class FlowKeys:
@@ -73,6 +77,37 @@ class FlowKeys:
                 f"{place} has no effect; a new backfill begins by lakewriter reset LAKE TABLE --backfill --reason TEXT."
             )
 
+    def refuse_backfill_on_change(self, found: Data, place: Place) -> None:
+        """Raise ``SPEC_INVALID`` where a change of schema is to begin a backfill: here a load stops at it."""
+        if found.get("onIncompatibleSchemaChange") == "backfill":
+            raise SpecInvalidError(
+                f"{place.get_child('onIncompatibleSchemaChange')} is 'backfill', and here a load that meets such a "
+                "change ends with SCHEMA_INCOMPATIBLE.",
+                remedy="Set 'abort'; a backfill begins by lakewriter reset LAKE TABLE --backfill --reason TEXT.",
+            )
+
+    def settle_binding(self, binding: Data, keys: Sequence[str], place: Place) -> Data:
+        """Return the binding without what is so here in any case: delta updates, and documents told by their ``keys``.
+
+        Raises ``SPEC_INVALID`` where it asks for something else.
+        """
+        resource, fields = ({**_get_mapping(binding, name)} for name in ("resource", "fields"))
+        for key in _DELTA_UPDATES:
+            if resource.pop(key, True) is False:
+                raise SpecInvalidError(
+                    f"{place.get_child('resource', key)} is false; this destination appends delta updates alone.",
+                    remedy="Leave it out.",
+                )
+        groups = [str(group) for group in fields.pop("groupBy", None) or ()]
+        if groups and [each.removeprefix("/") for each in groups] != [key.removeprefix("/") for key in keys]:
+            raise SpecInvalidError(
+                f"{place.get_child('fields', 'groupBy')} combines documents by {', '.join(groups)}, and here each "
+                "document is written as it is.",
+                remedy="Leave it out, and combine them where they are read: with an sql: read.",
+            )
+        settled = {"resource": resource, "fields": fields}
+        return {key: settled.get(key, value) if isinstance(value, Mapping) else value for key, value in binding.items()}
+
     def _select_inner(self, value: Any, annotation: Any, place: Place) -> Any:
         model = next(list_models(annotation), None)
         if model is None or not isinstance(value, Mapping):
@@ -82,6 +117,16 @@ class FlowKeys:
         return self.select_keys(value, model, place)
 
 
+def _get_mapping(found: Data, key: str) -> Data:
+    value = found.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def omit_given(config: Data, anew: Data) -> dict[str, Any]:
+    """Return the configuration without the keys that are given ``anew``, encrypted or not."""
+    return {key: value for key, value in config.items() if str(key).removesuffix(_ENCRYPTED) not in anew}
+
+
 def _refuse_encrypted(found: Data, place: Place) -> None:
     """The platform encrypts secrets for itself alone, and renames their keys."""
     for key, value in found.items():
@@ -89,7 +134,8 @@ def _refuse_encrypted(found: Data, place: Place) -> None:
             plain = str(key).removesuffix(_ENCRYPTED)
             raise SpecInvalidError(
                 f"{place.get_child(key)} is encrypted by Estuary's platform, and only that can read it.",
-                remedy=f"Give {plain} in its place, as a reference such as ${{env:NAME}}.",
+                remedy=f"Give {plain} in its place, as a reference such as ${{env:NAME}}; or what it is part of, such "
+                "as credentials, in lake.yaml's destination.",
             )
         if isinstance(value, Mapping) and key not in _OF_THE_PLATFORM:
             _refuse_encrypted(value, place.get_child(key))

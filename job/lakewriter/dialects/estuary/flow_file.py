@@ -11,7 +11,7 @@ from lakewriter.dialects.common.problems import describe_value, suggest_nearest
 from lakewriter.dialects.common.source_files import Location, Place, describe_kind, read_yaml, require_mapping
 from lakewriter.dialects.common.yaml_text import Document, require_file_name
 from lakewriter.dialects.estuary.current_settings import CURRENT_KEYS, EstuaryConnector, is_current
-from lakewriter.dialects.estuary.flow_fields import Data, FlowKeys
+from lakewriter.dialects.estuary.flow_fields import OF_BINDINGS, Data, FlowKeys, omit_given
 from lakewriter.dialects.estuary.foreign_files import FLOW
 from lakewriter.dialects.estuary.schema_files import opened
 from lakewriter.dialects.estuary.settings import ENDPOINT_KEYS, BindingEntry, CollectionEntry, EstuaryS3Parquet
@@ -76,7 +76,7 @@ class _Flow:
     def lay_under(self, document: Document, destination: Data) -> Document:
         """``document`` with what the file says, except where it says something itself."""
         keys = {key: value for key, value in destination.items() if key not in ("config_file", "materialization")}
-        endpoint, origins = self._read_endpoint()
+        endpoint, origins = self._read_endpoint(keys)
         entries = _require_entries(document)
         tables = self._make_tables(entries, document)
         for number, table in enumerate(tables):
@@ -119,11 +119,13 @@ class _Flow:
                 f"{self._place.get_child('bindings')}: {describe_kind(bindings)}, expected a list of bindings.",
                 remedy="Give each collection a binding with 'source' and 'resource'.",
             )
-        self.keys.note(materialization, ("endpoint", "bindings"), self._place)
+        self.keys.note(materialization, ("endpoint", "bindings", *OF_BINDINGS), self._place)
+        self.keys.refuse_backfill_on_change(materialization, self._place)
         return dict(materialization)
 
-    def _read_endpoint(self) -> tuple[dict[str, Any], dict[Location, Place]]:
-        """The connector's configuration, from the file that it names where it is a name; and where it stands."""
+    def _read_endpoint(self, anew: Data) -> tuple[dict[str, Any], dict[Location, Place]]:
+        """Read the connector's configuration without what is given ``anew``, from the file that it names where it is a
+        name; and where it stands."""
         config = _get(self._find_connector(), "config")
         place = self._place.get_child(*_CONFIG)
         if isinstance(config, str):
@@ -134,7 +136,8 @@ class _Flow:
                 f"{place}: {describe_kind(config)}, expected the endpoint's configuration or the name of its file."
             )
         # Blanks count as absent.
-        current = is_current(lambda key: config.get(key) or None)
+        current = is_current(lambda key: config.get(key) or anew.get(key))
+        config = omit_given(config, anew)
         model, known = (EstuaryConnector, CURRENT_KEYS) if current else (EstuaryS3Parquet, ENDPOINT_KEYS)
         kept = dict(self.keys.select_endpoint_keys(config, model, place, known))
         return kept, {("destination", key): place.get_child(key) for key in kept}
@@ -198,12 +201,15 @@ class _Flow:
         return sorted(tables, key=lambda table: table.number)
 
     def _make_table(self, binding: Data, source: str, number: int, entry: Data, place: Place) -> _Table:
-        self.keys.note(binding, (*_BINDING, "source", "disable", "backfill"), place)
+        self.keys.note(binding, (*_BINDING, "source", "disable", "backfill", *OF_BINDINGS), place)
+        self.keys.refuse_backfill_on_change(binding, place)
+        collection = _get(self._data.get("collections"), source)
+        identity = entry.get("primary_key") or _get(entry.get("collection") or collection, "key")
+        binding = self.keys.settle_binding(binding, identity if isinstance(identity, list) else [], place)
         self.keys.note_backfill(binding.get("backfill"), place.get_child("backfill"))
         keys = {key: value for key, value in binding.items() if key in _BINDING}
         kept = self.keys.select_keys(keys, BindingEntry, place)
         origins = {key: place.get_child(key) for key in kept}
-        collection = _get(self._data.get("collections"), source)
         if isinstance(collection, dict) and "collection" not in entry:
             at = Place(self._file, ("collections", source))
             known = {key: value for key, value in collection.items() if key in _COLLECTION}
