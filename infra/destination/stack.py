@@ -133,7 +133,7 @@ class DestinationStack(Stack):
             holders = self._name_holders(settings, roles, declared, taken=True)
             warn_owner_of_catalog(databases, settings=settings, shown=shown, holders=holders)
         elif deployment.lake_formation:
-            if deployment.governed:
+            if deployment.governed and databases.names:
                 add_tags(databases, deployment.governed, removal=choose_removal(settings))
             add_grants(databases, self._list_principals(settings, roles, user))
 

@@ -110,6 +110,7 @@ def list_arns(kind: str, logical: str, stack: str, deployed: Deployed, propertie
         return name if len(name) <= length else f"{stack[:24]}-{logical[: length - 38]}-1A2B3C4D5E6F"
 
     database = properties.get("DatabaseInput", {}).get("Name", "supaflow_eu_shop")
+    in_glue = [regional("glue", each) for each in (f"database/{database}", f"table/{database}/a", "catalog")]
     made: dict[str, list[str]] = {
         "S3::Bucket": [f"arn:aws:s3:::{properties.get('BucketName') or shorten(63).lower()}"],
         "IAM::Role": [f"arn:aws:iam::{ACCOUNT}:role{path}{shorten(64)}",
@@ -117,9 +118,10 @@ def list_arns(kind: str, logical: str, stack: str, deployed: Deployed, propertie
         "IAM::User": [f"arn:aws:iam::{ACCOUNT}:user{path}{shorten(64)}"],
         "IAM::ManagedPolicy": [f"arn:aws:iam::{ACCOUNT}:policy{path}{shorten(128)}"],
         "SecretsManager::Secret": [regional("secretsmanager", f"secret:{logical}-1A2B3C-AbCdEf")],
-        "Glue::Database": [
-            regional("glue", each) for each in (f"database/{database}", f"table/{database}/a", "catalog")
-        ],
+        "Glue::Database": in_glue,
+        # Also of databases that are there already.
+        **dict.fromkeys(("LakeFormation::PrincipalPermissions", "LakeFormation::Tag", "LakeFormation::TagAssociation"),
+                        in_glue),
         "EMRServerless::Application": [
             regional("emr-serverless", "/applications/00a"), "arn:aws:iam::123456789012:role/aws-service-role/"
             "ops.emr-serverless.amazonaws.com/AWSServiceRoleForAmazonEMRServerless",
@@ -143,8 +145,6 @@ def list_arns(kind: str, logical: str, stack: str, deployed: Deployed, propertie
 OF = {
     "S3::BucketPolicy": "S3::Bucket", "IAM::Policy": "IAM::Role", "IAM::AccessKey": "IAM::User",
     "SQS::QueuePolicy": "SQS::Queue", "SNS::TopicPolicy": "SNS::Topic", "SNS::Subscription": "SNS::Topic",
-    "LakeFormation::PrincipalPermissions": "Glue::Database", "LakeFormation::Tag": "Glue::Database",
-    "LakeFormation::TagAssociation": "Glue::Database",
 }  # fmt: skip
 """Types whose calls are on another type's resources."""
 UNUSED = {

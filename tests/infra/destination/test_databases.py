@@ -132,6 +132,6 @@ def test_lake_formation_is_left_alone_by_default(plain: dict[str, Any]) -> None:
 
 def test_lake_formation_is_left_alone_without_glue(synthesise: Synthesise) -> None:
     party = {"vendor": "supaflow", "external_id": "acme-2026", "lf_tags": TAGS}
-    given = {"lake_formation": {"tags": TAGS}, "trust": [party]}
+    given = {"lake_formation": {"tags": TAGS, "create_tags": True}, "trust": [party]}
     template = synthesise(lake(given, update_aws_glue_catalog=False)).template
     assert [each["Type"] for each in template["Resources"].values() if "LakeFormation" in each["Type"]] == []
