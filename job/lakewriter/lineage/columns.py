@@ -15,7 +15,7 @@ Origin = tuple[str, tuple[str, ...], bool]
 
 
 def describe_columns(plan: AnyPlan, *, in_catalog: bool) -> tuple[Column, ...]:
-    """The columns that are written. Those that the load adds have no source."""
+    """Return the columns that are written. Columns that the load adds have no source."""
     origins = {name: (fields, is_identity) for name, fields, is_identity in _list_origins(plan)}
     columns = []
     for field in plan.schema:
@@ -25,7 +25,7 @@ def describe_columns(plan: AnyPlan, *, in_catalog: bool) -> tuple[Column, ...]:
 
 
 def describe_source(plan: AnyPlan) -> tuple[Column, ...]:
-    """The source's own fields; of documents those that have columns."""
+    """Return the source's fields; of documents, the fields that have columns."""
     if isinstance(plan, EnvelopePlan) and plan.rows is None:
         return tuple(Column(name, None) for name in _list_properties(plan))
     rows = plan.rows if isinstance(plan, EnvelopePlan | TextRowsPlan) else plan
@@ -59,7 +59,7 @@ def _list_record_origins(plan: EnvelopePlan) -> Iterable[Origin]:
 
 
 def _list_properties(plan: EnvelopePlan) -> tuple[str, ...]:
-    """The properties of a record that have columns, in the order of these."""
+    """Return the properties of a record that have columns, in the order of the columns."""
     return plan.properties or () if plan.record is None else tuple(name for name, _ in plan.record.fields)
 
 

@@ -29,7 +29,9 @@ class _Server:
 
 
 def name_table(read: Read) -> Dataset | None:
-    """The table of a JDBC read; None for a query, for a URL that is a secret, and for databases without a naming."""
+    """Return the table of a JDBC read; None for a query, for a URL that is a secret, and for databases without a
+    naming.
+    """
     options = {name.lower(): value for name, value in read.options.items()}
     url, table = options.get("url"), options.get("dbtable")
     if not isinstance(url, str) or not isinstance(table, str):
@@ -47,7 +49,7 @@ def _read_server(url: str) -> _Server | None:
 
 
 def _split_name(table: str, fold: Callable[[str], str]) -> list[str] | None:
-    """The parts of a name; None for a query."""
+    """Return the parts of a name; None for a query."""
     parts, rest = [], table.strip()
     while match := _NAME.match(rest):
         *quoted, bare = match.groups()
@@ -62,7 +64,7 @@ def _split_name(table: str, fold: Callable[[str], str]) -> list[str] | None:
 
 
 def _join(server: _Server, parts: list[str]) -> Dataset | None:
-    """The name with its database, and its schema where there are any."""
+    """Return the name with its database, and its schema where there are any."""
     missing = len(server.levels) + 1 - len(parts)
     name = [*server.levels[: max(missing, 0)], *parts]
     return None if missing < 0 or None in name else Dataset(server.namespace, ".".join(map(str, name)))
@@ -93,7 +95,7 @@ def _read_sqlserver(url: str) -> _Server | None:
 
 
 def _read_oracle(url: str) -> _Server | None:
-    """A table without a schema is the user's, who is not in the URL: its schema is not known."""
+    """Read a server whose tables without a schema are the user's: the URL does not name the user."""
     service = _ORACLE.search(url)
     if service is None:
         return None

@@ -19,7 +19,7 @@ PRODUCER: Final = f"urn:lakewriter:{lakewriter.__version__}"
 
 
 def make_event(moment: Moment) -> event_v2.RunEvent:
-    """The event of a moment."""
+    """Return the event for a moment of a run."""
     run, output = moment.run, moment.output
     return event_v2.RunEvent(
         eventType=event_v2.RunState[moment.type],
@@ -33,7 +33,7 @@ def make_event(moment: Moment) -> event_v2.RunEvent:
 
 
 def make_run_id(run: Run) -> str:
-    """A UUID of version 7 that is the same for every event of a run."""
+    """Return a UUID of version 7 that is the same for every event of a run."""
     return str(generate_static_uuid(run.started, run.identity.encode()))
 
 
@@ -82,7 +82,7 @@ def _make_output(output: Output, inputs: Iterable[Dataset], statistics: Statisti
 
 
 def _make_table_facets(output: Output) -> dict[str, Any]:
-    """What a table is beside its columns: its name in the catalog, its format, what the load does to its rows."""
+    """Return a table's facets beside its columns: its name in the catalog, its format, the load's effect on rows."""
     facets = dict[str, Any]()
     other = output.symlink.find() if output.symlink is not None else None
     if other is not None:
@@ -110,7 +110,7 @@ def _make_schema(columns: Iterable[Column]) -> dict[str, Any]:
 
 
 def _make_column_lineage(output: Output, inputs: Iterable[Dataset]) -> dict[str, Any]:
-    """Where each column's values come from; several inputs have the same fields."""
+    """Return the sources of each column's values; several inputs have the same fields."""
     models, fields = facet_v2.column_lineage_dataset, {}
     for column in (column for column in output.columns if column.sources and inputs):
         subtype = "IDENTITY" if column.is_identity else "TRANSFORMATION"

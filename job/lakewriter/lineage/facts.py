@@ -1,4 +1,4 @@
-"""What is known of a load's runs, inputs and outputs, as plain values: events are made of them later."""
+"""Hold a load's runs, inputs and outputs as plain values, from which events are made later."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

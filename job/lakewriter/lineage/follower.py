@@ -1,4 +1,4 @@
-"""What a load tells while it runs, whoever listens, and the listener that says nothing."""
+"""Define what a load reports to a listener while it runs, and the listener that does nothing."""
 
 from typing import Literal, Protocol
 
@@ -14,25 +14,25 @@ class Follower(Protocol):
     """Is told of a load's tables. No call raises, and none waits for anything but ``close``."""
 
     def start(self, table: TableSpec, /) -> None:
-        """A table has registered."""
+        """Note that a table has registered."""
 
     def describe(self, table: TableSpec, plan: AnyPlan, action: CatalogAction, /) -> None:
-        """A table's columns and place are known."""
+        """Note the columns and the location of a table."""
 
     def resume(self, table: TableSpec, plan: AnyPlan, action: CatalogAction, /) -> None:
-        """A table that another process has started and described goes on in this one."""
+        """Note that this process goes on with a table that another process has started and described."""
 
     def commit(self, table: TableSpec, version: str | None, /) -> None:
-        """A table is published, as this version of it where its catalog has versions."""
+        """Note that a table is published; ``version`` is its version where its catalog has versions."""
 
     def end(self, result: TableResult, error: BaseException | None, /) -> None:
-        """A table has ended; what is said of it again is passed over."""
+        """Note that a table has ended; later events of it are ignored."""
 
     def flush(self) -> None:
         """Wait until all is sent so far, and no longer than ``lineage.timeout_seconds``."""
 
     def close(self, end: End, /) -> tuple[str, ...]:
-        """The load has ended. Returns what could not be sent so far, in words for a user."""
+        """Note that the load has ended. Return what could not be sent so far, in words for a user."""
 
 
 class Silence:

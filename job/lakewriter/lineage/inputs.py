@@ -21,18 +21,18 @@ _ROOT: Final = "/"
 
 
 def list_inputs(spec: Spec, table: TableSpec) -> tuple[Dataset, ...]:
-    """The datasets that a table is read from, as far as the file names them; SQL has those of all of its views."""
+    """Return the datasets that a table is read from, as far as the file names them; for SQL, those of all its views."""
     named = _list_messages(spec, table) if table.stream is not None else _list_reads(table.read)
     return tuple(dict.fromkeys(named))[:MOST_INPUTS]
 
 
 def is_plain(table: TableSpec) -> bool:
-    """Whether the rows are those of its inputs, so that a column is a field of theirs."""
+    """Return whether the rows are those of the table's inputs, so that a column is a field of the inputs."""
     return table.read.sql is None
 
 
 def name_path(path: str) -> Dataset | None:
-    """The dataset of a path; of a pattern it is the folder that the pattern is in."""
+    """Return the dataset of a path; for a pattern, the folder that contains the pattern."""
     parts = urlsplit(path) if "://" in path else None
     if parts is None or parts.scheme.lower() == "file":
         folder = _cut_pattern(path.removeprefix("file:") if parts is None else unquote(parts.path))
@@ -48,7 +48,7 @@ def name_path(path: str) -> Dataset | None:
 
 
 def _cut_pattern(path: str) -> str:
-    """The path up to the folder that holds all that a pattern fits."""
+    """Return the path up to the folder that holds all matches of a pattern."""
     match = _PATTERN.search(path)
     return path if match is None else path[: match.start()].rpartition("/")[0]
 
@@ -78,7 +78,7 @@ def _list_topics(read: Read) -> Iterator[Dataset]:
 
 
 def _list_assigned(options: dict[str, str]) -> list[str]:
-    """The topics of the option ``assign``, a JSON object of their partitions."""
+    """Return the topics of the option ``assign``, a JSON object of their partitions."""
     try:
         assigned = json.loads(options.get("assign", "{}"))
     except ValueError:
@@ -87,7 +87,7 @@ def _list_assigned(options: dict[str, str]) -> list[str]:
 
 
 def _list_messages(spec: Spec, table: TableSpec) -> Iterator[Dataset]:
-    """The stream itself, and the files that its messages are in."""
+    """Yield the stream itself, and the files that its messages are in."""
     stream, source = table.stream, spec.source
     assert stream is not None
     yield Dataset(f"airbyte://{spec.pipeline}", ".".join(filter(None, (stream.namespace, stream.name))))

@@ -29,7 +29,7 @@ _TYPES: Final[dict[End, EventType]] = {"done": "COMPLETE", "failed": "FAIL", "st
 
 
 def follow_load(spec: Spec, *, job_id: str, attempt: str, started: datetime) -> Follower:
-    """What follows an attempt at a load; nothing does where lake.yaml has no ``lineage``."""
+    """Return the follower of an attempt at a load; it does nothing where lake.yaml has no ``lineage``."""
     if spec.lineage is None:
         return Silence()
     sender = open_sender(spec.lineage)
@@ -45,7 +45,7 @@ def follow_load(spec: Spec, *, job_id: str, attempt: str, started: datetime) -> 
 
 
 def open_sender(settings: Lineage) -> Sender:
-    """The process's sender of a pipeline."""
+    """Return the process's sender of a pipeline."""
     return get_sender(settings.model_copy(update={"nominal_time": None}))
 
 
@@ -57,11 +57,11 @@ class TableFacts:
     moment: Moment
 
     def make_moment(self, kind: EventType, **facts: object) -> Moment:
-        """An event of now."""
+        """Return an event of the current time."""
         return replace(self.moment, type=kind, at=read_clock(), **facts)  # type: ignore[arg-type]
 
     def at_version(self, version: str | None) -> "TableFacts":
-        """The same of a table that has this version now."""
+        """Return the facts of the table at this version."""
         output = self.moment.output
         if output is None:
             return self
@@ -69,12 +69,12 @@ class TableFacts:
 
 
 def read_clock() -> datetime:
-    """The time."""
+    """Return the current time."""
     return datetime.now(UTC)
 
 
 def start_table(spec: Spec, table: TableSpec, run: Run, find: FindAccount) -> TableFacts:
-    """What the file tells of a table."""
+    """Return the facts of a table that the file gives."""
     output = name_output(spec, table, find)
     return TableFacts(table, Moment("START", read_clock(), run, list_inputs(spec, table), output=output))
 
@@ -82,7 +82,7 @@ def start_table(spec: Spec, table: TableSpec, run: Run, find: FindAccount) -> Ta
 def describe_table(
     spec: Spec, facts: TableFacts, plan: AnyPlan, action: CatalogAction, find: FindAccount
 ) -> TableFacts:
-    """The same with its columns. Of SQL nobody knows which field a column comes from."""
+    """Return the facts with the table's columns. SQL does not show which field a column comes from."""
     fields: tuple[Column, ...] = ()
     output: Output = describe_output(spec, facts.table, plan, action, find)
     if is_plain(facts.table):
@@ -98,7 +98,7 @@ def make_account_finder(spec: Spec) -> FindAccount:
 
 
 def redact(error: BaseException) -> str:
-    """What is printed of an error; a password in a URL, which no message of ours has, is left out all the same."""
+    """Return an error's text to print, without the password of a URL, though no message of ours has one."""
     return _USER_INFO.sub(r"\1***@", str(error) or type(error).__name__)
 
 
@@ -207,7 +207,7 @@ class LoadFollower:
             self._sender.put(Moment(_TYPES[end], read_clock(), self._run, error=self._error))
 
     def _guard(self, tell: Callable[[], None]) -> None:
-        """A fault here does not end a load."""
+        """Call ``tell``, and log its fault instead of ending the load."""
         try:
             tell()
         except Exception:

@@ -15,7 +15,7 @@ FindAccount = Callable[[], str | None]
 
 
 def name_output(spec: Spec, table: TableSpec, find_account: FindAccount) -> Output | None:
-    """The table before its load; None where the catalog decides where it lies."""
+    """Return the table before its load; None where the catalog decides its location."""
     service = spec.rest_service
     if service is not None:
         return None
@@ -33,7 +33,7 @@ def name_output(spec: Spec, table: TableSpec, find_account: FindAccount) -> Outp
 def describe_output(
     spec: Spec, table: TableSpec, plan: AnyPlan, action: CatalogAction, find_account: FindAccount
 ) -> Output:
-    """The table with its columns, as the load writes it."""
+    """Return the table with its columns, as the load writes it."""
     in_catalog = isinstance(action, GlueAction | IcebergAction)
     columns = describe_columns(plan, in_catalog=in_catalog)
     location, symlink = spec.table_location(table), None

@@ -44,7 +44,7 @@ class Sender:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What could not be sent since the process began, in words for a user."""
+        """Return the events that could not be sent since the process began, in words for a user."""
         if not self._lost:
             return ()
         events = "1 OpenLineage event was" if self._lost == 1 else f"{self._lost:,} OpenLineage events were"
@@ -132,12 +132,12 @@ INSTALL: Final = "install it with pip install 'lakewriter[lineage]'"
 
 
 def is_installed() -> bool:
-    """Whether OpenLineage's client is, which only pipelines with ``lineage`` need."""
+    """Return whether OpenLineage's client is installed, which only pipelines with ``lineage`` need."""
     return importlib.util.find_spec("openlineage") is not None
 
 
 def open_send(settings: Lineage) -> Send:
-    """What makes an event and sends it. The client takes a second to import: it is imported here."""
+    """Return the function that makes and sends an event. The client takes a second to import: it is imported here."""
     from lakewriter.lineage.events import make_event
     from lakewriter.lineage.transports import open_transport
 

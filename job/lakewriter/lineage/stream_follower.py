@@ -94,7 +94,7 @@ class StreamFollower:
         return self._sender.problems
 
     def finish(self, error: BaseException | None) -> None:
-        """The run of the table has ended: it was stopped, or failed for good."""
+        """End the run of the table, which was stopped, or failed for good."""
         if not self._is_begun or self._is_over:
             return
         self._is_over = True

@@ -21,7 +21,7 @@ _ONCE: Final = {"total": 0}
 
 
 def open_transport(settings: Lineage) -> Transport:
-    """The transport for ``lineage.to``; ``SECRET_UNRESOLVED`` where its key cannot be read."""
+    """Return the transport for ``lineage.to``; ``SECRET_UNRESOLVED`` where its key cannot be read."""
     if settings.to == LOG:
         return _open_log()
     if not settings.is_remote:
@@ -43,7 +43,7 @@ def open_transport(settings: Lineage) -> Transport:
 
 
 def _open_log() -> Transport:
-    """The client's console transport. Without a handler of the process's own, its lines go to standard error."""
+    """Return the client's console transport. Its lines go to standard error where the process has no handler."""
     logger = logging.getLogger(ConsoleTransport.__module__)
     if not logger.hasHandlers():
         logger.addHandler(_StandardError())
@@ -65,7 +65,7 @@ class _StandardError(logging.StreamHandler[Any]):
 
 
 def explain(error: Exception, settings: Lineage) -> str:
-    """Why an event was not sent, without the words of the libraries."""
+    """Return the reason why an event was not sent, without the words of the libraries."""
     if isinstance(error, requests.HTTPError) and error.response is not None:
         return f"the server answered {error.response.status_code} {error.response.reason}".rstrip()
     if isinstance(error, requests.TooManyRedirects):
@@ -82,7 +82,7 @@ def explain(error: Exception, settings: Lineage) -> str:
 
 
 def _find_cause(error: BaseException) -> str:
-    """The innermost reason of a failed connection."""
+    """Return the innermost reason of a failed connection."""
     while True:
         inner = getattr(error, "reason", None) or error.__cause__ or error.__context__
         if not isinstance(inner, BaseException):
