@@ -75,12 +75,12 @@ class Settings:
 
     @property
     def spec(self) -> Spec:
-        """What the job does."""
+        """Return the specification of the job."""
         return self.lake.spec
 
     @property
     def deployment(self) -> Deployment:
-        """What the stacks make."""
+        """Return the settings of the stacks."""
         return self.lake.deployment
 
     @property

@@ -66,7 +66,7 @@ class Watched:
 
     @property
     def hints(self) -> str:
-        """Where to look, whatever has happened."""
+        """Return where to look, whatever has happened."""
         return (
             f"Executions: {self.state_machine.state_machine_arn}. Log groups: {self.job_log.log_group_name} (job), "
             f"{self.load_log.log_group_name} (steps)."

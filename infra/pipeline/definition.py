@@ -56,7 +56,7 @@ class Machine:
 
     @property
     def attempt_timeout(self) -> timedelta:
-        """How long an execution waits for one attempt that ends."""
+        """Return the time that an execution waits for one attempt that ends."""
         return sum(self.limits, SLACK)
 
     def build_states(self) -> dict[str, State]:

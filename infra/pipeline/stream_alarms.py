@@ -30,7 +30,7 @@ class StreamAlarm:
 
 
 def list_stream_alarms(settings: Settings) -> list[StreamAlarm]:
-    """The alarms of a streaming job; empty for others."""
+    """Return the alarms of a streaming job; empty for others."""
     if settings.deployment.spark.mode != "STREAMING":
         return []
     late = compute_late_minutes(

@@ -98,7 +98,7 @@ class SourceProbes:
         return self.deployment not in (None, Deployment())
 
     def _make_failure(self, name: str, error: LakeError) -> Finding:
-        """A warning where only what the job has elsewhere can show whether it fails: a package, its own network."""
+        """Return a warning where only the job's environment shows whether the read fails: a package, its network."""
         in_network = self.deployment is not None and self.deployment.network is not None
         is_elsewhere = _NEEDS_PACKAGE in error.remedy or (isinstance(error, SourceUnreachableError) and in_network)
         if self._is_deployed and is_elsewhere:
@@ -165,7 +165,7 @@ def _skip_given(table: TableSpec) -> Iterator[Finding]:
 
 
 def _list_reads(read: Read) -> Iterator[Read]:
-    """A source's own reads: itself, or those of its views."""
+    """Yield the reads of a source: the source itself, or those of its views."""
     if read.sql is None:
         yield read
     for view in read.views.values():
@@ -189,7 +189,7 @@ def _is_sampled(table: TableSpec) -> bool:
 
 
 def _bound_files(table: TableSpec, look: FileLook) -> tuple[TableSpec, int | None]:
-    """The table with so many of its files as are looked at, and how many these are."""
+    """Return the table limited to the files that are looked at, and their number."""
     files = look.files
     if files is None or table.read.columns is not None:
         return table, None if files is None else len(files)
@@ -214,13 +214,13 @@ def _make_failure(name: str, error: LakeError) -> Finding:
 
 
 def _list_oddities(name: str, look: FileLook) -> Iterator[Finding]:
-    """What is odd about a source's files, though a load may take them."""
+    """Yield the oddities of a source's files, though a load may take them."""
     if look.missing is not None:
         yield Finding(name, "warning", look.missing.message, look.missing.remedy)
 
 
 def _run_within(seconds: float, call: Callable[[], list[Finding]], name: str) -> list[Finding]:
-    """The call's findings; a warning where it has not ended in time, and Spark's jobs are cancelled then."""
+    """Return the call's findings; a warning where the call exceeds its time, and then Spark's jobs are cancelled."""
     done: list[list[Finding]] = []
 
     def run() -> None:

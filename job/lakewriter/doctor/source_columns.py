@@ -28,7 +28,7 @@ _MOST_NOTES: Final = 20
 def describe_seen(
     table: TableSpec, look: FileLook, looked_at: int | None, prepared: Prepared, rows: pa.Table | None
 ) -> SeenSource:
-    """What the look has shown, for people and programs."""
+    """Return what the look has shown, for people and programs."""
     counts = prepared.feed.counts if prepared.feed.kind == "splits" else None
     is_whole = look.files is not None and looked_at == len(look.files)
     fields = [field for field in prepared.feed.schema if field.name != DELETED]
@@ -50,7 +50,7 @@ def describe_seen(
 def list_column_findings(
     name: str, table: TableSpec, prepared: Prepared, rows: pa.Table | None, seen: SeenSource
 ) -> Iterator[Finding]:
-    """What was seen, then in what the files differ, then what the cursor lacks."""
+    """Yield the columns that were seen, the differences between the files, and the faults of the cursor."""
     yield Finding(name, "ok", _summarise(seen), source=seen)
     notes = [f"column {column!r} has no type yet and is left out" for column in prepared.shape.left_out]
     told = (note for note in prepared.feed.notes if not isinstance(note, Hint))
@@ -79,7 +79,7 @@ def _find_late_rows(table: TableSpec, prepared: Prepared) -> str | None:
 
 
 def list_type_findings(name: str, table: TableSpec, rows: pa.Table | None, seen: SeenSource) -> Iterator[Finding]:
-    """The types that columns of text could be declared with, the cursor's before all."""
+    """Yield the types that columns of text could be declared with, the cursor's first."""
     fitting = {column: found for column, found in _propose_types(table, rows).items() if found.type}
     if not fitting:
         return
@@ -120,7 +120,7 @@ def list_missing_columns(name: str, table: TableSpec, known: Sequence[str]) -> l
 
 
 def name_type(t: pa.DataType) -> str:
-    """A type in SQL's words; Arrow's where a file could not hold it."""
+    """Return a type in SQL's words; in Arrow's where a file could not hold it."""
     try:
         return to_glue_type(to_stored_type("", t))
     except LakeError:

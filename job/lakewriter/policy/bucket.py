@@ -138,8 +138,9 @@ def _deny(sid: str, actions: Sequence[str], resources: Sequence[str], conditions
 
 
 def _list_append_only(table: TableSpec) -> list[str]:
-    """What keys begin with under which no object is replaced: not those of a table whose full refreshes do so, but
-    those of its quarantine."""
+    """Return the prefixes of keys under which no object is replaced: not those of a table whose full refreshes replace
+    objects, but those of its quarantine.
+    """
     own = f"{table.path}/g" if table.latest is not None else find_key_prefix(table)
     places = [own] if table.latest is not None or table.mode is Mode.APPEND else []
     return [*places, *list_key_prefixes(table)[1:]]

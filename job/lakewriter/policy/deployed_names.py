@@ -59,12 +59,12 @@ class DeployedNames:
 
     @property
     def identities(self) -> list[str]:
-        """What the names of roles and users begin with."""
+        """Return the prefixes of the names of roles and users."""
         return [self.common[:_SHORTENED]]
 
     @property
     def policies(self) -> list[str]:
-        """What the names of managed policies begin with; IAM takes 128 characters."""
+        """Return the prefixes of the names of managed policies; IAM takes 128 characters."""
         return [self.begin(stack, 50) for stack in self.stacks]
 
     def begin(self, stack: str, room: int) -> str:
