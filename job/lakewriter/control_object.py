@@ -39,22 +39,22 @@ def is_none(value: object) -> bool:
 
 
 def is_false(value: bool) -> bool:
-    """The same of a mark."""
+    """Return whether a mark is false, so that its field is left out."""
     return not value
 
 
 def is_blank(value: str) -> bool:
-    """The same of a text."""
+    """Return whether a text is blank, so that its field is left out."""
     return not value
 
 
 def is_empty(value: Sized) -> bool:
-    """The same of a list."""
+    """Return whether a list is empty, so that its field is left out."""
     return not len(value)
 
 
 def is_zero(value: int) -> bool:
-    """The same of a number."""
+    """Return whether a number is zero, so that its field is left out."""
     return value == 0
 
 
@@ -75,7 +75,7 @@ class ControlObject(BaseModel):
 
     @model_validator(mode="after")
     def _require_time_zones(self) -> Self:
-        """A time without one could not be compared with others."""
+        """Check that every time has a time zone: one without could not be compared with others."""
         for name, value in self.__dict__.items():
             if isinstance(value, datetime) and value.tzinfo is None:
                 raise ValueError(f"{name} {value.isoformat()} has no time zone")
@@ -98,7 +98,7 @@ def require_understood(content: Mapping[str, Any]) -> None:
 
 
 def decode(key: str, body: bytes) -> dict[str, Any]:
-    """The content of the object at ``key``; ``PENDING_UNRECOVERABLE`` where this release must not act on it."""
+    """Return the content of the object at ``key``; ``PENDING_UNRECOVERABLE`` where this release must not act on it."""
     try:
         content = json.loads(body, parse_constant=_refuse_constant)
         _require_plain(content)
@@ -134,7 +134,7 @@ def _list_values(content: Any) -> list[Any]:
 
 
 def parse(model: type[Parsed], key: str, body: bytes) -> Parsed:
-    """The object at ``key`` as ``model``; ``PENDING_UNRECOVERABLE`` where this release must not act on it."""
+    """Return the object at ``key`` as ``model``; ``PENDING_UNRECOVERABLE`` where this release must not act on it."""
     content = decode(key, body)
     try:
         return model.model_validate(content)

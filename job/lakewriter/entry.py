@@ -1,4 +1,4 @@
-"""Where spark-submit starts the job: what the bundle was built for is compared with what it runs on, before all else.
+"""Start the job under spark-submit: first compare what the bundle was built for with what it runs on.
 
 Until then only the standard library is imported, and the syntax is one that older Pythons read.
 """
@@ -16,13 +16,13 @@ REMEDY = "Run scripts/bundle for the application's release and architecture, and
 
 
 def read_mark(folders: list[str]) -> dict[str, str] | None:
-    """What the dependencies on the path say of themselves; None where there are none."""
+    """Return the mark of the dependencies on the path; None where there are none."""
     marks = (Path(folder, MARK) for folder in folders)
     return next((json.loads(mark.read_text("utf-8")) for mark in marks if mark.is_file()), None)
 
 
 def find_difference(built: dict[str, str] | None, *, python: str, machine: str) -> str | None:
-    """The first thing that is not as it was built for; Spark comes last, as another Python cannot import it."""
+    """Return the first thing that differs from the build; Spark comes last, as another Python cannot import it."""
     if built is None:
         return f"no {MARK} is on the path: the dependencies were not unpacked, or PYTHONPATH does not name them."
     if python != built["python"]:

@@ -292,7 +292,7 @@ class InternalError(LakeError):
 
     @classmethod
     def met(cls, where: str, fault: Exception, *, unharmed: str = "") -> "InternalError":
-        """The error for ``fault``, with its notes; ``unharmed`` says what is as it was."""
+        """Return the error for ``fault``, with its notes; ``unharmed`` says what is as it was."""
         error = cls(
             f"{where}: {type(fault).__name__}: {str(fault).rstrip('.')}.",
             remedy=f"This is a fault of Lakewriter itself: report it with the trace in the log. {unharmed}",
@@ -337,7 +337,7 @@ _IN_TEXT = re.compile(rf"\b({'|'.join(CODES)}): ([^\n]*)")
 
 
 def from_text(text: str) -> LakeError | None:
-    """The error a task raised, out of the traceback text in which Spark brings it to the driver.
+    """Return the error a task raised, out of the traceback text in which Spark brings it to the driver.
 
     What it was raised from stands before it.
     """

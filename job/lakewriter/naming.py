@@ -50,7 +50,7 @@ _SAFE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def normalise(name: str) -> str:
-    """The ASCII identifier for a source name.
+    """Return the ASCII identifier for a source name.
 
     - accents are dropped; every other character outside ``[A-Za-z0-9_]`` becomes ``_``
     - runs of ``_`` become one
@@ -153,18 +153,18 @@ def name_avro_fields(names: Sequence[str], *, reserved: Iterable[str] = ()) -> l
 
 
 def name_schema(*parts: str) -> str:
-    """The schema (and Glue database) from its parts, blank ones left out; blank when all are."""
+    """Return the schema (and Glue database) from its parts, without blank ones; blank when all are."""
     filled = [part.strip() for part in parts if part.strip()]
     return normalise("_".join(filled)).lower() if filled else ""
 
 
 def name_tables(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[str]:
-    """The distinct table names of one schema; lower case, since Glue folds case and paths must equal it."""
+    """Return the distinct table names of one schema; lower case, since Glue folds case and paths must equal it."""
     return make_unique([normalise(name).lower() for name in names], reserved=reserved)
 
 
 def join_key(*segments: str) -> str:
-    """An object key: empty segments are left out with their slash, runs of ``/`` become one."""
+    """Return an object key: empty segments are left out with their slash, runs of ``/`` become one."""
     return "/".join(part for segment in segments for part in segment.split("/") if part)
 
 
@@ -201,13 +201,15 @@ def drop_marks(text: str) -> str:
 
 
 def make_scheduled_job_id(pipeline: str, at: datetime) -> str:
-    """The load that a schedule starts at ``at``: a UUIDv5 of both, so that a start delivered twice is one load."""
+    """Return the job id of the load that a schedule starts at ``at``: a UUIDv5 of both, so that a start delivered twice
+    is one load.
+    """
     moment = at.astimezone(UTC).isoformat(timespec="seconds")
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"lakewriter://{pipeline}/{moment}"))
 
 
 def make_job_id(run_id: str) -> str:
-    """The job id of an orchestrator's run: the same for the same run id, and another for every other one.
+    """Return the job id of an orchestrator's run: the same for the same run id, and another for every other one.
 
     - a run id that is of the form of a job id is taken as it is
     - of any other, and of one over 80 characters, what can be read comes first: every character outside
@@ -233,25 +235,26 @@ def parse_generation(folder: str) -> int | None:
 
 
 def make_undo_job_id(job_id: str) -> str:
-    """The job id of the undo of a load: ``undo.{job_id}``, shortened by a digest where it would be too long."""
+    """Return the job id of the undo of a load: ``undo.{job_id}``, shortened by a digest where it would be too long."""
     return _shorten(UNDO, job_id, "")
 
 
 def make_replay_job_id(files: Iterable[tuple[str, str]]) -> str:
-    """The job id of the load whose rows are those of ``files`` in the quarantine, each by key and etag: the same files
-    are the same load."""
+    """Return the job id of the load whose rows are those of ``files`` in the quarantine, each by key and etag: the same
+    files are the same load.
+    """
     return f"{REPLAY}{hashlib.sha256(repr(sorted(files)).encode()).hexdigest()[:_DIGEST]}"
 
 
 def make_next_job_id(job_id: str) -> str:
-    """The job id that loads again what an undo of ``job_id`` took back: ``{job_id}.r2``, then ``.r3`` and so on."""
+    """Return the job id that loads again what an undo of ``job_id`` took back: ``{job_id}.r2``, then ``.r3``."""
     match = _REPEAT.fullmatch(job_id)
     base, number = (match["base"], int(match["number"]) + 1) if match else (job_id, 2)
     return _shorten("", base, f".r{number}")
 
 
 def is_next_job_id(job_id: str) -> bool:
-    """Whether the job id is of the form that only a load after an undo has."""
+    """Return whether the job id has the form that only a load after an undo has."""
     return _REPEAT.fullmatch(job_id) is not None
 
 
@@ -282,15 +285,15 @@ class ControlKeys:
 
     @property
     def continuous(self) -> str:
-        """How the continuous run goes, or how the last one ended."""
+        """Return the key of the state of the continuous run, or of the end of the last one."""
         return f"{self.root}/continuous.json"
 
     def state(self, table_id: str) -> str:
-        """The state of one table; ``table_id`` is ``{schema}.{table}``."""
+        """Return the key of the state of one table; ``table_id`` is ``{schema}.{table}``."""
         return self.state_of(f"{self.root}/", table_id)
 
     def state_of(self, folder: str, table_id: str) -> str:
-        """The state of the same table in the pipeline whose ``folder`` this is."""
+        """Return the key of the state of the same table in the pipeline whose ``folder`` this is."""
         return f"{folder}tables/{table_id}/state.json"
 
     def inputs(self, table_id: str, name: str) -> str:
@@ -298,29 +301,30 @@ class ControlKeys:
         return f"{self.root}/tables/{table_id}/inputs/{name}.jsonl.gz"
 
     def load(self, job_id: str) -> str:
-        """The directory of one load, without a slash at its end."""
+        """Return the directory of one load, without a slash at its end."""
         return f"{self.root}/loads/{job_id}"
 
     def load_of(self, folder: str, job_id: str) -> str:
-        """The directory of the load with the same job id of the pipeline whose ``folder`` this is."""
+        """Return the directory of the load with the same job id of the pipeline whose ``folder`` this is."""
         return f"{folder}loads/{job_id}/"
 
     def report(self, job_id: str, table_id: str) -> str:
-        """A table's report: it exists when the table of this load is done."""
+        """Return the key of a table's report: it exists when the table of this load is done."""
         return f"{self.load(job_id)}/{table_id}.report.json"
 
     def begin(self, job_id: str, attempt: str) -> str:
-        """What an attempt knew when it began."""
+        """Return the key of the record that an attempt writes when it begins."""
         return f"{self.load(job_id)}/{attempt}/begin.json"
 
     def table_begin(self, job_id: str, attempt: str, table_id: str) -> str:
-        """The same of one table, where it could not begin at the attempt's own time."""
+        """Return the key of the begin record of one table that could not begin at the attempt's time."""
         return f"{self.load(job_id)}/{attempt}/begin/{table_id}.json"
 
     @staticmethod
     def find_begun_table(name: str) -> str | None:
-        """The table that a begin record is of, blank for one of all tables; None where ``name``, the key behind the
-        attempt's folder, is no begin record's."""
+        """Return the table that a begin record is of, blank for one of all tables; None where ``name``, the key behind
+        the attempt's folder, is no begin record's.
+        """
         if name == "begin.json":
             return ""
         folder, _, file = name.partition("/")
@@ -331,23 +335,23 @@ class ControlKeys:
         return f"{self.load(job_id)}/{attempt}/tables/{table_id}.json"
 
     def decision(self, job_id: str, attempt: str) -> str:
-        """Whether the intents of all tables of an attempt are bound, with the source's state of the sync."""
+        """Return the key of the decision whether all of an attempt's intents are bound, with the source's state."""
         return f"{self.load(job_id)}/{attempt}/sync/decision.json"
 
     def completion(self, job_id: str, attempt: str) -> str:
-        """Whether the files of all these tables are complete."""
+        """Return the key of the record whether the files of all these tables are complete."""
         return f"{self.load(job_id)}/{attempt}/sync/completion.json"
 
     def first_intent(self, job_id: str, attempt: str, table_id: str) -> str:
-        """Where release 0.1.0 wrote it, among the records of the attempt: of a table ``begin`` over one of them."""
+        """Return the key of an intent of release 0.1.0; for a table ``begin`` it is that of an attempt's record."""
         return f"{self.load(job_id)}/{attempt}/{table_id}.json"
 
     def failure(self, job_id: str, attempt: str, table_id: str) -> str:
-        """Why an intent was withdrawn."""
+        """Return the key of the reason why an intent was withdrawn."""
         return f"{self.load(job_id)}/{attempt}/failed/{table_id}.json"
 
     def first_failure(self, job_id: str, attempt: str, table_id: str) -> str:
-        """Where release 0.1.0 wrote it."""
+        """Return the key of that reason by release 0.1.0."""
         return f"{self.load(job_id)}/{attempt}/{table_id}.failed.json"
 
     def receipts(self, job_id: str, attempt: str, table_id: str) -> str:
@@ -355,27 +359,27 @@ class ControlKeys:
         return f"{self.load(job_id)}/{attempt}/receipts/{table_id}/"
 
     def outcome(self, job_id: str, attempt: str) -> str:
-        """How an attempt ended: code, message, whether a retry helps."""
+        """Return the key of an attempt's outcome: code, message, whether a retry helps."""
         return f"{self.load(job_id)}/{attempt}/outcome.json"
 
     def record(self, job_id: str, attempt: str) -> str:
-        """What an attempt came to, for whoever reads the pipeline's history."""
+        """Return the key of an attempt's record, for readers of the pipeline's history."""
         return f"{self.load(job_id)}/{attempt}/run/record.json"
 
     def page(self, job_id: str) -> str:
-        """The same as a page for a browser, of the load's last attempt."""
+        """Return the key of the record's page for a browser, of the load's last attempt."""
         return f"{self.load(job_id)}/report.html"
 
     def repeat(self, job_id: str) -> str:
-        """Which loads the load with this job id repeats: it exists once the last of them is undone."""
+        """Return the key of the list of loads that this one repeats: it exists once the last of them is undone."""
         return f"{self.root}/repeats/{job_id}.json"
 
     def sync_number(self, number: int) -> str:
-        """Which load a counted sync number belongs to."""
+        """Return the key of the record that assigns a counted sync number to a load."""
         return f"{self.sync_numbers}{number:010d}.json"
 
     def own_sync_number(self, job_id: str) -> str:
-        """The counted sync number of one load."""
+        """Return the key of the counted sync number of one load."""
         return f"{self.load(job_id)}/sync.json"
 
     @property
@@ -384,7 +388,7 @@ class ControlKeys:
         return f"{self.root}/syncs/"
 
     def run(self, name: str) -> str:
-        """The outcome of an attempt, under a name that whoever started it has chosen."""
+        """Return the key of the outcome of an attempt, under a name that the caller has chosen."""
         return f"{self.runs}{name}.json"
 
     @property

@@ -1,4 +1,4 @@
-"""What a staged file left behind: all that is needed to complete it, to withdraw it, or to check it later."""
+"""Describe a staged file: all that is needed to complete it, to withdraw it, or to check it later."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -79,7 +79,7 @@ class Observed(ControlObject):
 
     @property
     def has_values(self) -> bool:
-        """Whether a row may have a value with an order."""
+        """Return whether a row may have a value with an order."""
         return self.nulls is None or self.rows > self.nulls + self.nans
 
 
@@ -191,7 +191,7 @@ class Batch(ControlObject):
 
 
 def make_batch_prefix(query: str) -> str:
-    """What the job ids of a query's batches begin with; they sort by number."""
+    """Return the prefix of the job ids of a query's batches; they sort by number."""
     return f"stream-{query}-"
 
 
@@ -251,7 +251,7 @@ class Receipt(ControlObject):
         return self
 
     def for_intent(self) -> Self:
-        """The receipt without what is for the process alone that loads."""
+        """Return the receipt without the fields that only the loading process needs."""
         return self.model_copy(update={"changed": (), "observed": {}, "violations": {}, "blank_lines": 0})
 
 

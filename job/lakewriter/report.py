@@ -1,4 +1,4 @@
-"""What a load says of itself: a table's report, the run's report; versioned, growing, never changing in meaning."""
+"""Define a table's report and the run's report: versioned, growing, never changing in meaning."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -204,7 +204,7 @@ class ErrorReport(Model):
 
     @classmethod
     def of(cls, error: LakeError) -> "ErrorReport":
-        """The report of an error."""
+        """Return the report of an error."""
         problems = error.problems if isinstance(error, SpecInvalidError) else ()
         return cls(
             code=error.code,
@@ -218,12 +218,12 @@ class ErrorReport(Model):
 
     @classmethod
     def of_stop(cls, reason: str, exit_code: int, remedy: str = "") -> "ErrorReport":
-        """The report of a signal."""
+        """Return the report of a signal."""
         return cls(code=STOPPED, message=f"stopped by {reason}.", remedy=remedy, transient=True, exit_code=exit_code)
 
     @classmethod
     def of_exit(cls, exit_code: int, message: str, code: str | None = None) -> "ErrorReport":
-        """The report of an exit code that the command's own fields explain."""
+        """Return the report of an exit code that the command's own fields explain."""
         return cls(code=code, message=message, transient=exit_code == EXIT_RETRY, exit_code=exit_code)
 
 

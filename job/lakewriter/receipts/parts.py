@@ -228,7 +228,7 @@ class Receipts:
 
     @cached_property
     def totals(self) -> Totals:
-        """What all files come to; the parts themselves are not read."""
+        """Return the totals of all files, without reading the parts."""
         total = Sum()
         for receipt in self.at_hand:
             total.add(receipt)
