@@ -1,4 +1,4 @@
-"""Where a pipeline writes, and as whom; secrets are kept by reference."""
+"""Define where a pipeline writes, and under which identity; secrets are stored by reference."""
 
 import re
 from dataclasses import dataclass
@@ -97,7 +97,7 @@ class Access(Model):
 
     @property
     def explicit(self) -> bool:
-        """Whether a role or keys are named."""
+        """Return whether the file names a role or keys."""
         return bool(self.role_arn or self.access_key_id)
 
     @property

@@ -37,7 +37,7 @@ _last: tuple[tuple[TableSpec, ...], Starts[TableSpec]] | None = None
 
 
 def list_layouts_beside(spec: Spec, table: TableSpec) -> list[Layout]:
-    """The layouts of the pipeline's other tables that a full refresh of this one has to leave alone."""
+    """Return the layouts of the pipeline's other tables that a full refresh of this table has to leave alone."""
     global _last
     last = _last
     if last is None or last[0] is not spec.tables:

@@ -12,7 +12,7 @@ CANARY_READ: Final = Read(sql="SELECT 1 AS id, current_timestamp() AS written_at
 
 
 def make_canary(spec: Spec) -> Spec:
-    """The same destination, as the same role and in the same catalog, with the canary's table alone.
+    """Return the same destination, as the same role and in the same catalog, with the canary's table alone.
 
     Its files lie among the pipeline's own records, where every role that loads may write, and where no reader looks.
     """

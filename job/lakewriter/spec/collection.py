@@ -1,4 +1,4 @@
-"""What is known of a collection of documents, and which of its locations become columns; pure values."""
+"""Describe a collection of documents, and choose which of its locations become columns; pure values."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -93,6 +93,6 @@ class Collection:
 
 
 def steps(pointer: str) -> tuple[str, ...]:
-    """The property names in a JSON pointer; a text without a slash in front is taken as if it had one."""
+    """Return the property names in a JSON pointer; a text without a slash in front is taken as if it had one."""
     names = pointer.removeprefix("/").split("/")
     return tuple(name.replace("~1", "/").replace("~0", "~") for name in names)

@@ -283,14 +283,14 @@ class Deployment(FileModel):
 
     @property
     def user(self) -> Party | None:
-        """What the user with an access key reaches; None without one."""
+        """Return the party whose access key the stack makes; None without one."""
         if isinstance(self.iam_user, Party):
             return self.iam_user
         return Party() if self.iam_user else None
 
     @property
     def governed(self) -> LakeFormation | None:
-        """What the stack does in Lake Formation beside granting; None for no more than that."""
+        """Return the stack's settings of Lake Formation beyond grants; None where it only grants."""
         return self.lake_formation if isinstance(self.lake_formation, LakeFormation) else None
 
     @property

@@ -1,4 +1,4 @@
-"""What a table's load is expected to be, judged once its files are staged and before anybody sees them."""
+"""Define what a table's load is expected to be, judged once its files are staged and before anybody sees them."""
 
 from typing import Literal
 
@@ -99,5 +99,5 @@ class Acceptance(Model):
     by: str = ""
 
     def covers(self, table_id: str, name: str) -> bool:
-        """Whether an expectation of a table is among them."""
+        """Return whether these expectations include one of a table."""
         return name in self.checks or f"{table_id}:{name}" in self.checks

@@ -48,7 +48,7 @@ class Template:
 
     @classmethod
     def of(cls, *parts: Part) -> "Template":
-        """The template of ``parts``, which are concatenated."""
+        """Return the template of ``parts``, which are concatenated."""
         merged: list[Part] = []
         for part in parts:
             if isinstance(part, str) and merged and isinstance(merged[-1], str):
@@ -62,7 +62,7 @@ class Template:
 
     @classmethod
     def parse(cls, text: str) -> "Template":
-        """The template that ``text`` spells; an unknown variable is ``SPEC_INVALID``."""
+        """Return the template that ``text`` spells; an unknown variable is ``SPEC_INVALID``."""
         parts: list[Part] = []
         end = 0
         for match in _VARIABLE.finditer(text):
@@ -106,7 +106,9 @@ class Template:
         return first if isinstance(first, str) else ""
 
     def bind(self, *, job_id: str, start: datetime) -> "Template":
-        """The same template with the attempt's values filled in; the sync's number and the file's variables remain."""
+        """Return the same template with the attempt's values filled in; the sync's number and the file's variables
+        remain.
+        """
         since = start - _EPOCH
         values = {
             "job_id": job_id,
@@ -123,11 +125,11 @@ class Template:
         return Template.of(*map(fill, self.parts))
 
     def render(self, values: Mapping[str, str]) -> str:
-        """The text, with every remaining variable taken from ``values``."""
+        """Return the text, with every remaining variable taken from ``values``."""
         return "".join(part if isinstance(part, str) else values[part[0]] for part in self.parts)
 
     def match_text(self, patterns: Mapping[str, str]) -> str:
-        """A regular expression of the texts that it gives, with ``patterns`` for what matches a variable otherwise."""
+        """Return a regular expression of the texts that the template gives; ``patterns`` match its other variables."""
         known = {**PER_LOAD, **PER_FILE, **patterns}
         return "".join(
             re.escape(part) if isinstance(part, str) else _match_date(part[1]) if part[0] == "date" else known[part[0]]

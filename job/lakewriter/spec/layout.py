@@ -1,4 +1,4 @@
-"""Where a table's objects go: a template of their keys, checked once, and rendered from values passed in.
+"""Render the keys of a table's objects by a template that is checked once, from values passed in.
 
 A template is literal text with variables in braces. The variables known here are the neutral ones; a dialect
 translates its vendor's spelling into them.
@@ -57,22 +57,22 @@ class Layout:
 
     @property
     def has_generations(self) -> bool:
-        """Whether each full refresh has a folder of its own."""
+        """Return whether each full refresh has a folder."""
         return "generation" in self.template.variables
 
     @property
     def varies(self) -> bool:
-        """Whether no two loads can have a key in common."""
+        """Return whether no two loads can have a key in common."""
         return bool(self.template.variables & UNIQUE)
 
     @property
     def single_file(self) -> bool:
-        """Whether nothing tells two files of a load apart, so that there may be only one."""
+        """Return whether nothing tells two files of a load apart, so that there may be only one."""
         return not self.template.variables & (PER_FILE.keys() - {"backfill", "generation"})
 
     @property
     def prefix(self) -> str:
-        """What all keys begin with: the table's directory, or the template up to its first variable."""
+        """Return the prefix of all keys: the table's directory, or the template up to its first variable."""
         return f"{join_key(self.directory)}/" if self.directory else self.template.start
 
     @property
@@ -120,17 +120,17 @@ class Layout:
         return may_replace
 
     def _may_share(self, prefix: str) -> bool:
-        """Whether a key of this table may begin with ``prefix``: of ten thousand tables few do."""
+        """Return whether a key of this table may begin with ``prefix``: of ten thousand tables few do."""
         return any(start.startswith(prefix) or prefix.startswith(start) for start in self.starts)
 
     @property
     def starts(self) -> tuple[str, str]:
-        """What keys of the table may begin with, those of its earlier file formats among them."""
+        """Return the prefixes that keys of the table may have, those of its earlier file formats among them."""
         return self.replaced_prefix, f"{self.purged}/" if self.purged else self.prefix
 
     @property
     def replaced_prefix(self) -> str:
-        """What all keys begin with that a full refresh may replace."""
+        """Return the prefix of all keys that a full refresh may replace."""
         start = f"{self.purged}/"
         starts = [self.prefix, *(variant.start for variant in self.variants)]
         prefix = os.path.commonprefix(starts)  # noqa: RUF071 - the characters that keys share, not their directories
@@ -142,7 +142,7 @@ class Layout:
         return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
 
     def bind(self, *, job_id: str, attempt: str, start: datetime, sync_id: int = 0, table: str = "") -> "ObjectNames":
-        """The names of one attempt's objects of one table."""
+        """Return the names of one attempt's objects of one table."""
         return ObjectNames(
             directory=self.directory,
             template=self.template.bind(job_id=job_id, start=start),
@@ -155,8 +155,9 @@ class Layout:
         )
 
     def _bind_folder(self, job_id: str, start: datetime) -> Template | None:
-        """The folder of an attempt's copied files. Where the template gives it to other loads as well, each load has a
-        folder of its own in it: a file may come again under its path."""
+        """Return the folder of an attempt's copied files. Where the template gives it to other loads as well, each load
+        has a subfolder in it: a file may come again under its path.
+        """
         if self.folder is None:
             return None
         is_own = self.folder.variables & UNIQUE
@@ -227,27 +228,27 @@ class ObjectNames:
 
     @property
     def has_generations(self) -> bool:
-        """Whether keys carry the number of a full refresh."""
+        """Return whether keys carry the number of a full refresh."""
         return "generation" in self.template.variables
 
     @property
     def counts(self) -> bool:
-        """Whether keys carry the table's counter, so that two loads could choose the same one."""
+        """Return whether keys carry the table's counter, so that two loads could choose the same one."""
         return "counter" in self.template.variables
 
     @property
     def unique(self) -> bool:
-        """Whether no other attempt of whatever load can make the same keys."""
+        """Return whether no other attempt of any load can make the same keys."""
         return "uuid" in self.template.variables
 
     @property
     def shared(self) -> bool:
-        """Whether ``pattern`` matches keys of other loads too: two could choose the same counter."""
+        """Return whether ``pattern`` matches keys of other loads too: two could choose the same counter."""
         return self.counts and not self.unique
 
     @property
     def prefix(self) -> str:
-        """What all keys of this attempt begin with, up to the first thing that differs between its files."""
+        """Return the prefix of all keys of this attempt, up to the first variable that differs between its files."""
         directory = join_key(self.directory)
         values = {("sync_id", ""): str(self.sync_id)}
         if self.generation:
@@ -278,12 +279,12 @@ class ObjectNames:
         return re.compile("|".join(patterns)) if patterns else _NEVER
 
     def number(self, backfill: int, counter: int, generation: int = 0) -> "ObjectNames":
-        """The same names under the table's present numbers."""
+        """Return the same names under the table's present numbers."""
         first = counter if self.counts else self.first
         return replace(self, backfill=backfill, generation=generation, first=first)
 
     def after(self, keys: Iterable[str]) -> "ObjectNames":
-        """The same names, their numbers beyond those in ``keys``, which begin with ``prefix``."""
+        """Return the same names, their numbers beyond those in ``keys``, which begin with ``prefix``."""
         taken = list(keys)
         if "part" in self.template.variables and len(taken) > MANY_OBJECTS:
             return replace(self, has_part_numbers=False)
@@ -298,7 +299,7 @@ class ObjectNames:
 
 
 def file_uuid(attempt: str, seq: int, table: str = "") -> uuid.UUID:
-    """A version 8 UUID: eight bytes from the attempt, eight from the table and the file's number in it.
+    """Return a version 8 UUID: eight bytes from the attempt, eight from the table and the file's number in it.
 
     The first half tells whose upload a key belongs to when all that is left of an attempt is its record.
     """

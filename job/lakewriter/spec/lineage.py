@@ -1,4 +1,4 @@
-"""Where a pipeline's OpenLineage events go."""
+"""Define where a pipeline's OpenLineage events go."""
 
 from datetime import datetime
 from typing import Final
@@ -25,10 +25,10 @@ class Lineage(Model):
 
     @property
     def is_remote(self) -> bool:
-        """Whether events leave this machine."""
+        """Return whether events leave this machine."""
         return is_url(self.to)
 
 
 def is_url(to: str) -> bool:
-    """Whether ``to`` is a server's URL."""
+    """Return whether ``to`` is a server's URL."""
     return to.lower().startswith(("http://", "https://"))

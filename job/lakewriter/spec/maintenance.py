@@ -18,7 +18,7 @@ class Maintenance(Model):
 
     @property
     def makes_role(self) -> bool:
-        """Whether the stack makes the role of the optimizers: it has a name and no ARN."""
+        """Return whether the stack makes the role of the optimizers: it has a name and no ARN."""
         return self.optimizer_role is not None and not self.optimizer_role.startswith("arn:")
 
     def find_role_arn(self, partition: str, account: str) -> str:

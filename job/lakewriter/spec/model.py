@@ -1,4 +1,4 @@
-"""What the specification's parts have in common."""
+"""Define the base of the specification's parts."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ class FileModel(Model):
 
 
 def plain_text(docstring: str) -> str:
-    """The text of a docstring as a page or an editor shows it: one line, names in single back quotes."""
+    """Return the text of a docstring as a page or an editor shows it: one line, names in single back quotes."""
     return " ".join(docstring.split()).replace("``", "`")
 
 

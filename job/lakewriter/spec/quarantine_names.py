@@ -1,4 +1,4 @@
-"""Where the files go that hold the rows which a load keeps out of its table."""
+"""Name the files that hold the rows which a load does not put into its table."""
 
 import hashlib
 import re
@@ -31,7 +31,7 @@ class QuarantineNames:
         return cls(join_key(names.quarantine), names.attempt, names.table) if names.quarantine else None
 
     def make_key(self, check: str, seq: int) -> str:
-        """The key of file number ``seq``, whose rows fail ``check``; no other attempt makes the same."""
+        """Return the key of file number ``seq``, whose rows fail ``check``; no other attempt makes the same."""
         name = file_uuid(self.attempt, seq, f"{self.table}{QUARANTINE}")
         return f"{self.folder}/{make_check_prefix(check)}{name}.parquet"
 
@@ -42,5 +42,5 @@ class QuarantineNames:
 
 
 def make_check_prefix(check: str) -> str:
-    """What the names of all files with rows of a check begin with."""
+    """Return the prefix of the names of all files with rows of a check."""
     return f"{normalise(check)[:_READABLE]}-{hashlib.sha256(check.encode()).hexdigest()[:8]}-"

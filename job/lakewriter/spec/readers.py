@@ -1,5 +1,6 @@
-"""What programs that read Parquet are known to read, besides plain and dictionary encoding. docs/readers.md has the
-sources; what no source says is left out here."""
+"""List the encodings that programs read in Parquet, besides plain and dictionary encoding. docs/readers.md has the
+sources; an encoding without a source is left out.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -63,8 +64,8 @@ READERS: Final[Mapping[ReaderName, Reader]] = {
 
 
 def list_common_encodings(readers: Iterable[ReaderName], codec: str, *, iceberg: bool) -> frozenset[ValueEncoding]:
-    """The encodings that all of ``readers`` read, in files of ``codec``. Spark reads tables of Iceberg by Iceberg's own
-    reader.
+    """Return the encodings that all of ``readers`` read, in files of ``codec``. Spark reads tables of Iceberg by
+    Iceberg's own reader.
     """
     common = _ALL
     for name in readers:

@@ -1,4 +1,4 @@
-"""What is decided of a source that changes, and of rows that cannot be loaded as they are."""
+"""Define the rules for a source that changes, and for rows that cannot be loaded as they are."""
 
 from typing import Final, Literal
 

@@ -127,7 +127,7 @@ class Mode(StrEnum):
 
     @property
     def replaces_at_once(self) -> bool:
-        """Whether readers see the rows from before the load or those after it, and never both."""
+        """Return whether readers see the rows from before the load or those after it, and never both."""
         return self in {Mode.REFRESH, Mode.REPLACE_PARTITIONS}
 
 
@@ -151,7 +151,7 @@ class PartitionField(Model):
 
     @property
     def of_time(self) -> bool:
-        """Whether it sees of a value no more than its hour."""
+        """Return whether the transform takes no more of a value than a unit of time."""
         return self.kind in {"year", "month", "day", "hour"}
 
     @property
@@ -222,12 +222,12 @@ class TableSpec(Model):
 
     @property
     def is_given(self) -> bool:
-        """Whether a program gives its rows, as a DataFrame: nothing says where to read them."""
+        """Return whether a program gives its rows, as a DataFrame: nothing says where to read them."""
         return self.stream is None and self.read.format is None and self.read.sql is None
 
     @property
     def sets_aside(self) -> bool:
-        """Whether bad rows are kept apart, and the load goes on without them."""
+        """Return whether bad rows go to the quarantine, and the load goes on without them."""
         return self.on_bad_row is not None and self.on_bad_row.action == "quarantine"
 
     @property
@@ -276,11 +276,11 @@ class Limits(Model):
 
     @property
     def tables_at_once(self) -> int:
-        """How many tables of any size are loaded at a time."""
+        """Return the number of tables of any size that are loaded at a time."""
         return self.parallel_tables or 2
 
     def without_row_groups(self) -> "Limits":
-        """The same for a format without row groups, whose rows are gathered in blocks."""
+        """Return the limits for a format without row groups, whose rows are gathered in blocks."""
         return self.model_copy(update={"row_group_bytes": min(BLOCK_BYTES, self.target_file_bytes)})
 
 
@@ -367,8 +367,9 @@ class Spec(Model):
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """What the tables lie under, and those of their bad rows. The pipeline's own records lie under
-        ``access.prefix`` in any case."""
+        """Return the prefixes of the tables and their bad rows. The pipeline's records lie under
+        ``access.prefix`` in any case.
+        """
         roots = self.roots or (self.access.prefix,)
         starts = tuple(f"{root}/" for root in roots if root)
         quarantines = (table.quarantine for table in self.tables if table.quarantine is not None)
@@ -386,12 +387,12 @@ class Spec(Model):
 
     @property
     def iceberg(self) -> bool:
-        """Whether the tables are Iceberg's, in whichever catalog."""
+        """Return whether the tables are Iceberg tables, in any catalog."""
         return isinstance(self.catalog, IcebergCatalog)
 
     @property
     def in_glue(self) -> bool:
-        """Whether the tables are in the Glue Data Catalog."""
+        """Return whether the tables are in the Glue Data Catalog."""
         catalog = self.catalog
         return isinstance(catalog, GlueCatalog) or (
             isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, GlueService)
@@ -413,5 +414,5 @@ class Spec(Model):
         return (*names, *(self.envelope.names if self.envelope else ()))
 
     def table_location(self, table: TableSpec) -> str:
-        """The table's ``s3://`` URI, without a slash at its end."""
+        """Return the table's ``s3://`` URI, without a slash at its end."""
         return f"s3://{join_key(self.access.bucket, table.path)}"

@@ -1,4 +1,4 @@
-"""What a pipeline of records knows beyond its tables: their envelope, their stream, where their messages come from."""
+"""Describe a pipeline of records beyond its tables: their envelope, their stream, the origin of their messages."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -10,7 +10,7 @@ StreamKey = tuple[str | None, str]
 
 
 def stream_key(namespace: str | None, name: str) -> StreamKey:
-    """A stream's identity: sources without namespaces leave it out, say null, or give the empty string."""
+    """Return a stream's identity: sources without namespaces leave it out, say null, or give the empty string."""
     return namespace or None, name
 
 
@@ -57,7 +57,7 @@ class Stream(Model):
 
     @property
     def key(self) -> StreamKey:
-        """What tells its messages from others'."""
+        """Return the identity by which the stream's messages are told from others'."""
         return stream_key(self.namespace, self.name)
 
 

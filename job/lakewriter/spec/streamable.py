@@ -1,4 +1,4 @@
-"""What a continuous run asks of a specification; no Spark, since synth asks it too."""
+"""Check what a continuous run requires of a specification; no Spark, since synth checks it too."""
 
 from collections.abc import Iterator
 from typing import Final

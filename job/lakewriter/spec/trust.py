@@ -1,4 +1,4 @@
-"""Who from outside may take a role on the destination, and what identifies them."""
+"""Define who from outside may take a role on the destination, and what identifies them."""
 
 import re
 from collections.abc import Sequence
