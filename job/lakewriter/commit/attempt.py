@@ -182,7 +182,9 @@ def _has_rival(control: Control, job_id: str, files: BegunTable, own: str) -> bo
         return bool(others)
 
     def is_alike(other: str, attempt: str) -> bool:
-        """Whether keys carry the time alone, the same one: two loads that registered after the same commit have it."""
+        """Return whether both keys carry only the time, and the same one: two loads that registered after the same
+        commit have it.
+        """
         patterns = control.read_patterns(other, attempt)
         return files.pattern.replace(own, "") in [each.replace(uuid_pattern(attempt), "") for each in patterns]
 
@@ -258,12 +260,12 @@ def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableS
 
 
 def _may_switch(state: TableState, switch: Switch | None) -> bool:
-    """Whether the files that readers are to see again are still there: their deletion begins with the state."""
+    """Return whether the files that readers are to see again still exist: their deletion begins with the state."""
     return switch is None or switch.job_id is None or state.find_generation(switch.after) is not None
 
 
 def is_unchanged(before: TableState, now: TableState, *, exclusive: bool) -> bool:
-    """Whether a load that was planned on ``before`` is still valid with the state ``now``.
+    """Return whether a load that was planned on ``before`` is still valid with the state ``now``.
 
     An exclusive load depends on every field of ``_COMPARED_FIELDS``. Any other load depends on the source's state,
     which it would overwrite, and on the last batch, since a stream that began meanwhile loads the same rows.

@@ -47,7 +47,7 @@ def require_no_stream(state: TableState, table: str) -> None:
 
 
 def is_due(state: TableState, batch: Batch, table: str, since: Batch | None) -> bool:
-    """Whether the batch is to be loaded into the table; raises as ``require_stream`` and ``is_next`` do."""
+    """Return whether the batch is to be loaded into the table; raise as ``require_stream`` and ``is_next`` do."""
     require_stream(state, table)
     mark = state.batch
     if mark is not None and mark.query == ADOPTED:
@@ -57,8 +57,8 @@ def is_due(state: TableState, batch: Batch, table: str, since: Batch | None) -> 
 
 
 def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -> bool:
-    """Whether the batch is the one after ``last``; False for ``last`` itself, which Spark calls again where its end is
-    not in the checkpoint.
+    """Return whether the batch is the one after ``last``; False for ``last`` itself, which Spark calls again where its
+    end is not in the checkpoint.
 
     ``CHECKPOINT_LOST`` where the checkpoint is not the one that the table's batches came from, or an older copy of it:
     a batch that it plans anew under an old number would be taken for done. ``since`` was the last batch when this

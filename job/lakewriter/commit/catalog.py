@@ -33,7 +33,7 @@ class CatalogTable(Protocol):
 
     @property
     def left(self) -> tuple[str, ...]:
-        """What ``prepare`` could not delete of earlier attempts' files: a sentence for each."""
+        """Return the files of earlier attempts that ``prepare`` could not delete: a sentence for each."""
 
     def fit_types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
         """Return the types that columns of ``wanted`` must have to fit the table, only those that differ.

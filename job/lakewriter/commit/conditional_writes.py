@@ -245,7 +245,7 @@ def _read_composite_checksum(answer: Any) -> str:
 
 
 def parse_object(answer: Any) -> StoredObject:
-    """What the answer of HEAD, or of GET for a range, says of an object."""
+    """Return the object that an answer of HEAD, or of GET for a range, describes."""
     # Header names have no case: some stores and copying tools give them back in capitals.
     metadata = {name.lower(): str(value) for name, value in answer["Metadata"].items()}
     generation = metadata.get(GENERATION_METADATA, "")

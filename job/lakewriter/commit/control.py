@@ -195,11 +195,11 @@ class Control:
         return [each[self.table_id]["pattern"] for each in tables if self.table_id in each]
 
     def has_namesake(self, job_id: str) -> bool:
-        """Whether another pipeline, whose control objects lie beside these, has a load of the same job id."""
+        """Return whether another pipeline, whose control objects lie beside these, has a load of the same job id."""
         return self._is_in_another_pipeline(lambda folder: self.keys.load_of(folder, job_id))
 
     def has_other_writer(self) -> bool:
-        """Whether another pipeline, whose control objects lie beside these, has begun a load of this table."""
+        """Return whether another pipeline, whose control objects lie beside these, has begun a load of this table."""
         return self._is_in_another_pipeline(lambda folder: self.keys.state_of(folder, self.table_id))
 
     def _is_in_another_pipeline(self, make_prefix: Callable[[str], str]) -> bool:

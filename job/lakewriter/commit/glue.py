@@ -106,8 +106,10 @@ class GlueTables:
         return True if is_there else None
 
     def _decide_switch(self, action: GlueAction, intent: Intent, number: int) -> bool | None:
-        """A switch that is given up uses its number: a process that comes late has read the table before, and is
-        refused by its version, or finds the number. Nothing fences one that is about to create the table."""
+        """Decide whether to switch. A switch that is given up uses its number: a process that comes late has read the
+        table before, and is refused by its version, or finds the number. Nothing fences one that is about to create the
+        table.
+        """
         given_up = {name_count_property(intent.pipeline): str(number), LOAD_METADATA: f"{_GIVEN_UP}{intent.load}"}
 
         def decide() -> Literal["seen", "not seen", "unknown"] | None:

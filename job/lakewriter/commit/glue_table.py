@@ -120,7 +120,7 @@ def check_layout(table: Mapping[str, Any], action: GlueAction) -> None:
 
 
 def _is_of_generation(location: str, action: GlueAction) -> bool:
-    """Whether it is the folder of a full refresh of the table."""
+    """Return whether the location is the folder of a full refresh of the table."""
     root, _, folder = location.rpartition("/")
     return root == action.root and parse_generation(folder) is not None
 
@@ -176,7 +176,7 @@ def compare_columns(table: Mapping[str, Any], action: GlueAction) -> list[Mismat
 
 
 def _can_hold(shown: str, kind: str) -> bool:
-    """Whether a column of Glue type ``shown`` holds values of type ``kind``."""
+    """Return whether a column of Glue type ``shown`` holds values of type ``kind``."""
     try:
         return shown == _widen("", shown, kind)
     except SchemaIncompatibleError:

@@ -1,4 +1,4 @@
-"""What a table's state and its intents record of the source's files that loads have read."""
+"""Define what a table's state and its intents record of the source's files that loads have read."""
 
 from pydantic import Field
 
@@ -93,5 +93,5 @@ def follow_undo(inputs: Inputs | None, job_id: str, committed: int) -> Inputs | 
 
 
 def _count(inputs: Inputs, committed: int) -> int:
-    """A record that lacks a load lacks it for ever."""
+    """Return the number of loads that the record covers: a record that lacks a load lacks it for ever."""
     return committed + 1 if inputs.committed == committed else inputs.committed

@@ -222,7 +222,7 @@ class Intent(ControlObject):
     _access = field_validator("access", mode="before")(_dump_part)
 
     def with_key_names(self, key_names: KeyNames) -> "Intent":
-        """The intent with what today's lake.yaml calls the keys that messages name."""
+        """Return the intent with the names that today's lake.yaml gives the keys in messages."""
         return self.model_copy(update={"access": self.access.model_copy(update={"key_names": key_names})})
 
     @property
@@ -251,7 +251,7 @@ class Intent(ControlObject):
         return Receipts(self.receipts, self.parts, self._read, lost)
 
     def list_staged(self) -> Iterator[Receipt]:
-        """The receipts of all that is staged, bad rows included; those of parts without statistics."""
+        """Yield the receipts of all that is staged, bad rows included; those of parts without statistics."""
         yield from self.files.without_statistics()
         if (quarantined := self.of_quarantine) is not None:
             yield from quarantined.files.without_statistics()
@@ -271,7 +271,7 @@ class Intent(ControlObject):
         return self.model_copy(update=own | files | {"catalog": self.quarantine.catalog})
 
     def reading_by(self, read: Read) -> "Intent":
-        """The intent with what its parts are read by, where it has any."""
+        """Return the intent with the reader of its parts, where it has any."""
         if not self.parts and self.quarantine is None:
             return self
         intent = self.model_copy()

@@ -53,7 +53,9 @@ def _make_content(control: Control, intent: Intent, switch: Switch, number: int)
 
 
 def _find_shown(control: Control, intent: Intent, switch: Switch) -> Intent | None:
-    """The refresh whose files readers see after the change: the change itself, or the one that an undo shows again."""
+    """Return the refresh whose files readers see after the change: the change itself, or the one that an undo shows
+    again.
+    """
     if intent.undoes is None:
         return intent
     if switch.job_id is None or switch.attempt is None:

@@ -87,7 +87,7 @@ def _read_listed_object(control: Control, known: dict[str, int], entry: Entry) -
 
 
 def _is_of_stream(control: Control, stored: StoredObject | None) -> bool:
-    """Whether a full refresh may replace the object: its metadata name this table of this pipeline, or nothing."""
+    """Return whether a full refresh may replace the object: its metadata name this pipeline's table, or nothing."""
     if stored is None or stored.is_of_another(control.keys.pipeline):
         return False
     return stored.table in ("", control.table_id)

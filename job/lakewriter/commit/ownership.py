@@ -159,7 +159,7 @@ class TableWriters:
         return tuple(name for name, writer in record.writers.items() if self._may_write(name, writer))
 
     def _may_write(self, name: str, writer: TableWriter) -> bool:
-        """Whether the pipeline has a state for the table, or began so lately that it may be about to have one."""
+        """Return whether the pipeline has a state for the table, or began so lately that it may soon have one."""
         if self._control.find_time() - writer.since < NEW:
             return True
         keys = self._control.keys

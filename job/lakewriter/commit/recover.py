@@ -175,7 +175,7 @@ def _publish(
 def _publish_quarantine(
     control: Control, pending: Pending, intent: Intent, number: int, open_clients: OpenClients
 ) -> None:
-    """The same for the table of its bad rows, and delete what an undo takes out of that."""
+    """Publish the table of the bad rows, and delete from it what an undo takes out."""
     if intent.undoes is not None:
         delete_all(control, ((removal.key, removal.etag) for removal in intent.undoes.quarantined))
     if (quarantined := intent.of_quarantine) is not None:

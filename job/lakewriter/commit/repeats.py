@@ -71,12 +71,14 @@ def _read(control: Control, job_id: str) -> tuple[str, ...] | None:
 
 
 def is_undone(control: Control, state: TableState, job_id: str) -> bool:
-    """Whether the load, which has a report, is undone: the state names the last undos only, each undo has a report."""
+    """Return whether the load, which has a report, is undone: the state names the last undos only, each undo has a
+    report.
+    """
     return state.find_undone(job_id) is not None or control.read_report(make_undo_job_id(job_id)) is not None
 
 
 def is_taken_back(state: TableState, reported: Container[str], job_id: str) -> bool:
-    """The same by the job ids that have ``reported``, for many loads of a table."""
+    """Return whether the load is undone, by the job ids that have ``reported``, for many loads of a table."""
     return state.find_undone(job_id) is not None or make_undo_job_id(job_id) in reported
 
 

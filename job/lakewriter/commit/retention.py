@@ -15,7 +15,7 @@ EVERY: Final = timedelta(days=1)
 
 
 def is_sweep_due(state: TableState, now: datetime) -> bool:
-    """Whether a day has passed since the last sweep; one in the future was noted by a clock that was wrong."""
+    """Return whether a day has passed since the last sweep; one in the future was noted by a clock that was wrong."""
     return state.swept is None or abs(now - state.swept) >= EVERY
 
 

@@ -66,7 +66,7 @@ class Pending(ControlObject):
     failure: Failure | None = None
 
     def is_same(self, other: "Pending | None") -> bool:
-        """Whether ``other`` is this intent, in whatever phase."""
+        """Return whether ``other`` is this intent, in whatever phase."""
         return other is not None and (self.job_id, self.attempt) == (other.job_id, other.attempt)
 
 
@@ -164,7 +164,7 @@ class TableState(ControlObject):
 
     @property
     def knows_inputs(self) -> bool:
-        """Whether no load of the table has read files that its record lacks."""
+        """Return whether no load of the table has read files that its record lacks."""
         return self.inputs is not None and self.inputs.committed == self.committed
 
     @property
@@ -179,16 +179,16 @@ class TableState(ControlObject):
 
     @property
     def is_cursor_by_hand(self) -> bool:
-        """Whether the cursor is where a person has set it last, so that no load has moved it since."""
+        """Return whether a person has set the cursor last, so that no load has moved it since."""
         moves = [reset.what for reset in self.resets if reset.what.startswith(CURSOR_SET)]
         return bool(moves) and self.cursor is not None and moves[-1].startswith(f"{CURSOR_SET}{self.cursor.text}, was ")
 
     def find_generation(self, number: int) -> Generation | None:
-        """The refresh with this number, while its files are kept."""
+        """Return the refresh with this number, while its files exist."""
         return next((each for each in self.generations if each.number == number), None)
 
     def find_undone(self, job_id: str) -> Undone | None:
-        """What became of a load that was taken back; None for any other."""
+        """Return the outcome of a load that was taken back; None for any other."""
         return next((load for load in self.undone if load.job_id == job_id), None)
 
     def add_names(self, given: tuple[GivenName, ...] | None) -> "tuple[GivenName, ...] | None":
@@ -199,8 +199,9 @@ class TableState(ControlObject):
         return (*names, *(name for name in given if name not in there))
 
     def accepts_names(self, given: tuple[GivenName, ...] | None, before: "TableState") -> bool:
-        """Whether a load whose names were chosen as of the state ``before`` may give them: no load that was committed
-        since has given a column another name, or a name to another column."""
+        """Return whether a load whose names were chosen as of the state ``before`` may give them: no load that was
+        committed since has given a column another name, or a name to another column.
+        """
         planned = set(given or ())
         sources = {(name.within, name.source) for name in planned}
         written = {(name.within, name.name.lower()) for name in planned}
@@ -210,7 +211,7 @@ class TableState(ControlObject):
         )
 
     def is_registered(self, job_id: str, attempt: str) -> bool:
-        """Whether this attempt is the one of its job that may bind."""
+        """Return whether this attempt is the one of its job that may bind."""
         entry = self.running.get(job_id)
         return entry is not None and entry.attempt == attempt
 
@@ -219,12 +220,14 @@ class TableState(ControlObject):
         return {job: entry for job, entry in self.running.items() if job != job_id}
 
     def replace(self, **changes: Any) -> "TableState":
-        """A copy with ``changes``."""
+        """Return a copy with ``changes``."""
         return self.model_copy(update=changes)
 
 
 def is_blank(body: bytes) -> bool:
-    """Whether a state's content is unusable: empty, not a JSON object, or without the fields that every state has."""
+    """Return whether a state's content is unusable: empty, not a JSON object, or without the fields that every state
+    has.
+    """
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):

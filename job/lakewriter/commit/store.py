@@ -46,7 +46,7 @@ class StoredObject:
     is_kms: bool = False
 
     def is_of_another(self, pipeline: str) -> bool:
-        """Whether another pipeline's load wrote it."""
+        """Return whether another pipeline's load wrote it."""
         return bool(self.load) and not self.load.startswith(f"{pipeline}/")
 
 

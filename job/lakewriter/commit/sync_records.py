@@ -1,4 +1,4 @@
-"""What a table's state and an intent record of syncs: generations, the source's state, objects to delete."""
+"""Define what a table's state and an intent record of syncs: generations, the source's state, objects to delete."""
 
 import re
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class SourceState(ControlObject):
 
     @property
     def is_shared(self) -> bool:
-        """Whether it is the state of all streams."""
+        """Return whether it is the state of all streams."""
         return self.kind != "stream"
 
     def is_brought_by(self, job_id: str) -> bool:
@@ -55,7 +55,7 @@ class SourceState(ControlObject):
         return job_id == self.job_id or re.fullmatch(part, job_id) is not None
 
     def kept_in(self, record: str) -> "SourceState":
-        """The same state for a table, whose text the decision of ``record`` keeps."""
+        """Return the same state for a table, whose text is stored in the decision of ``record``."""
         return self.model_copy(update={"text": "", "record": record})
 
 

@@ -130,8 +130,9 @@ class IcebergTables:
         return None, parent
 
     def is_overtaken(self, intent: Intent, number: int) -> bool:
-        """Whether an undo, change ``number`` of the table, can never be committed: the table is gone, or another writer
-        has changed it since the full refresh that is undone, and the undo is not in it."""
+        """Return whether an undo, change ``number`` of the table, can never be committed: the table is gone, or another
+        writer has changed it since the full refresh that is undone, and the undo is not in it.
+        """
         table, load = self._own.load(), intent.undoes
         if table is None or not is_same_table(table, intent):
             return True
@@ -230,7 +231,7 @@ def _add_files(table: Table, intent: Intent, number: int) -> None:
 
 
 def _list_replaced(table: Table, intent: Intent, schema: Schema) -> frozenset[Record]:
-    """The partitions that the load has files in."""
+    """Return the partitions that the load has files in."""
     try:
         require_one_spec(table, ".".join(table.name()))
     except SchemaIncompatibleError as error:
@@ -262,7 +263,7 @@ def make_data_files(files: Iterable[Receipt], schema: Schema, spec: PartitionSpe
 
 
 def _find_snapshot(table: Table, intent: Intent) -> Snapshot | None:
-    """The load's own snapshot; None where it has expired, and for a load without files."""
+    """Return the load's snapshot; None where it has expired, and for a load without files."""
     return next((snapshot for snapshot in table.snapshots() if read_load(snapshot) == intent.load), None)
 
 
@@ -279,7 +280,7 @@ def _describe_differences(table: Table, intent: Intent) -> list[str]:
 
 
 def _counts_files(intent: Intent) -> bool:
-    """Whether to read the manifests for it: for a batch in so many, as a continuous run commits often."""
+    """Return whether to read the manifests for the count: for a batch in so many, as a continuous run commits often."""
     return intent.batch is None or intent.batch.number % COUNTED_BATCHES == 0
 
 

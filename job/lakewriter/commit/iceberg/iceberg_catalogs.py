@@ -201,7 +201,7 @@ def _make_rest_error(service: RestService, doing: str, error: Exception, clients
 
 
 def _fill(remedy: str, service: RestService, clients: aws.Clients) -> str:
-    """A remedy with the keys of the user's own file."""
+    """Return a remedy with the keys of the user's file."""
     return remedy.format(scope=service.scope, open_catalog=clients.access.key_names.open_catalog)
 
 

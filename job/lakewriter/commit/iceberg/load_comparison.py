@@ -144,8 +144,9 @@ def _list_removed(table: Table, snapshot: Snapshot) -> Iterator[str]:
 
 
 def _is_rewrite(snapshot: Snapshot) -> bool:
-    """Whether the snapshot changed files and no rows: a replace, or an overwrite that added as many rows as it
-    removed."""
+    """Return whether the snapshot changed files and no rows: a replace, or an overwrite that added as many rows as it
+    removed.
+    """
     if snapshot.summary is None:
         return False
     if snapshot.summary.operation == Operation.REPLACE:

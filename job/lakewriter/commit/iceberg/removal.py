@@ -27,7 +27,7 @@ def _find_live_files(table: Table, locations: frozenset[str]) -> Iterator[DataFi
 
 
 def is_current(table: Table, intent: Intent, load: UndoneLoad) -> bool:
-    """Whether readers see the load that the intent takes back, and nothing that came after it."""
+    """Return whether readers see the load that the intent takes back, and nothing that came after it."""
     own = f"{intent.pipeline}/{load.job_id}/{load.attempt}"
     return table.current_snapshot() is not None and find_change_since(table, own) is None
 

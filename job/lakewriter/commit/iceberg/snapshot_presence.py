@@ -57,13 +57,13 @@ def explain_absence(table: Table | None, intent: Intent) -> str | None:
 
 
 def is_same_table(table: Table, intent: Intent) -> bool:
-    """Whether it is the table that the intent is of, and no other of its name."""
+    """Return whether it is the table that the intent is of, and no other of its name."""
     assert isinstance(intent.catalog, IcebergAction)
     return str(table.metadata.table_uuid) == intent.catalog.uuid
 
 
 def make_summary(intent: Intent) -> dict[str, str]:
-    """What the summary of a change's own snapshot says of it."""
+    """Return the properties that the summary of a change's snapshot has."""
     refreshes = {REFRESHES: "true"} if intent.kind == "refresh" else {}
     return {LOAD: intent.load, "lakewriter.job-id": intent.job_id} | refreshes
 
@@ -74,7 +74,7 @@ def read_load(snapshot: Snapshot) -> str | None:
 
 
 def is_refresh(snapshot: Snapshot) -> bool:
-    """Whether the snapshot is a full refresh's."""
+    """Return whether the snapshot is a full refresh's."""
     return snapshot.summary is not None and REFRESHES in snapshot.summary.additional_properties
 
 
@@ -113,8 +113,9 @@ def walk_ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:
 
 
 def _is_of_load(snapshot: Snapshot, load_snapshot: Snapshot | None) -> bool:
-    """Whether it is the load's snapshot, or was cherry-picked from it; where the load's snapshot has expired, whether
-    it was cherry-picked at all."""
+    """Return whether it is the load's snapshot, or was cherry-picked from it; where the load's snapshot has expired,
+    whether it was cherry-picked at all.
+    """
     source = snapshot.summary.additional_properties.get(_SOURCE) if snapshot.summary else None
     if load_snapshot is None:
         return source is not None
@@ -122,7 +123,7 @@ def _is_of_load(snapshot: Snapshot, load_snapshot: Snapshot | None) -> bool:
 
 
 def _is_older(snapshot: Snapshot, load_snapshot: Snapshot | None, intent: Intent) -> bool:
-    """Whether the snapshot was committed before the load, so that none of its ancestors is the load's."""
+    """Return whether the snapshot was committed before the load, so that none of its ancestors is the load's."""
     if load_snapshot is None:
         return snapshot.timestamp_ms < (intent.started - SLACK).timestamp() * 1000
     if load_snapshot.sequence_number and snapshot.sequence_number:

@@ -88,7 +88,7 @@ def find_faults(optimizers: "Optimizers", maintenance: Maintenance) -> Iterator[
 
 
 def _is_within(wanted: Any, found: Any) -> bool:
-    """Whether all that is wanted is found: Glue answers with its own defaults besides."""
+    """Return whether Glue's answer contains all wanted values: it has defaults besides."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         return all(_is_within(value, found.get(key)) for key, value in wanted.items())
     return bool(wanted == found)
