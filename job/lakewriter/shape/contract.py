@@ -1,4 +1,4 @@
-"""What a table's ``contract`` allows: columns that the table does not have, and types that it would have to grow."""
+"""Apply a table's ``contract`` to columns that the table does not have, and to types that it would have to grow."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""How an array of the source becomes one of the file: built once from two types, applied to every batch."""
+"""Convert an array of the source to one of the file: built once from two types, applied to every batch."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ def normalise_names(t: pa.DataType, rename: Rename = name_columns) -> pa.DataTyp
 
 
 def plan_conversion(source: pa.DataType, target: pa.DataType, rename: Rename = name_columns) -> Conversion:
-    """The way from a source's type to a file's; struct fields are matched by the source's names as renamed."""
+    """Return the conversion of a source's type to a file's; struct fields match by the source's names as renamed."""
     if is_wrapped(source):
         return plan_conversion(source.value_type, target, rename)
     if is_list_like(source):

@@ -23,7 +23,9 @@ Comparable = int | Decimal | float | str | tuple[int, ...]
 
 
 def find_highest(array: pa.Array, column: str, first_index: int) -> Cursor | None:
-    """The maximum of a written column, None when all is null; NaN is ``VALUE_UNREPRESENTABLE``, as it has no order."""
+    """Return the maximum of a written column, None when all is null; NaN is ``VALUE_UNREPRESENTABLE``, as it has no
+    order.
+    """
     if pt.is_floating(array.type):
         _refuse_nan(array, column, first_index)
     top = pc.max(array)
@@ -33,7 +35,7 @@ def find_highest(array: pa.Array, column: str, first_index: int) -> Cursor | Non
 
 
 def choose_higher(a: Cursor | None, b: Cursor | None) -> Cursor | None:
-    """The higher of two by value; ``SCHEMA_INCOMPATIBLE`` for types without a common order."""
+    """Return the higher of two by value; ``SCHEMA_INCOMPATIBLE`` for types without a common order."""
     if a is None or b is None:
         return a or b
     (kind_a, value_a), (kind_b, value_b) = to_comparable(a), to_comparable(b)
@@ -46,7 +48,7 @@ def choose_higher(a: Cursor | None, b: Cursor | None) -> Cursor | None:
 
 
 def choose_lower(a: Cursor | None, b: Cursor | None) -> Cursor | None:
-    """The lower of two, as ``choose_higher`` compares them."""
+    """Return the lower of two, as ``choose_higher`` compares them."""
     if a is None or b is None:
         return a or b
     return b if choose_higher(a, b) is a else a
@@ -71,7 +73,7 @@ def write_spark_literal(c: Cursor) -> str:
 
 
 def parse_cursor(kind: str, text: str) -> Cursor:
-    """A cursor that a person typed; ``SPEC_INVALID`` when the text is none of this type."""
+    """Parse a cursor that a person typed; ``SPEC_INVALID`` when the text is none of this type."""
     cursor = Cursor(type=kind, text=text)
     try:
         to_comparable(cursor)
@@ -94,7 +96,7 @@ def _refuse_nan(array: pa.Array, column: str, first_index: int) -> None:
 
 
 def to_comparable(c: Cursor) -> tuple[str, Comparable]:
-    """A value that Python orders, and the kind of values it may be compared with."""
+    """Return a value that Python orders, and the kind of values it may be compared with."""
     for kind, type_pattern, text_pattern, value in _KINDS:
         if re.fullmatch(type_pattern, c.type):
             match = re.fullmatch(text_pattern, c.text, re.ASCII | re.DOTALL)

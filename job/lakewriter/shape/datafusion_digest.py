@@ -11,7 +11,7 @@ _VIEW = "texts"
 
 
 def digest_with_datafusion(context: SessionContext, texts: pa.Array) -> pa.Array:
-    """The digests from a context of one partition, which keeps the order of rows."""
+    """Return the digests from a context of one partition, which keeps the order of rows."""
     context.register_record_batches(_VIEW, [[pa.record_batch([texts], names=["text"])]])
     try:
         batches = _digest(context.table(_VIEW)).collect()
@@ -21,13 +21,13 @@ def digest_with_datafusion(context: SessionContext, texts: pa.Array) -> pa.Array
 
 
 def make_context() -> SessionContext:
-    """A context that runs on the task's own core and does not reorder rows."""
+    """Return a context that runs on the task's core and does not reorder rows."""
     return SessionContext(SessionConfig().with_target_partitions(1))
 
 
 @functools.cache
 def get_session() -> tuple[SessionContext, int]:
-    """The context of this process, and the process that made it: after a fork they differ."""
+    """Return the context of this process, and the process that made it: after a fork they differ."""
     return make_context(), os.getpid()
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 def compute_digests(texts: pa.Array) -> pa.Array:
-    """The lower-case hex digest of each text's UTF-8 bytes, in order; ``texts`` has no nulls."""
+    """Return the lower-case hex digest of each text's UTF-8 bytes, in order; ``texts`` has no nulls."""
     from lakewriter.shape.datafusion_digest import digest_with_datafusion, get_session
 
     context, owner = get_session()
@@ -20,6 +20,6 @@ def compute_digests(texts: pa.Array) -> pa.Array:
 
 
 def digest_with_hashlib(texts: pa.Array) -> pa.Array:
-    """The digests from the standard library."""
+    """Return the digests from the standard library."""
     sha256 = hashlib.sha256
     return pa.array([sha256(text).hexdigest() for text in texts.cast(pa.binary()).to_pylist()], pa.string())

@@ -105,7 +105,7 @@ def choose_name_rule(envelope: Envelope) -> NameRule:
 def plan_rows(
     source: pa.Schema, spec: Spec, table: TableSpec, envelope: Envelope, rename: Rename | None = None
 ) -> EnvelopePlan:
-    """The plan for typed rows."""
+    """Plan typed rows."""
     rename = rename or choose_name_rule(envelope).name_all
     rows = plan_shape(source, spec, table, rename=rename)
     named = [
@@ -125,7 +125,7 @@ def plan_documents(
     properties: Sequence[str],
     rename: Rename | None = None,
 ) -> EnvelopePlan:
-    """The plan for documents; ``record`` types them for files that have types."""
+    """Plan documents; ``record`` types them for files that have types."""
     rename, reserved = rename or choose_name_rule(envelope).name_all, len(envelope.names)
     if not envelope.typed:
         kept = None if envelope.data else tuple(properties)
@@ -139,7 +139,7 @@ def plan_documents(
 
 
 def make_file_schema(envelope: Envelope, table: TableSpec, fields: Sequence[pa.Field]) -> pa.Schema:
-    """The envelope's columns, then the record's own, then what the record has besides."""
+    """Return the envelope's columns, then the record's columns, then the record's other values."""
     typed = envelope.typed
     raw_id = pa.field(envelope.raw_id, pa.string(), nullable=False, metadata={KIND: UUID} if typed else None)
     columns = [raw_id, pa.field(envelope.extracted_at, MILLIS if typed else pa.int64(), nullable=False)]
@@ -154,7 +154,7 @@ def make_file_schema(envelope: Envelope, table: TableSpec, fields: Sequence[pa.F
 
 
 def _name_field(name: str, t: pa.DataType, source: pa.Field, rename: Rename) -> pa.Field:
-    """A column or field with its name in the source, where the written one is another, and so those inside it."""
+    """Return a column or field with its name in the source, where the written name differs, and so those inside it."""
     metadata = {ORIGINAL: source.name.encode()} if source.name != name else None
     return pa.field(name, _rename_nested(t, source.type, enter(rename, source.name)), metadata=metadata)
 
@@ -228,7 +228,7 @@ class EnvelopeShaper:
         return shaped
 
     def _type_documents(self, batch: pa.RecordBatch, shaped: pa.RecordBatch) -> pa.RecordBatch:
-        """What is looked at of documents, with types also where the file has text."""
+        """Return the checked part of documents, with types also where the file has text."""
         if self.plan.watched is None:
             return shaped
         schema = self.plan.watched_schema
@@ -245,7 +245,7 @@ class EnvelopeShaper:
         return self._rows.read_cursor(batch) if self._rows else None
 
     def take_findings(self) -> Findings:
-        """What was found since the last call."""
+        """Return the findings since the last call."""
         taken, self._findings = self._findings, Findings()
         self._cut = set()
         return taken
@@ -334,7 +334,7 @@ class EnvelopeShaper:
 
 
 def make_raw_ids(head: str, numbers: pa.Array) -> pa.Array:
-    """A version 8 UUID for each row of a load: the same row of the same load always gets the same."""
+    """Return a version 8 UUID for each row of a load: the same row of the same load always gets the same."""
     texts = pc.binary_join_element_wise(head, numbers.cast(pa.string()), "")
     digests = compute_digests(texts)
 
@@ -346,7 +346,7 @@ def make_raw_ids(head: str, numbers: pa.Array) -> pa.Array:
 
 
 def _put_first(changes: Changes, supplied: pa.Array) -> None:
-    """What the source says it changed comes before what was changed here."""
+    """Put the changes that the source reports before those that were made here."""
     if supplied.null_count == len(supplied):
         return
     for row, text in enumerate(supplied.to_pylist()):

@@ -107,7 +107,7 @@ def plan_flatten(
     known: Known = (),
     name_fields: NameFields | None = None,
 ) -> FlattenPlan:
-    """The plan for rows of ``source``.
+    """Plan rows of ``source``.
 
     ``seen`` is what JSON documents without a schema have, ``known`` the columns that earlier ones gave the table.
     ``name_fields`` names the columns of all others.
@@ -131,8 +131,9 @@ def plan_flatten(
 
 
 def _group_properties(locations: Iterable[Location]) -> Mapping[Path, frozenset[str]]:
-    """The names of properties by the path of their object, with those that the vendor's platform adds to documents:
-    what it adds is its own, unless the schema says what is in it."""
+    """Return the names of properties by the path of their object, with those that the vendor's platform adds to
+    documents: the platform alone decides what is in those, unless the schema says what is in it.
+    """
     names: dict[Path, set[str]] = {(): {"_meta"}}
     for location in locations:
         names.setdefault(location.path[:-1], set()).add(location.path[-1])
@@ -185,7 +186,7 @@ def _list_nested_locations(fields: Sequence[pa.Field], path: tuple[str, ...]) ->
 
 
 def find_kind(t: pa.DataType) -> Kind:
-    """What values of a source's type are, as documents."""
+    """Return the kind that values of a source's type have as documents."""
     plain = unwrap(t)
     if pt.is_struct(plain):
         return Kind.OBJECT
@@ -197,12 +198,12 @@ def find_kind(t: pa.DataType) -> Kind:
 
 
 def _has_guessed_columns(table: TableSpec) -> bool:
-    """Whether Spark takes the columns from the values, so that another load may have others."""
+    """Return whether Spark takes the columns from the values, so that another load may have others."""
     return table.read.format == "json" and table.read.columns is None
 
 
 def _choose_type(source: pa.Schema, field: Field, declared: bool) -> Field:
-    """The field with the type its column gets: the schema's, or the source's own, numbers in their widest form."""
+    """Return the field with the type of its column: the schema's, or the source's, numbers in their widest form."""
     location = find_location(source, field.path)
     if location.type is None or location.nothing or location.inside:
         return field

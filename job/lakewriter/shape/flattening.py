@@ -78,7 +78,7 @@ class Flattener:
         return arrays
 
     def take_cursor(self) -> tuple[Cursor | None, int]:
-        """The highest cursor and the number of null ones since the last call; both start anew."""
+        """Return the highest cursor and the number of null ones since the last call; both start anew."""
         taken = self.cursor, self.cursor_nulls
         self.cursor, self.cursor_nulls = None, 0
         return taken
@@ -119,7 +119,7 @@ class Flattener:
         return [self._decode_inferred(field, levels.read_raws(field.path)) for field in self.plan.fields]
 
     def _decode_inferred(self, field: Field, raws: list[bytes]) -> pa.Array:
-        """The column of a path at which may be anything: objects have columns of their own, arrays are left out."""
+        """Return the column of a path that may hold anything: objects have other columns, arrays are left out."""
         if not field.kind.scalar:
             return self._decode(field, raws)
         self._leave_out(field, sum(raw[:1] == b"[" for raw in raws))
@@ -174,7 +174,7 @@ class Flattener:
         return self._require_whole(field, raws, decode_values(field.kind, raws, COLLECTION))
 
     def _require_whole(self, field: Field, values: Sequence[bytes] | pa.Array, decoded: Decoded) -> pa.Array:
-        """The column, of which no value is left out."""
+        """Return the column after a check that no value is left out."""
         for fault in decoded.faults:
             if fault.change == NULLED:
                 value = values[fault.position]

@@ -23,7 +23,7 @@ Known = Sequence[InferredColumn]
 
 
 def list_locations(table: str, seen: Seen, known: Known) -> tuple[Location, ...]:
-    """The table's own locations, each with the kind that it has there, then those that are new."""
+    """Return the table's locations, each with the kind that it has there, then those that are new."""
     kept = {column.path: Kind(column.kind) for column in known if column.path and column.kind != INCLUDED}
     # Objects inside a value that is kept whole are part of its text.
     whole = [path for path, kind in kept.items() if kind is Kind.JSON]
@@ -49,13 +49,15 @@ def add_paths(known: Known, seen: Seen, separator: str) -> tuple[InferredColumn,
 
 
 def find_pinned_name(known: Known, path: tuple[str, ...], name: str) -> str | None:
-    """What the column that wants ``name`` is called in the table: as such, or with the number it got beside another."""
+    """Return the name in the table of the column that wants ``name``: the same, or with the number it got beside
+    another.
+    """
     form = re.compile(re.escape(name) + r"(_\d+)?")
     return next((column.name for column in known if column.path == path and form.fullmatch(column.name)), None)
 
 
 def apply_contract(table: TableSpec, chosen: Chosen, known: Known) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
-    """The fields to write, and those left out by the contract: of a table that has columns, what is new."""
+    """Return the fields to write, and those left out by the contract: of a table that has columns, what is new."""
     columns = table.contract.columns if table.contract is not None else "evolve"
     paths = {column.path for column in known}
     asked = paths | chosen.named
@@ -72,7 +74,7 @@ def apply_contract(table: TableSpec, chosen: Chosen, known: Known) -> tuple[tupl
 
 
 def add_columns(known: Known, fields: Iterable[Field], named: frozenset[tuple[str, ...]]) -> tuple[InferredColumn, ...]:
-    """What the table keeps: the columns it had, then those it has got."""
+    """Return the table's columns: those it had, then the new ones."""
     had = {(column.path, column.name) for column in known}
     kinds = {column.path: column.kind for column in known if column.kind != INCLUDED}
     new = [

@@ -1,4 +1,4 @@
-"""Where a location of a document lies in rows of a source: in structs, under a key of a map, inside JSON text."""
+"""Find a location of a document in rows of a source: in structs, under a key of a map, inside JSON text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class SourceLocation:
 
     @property
     def nothing(self) -> bool:
-        """Whether no row has a value there."""
+        """Return whether no row has a value there."""
         return self.type is None or is_void(self.type)
 
 

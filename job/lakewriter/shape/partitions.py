@@ -61,7 +61,7 @@ class Column:
         return result
 
     def compute_values(self, array: pa.Array) -> tuple[pa.Array, list[str | int | bool | None]]:
-        """The distinct values, and for every row the place of its own among them."""
+        """Return the distinct values, and for every row the index of its value among them."""
         encoded = _floor_to_hour(array, self.field).dictionary_encode(null_encoding="encode")
         transform, result = self.transform.transform(self.type), self.result
         partitions: dict[str | int | bool | None, int] = {}
@@ -102,7 +102,7 @@ class Transforms:
 
     @classmethod
     def of(cls, fields: Sequence[PartitionField], schema: pa.Schema) -> "Transforms":
-        """The transforms of written columns; ``SPEC_INVALID`` where a type has none."""
+        """Return the transforms of written columns; ``SPEC_INVALID`` where a type has none."""
         return cls(tuple(_make_column(field, schema.field(field.column).type) for field in fields))
 
     def split_by_partition(self, batch: pa.RecordBatch) -> Iterator[tuple[Values, pa.RecordBatch]]:
@@ -114,7 +114,7 @@ class Transforms:
             yield partition, batch.slice(start, end - start)
 
     def write_keys(self, arrays: Sequence[pa.Array]) -> pa.Array:
-        """A text for each row, the same for rows of one partition only; ``arrays`` are the fields' columns."""
+        """Return a text for each row, the same for rows of one partition only; ``arrays`` are the fields' columns."""
         texts = []
         for column, array in zip(self.columns, arrays, strict=True):
             places, values = column.compute_values(array)
@@ -122,12 +122,12 @@ class Transforms:
         return pc.binary_join_element_wise(*texts, ",")
 
     def name_directory(self, partition: Values) -> str:
-        """The partition's directory under the table's data."""
+        """Return the partition's directory under the table's data."""
         return "/".join(column.name_directory(value) for column, value in zip(self.columns, partition, strict=True))
 
 
 def to_manifest_value(value: str | int | bool | None, t: PrimitiveType) -> Any:
-    """A partition's value as manifests have it: dates and timestamps are numbers."""
+    """Return a partition's value as manifests have it: dates and timestamps are numbers."""
     return None if value is None else from_bytes(t, to_bytes(t, from_json(t, value)))
 
 
@@ -154,7 +154,7 @@ def _make_column(field: PartitionField, t: pa.DataType) -> Column:
 
 
 def _to_iceberg_type(t: pa.DataType) -> PrimitiveType | None:
-    """The Iceberg type of a written column; None for those that partition nothing."""
+    """Return the Iceberg type of a written column; None for those that partition nothing."""
     if pt.is_decimal(t):
         return DecimalType(t.precision, t.scale)
     if pt.is_timestamp(t):
@@ -186,7 +186,7 @@ def _to_plain_values(array: pa.Array) -> list[Any]:
 
 
 def _find_run_starts(places: Sequence[pa.Array], rows: int) -> list[int]:
-    """Where the runs of equal places begin."""
+    """Return the indexes at which runs of equal values begin."""
     if rows == 0:
         return []
     changes = pa.array([True, *[False] * (rows - 1)])
@@ -209,7 +209,7 @@ class Grouping:
         return tuple(column.position for column in self.columns)
 
     def write_keys(self, arrays: Sequence[pa.Array]) -> pa.Array:
-        """The keys of rows whose columns are ``arrays``; null where a value cannot be written."""
+        """Return the keys of rows whose columns are ``arrays``; null where a value cannot be written."""
         try:
             return self.transforms.write_keys(
                 [convert(array, column.conversion) for array, column in zip(arrays, self.columns, strict=True)]

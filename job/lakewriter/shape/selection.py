@@ -1,4 +1,4 @@
-"""Which locations of a collection become columns, under which names and types; pure."""
+"""Choose which locations of a collection become columns, under which names and types; pure."""
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ class Field:
     logical_type: LogicalType | None = None
 
     def to_arrow(self) -> pa.Field:
-        """The column's field in a file's schema."""
+        """Return the column's field in a file's schema."""
         metadata = {LOGICAL_TYPE: self.logical_type.encode()} if self.logical_type else None
         return pa.field(self.name, self.type, nullable=not self.key, metadata=metadata)
 
@@ -168,7 +168,7 @@ class _Choice:
         return Kind.STRING if is_number or is_span else kind
 
     def _list_names(self, path: Path) -> list[str]:
-        """A projection's own names in place of the path, unless that is included too."""
+        """Return a projection's names instead of the path, unless that is included too."""
         own = [name for name, place in self._projected.items() if place == path and name not in self._excluded]
         plain = "/".join(path)
         if not own or plain in self._included:
@@ -218,7 +218,7 @@ class _Choice:
 
 
 def _make_distinct(fields: Sequence[Field], pins: Pins) -> list[Field]:
-    """The second of two fields of one name gets ``_1``; one that the table has keeps its name."""
+    """Make names distinct: the second of two fields of one name gets ``_1``; one that the table has keeps its name."""
     pinned_names = [pins.name_of(field.path, field.name) for field in fields]
     taken = set(pins.taken)
     result = []

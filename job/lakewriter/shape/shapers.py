@@ -26,17 +26,17 @@ class AnyShaper(Protocol):
         """``batch`` with exactly the plan's schema."""
 
     def take_cursor(self) -> tuple[Cursor | None, int]:
-        """The highest cursor and the number of null ones since the last call; both start anew."""
+        """Return the highest cursor and the number of null ones since the last call; both start anew."""
 
     def read_cursor(self, batch: pa.RecordBatch) -> Cursor | None:
-        """The highest cursor of rows that are kept out of the table; None where none of them has one."""
+        """Return the highest cursor of rows that do not go into the table; None where none of them has one."""
 
     def take_findings(self) -> Findings:
-        """What was found since the last call."""
+        """Return the findings since the last call."""
 
 
 def make_shaper(plan: AnyPlan, *, job_id: str, start: datetime, first_index: int) -> AnyShaper:
-    """The shaper of one task."""
+    """Return the shaper of one task."""
     if isinstance(plan, FlattenPlan):
         return Flattener(plan)
     if isinstance(plan, EnvelopePlan):

@@ -71,8 +71,8 @@ def plan_shape(
     rename: Rename = name_columns,
     discard: Collection[str] = (),
 ) -> ShapePlan:
-    """The plan for rows of ``source``; ``existing`` has the table's types by lower-case physical name, ``discard``
-    the written names of columns that are left out and counted.
+    """Plan rows of ``source``; ``existing`` has the table's types by lower-case physical name, ``discard`` the written
+    names of columns that are left out and counted.
 
     ``SchemaIncompatibleError`` for types that do not fit, ``SpecInvalidError`` for keys or cursors that are not there.
     """
@@ -174,7 +174,7 @@ _SORTED: Final = (
 def _plan_order(
     table: TableSpec, columns: tuple[ColumnPlan, ...], names: Names, left_out: Sequence[str]
 ) -> tuple[str, ...]:
-    """The written names of the columns by which rows are sorted."""
+    """Return the written names of the columns by which rows are sorted."""
     what = f"sort_by of {table.id!r}"
     found = tuple(find_column(each, names, what, left_out) for each in table.sort_by)
     types = {column.name: column.type for column in columns}
@@ -190,7 +190,7 @@ def _plan_order(
 
 
 def _plan_partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequence[str]) -> Partition:
-    """The fields by written names: of source columns, and of tracking columns that a load has one value for."""
+    """Return the fields by written names: of source columns, and of tracking columns that a load has one value for."""
     what = f"partition_by of {table.id!r}"
     steady = [(column.name, column.name) for column in spec.tracking if column.holds in STEADY]
     known = [*(pair for pair in names if (pair[0], pair[0]) not in steady), *steady]
@@ -215,7 +215,7 @@ def _plan_partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequen
 
 
 def find_column(wanted: str, names: Names, what: str, left_out: Sequence[str]) -> str:
-    """The written name of a source column given exactly, or else in another case when only one is meant."""
+    """Return the written name of a source column given exactly, or else in another case when only one is meant."""
     matches = [pair for pair in names if pair[0] == wanted] or [
         pair for pair in names if pair[0].lower() == wanted.lower()
     ]
@@ -283,7 +283,7 @@ class Shaper:
         return shaped
 
     def take_cursor(self) -> tuple[Cursor | None, int]:
-        """The highest cursor and the number of null ones since the last call; both start anew."""
+        """Return the highest cursor and the number of null ones since the last call; both start anew."""
         taken = self.cursor, self.cursor_nulls
         self.cursor, self.cursor_nulls = None, 0
         return taken
@@ -328,7 +328,7 @@ class Shaper:
 
 
 def _strip_encodings(t: pa.DataType) -> pa.DataType:
-    """A type without what readers vary from batch to batch: nullability and metadata inside, dictionaries."""
+    """Return a type without the details that vary between batches: nullability and metadata inside, dictionaries."""
     return rebuild_type(t, list)
 
 
@@ -353,7 +353,7 @@ def _describe_value(value: pa.Array) -> str:
 
 
 def _find_first_bad(column: ColumnPlan, array: pa.Array) -> int:
-    """The place of the first value that fails; halves what must contain it."""
+    """Return the index of the first value that fails; halve the range that must contain it."""
     low, high = 0, len(array)
     while high - low > 1:
         middle = (low + high) // 2

@@ -38,7 +38,7 @@ class TextRowsPlan:
 
 
 def plan_text_rows(rows: ShapePlan) -> TextRowsPlan:
-    """The plan for a text format."""
+    """Plan rows of a text format."""
     fields = [pa.field(name, pa.string(), metadata={KIND: JSON}) for name in rows.schema.names]
     return TextRowsPlan(rows, pa.schema(fields), rows.notes)
 

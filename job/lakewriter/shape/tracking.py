@@ -33,7 +33,7 @@ def compute_row_ids(columns: Sequence[pa.Array]) -> pa.Array:
 
 
 def write_key_texts(columns: Sequence[pa.Array]) -> pa.Array:
-    r"""What the ids are digests of: one column's text as it is, several joined by ``|``.
+    r"""Return the texts whose digests are the ids: one column's text as it is, several joined by ``|``.
 
     In joined texts ``\`` and ``|`` are escaped by ``\``, so no two rows with different keys have one text. Null is
     ``\N``, in one column alone too.

@@ -47,7 +47,7 @@ class EarlierNames:
 
     @property
     def is_untold(self) -> bool:
-        """Whether the table has names, and nothing tells which."""
+        """Return whether the table has names, and nothing tells which."""
         return self.is_loaded and self.given is None and self.existing is None
 
     @property
@@ -106,7 +106,7 @@ class ColumnNames(NamesByPath):
 
     @property
     def is_plain(self) -> bool:
-        """Whether every column is written under the name that it has in the source, or asks for."""
+        """Return whether every column is written under the name that it has in the source, or asks for."""
         return not self._differing
 
     def list_given(self, discarded: Sequence[str] = ()) -> tuple[GivenName, ...]:
