@@ -187,7 +187,7 @@ def adopt_found(
 
 
 def _group_missed(keys: Iterable[str], advise: Callable[[str], str]) -> tuple[MissedObjects, ...]:
-    """The keys by what is advised of them; keys that differ in digits only are asked about once."""
+    """Return the keys by what is advised of them; keys that differ in digits only are asked about once."""
     advices: dict[str, str] = {}
     groups: dict[str, list[str]] = defaultdict(list)
     for key in sorted(keys):
@@ -201,7 +201,9 @@ def _group_missed(keys: Iterable[str], advise: Callable[[str], str]) -> tuple[Mi
 def _find_highest_sync(
     table: TableSpec, spec: Spec, objects: Sequence[StreamObject], listed: dict[str, datetime], clients: Clients
 ) -> int:
-    """The highest number of a sync: from the keys that have it, otherwise from the first row of the newest object."""
+    """Return the highest number of a sync: from the keys that have it, otherwise from the first row of the newest
+    object.
+    """
     if "sync_id" in table.layout.template.variables:
         return max((_read_key(table.layout, each.key) for each in objects), default=0)
     known = [each.key for each in objects if each.key in listed]
@@ -224,7 +226,7 @@ def _read_key(layout: Layout, key: str) -> int:
 
 
 def _read_first_row(file: S3File, key: str, meta: str) -> int:
-    """The sync of the first row of an object; 0 where its format or its columns do not say."""
+    """Return the sync of the first row of an object; 0 where its format or its columns do not say."""
     if ".parquet" in key:
         batch = next(pq.ParquetFile(file).iter_batches(1, columns=[meta]), None)
         value: Any = batch.column(0)[0].as_py() if batch is not None and batch.num_columns else None

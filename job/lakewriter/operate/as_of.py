@@ -66,7 +66,7 @@ def _find(spec: Spec, table: TableLoads, moment: datetime, job_id: str, clients:
 
 
 def _find_refresh(table: TableLoads, last: TableReport, job_id: str) -> AsOf:
-    """The files of one full refresh, while they are kept."""
+    """Return the files of one full refresh, while they exist."""
     if all(each.job_id != last.job_id for each in table.state.generations):
         raise _refuse(table, job_id, "its files were deleted, after refresh.keep_days")
     keys = tuple(table.control.list_written_keys(last.model_dump(mode="json")))
@@ -75,7 +75,7 @@ def _find_refresh(table: TableLoads, last: TableReport, job_id: str) -> AsOf:
 
 
 def _find_snapshot(table: TableLoads, loads: Sequence[TableReport], clients: Clients) -> AsOf | None:
-    """The snapshot of the last load with files; one without any has no snapshot of its own."""
+    """Return the snapshot of the last load with files; one without any has no snapshot of its own."""
     for load in reversed(loads):
         if not load.files:
             continue

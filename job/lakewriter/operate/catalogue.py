@@ -48,7 +48,7 @@ def describe_tables(
 
 
 def list_statements(queries: Sequence[Query], *, brief: bool) -> dict[str, tuple[Statement, ...]]:
-    """The statements by table; where it is to be ``brief``, those of each engine that read the whole table."""
+    """Return the statements by table; where it is to be ``brief``, those of each engine that read the whole table."""
     statements: dict[str, list[Statement]] = defaultdict(list)
     for query in queries:
         engines = {known.engine for known in statements[query.table] if known.title == QUERY}
@@ -105,8 +105,9 @@ def _find_columns(
 
 
 def _measure_files(control: Control, state: TableState) -> dict[str, Any]:
-    """The files that the layout names, of a refreshed table those that readers see; an Iceberg catalog alone knows
-    which of a table's files count."""
+    """Return the files that the layout names, of a refreshed table those that readers see; an Iceberg catalog alone
+    knows which of a table's files count.
+    """
     if control.layout is None:
         return {}
     entries = list_objects(control.store, control.layout)

@@ -37,7 +37,7 @@ class ColumnChange(Model):
 def list_changes(
     written: Written, now: Mapping[str, str], kind: str, *, is_replaced: bool = False
 ) -> tuple[ColumnChange, ...]:
-    """The columns that differ, those that are there now first, in their order; ``kind`` is the format of new files.
+    """Return the columns that differ, present ones first, in their order; ``kind`` is the format of new files.
 
     ``is_replaced`` says that the load's files take the place of all others: readers never have both.
     """
@@ -54,7 +54,7 @@ def list_changes(
 
 
 def _without_old_rows(change: ColumnChange) -> ColumnChange:
-    """The change for readers of a table that a full refresh replaces."""
+    """Return the change for readers of a table that a full refresh replaces."""
     if change.change == "added":
         return change.model_copy(update={"effect": ""})
     if change.change == "gone":
@@ -120,7 +120,7 @@ def is_widened(before: str, after: str) -> bool:
 
 
 def list_layout_changes(written: Written, key: str, kind: str, *, is_known: bool) -> tuple[str, ...]:
-    """What would be different about the files themselves and break their readers; ``key`` is the first new file's.
+    """Return the differences of the files themselves that break their readers; ``key`` is the first new file's.
 
     ``is_known`` says that the present layout could have named the old file, whatever the load.
     """

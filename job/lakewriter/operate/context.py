@@ -52,7 +52,7 @@ class Context:
         return Clients(self.spec.access)
 
     def spark(self) -> SparkSession:
-        """The one Spark session, started at its first use."""
+        """Return the one Spark session, started at its first use."""
         with self._lock:
             self._spark = self._spark or open_spark_session(f"lakewriter {self.spec.pipeline}")
             return self._spark
@@ -82,12 +82,12 @@ class Context:
         return name
 
     def controls(self) -> Mapping[str, Control]:
-        """The control objects of every table, by its id."""
+        """Return the control objects of every table, by its id."""
         return Pipeline.open(self.spec, self.clients).controls
 
 
 def _open_locally(lake: Path, spec: Spec, *, holds_keys: bool) -> Spec:
-    """The same pipeline, on the S3 server beside its file, which is started where it does not run."""
+    """Return the same pipeline, on the S3 server beside its file, which is started where it does not run."""
     localized = localize(spec, LocalServer.beside(lake), holds_keys=holds_keys)
     make_bucket(localized.access)
     return localized

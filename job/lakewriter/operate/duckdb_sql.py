@@ -1,4 +1,4 @@
-"""What DuckDB has to know before it reads a pipeline's tables, and how it names them; pure text."""
+"""Write DuckDB's settings and names for a pipeline's tables; pure text."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -63,7 +63,7 @@ def _name_variable(table: TableSpec) -> str:
 
 
 def write_source(spec: Spec, table: TableSpec) -> str:
-    """What stands behind FROM: the files of all loads, or the Iceberg table."""
+    """Return the text behind FROM: the files of all loads, or the Iceberg table."""
     if spec.iceberg:
         return ".".join(quote_name(Engine.DUCKDB, part) for part in (_CATALOG, table.schema_name, table.name))
     if table.latest is not None:
@@ -72,7 +72,7 @@ def write_source(spec: Spec, table: TableSpec) -> str:
 
 
 def write_files_source(spec: Spec, table: TableSpec, keys: Sequence[str]) -> str:
-    """The same of exactly these files."""
+    """Return the text behind FROM for exactly these files."""
     listed = ",\n    ".join(_text(f"s3://{spec.access.bucket}/{key}") for key in keys)
     return _write_reader(spec, table, f"[\n    {listed}\n]")
 

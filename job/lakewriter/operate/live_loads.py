@@ -25,15 +25,15 @@ class TableLoads:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the records of all loads of the table are kept."""
+        """Return whether the records of all loads of the table exist."""
         return len(self.reported) >= self.state.committed
 
     def is_undone(self, job_id: str) -> bool:
-        """Whether the load is undone."""
+        """Return whether the load is undone."""
         return is_taken_back(self.state, self.reported, job_id)
 
     def find(self, job_id: str) -> int | None:
-        """The position of the load; None where the table has no such load, or it is undone."""
+        """Return the position of the load; None where the table has no such load, or it is undone."""
         return next((at for at, load in enumerate(self.loads) if load.job_id == job_id), None)
 
 

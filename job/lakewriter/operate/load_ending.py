@@ -51,7 +51,7 @@ class PhaseClock:
             self.measure = progress.measure
 
     def __call__(self, table: TableSpec, step: str, detail: str, /) -> None:
-        """A table takes a step."""
+        """Handle a step of a table."""
         now, phases = self._clock(), self.seconds.setdefault(table.id, {})
         last = self._now.get(table.id)
         if last is not None:
@@ -121,7 +121,7 @@ def leave_ending(
     controls: Mapping[str, Control],
     warn: Callable[[str], None],
 ) -> str | None:
-    """The same of a load that nobody stopped: its tables say how it ended."""
+    """Write the record of a load that nobody stopped: its tables say how it ended."""
     failure = find_failure(report)
     return leave_record(report, ErrorReport.of(failure) if failure else None, phases, controls, warn)
 
@@ -134,7 +134,7 @@ def make_record(
     now: datetime,
     given: Sequence[str] = (),
 ) -> LoadRecord:
-    """The record of a load that has just ended."""
+    """Return the record of a load that has just ended."""
     intents = _read_intents(report, controls)
     tables = tuple(_describe(result, phases, intents.get(_name(result))) for result in report.tables)
     return LoadRecord(
@@ -156,7 +156,7 @@ def make_record(
 
 
 def _read_intents(report: RunReport, controls: Mapping[str, Control]) -> dict[str, Intent]:
-    """The intents of the tables that this attempt committed, as far as they can be read."""
+    """Return the intents of the tables that this attempt committed, as far as they can be read."""
     done = [_name(result) for result in report.tables if result.status == "done"][:MOST_INTENTS]
     known = [name for name in done if name in controls]
 
@@ -190,7 +190,7 @@ _KEPT: Final = (
 
 
 def _list_columns(result: TableResult, intent: Intent) -> Iterable[tuple[str, str]]:
-    """A Glue table's columns with their types, else the leaves of its Parquet files."""
+    """Return a Glue table's columns with their types, else the leaves of its Parquet files."""
     if isinstance(intent.catalog, GlueAction):
         return intent.catalog.columns
     return ((name, "") for name in result.columns)

@@ -69,7 +69,7 @@ def _look(
 
 
 def _is_told_by_etag(receipt: Receipt, stored: StoredObject, intent: Intent) -> bool:
-    """Whether the etag says that the content is what the receipt has: it is made of the MD5s of the parts."""
+    """Return whether the etag says that the content is what the receipt has: it is made of the MD5s of the parts."""
     etag = stored.etag.strip('"')
     return not stored.is_kms and not _has_foreign_etag(etag, intent) and etag in _compute_etags(receipt)
 
@@ -114,7 +114,7 @@ def _compute_etags(receipt: Receipt) -> tuple[str, ...]:
 
 
 def _has_foreign_etag(etag: str, intent: Intent) -> bool:
-    """Whether a store that is not AWS's has etags of its own for objects of several parts, which say nothing here."""
+    """Return whether the store, not being AWS's, has other etags for objects of several parts, of no use here."""
     return intent.access.endpoint is not None and "-" not in etag
 
 

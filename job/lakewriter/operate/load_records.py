@@ -76,7 +76,7 @@ class TableRecords:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the records of all changes of the table are kept."""
+        """Return whether the records of all changes of the table exist."""
         return isinstance(self.state, TableState) and len(self.kept) >= self.state.committed
 
     def _find_replay(self, job_id: str) -> Intent | None:
@@ -166,7 +166,9 @@ class TableRecords:
         return intent
 
     def _is_committed(self, job_id: str, records: LoadRecords) -> bool:
-        """Whether a load without a report is committed all the same: the state names it, or its objects are there."""
+        """Return whether a load without a report is committed all the same: the state names it, or its objects are
+        there.
+        """
         state = self.state
         if not isinstance(state, TableState) or (state.pending is not None and state.pending.job_id == job_id):
             return False
@@ -276,8 +278,9 @@ def _compare_progress(state: TableState, intent: Intent | None, job_id: str) -> 
 
 
 def _is_later(reset: Reset, state: TableState) -> bool:
-    """Whether a change by hand may have come after the last load; by their times, which are of several clocks, where it
-    does not say how many loads there were."""
+    """Return whether a change by hand may have come after the last load; by their times, which are of several clocks,
+    where it does not say how many loads there were.
+    """
     if reset.committed is not None:
         return reset.committed >= state.committed
     return state.last_commit is None or reset.at + CLOCKS_APART >= state.last_commit

@@ -33,7 +33,7 @@ class LoadKeys:
 
     @property
     def at(self) -> datetime:
-        """When the last of them was written."""
+        """Return the time when the last of them was written."""
         return max(entry.modified for entry in self.entries)
 
     def list_newest(self, ending: str) -> list[Entry]:
@@ -65,7 +65,7 @@ class Loads:
         return sorted(loads.values(), key=lambda load: (load.at, load.job_id), reverse=True)
 
     def read_last(self, limit: int, table_id: str | None = None) -> list[LoadRecord]:
-        """The last ``limit`` loads, the newest first; with a table only those that have it."""
+        """Return the last ``limit`` loads, the newest first; with a table only those that have it."""
         records: list[LoadRecord] = []
         waiting: Sequence[LoadKeys] = self.list_keys()
         while waiting and len(records) < limit:
@@ -78,8 +78,9 @@ class Loads:
     def read_before(
         self, record: LoadRecord, limit: int, most: int | None = None
     ) -> tuple[LoadRecord, list[LoadRecord]]:
-        """The record with all tables of its load, and the last loads before it, the newest first; the record alone
-        where all loads have more than ``most`` objects."""
+        """Return the record with all tables of its load, and the last loads before it, the newest first; the record
+        alone where all loads have more than ``most`` objects.
+        """
         loads = self.list_keys(most)
         places = [place for place, load in enumerate(loads) if load.job_id == record.job_id]
         after = loads[places[0] + 1 :] if places else loads
@@ -128,7 +129,7 @@ class Loads:
         return record.model_copy(update={"tables": tables, "status": "undone" if is_whole else record.status})
 
     def _read_record(self, load: LoadKeys) -> LoadRecord:
-        """What the load's last attempt has said of it, or else what its tables' reports and its outcome say."""
+        """Return the record by the load's last attempt, or else by its tables' reports and its outcome."""
         outcomes, records = load.list_newest("/outcome.json"), list[LoadRecord]()
         ended = set(map(_read_attempt, outcomes))
         for entry in load.list_newest("/run/record.json"):
@@ -159,13 +160,14 @@ class Loads:
         )
 
     def _add_tables(self, record: LoadRecord, load: LoadKeys) -> LoadRecord:
-        """The record with the tables that other attempts of the load committed: a program that writes DataFrames makes
-        one for each table."""
+        """Return the record with the tables that other attempts of the load committed: a program that writes DataFrames
+        makes one for each table.
+        """
         others = tuple(map(describe_table, self._read_reports(load, {table.id for table in record.tables})))
         return record.model_copy(update={"tables": (*record.tables, *others)})
 
     def _read_reports(self, load: LoadKeys, without: Collection[str] = ()) -> Iterator[TableReport]:
-        """The reports of the load's tables ``without`` some."""
+        """Yield the reports of the load's tables ``without`` some."""
         traces = (parse_trace(self._first.keys, entry) for entry in load.entries)
         known = (trace for trace in traces if trace is not None and trace.kind == "report")
         reports = [trace for trace in known if trace.table_id not in without]
@@ -184,7 +186,7 @@ def _cut_between_seconds(loads: Sequence[LoadKeys], most: int) -> tuple[Sequence
 
 
 def describe_table(report: TableReport) -> LoadedTable:
-    """What a committed table's report says of it."""
+    """Return the facts that a committed table's report has of it."""
     kept: dict[str, Any] = {name: getattr(report, name) for name in _KEPT}
     samples = report.change_samples[:MOST_SAMPLES]
     return LoadedTable(status="done", change_samples=samples, phases={"writing": report.staged_seconds}, **kept)
@@ -197,6 +199,6 @@ _KEPT: Final = (
 
 
 def _read_attempt(entry: Entry) -> str:
-    """The attempt in the key of one of its objects."""
+    """Return the attempt in the key of one of its objects."""
     parts = entry.key.split("/loads/")[-1].split("/")
     return parts[1]

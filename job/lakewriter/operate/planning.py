@@ -178,7 +178,7 @@ def _check_place(spec: Spec, table: TableSpec, control: Control, state: TableSta
 def _compare(
     spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None, uri: str
 ) -> dict[str, object]:
-    """What of the columns and the files would change for their readers."""
+    """Return the changes of columns and files for their readers."""
     if isinstance(written, str):
         return {}
     if written is None:
@@ -197,7 +197,8 @@ def _compare(
 def _propose_types(
     spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None
 ) -> dict[str, object]:
-    """The types that columns of text could have, by the first rows, and their line; nothing where files have no types.
+    """Return the types that columns of text could have, by the first rows, and their line; nothing where files have no
+    types.
 
     A column that was loaded as text keeps its type: another one would break its readers.
     """
@@ -219,7 +220,7 @@ def _propose_types(
 def _warn_of_repetition(
     spec: Spec, inputs: Chosen, control: Control, state: TableState, fields: Mapping[str, object]
 ) -> tuple[str, ...]:
-    """The warning of rows that every load appends again, with how many they are, and what to do about it."""
+    """Return the warning of rows that every load appends again, with how many they are, and what to do about it."""
     # A pipeline with a checkpoint is run continuously, and reads nothing twice.
     again = None if spec.checkpoint else inputs.describe(state.committed)
     if again is None:
@@ -235,7 +236,7 @@ def _warn_of_repetition(
 
 
 def _sum_sizes(control: Control, spec: Spec, uris: tuple[str, ...]) -> int:
-    """The bytes of objects, from one listing of what their keys have in common."""
+    """Return the bytes of objects, from one listing of what their keys have in common."""
     if not uris:
         return 0
     keys = {uri.removeprefix(f"s3://{spec.access.bucket}/") for uri in uris}

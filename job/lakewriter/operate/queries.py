@@ -64,7 +64,7 @@ def _write_as_of(engine: Engine, spec: Spec, table: TableSpec, source: str, as_o
 
 
 def list_engines(spec: Spec) -> tuple[Engine, ...]:
-    """The engines that can read the tables where they are."""
+    """Return the engines that can read the tables in their present location."""
     if spec.rest_service:
         # Athena has no connection to another REST catalog than AWS's own.
         return (Engine.SNOWFLAKE, Engine.DUCKDB, Engine.SPARK, Engine.TRINO)
@@ -91,7 +91,7 @@ def write_queries(
 
 
 def reads_files(spec: Spec) -> bool:
-    """Whether the tables are in no catalog, nor files that a vendor's documents tell to register by hand."""
+    """Return whether the tables are in no catalog, nor files that a vendor's documents tell to register by hand."""
     return isinstance(spec.catalog, NoCatalog) and {column.holds for column in spec.tracking} != set(Tracking)
 
 
@@ -129,7 +129,7 @@ def _write_setup(engine: Engine, spec: Spec, deployment: Deployment) -> list[tup
 
 
 def find_account(spec: Spec, deployment: Deployment) -> str:
-    """The account of the Glue Data Catalog, or where to put it."""
+    """Return the account of the Glue Data Catalog, or a placeholder for it."""
     if spec.access.catalog_account:
         return spec.access.catalog_account
     of_role = (spec.access.role_arn or "").split(":")[4:5]

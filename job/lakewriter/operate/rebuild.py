@@ -103,7 +103,7 @@ def rebuild(
 
 
 def _is_cursor_taken_back(left: Leftovers) -> bool:
-    """Whether the last record that tells of the cursor is that of an undo, after which there was none."""
+    """Return whether the last record that tells of the cursor is that of an undo, after which there was none."""
     telling = [each for each in left.closed if each.report.get("cursor_after") or each.report.get("undoes")]
     return bool(telling) and not telling[-1].report.get("cursor_after")
 
@@ -135,7 +135,7 @@ def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str)
 
 
 def _find_kept(state: TableState, now: datetime) -> tuple[Generation, ...]:
-    """The refreshes that can be shown again: files of the others may be deleted already."""
+    """Return the refreshes that can be shown again: files of the others may be deleted already."""
     due = {entry.generation for entry in state.retiring if entry.not_before <= now}
     return tuple(each for each in state.generations if each.number not in due)
 

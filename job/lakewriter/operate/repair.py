@@ -117,7 +117,8 @@ def _choose_phase(control: Control, pending: Pending, intent: Intent) -> Phase:
 
 
 def _is_withdrawn(control: Control, pending: Pending, intent: Intent, clients: Clients) -> bool:
-    """Whether nothing of the pending change is to stay: it is being withdrawn, or an undo that can never be committed.
+    """Return whether nothing of the pending change is to stay: it is being withdrawn, or an undo that can never be
+    committed.
 
     ``SPEC_INVALID`` for an undo that may have taken files out.
     """
@@ -137,7 +138,7 @@ def _make_undo_error(control: Control, load: UndoneLoad) -> SpecInvalidError:
 
 
 def _replaces(intent: Intent) -> bool:
-    """Whether rows would be in two places, or in none, if it is not known whether the catalog has the change."""
+    """Return whether rows would be in two locations, or in none, if nobody knows whether the catalog has the change."""
     is_refresh = intent.switch is not None or (intent.sync is not None and bool(intent.sync.retire))
     return intent.undoes is None and (is_refresh or bool(intent.taken))
 

@@ -62,6 +62,6 @@ class S3File(io.RawIOBase):
 
 
 def open_text(file: "io.BufferedReader[Any]") -> IO[str]:
-    """The text of a file, unpacked if it is a gzip file."""
+    """Return the text of a file, unpacked if it is a gzip file."""
     packed = file.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
     return io.TextIOWrapper(cast(Any, gzip.open(file) if packed else file), "utf-8", newline="")

@@ -1,4 +1,4 @@
-"""What Spark has to know before it reads a pipeline's tables, and how it names them; pure text."""
+"""Write Spark's settings and names for a pipeline's tables; pure text."""
 
 import re
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ def _write_table_view(spec: Spec, table: TableSpec, name: str) -> tuple[str, str
 
 
 def _write_refreshed_view(spec: Spec, table: TableSpec, name: str) -> str:
-    """The view of one generation's files: its number is read from the object that names the last one.
+    """Return the view of one generation's files: its number is read from the object that names the last one.
 
     https://spark.apache.org/docs/latest/sql-ref-syntax-aux-exec-imm.html
     """
@@ -79,7 +79,7 @@ def _write_refreshed_view(spec: Spec, table: TableSpec, name: str) -> str:
 
 
 def write_files_view(spec: Spec, table: TableSpec, name: str, keys: Sequence[str]) -> str:
-    """The view ``name``, as it is quoted, of exactly these files: a temporary view hides which file a row is in."""
+    """Return the view ``name``, quoted, of exactly these files: a temporary view hides which file a row is in."""
     # https://hadoop.apache.org/docs/stable/hadoop-project-dist/hadoop-common/filesystem/filesystem.html, globStatus
     escaped = ",".join(_GLOB.sub(r"\\\g<0>", key) for key in keys)
     return _write_view(spec, table, name, _join(spec, f"{{{escaped}}}"))
@@ -127,7 +127,7 @@ def _list_rest_settings(service: RestService) -> dict[str, str]:
 
 
 def _write_reference(secret: SecretText) -> str:
-    """A variable of the environment, which Spark fills in itself."""
+    """Return a variable of the environment, which Spark fills in itself."""
     return secret.text if secret.reference and secret.reference[0] == "env" else ""
 
 

@@ -49,12 +49,14 @@ class Query:
 
 
 def name_views(spec: Spec) -> list[str]:
-    """The names of the views of all tables: a temporary view has no schema, so that its name contains it."""
+    """Return the names of the views of all tables: a temporary view has no schema, so that its name contains it."""
     return make_unique(cut("_".join(filter(None, (table.schema_name, table.name)))) for table in spec.tables)
 
 
 def quote_name(engine: Engine, name: str) -> str:
-    """The name of a table or a column. Athena's and Trino's only where they need quotes, as the vendors' pages do."""
+    """Return the name of a table or a column. Athena's and Trino's have quotes only where they need them, as the
+    vendors' pages do.
+    """
     if engine is Engine.SPARK:
         return f"`{name.replace('`', '``')}`"
     if engine is not Engine.DUCKDB and _PLAIN.fullmatch(name) and not _RESERVED.fullmatch(name.lower()):
@@ -64,7 +66,9 @@ def quote_name(engine: Engine, name: str) -> str:
 
 
 def quote_text(engine: Engine, text: str) -> str:
-    """A text. Spark and Snowflake take a backslash for the beginning of an escape, the others for itself."""
+    """Return a text in quotes. Spark and Snowflake take a backslash for the beginning of an escape, the others for
+    itself.
+    """
     if engine is Engine.SPARK:
         escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     elif engine is Engine.SNOWFLAKE:
@@ -107,11 +111,11 @@ def write_files(engine: Engine, source: str, bucket: str, keys: Sequence[str]) -
 
 
 def write_client_id(client_id: str) -> str:
-    """An id is no secret: it is written as the file has it, or where it is found."""
+    """Return a client's id, as the file has it, or by reference: an id is no secret."""
     return f"<value of {client_id}>" if SecretText.parse(client_id).reference else client_id
 
 
 def write_secret(secret: SecretText | str) -> str:
-    """What to put in a secret's place: the reference by which its value is found, or that the file has it."""
+    """Return the text that stands for a secret: the reference to its value, or that the file has it."""
     parsed = SecretText.parse(secret)
     return f"<value of {parsed.text}>" if parsed.reference else "<the secret of the file>"

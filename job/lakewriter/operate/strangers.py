@@ -41,7 +41,7 @@ class Neighbours:
         self._starts = Starts((layout.prefix, (name, layout)) for name, layout in layouts)
 
     def list_under(self, prefix: str, without: str) -> list[Layout]:
-        """The layouts of other tables that a key which begins with ``prefix`` can be told to be of by its name."""
+        """Return the layouts of other tables to which a key with ``prefix`` can be assigned by its name."""
         above = (each for each in self._starts.list_above(prefix) if not each[1].directory)
         return [layout for name, layout in chain(self._starts.list_from(prefix), above) if name != without]
 
@@ -104,7 +104,7 @@ class TablePath:
                         key, load=stored.load)  # fmt: skip
 
     def _find_strangers(self) -> tuple[Stranger, ...]:
-        """The objects that are in no report, the newest first, with what HEAD shows of them."""
+        """Return the objects that are in no report, the newest first, with what HEAD shows of them."""
         seen = [entry for entry in self._list() if self._is_new(entry) and self._is_read(entry.key)]
         known: set[str] = set()
         if seen:
@@ -157,7 +157,7 @@ class TablePath:
         return layout.prefix
 
     def _is_read(self, key: str) -> bool:
-        """Whether a reader of the table reads the object as one of its files."""
+        """Return whether a reader of the table reads the object as one of its files."""
         parts = key.removeprefix(self._prefix or "").split("/")
         is_hidden = parts[-1][:1] in ("", "_", ".") or any(each[:1] in ("_", ".") and "=" not in each for each in parts)
         if is_hidden or CONTROL_DIRECTORY in key.split("/"):

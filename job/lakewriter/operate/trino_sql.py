@@ -1,4 +1,4 @@
-"""What Trino has to know before it reads a pipeline's tables, and how Trino and Athena name them; pure text."""
+"""Write Trino's settings, and Trino's and Athena's names of a pipeline's tables; pure text."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ _CATALOG: Final = "lake"
 
 
 def write_setup(spec: Spec) -> list[tuple[str, str]]:
-    """A title and the statement that makes the catalog known."""
+    """Return a title and the statement that makes the catalog available."""
     if spec.rest_service:
         connector, settings = "iceberg", _list_rest_settings(spec.rest_service)
     elif spec.iceberg:
@@ -33,7 +33,7 @@ def write_setup(spec: Spec) -> list[tuple[str, str]]:
 
 
 def write_registration(spec: Spec) -> list[tuple[str, str]]:
-    """A title and the command by which Athena knows a catalog of another account; none for its own.
+    """Return a title and the command that registers another account's catalog in Athena; none for Athena's account.
 
     https://docs.aws.amazon.com/athena/latest/ug/data-sources-glue-cross-account.html
     """
@@ -48,7 +48,7 @@ def write_registration(spec: Spec) -> list[tuple[str, str]]:
 
 
 def write_source(engine: Engine, spec: Spec, table: TableSpec) -> str:
-    """What stands behind FROM: the table of the catalog, which Athena knows by a name if it is another account's."""
+    """Return the text behind FROM: the table of the catalog, which Athena names if it is another account's."""
     first = (_CATALOG,) if engine is Engine.TRINO or spec.access.catalog_account else ()
     names = filter(None, (*first, table.schema_name, table.name))
     return ".".join(quote_name(engine, name) for name in names)

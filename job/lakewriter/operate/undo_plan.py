@@ -63,7 +63,7 @@ class UndoPlan:
         return _REQUESTS + 2 * (len(self.removes) + len(self.undone.quarantined))
 
     def make_intent(self, attempt: Attempt, began: TableState) -> Intent:
-        """The undo as an intent that any process can carry out."""
+        """Return the undo as an intent that any process can carry out."""
         of = self.intent
         return Intent(
             kind="undo",
@@ -89,7 +89,7 @@ class UndoPlan:
         )
 
     def leave(self, state: TableState) -> TableState:
-        """The state as this undo leaves it, as far as the plan of another one goes by it."""
+        """Return the state after this undo, as far as the plan of another undo depends on it."""
         undone, sync = self.undone, state.sync
         if undone.restores_source:
             sync = sync.model_copy(update={"source": undone.source, "unfinished": undone.unfinished})
@@ -200,7 +200,9 @@ class UndoPlanner:
         return undone.model_copy(update={"restores_source": True} | before)
 
     def _is_shared_with_others(self, source: SourceState) -> bool:
-        """Whether other tables are at this state too. One that is alone there is taken back to where those are."""
+        """Return whether other tables are at this state too. A table that is alone there is taken back to the others'
+        state.
+        """
         others = [control for name, control in self.pipeline.controls.items() if name != self.control.table_id]
         sources = call_all(lambda control: control.state.read().sync.source, others)
         return any(other is not None and other.digest == source.digest for other in sources)
@@ -228,7 +230,7 @@ class UndoPlanner:
         return replace(plan, undone=undone, catalog=catalog, switch=back, view="switch")
 
     def _find_action(self, intent: Intent, before: Generation | None) -> CatalogAction:
-        """The table as the refresh before this one left it, or without files where this is the first."""
+        """Return the table as the refresh before this one left it, or without files where this is the first."""
         if before is None:
             action = intent.catalog
             if not isinstance(action, GlueAction):
@@ -240,7 +242,7 @@ class UndoPlanner:
         return earlier.catalog
 
     def _plan_parent(self, plan: UndoPlan) -> UndoPlan:
-        """The snapshot before the refresh becomes the current one again, while it is kept and nothing came after."""
+        """Plan to make the snapshot before the refresh current again, while it exists and nothing came after."""
         intent = plan.intent
         writer = open_iceberg_writer(intent, self.pipeline.clients)
         why, before = writer.look_before(intent, self.gone)
@@ -268,7 +270,7 @@ class UndoPlanner:
         return replace(plan, undone=undone, view="snapshot")
 
     def _choose_column(self, intent: Intent, missing: Sequence[str]) -> str:
-        """The tracking column with the job id; ``SPEC_INVALID`` where rows may not or cannot be deleted by it."""
+        """Return the tracking column with the job id; ``SPEC_INVALID`` where rows may not or cannot be deleted."""
         what = f"{len(missing)} of its {format_count(len(intent.files), 'file')} rewritten since, such as {missing[0]}"
         tracking = self.pipeline.spec.tracking
         column = next((each.name for each in tracking if each.holds is Tracking.JOB_ID), None)
@@ -304,7 +306,7 @@ class UndoPlanner:
         return replace(plan, removes=removes, view="files")
 
     def _find_quarantined(self, intent: Intent) -> tuple[Removal, ...]:
-        """The objects of the quarantine that are the load's. The load that comes next keeps their rows out again."""
+        """Return the load's objects in the quarantine. The next load keeps their rows out again."""
         if (quarantined := intent.of_quarantine) is None:
             return ()
         keys = list(quarantined.files.list_keys())
@@ -359,5 +361,5 @@ def _show(cursor: Cursor | None) -> str:
 
 
 def _goes_on(load: TableReport) -> bool:
-    """Whether a load goes on from the state of the source: a replay leaves it as it was."""
+    """Return whether a load goes on from the state of the source: a replay leaves it as it was."""
     return load.sync_id is not None and not load.job_id.startswith(REPLAY)

@@ -213,7 +213,7 @@ class Verifier:
             return Comparison((Mismatch(Kind.NOT_COMPARED, error.message, "", error.code),))
 
     def _find_path(self, table_id: str, intent: Intent) -> TablePath:
-        """The first load asked about decides where the table lies."""
+        """Return the location of the table, by the first load asked about."""
         if table_id not in self._paths:
             since = intent.started - SLACK if self._only_newer else None
             self._paths[table_id] = TablePath(self._records[table_id], self._neighbours, intent, since)

@@ -42,14 +42,16 @@ class Written:
 
     @property
     def place(self) -> str:
-        """Where the columns were found, for messages."""
+        """Return the origin of the columns, for messages."""
         return "the catalog's table" if self.kind == "table" else f"a file of the last load, {self.key}"
 
 
 def find_written(
     spec: Spec, table: TableSpec, control: Control, state: TableState, entry: CatalogTable, clients: Clients
 ) -> Written | str | None:
-    """The columns of the table now; None for one that was never loaded, and why where they cannot be found."""
+    """Return the columns of the table now; None for a table that was never loaded, and the reason where they are
+    missing.
+    """
     if not state.committed:
         return None
     known = entry.read_columns()
@@ -68,7 +70,7 @@ def find_written(
 
 
 def describe_columns(schema: pa.Schema, kind: str) -> dict[str, str]:
-    """The columns that a load writes, in the words in which ``Written`` has those of its ``kind``."""
+    """Return the columns that a load writes, in the words in which ``Written`` has those of its ``kind``."""
     if kind == "avro":
         return _describe_avro(make_avro_schema(schema))
     if kind in ("csv", "jsonl"):
@@ -77,8 +79,9 @@ def describe_columns(schema: pa.Schema, kind: str) -> dict[str, str]:
 
 
 def _find_last_key(table: TableSpec, control: Control, state: TableState) -> str | None:
-    """A file of the last load, or of the full refresh that readers see; where a load wrote none or its report is gone,
-    the table's newest file."""
+    """Return a file of the last load, or of the full refresh that readers see; where a load wrote none or its report is
+    gone, the table's newest file.
+    """
     shown = state.shown.job_id if state.shown is not None else None
     job_id = shown if table.layout.has_generations else state.last_job
     report = control.read_report(job_id) if job_id else None
