@@ -9,7 +9,6 @@ import click
 from lakewriter.cli.shared import JSON, LAKE, LOCAL, OUT, STAGE, TABLES, open_context, print_json, report_errors
 from lakewriter.errors import SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
-from lakewriter.report import format_count, join_first
 
 if TYPE_CHECKING:
     from lakewriter.operate.adoption import LeftFiles
@@ -46,7 +45,7 @@ def adopt(lake: Path, stage: str | None, writes: bool, as_json: bool, **options:
     from lakewriter.operate.adoption import adopt_found, find_files
 
     context = open_context(lake, stage)
-    found = find_files(context.spec, context.clients)
+    tables = find_files(context.spec, context.clients)
     done: dict[str, bool] = {}
     if writes:
         if not options["stopped"]:
@@ -54,27 +53,28 @@ def adopt(lake: Path, stage: str | None, writes: bool, as_json: bool, **options:
                 "--write needs --stopped: a connector that still runs writes at the numbers that the next load takes.",
                 remedy="Stop the vendor's task first, then say so by --stopped.",
             )
-        cursors = _read_cursors(found, options["cursors"], options["kind"], from_start=options["from_start"])
-        done = adopt_found(context.spec, context.clients, found, cursors, options["reason"])
+        cursors = _read_cursors(tables, options["cursors"], options["kind"], from_start=options["from_start"])
+        done = adopt_found(context.spec, context.clients, tables, cursors, options["reason"])
     if as_json:
         from lakewriter.cli.printed import AdoptReport
 
-        print_json(AdoptReport(tables=found, states=done))
+        print_json(AdoptReport(tables=tables, states=done))
         return EXIT_OK
-    for left in found:
+    for left in tables:
         _say(_describe(left))
-    if any(left.files for left in found):
-        _say(_conclude(found, writes=writes))
+    if any(left.files for left in tables):
+        _say(_conclude(tables, writes=writes))
     return EXIT_OK
 
 
 def _read_cursors(
-    found: "Sequence[LeftFiles]", given: Sequence[str], kind: str, *, from_start: bool
+    tables: "Sequence[LeftFiles]", given: Sequence[str], kind: str, *, from_start: bool
 ) -> "dict[str, Cursor | None]":
     """Read how far each table with files is read; ``SPEC_INVALID`` for one of which nothing says it."""
+    from lakewriter.report import join_first
     from lakewriter.shape.cursor import parse_cursor
 
-    asked = [left.table for left in found if left.files and left.asks_where]
+    asked = [left.table for left in tables if left.files and left.asks_where]
     values: dict[str, Cursor | None] = {}
     for text in given:
         table, is_named, value = text.partition("=")
@@ -98,6 +98,8 @@ def _read_cursors(
 
 
 def _describe(left: "LeftFiles") -> str:
+    from lakewriter.report import format_count
+
     if not left.files:
         return f"{left.table}: nothing to go on from"
     numbers = ""
@@ -108,8 +110,8 @@ def _describe(left: "LeftFiles") -> str:
     return f"{left.table}: {format_count(left.files, 'file')} of another writer, the newest {left.last}{numbers}"
 
 
-def _conclude(found: "Sequence[LeftFiles]", *, writes: bool) -> str:
-    numbered = any(left.counter for left in found)
+def _conclude(tables: "Sequence[LeftFiles]", *, writes: bool) -> str:
+    numbered = any(left.counter for left in tables)
     last = " The last files may be uncommitted: the connector overwrites them if it starts again." if numbered else ""
     if writes:
         return f"The next load goes on from there.{last}"
