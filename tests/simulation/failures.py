@@ -87,7 +87,7 @@ class Failures:
             case "SPEC_INVALID":
                 # Who sleeps for a month before he looks whether the store keeps conditions finds his record gone.
                 is_swept = bool(history.auditor.swept) and "ignores If-None-Match" in message
-                return is_swept or (history.is_adopting and "--adopt" in message)
+                return is_swept or (history.is_adopting and "--go-on" in message)
             case _:
                 return False
 

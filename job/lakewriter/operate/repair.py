@@ -309,14 +309,17 @@ def _forget_source(state: TableState) -> SyncState:
 
 
 def change_over(control: Control, reason: str) -> TableState:
-    """Let a stream go on after plain loads, or plain loads after a stream; return the state."""
-    if not control.state.read().committed:
-        raise SpecInvalidError(
-            f"table {control.table_id} has no loads to go on from.",
-            remedy="Load it; or take over what another writer has left in the bucket: lakewriter adopt LAKE.",
-        )
+    """Let a stream go on after plain loads, or plain loads after a stream; return the state.
+
+    Raises ``SPEC_INVALID`` for a table without loads, and ``CONCURRENT_LOAD`` while one is pending.
+    """
 
     def change(state: TableState) -> TableState:
+        if not state.committed:
+            raise SpecInvalidError(
+                f"table {control.table_id} has no loads to go on from.",
+                remedy="Load it; or take over what another writer has left in the bucket: lakewriter adopt LAKE.",
+            )
         noted = note_change(control, state, f"gone over with {format_count(state.committed, 'load')}", reason)
         return noted.replace(batch=Batch(ADOPTED, state.committed), running={})
 
