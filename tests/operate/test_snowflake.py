@@ -8,6 +8,7 @@ from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.operate.snowflake import write_statements
 from lakewriter.spec.catalogs import IcebergCatalog, RestService
 from lakewriter.spec.deployment import Deployment
+from lakewriter.spec.trust import Snowflake
 from tests.dialects.files import READ, lake
 from tests.support.narrow import expect
 
@@ -85,11 +86,24 @@ def printed(file, **snowflake):
 
 def test_statements(tmp_path):
     table = {"table": "accounts", "schema": "public", "read": READ, "primary_key": ["Id"]}
-    found = printed(lake(tmp_path, tables=[table], **OPEN_CATALOG))
+    found = printed(lake(tmp_path, tables=[table], **OPEN_CATALOG), compute={"external_id": "lakewriter"})
     trust = json.loads(found.pop(2))
     assert trust["Principal"] == {"AWS": "<STORAGE_AWS_IAM_USER_ARN that DESC EXTERNAL VOLUME prints>"}
     assert trust["Condition"] == {"StringEquals": {"sts:ExternalId": "lakewriter"}}
     assert found == EXPECTED
+
+
+def test_volume_with_the_role_of_the_file(tmp_path):
+    """Replaced "with the same values from your Supaflow destination configuration", where no stack has another role."""
+    table = {"table": "accounts", "schema": "public", "read": READ}
+    volume, _, trust, *_ = printed(lake(tmp_path, tables=[table], **OPEN_CATALOG))
+    assert "STORAGE_AWS_ROLE_ARN = 'arn:aws:iam::123456789012:role/SupaflowS3Access'" in volume
+    assert "STORAGE_AWS_EXTERNAL_ID = 'my-company-supaflow-2024'" in volume
+    assert volume.startswith("CREATE OR REPLACE EXTERNAL VOLUME")
+    assert json.loads(trust)["Condition"] == {"StringEquals": {"sts:ExternalId": "my-company-supaflow-2024"}}
+    given = OPEN_CATALOG | {"external_id": "${env:ID}"}
+    volume, *_ = printed(lake(tmp_path, tables=[table], **given))
+    assert "STORAGE_AWS_EXTERNAL_ID = '<value of ${env:ID}>'" in volume
 
 
 def test_external_id_and_user_of_the_deployment(tmp_path):
@@ -148,7 +162,7 @@ def test_without_a_stage_the_stack_is_named_as_far_as_it_is_known(tmp_path):
     table = {"table": "accounts", "schema": "public", "read": READ}
     spec = load_spec(lake(tmp_path, tables=[table], **OPEN_CATALOG))
     service = expect(RestService, expect(IcebergCatalog, spec.catalog).service)
-    first = write_statements(spec, Deployment(), service)[0].sql.splitlines()[0]
+    first = write_statements(spec, Deployment(snowflake=Snowflake()), service)[0].sql.splitlines()[0]
     assert first.endswith(f"is an output of the stack lakewriter-{spec.pipeline}-<stage>-destination:")
 
 

@@ -23,15 +23,18 @@ def write_statements(
 ) -> tuple[Query, ...]:
     """Write the statements for volume, trust, integration, tables and refresh, in the order to run them.
 
-    The volume is that of the stacks of ``stage``: their prefix, the role of Snowflake's compute, and the external id
-    that it trusts. What no file of the pipeline contains, secrets and that role's ARN, is in angle brackets, with where
-    to find it.
+    The volume has the role and the external id of the file, as the vendor's document has it, where the file has them
+    and no ``deployment.snowflake``; else those of the stacks of ``stage`` for Snowflake's compute. What no file
+    of the pipeline contains, secrets and that role's ARN, is in angle brackets, with where to find it.
     """
     compute = (deployment.snowflake or Snowflake()).compute
+    of_file = deployment.snowflake is None and spec.access.role_arn is not None
+    if of_file and spec.access.external_id is not None:
+        compute = compute.model_copy(update={"external_id": _write_secret(spec.access.external_id)})
     namespaces = list(dict.fromkeys(table.schema_name for table in spec.tables))
     only = namespaces[0] if len(namespaces) == 1 else None
     setting_up = [
-        _query("all", "Create an external volume", _write_volume(spec, compute, stage)),
+        _query("all", "Create an external volume", _write_volume(spec, compute, stage, of_file=of_file)),
         _query("all", "See whom Snowflake will come as", f"DESC EXTERNAL VOLUME {_name_volume(spec)};"),
         _query(
             "all",
@@ -95,19 +98,21 @@ def _write_table(spec: Spec, table: TableSpec, name: str, only: str | None) -> l
     ]
 
 
-def _write_volume(spec: Spec, compute: SnowflakePrincipal, stage: str | None) -> str:
+def _write_volume(spec: Spec, compute: SnowflakePrincipal, stage: str | None, *, of_file: bool) -> str:
     stack = name_destination_stack(spec.pipeline, stage or "<stage>")
-    return f"""-- <{_ROLE}> is an output of the stack {stack}:
+    role = spec.access.role_arn if of_file else None
+    note = f"""-- <{_ROLE}> is an output of the stack {stack}:
 -- aws cloudformation describe-stacks --region {spec.access.region} --stack-name {stack} \\
 --   --output text --query "Stacks[0].Outputs[?OutputKey=='{_ROLE}'].OutputValue"
-CREATE OR REPLACE EXTERNAL VOLUME {_name_volume(spec)}
+"""
+    return f"""{"" if role else note}CREATE OR REPLACE EXTERNAL VOLUME {_name_volume(spec)}
 STORAGE_LOCATIONS =
 (
 (
 NAME = '{_name_pipeline(spec)}-s3'
 STORAGE_PROVIDER = 'S3'
 STORAGE_BASE_URL = {_quote(f"s3://{join_key(spec.access.bucket, spec.access.prefix)}/")}
-STORAGE_AWS_ROLE_ARN = '<{_ROLE}>'
+STORAGE_AWS_ROLE_ARN = {_quote(role or f"<{_ROLE}>")}
 STORAGE_AWS_EXTERNAL_ID = {_quote(compute.external_id)}
 )
 )
