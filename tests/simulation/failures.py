@@ -16,9 +16,13 @@ DECIDED: Final = (
     "is done under this job id",
 )
 """Ends of a load that people have to decide about."""
-APART: Final = ("has not come to that STATE again", "the streams are not at the same one")
-"""What is said where a load was undone in some of its tables, its state was kept, or a stream was left out for a
-while."""
+APART: Final = (
+    "has not come to that STATE again",
+    "the streams are not at the same one",
+    "has rows of earlier syncs and no state of the source",
+)
+"""Messages of loads whose streams stand apart: a load was undone in some of its tables, its state was kept, its intent
+was lost, or a stream was left out for a while."""
 
 
 class Failures:
