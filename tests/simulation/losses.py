@@ -97,10 +97,11 @@ class Losses:
         """Rebuild what is lost still, and end what has no intent."""
         self.lose_intents()
         for lake in self.history.lakes:
-            if self.history.world.met["lost-intent"]:
-                self.history.alone(partial(self._end_without, lake), lake)
+            # A load is ended once every table has a state: without one, what a table has is not known.
             for table in lake.spec.tables:
                 self.history.alone(partial(self._rebuild, lake, table), lake)
+            if self.history.world.met["lost-intent"]:
+                self.history.alone(partial(self._end_without, lake), lake)
 
     def _lose_between(self, lake: Lake, table: TableSpec) -> None:
         """Delete the state when no load runs that goes on by heart: others come while it is gone, and while it is
