@@ -149,6 +149,8 @@ COMMITTED = ["files-closing", "glue-aborting", "iceberg-glue-intended", "iceberg
 @pytest.mark.parametrize("name", COMMITTED)
 def test_verify_a_load_of_then(put_back, name):
     lake = put_back(name)
+    # An aborting load met a foreign object, which verify names as long as it is there.
+    lake.remove_strangers()
     assert lake.differences("a") == []
     before = of_load(lake, "a")
     assert lake.load("a").tables[0].status == "already_done"
