@@ -1,5 +1,6 @@
 """Make the roles on the destination: the job's, one for each trusted party, and Snowflake's two."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +14,11 @@ from infra.destination.policies import Declared, Permissions
 from infra.settings import Settings
 from lakewriter.policy.role_documents import Who
 
+TRUST_LIMIT: Final = 2048
+"""Characters of a trust policy without white space, unless the account's quota "Role trust policy length" is higher.
+
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+"""
 JOB_LOGICAL_ID: Final = "JobRole"
 OPTIMIZER_LOGICAL_ID: Final = "OptimizerRole"
 
@@ -64,6 +70,14 @@ class Roles(Construct):
 
     def _make_consumer(self, declared: Declared) -> Consumer:
         name = declared.role.name
+        size = len(json.dumps(declared.role.trust, separators=(",", ":")))
+        if size > TRUST_LIMIT:
+            self._warn(
+                f"trust-length-{name}",
+                f"The trust policy of role {name!r} has {size} characters. IAM allows {TRUST_LIMIT} unless the account "
+                "has a higher quota 'Role trust policy length'. Remove ids that the party gives no more from "
+                "earlier_external_ids, or have the quota raised.",
+            )
         logical = make_logical_id("", name, separator="-") + "ConsumerRole"
         return Consumer(name, declared.role.who, logical, self._make_role(declared, logical))
 

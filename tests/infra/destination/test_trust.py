@@ -118,3 +118,23 @@ def test_roles_and_user_have_path_and_boundary(full: dict[str, Any]) -> None:
     pathless = [name for name, given in identities.items() if given.get("Path") != "/lake/"]
     assert pathless == ["CustomS3AutoDeleteObjectsCustomResourceProviderRole3B1BD092"]
     assert {given["PermissionsBoundary"] for given in identities.values()} == {BOUNDARY}
+
+
+LENGTHS = [
+    # External ids, the characters of the policy if they are more than an account's first quota.
+    # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html: an id has at most 1,224 characters.
+    (("a" * 1224,), None),
+    (("a" * 1224, "b" * 600), None),
+    (("a" * 1224, "b" * 1224), 2_660),
+]
+
+
+@pytest.mark.parametrize(("ids", "size"), LENGTHS)
+def test_trust_policy_longer_than_the_quota_is_a_warning(
+    synthesise: Synthesise, ids: tuple[str, ...], size: int | None
+) -> None:
+    party = {"vendor": "supaflow", "external_id": ids[0], "earlier_external_ids": list(ids[1:]), "name": "supaflow"}
+    warnings = synthesise(lake({"trust": [party]})).warnings
+    said = f"The trust policy of role 'supaflow' has {size} characters. IAM allows 2048 unless"
+    assert any(said in warning for warning in warnings) == (size is not None)
+    assert any("trust-length" in warning for warning in warnings) == (size is not None)
