@@ -14,6 +14,7 @@ LakeError
 ├── GlueAccessDeniedError           GLUE_ACCESS_DENIED
 ├── CatalogUnauthorizedError        CATALOG_UNAUTHORIZED
 ├── CatalogNotFoundError            CATALOG_NOT_FOUND
+├── CatalogFailedError              CATALOG_FAILED             a retry can help
 ├── CatalogRegionMismatchError      CATALOG_REGION_MISMATCH
 ├── TableNotEmptyError              TABLE_NOT_EMPTY
 ├── NameCollisionError              NAME_COLLISION
@@ -156,6 +157,14 @@ class CatalogNotFoundError(LakeError):
     """A REST catalog knows no catalog of this name."""
 
     code = "CATALOG_NOT_FOUND"
+
+
+class CatalogFailedError(LakeError):
+    """A REST catalog fails itself (5xx), is too busy, or something else answers in its place."""
+
+    code = "CATALOG_FAILED"
+    transient = True
+    exit_code = EXIT_RETRY
 
 
 class CatalogRegionMismatchError(LakeError):

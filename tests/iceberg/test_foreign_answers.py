@@ -2,8 +2,9 @@
 
 import pyarrow as pa
 import pytest
+from werkzeug.wrappers import Response
 
-from lakewriter.errors import NoAnswerError
+from lakewriter.errors import CatalogFailedError
 from tests.iceberg.commits import Table, strays
 from tests.support.open_catalog import OpenCatalog
 
@@ -32,8 +33,8 @@ READY = [
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize(("method", "path"), READY)
 def test_before_the_load(catalog, method, path, body):
-    catalog.foreign.append((method, path, body))
-    with pytest.raises(NoAnswerError, match="something else answered in the catalog's place"):
+    catalog.foreign.append((method, path, Response(body, 200, content_type="text/html")))
+    with pytest.raises(CatalogFailedError, match="something else answered in the catalog's place"):
         Table(catalog.aws, catalog).ready("a", ROWS.schema)
     assert catalog.foreign == []
     Table(catalog.aws, catalog).ready("a", ROWS.schema)
@@ -44,7 +45,7 @@ def test_of_the_commit(catalog, body):
     """It is unclear: the table is read again, and the commit tried anew."""
     table = Table(catalog.aws, catalog)
     found = table.intent("a", ROWS)
-    catalog.foreign.append(("POST", "/tables/t", body))
+    catalog.foreign.append(("POST", "/tables/t", Response(body, 200, content_type="text/html")))
     table.publish(found, 1)
     assert catalog.foreign == []
     assert table.seen.scan().to_arrow().num_rows == 2

@@ -55,8 +55,10 @@ class OpenCatalog:
     """So many commits are applied, and their answers lost."""
     fail_commits: int = 0
     """So many commits are answered 503 and not applied."""
-    foreign: list[tuple[str, str, bytes]] = field(default_factory=list)
-    """Method, the path's end and body of 200s that something else gives in the catalog's place, each once."""
+    foreign: list[tuple[str, str, Response]] = field(default_factory=list)
+    """Method, the path's end and an answer that is given once instead of the catalog's."""
+    failing: dict[tuple[str, str], Response] = field(default_factory=dict)
+    """Answers that are given to every call of a method and the path's end, instead of the catalog's."""
     vending: Vending | None = None
     """Who asks for them gets credentials with every table."""
 
@@ -108,11 +110,14 @@ class OpenCatalog:
         return response(environ, start_response)
 
     def _foreign(self, request: Request) -> Response | None:
+        for (method, path), response in self.failing.items():
+            if request.method == method and request.path.endswith(path):
+                return response
         for given in self.foreign:
-            method, path, body = given
+            method, path, response = given
             if request.method == method and request.path.endswith(path):
                 self.foreign.remove(given)
-                return Response(body, 200, content_type="text/html")
+                return response
         return None
 
     def _answer(self, request: Request) -> Response:

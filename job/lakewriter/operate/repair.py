@@ -30,6 +30,7 @@ from lakewriter.commit.state import (
 from lakewriter.commit.sync_records import SyncState
 from lakewriter.commit.traces import Numbers, find_last_numbers, list_objects
 from lakewriter.errors import (
+    CatalogFailedError,
     CatalogNotFoundError,
     CatalogUnauthorizedError,
     ConcurrentLoadError,
@@ -227,6 +228,7 @@ def _undo(control: Control, aborting: Pending, intent: Intent, clients: Clients)
         store = open_data_store(control.store, intent.catalog, intent.access, reuse_clients(clients))
         withdraw_intent(control, aborting, intent, store)
     except (
+        CatalogFailedError,
         CatalogNotFoundError,
         CatalogUnauthorizedError,
         EndpointUnreachableError,

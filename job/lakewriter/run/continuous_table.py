@@ -14,6 +14,7 @@ from lakewriter.commit.batches import KEPT, clear_batches, require_stream
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import (
     CODES,
+    CatalogFailedError,
     CommitUnknownError,
     EndpointUnreachableError,
     LakeError,
@@ -37,7 +38,13 @@ from lakewriter.spec.specification import Spec, TableSpec
 
 RESTARTS: Final = 6
 """Times in a row that a table's query is started again after a failure that may pass and is no outage."""
-OUTAGES: Final = (EndpointUnreachableError, NoAnswerError, CommitUnknownError, SourceUnreachableError)
+OUTAGES: Final = (
+    CatalogFailedError,
+    CommitUnknownError,
+    EndpointUnreachableError,
+    NoAnswerError,
+    SourceUnreachableError,
+)
 """Failures of services that do not answer: they are outlasted, however long they take. A load alone gives an endpoint
 up that never answered; a continuous run is there to wait for it."""
 MOST_NOTED: Final = 100

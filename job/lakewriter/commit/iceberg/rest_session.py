@@ -3,12 +3,17 @@
 import json
 import re
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import requests
 import requests.adapters
+from urllib3.util.retry import Retry
 
 TIMEOUT_SECONDS: Final = (10, 60)
 """For connecting, and between two bytes."""
+RETRIES: Final = 3
+LONGEST_WAIT_SECONDS: Final = 10
+"""A catalog may ask for more in ``Retry-After``."""
 
 # https://github.com/apache/iceberg/blob/main/open-api/rest-catalog-open-api.yaml
 _REQUIRED: Final = (
@@ -28,11 +33,35 @@ class ForeignAnswer(requests.ConnectionError):
 
 
 class CatalogAdapter(requests.adapters.HTTPAdapter):
-    """Sets time-outs, and refuses answers that are not the catalog's own."""
+    """Sets time-outs, reads again what a busy catalog refuses, and refuses answers that are not the catalog's own."""
+
+    def __init__(self) -> None:
+        # Only answers are waited for: a catalog that does not answer at all is told at once. Reads alone are repeated.
+        super().__init__(
+            max_retries=Retry(
+                total=None,
+                connect=0,
+                read=0,
+                redirect=0,
+                other=0,
+                status=RETRIES,
+                status_forcelist=(429, 502, 503, 504),
+                backoff_factor=0.5,
+                retry_after_max=LONGEST_WAIT_SECONDS,
+                raise_on_status=False,
+            )
+        )
 
     def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
         """See ``HTTPAdapter``."""
         response = super().send(request, *args, **(options | {"timeout": TIMEOUT_SECONDS}))
+        target = urlsplit(response.headers.get("Location", "")).path if response.is_redirect else ""
+        if target not in ("", urlsplit(request.url).path):
+            raise ForeignAnswer(
+                f"{request.method} {request.path_url}: HTTP {response.status_code} leads to {target}: something else "
+                "answered in the catalog's place",
+                request=request,
+            )
         missing = _find_missing_fields(request, response)
         if missing:
             raise ForeignAnswer(
