@@ -12,12 +12,13 @@ from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.recover import read_failure, recover
+from lakewriter.commit.resets import begin_backfill
 from lakewriter.commit.retention import sweep
 from lakewriter.commit.sync_records import Live, SourceState, SyncIntent, SyncState
 from lakewriter.control_object import ControlObject
 from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.naming import ControlKeys
-from lakewriter.operate.repair import abandon, begin_backfill, reset_cursor
+from lakewriter.operate.repair import abandon, reset_cursor
 from lakewriter.operate.verification import verify
 from lakewriter.receipt import Batch, Cursor
 from lakewriter.run.continuous_status import StatusObject

@@ -147,12 +147,26 @@ def test_what_chooses_documents_is_refused(tmp_path, selector):
         load_spec(flow(tmp_path, text))
 
 
-def test_backfill_is_a_warning_that_names_the_command(tmp_path):
-    warnings = load_spec(flow(tmp_path, edited(binding={"backfill": 2}))).warnings
-    assert warnings[0] == (
-        "flow.yaml:4: materializations.PREFIX/mat_name.bindings.0.backfill has no effect; a new backfill begins by"
-        " lakewriter reset LAKE TABLE --backfill --reason TEXT."
-    )
+BACKFILLS = [
+    # the binding's, the one in lake.yaml's table, the table's
+    (None, None, None),
+    (0, None, None),
+    (2, None, 2),
+    (2, 3, 3),
+    (None, 3, 3),
+]
+
+
+@pytest.mark.parametrize(("bindings_own", "tables_own", "expected"), BACKFILLS)
+def test_backfill_of_a_binding(tmp_path, bindings_own, tables_own, expected):
+    given = {} if tables_own is None else {"backfill": tables_own}
+    edit = {} if bindings_own is None else {"backfill": bindings_own}
+    assert load_spec(flow(tmp_path, edited(binding=edit), TABLE | given)).tables[0].backfill == expected
+
+
+def test_backfill_that_is_no_number(tmp_path):
+    with pytest.raises(SpecInvalidError, match=r"flow.yaml:\d+: materializations.*bindings.0.backfill"):
+        load_spec(flow(tmp_path, edited(binding={"backfill": "twice"})))
 
 
 def test_a_field_may_be_text(tmp_path):

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from lakewriter.aws import Clients
 from lakewriter.cli.main import main
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.operate.repair import begin_backfill
+from lakewriter.commit.resets import begin_backfill
 from tests.load.lakes import BUCKET, Lake, table
 from tests.load.materializations import Materialization, binding
 from tests.load.syncs import SyncLake, catalog, record, status, stream

@@ -14,9 +14,9 @@ import yaml
 from lakewriter.aws import Clients
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
+from lakewriter.commit.resets import begin_backfill
 from lakewriter.errors import SourceFailedError
 from lakewriter.naming import ControlKeys
-from lakewriter.operate.repair import begin_backfill
 from lakewriter.receipt import Batch
 from lakewriter.run import continuous_table
 from lakewriter.run.continuous import run_continuously
@@ -234,6 +234,25 @@ def test_an_older_or_a_lost_checkpoint_is_an_error_and_a_backfill_the_way_out(wi
         *(("0000000000", f"{number:03d}.parquet") for number in (0, 1)),
         *(("0000000001", f"{number:03d}.parquet") for number in (2, 3, 4)),
     ]
+
+
+def test_backfill_of_the_file_begins_with_a_checkpoint_of_its_own(wiki):
+    arrive(wiki, 0)
+    with wiki.running():
+        wiki.until(0, "changes")
+    text = yaml.safe_load(wiki.file.read_text("utf-8"))
+    text["tables"][0]["backfill"] = 2
+    wiki.file.write_text(yaml.safe_dump(text), "utf-8")
+    arrive(wiki, 1)
+    with wiki.running():
+        wiki.until(1, "changes")
+    assert [(key[9:19], key[-11:]) for key in sorted(wiki.data())] == [
+        ("0000000000", "000.parquet"),
+        ("0000000002", "001.parquet"),
+        ("0000000002", "002.parquet"),
+    ]
+    checkpoints = sorted(path.name for path in (wiki.folder / "checkpoint/wiki/changes").glob("v*"))
+    assert checkpoints == ["v0000000000", "v0000000002"]
 
 
 def forget_batch(lake, number):

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from lakewriter.aws import Clients
-from lakewriter.operate.repair import begin_backfill
+from lakewriter.commit.resets import begin_backfill
 from lakewriter.operate.verification import verify
 from tests.load.lakes import completes
 from tests.load.materializations import Materialization

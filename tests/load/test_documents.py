@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from lakewriter.commit.resets import begin_backfill
 from lakewriter.dialects.estuary.settings import Compression
-from lakewriter.operate.repair import begin_backfill
 from tests.dialects.flows import DOCUMENTED
 from tests.load.lakes import BUCKET, completes, uploads_part
 from tests.load.materializations import DESTINATION, Materialization, binding

@@ -10,10 +10,11 @@ from lakewriter.aws import Clients
 from lakewriter.commit.attempt import is_unchanged
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
+from lakewriter.commit.resets import begin_backfill
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.naming import ControlKeys
-from lakewriter.operate.repair import begin_backfill, change_over
+from lakewriter.operate.repair import change_over
 from lakewriter.receipt import Batch
 from lakewriter.receipts.parts import Receipts
 from lakewriter.run import load as steps

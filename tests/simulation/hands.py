@@ -9,6 +9,7 @@ from typing import Any
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, open_control
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.resets import begin_backfill
 from lakewriter.commit.retention import sweep
 from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
@@ -149,7 +150,7 @@ class Hands:
     def _backfill(self, lake: Lake) -> None:
         controls, _ = self._controls(lake)
         for control in controls.values():
-            repair.begin_backfill(control, "a drill")
+            begin_backfill(control, "a drill")
 
     def rebuild(self, lake: Lake, table: TableSpec, *, from_start: bool) -> None:
         """Of a state that is gone; who lost it of a table without a record that tells the cursor says so."""

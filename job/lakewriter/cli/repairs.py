@@ -5,6 +5,7 @@ from pathlib import Path
 from lakewriter.cli.printed import MendedTable, MendReport
 from lakewriter.cli.shared import OUT, open_context, print_json
 from lakewriter.commit.control import Control
+from lakewriter.commit.resets import begin_backfill
 from lakewriter.errors import SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.operate import repair
@@ -30,8 +31,13 @@ def abandon(lake: Path, stage: str | None, job_id: str, reason: str, *, intent_l
 
 def change_loads(lake: Path, stage: str | None, name: str, way: str, reason: str) -> MendReport:
     """Begin a backfill, or with ``go-on`` change between single loads and a continuous run."""
-    _, control = _find_table(open_context(lake, stage), name)
-    state = repair.begin_backfill(control, reason) if way == "backfill" else repair.change_over(control, reason)
+    table, control = _find_table(open_context(lake, stage), name)
+    if way == "backfill" and table.backfill is not None:
+        raise SpecInvalidError(
+            f"table {control.table_id} has backfill: {table.backfill} in the file, which begins its backfills.",
+            remedy="Raise the number there: the next load reads everything again.",
+        )
+    state = begin_backfill(control, reason) if way == "backfill" else repair.change_over(control, reason)
     return _report(control.table_id, state.resets[-1].what)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from lakewriter import aws
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.resets import check_backfill
 from lakewriter.commit.traces import describe_left
 from lakewriter.control_object import decode
 from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
@@ -75,9 +76,11 @@ class LakeProbes:
         """Find files that another writer has left at the keys of the next loads."""
         controls, left = Pipeline.open(self.spec, self.clients).controls, list[str]()
         for table in self._list_counted():
-            state = controls[table.id].state.read()
+            control = controls[table.id]
+            state = check_backfill(control, control.state.read(), table.backfill)
             if state.pending is None:
-                left.append(describe_left(controls[table.id].store, table.layout, state.backfill, state.counter))
+                backfill = max(state.backfill, table.backfill or 0)
+                left.append(describe_left(control.store, table.layout, backfill, state.counter))
         if found := list(filter(None, left)):
             remedy = "Go on from there: lakewriter adopt LAKE. Until then each load ends with KEY_EXISTS."
             yield Finding("other writers", "warning", f"{'; '.join(found)}.", remedy)

@@ -7,6 +7,7 @@ from itertools import islice
 from lakewriter.commit.closing import choose_last_job
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import conclude_completion, find_decision, is_bound
+from lakewriter.commit.resets import note_change
 from lakewriter.commit.state import Failure, Lost, Pending, TableState
 from lakewriter.commit.store import StoredObject
 from lakewriter.commit.sync_records import Live
@@ -14,7 +15,7 @@ from lakewriter.commit.traces import MOST_LISTED, find_highest_numbers, find_own
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError, StagedLostError
 from lakewriter.naming import UNDO
 from lakewriter.operate.left_behind import MOST_ASKED, parse_batch
-from lakewriter.operate.repair import find_pending, find_pending_tables, note_change
+from lakewriter.operate.repair import find_pending, find_pending_tables
 from lakewriter.report import ABANDONED_BLIND, TableReport, format_count
 
 Objects = Mapping[str, StoredObject]

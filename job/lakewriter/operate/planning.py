@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
+from lakewriter.commit.resets import check_backfill, number_backfill
 from lakewriter.commit.state import TableState
 from lakewriter.commit.traces import describe_left
 from lakewriter.errors import InternalError, LakeError
@@ -138,7 +139,7 @@ def _plan_table(
     control: Control,
 ) -> None:
     """Put the plan of one table into ``fields``; where an error is raised, what is known before it is there."""
-    state = control.state.read()
+    state, begun = _begin_backfill(control, control.state.read(), table.backfill)
     names = number_objects(control.store, names, state)
     fields["key"] = f"s3://{spec.access.bucket}/{names.object_key(0)}"
     require_no_writer(spec, table, control, names, clients)
@@ -161,9 +162,16 @@ def _plan_table(
         fields |= _propose_types(spec, table, prepared, written)
         again = _warn_of_repetition(spec, inputs, control, state, fields)
         warnings = (*_list_warnings(table, prepared, written), *_warn_of_streams(spec, table), *again)
-        fields["warnings"] = (*warnings, *_warn_of_others(table, control, state))
+        fields["warnings"] = (*warnings, *_warn_of_others(table, control, state), *begun)
     finally:
         prepared.feed.close()
+
+
+def _begin_backfill(control: Control, state: TableState, backfill: int | None) -> tuple[TableState, tuple[str, ...]]:
+    """Return the state at the beginning of the backfill that the file asks for, and the warning of it."""
+    if backfill is None or backfill <= check_backfill(control, state, backfill).backfill:
+        return state, ()
+    return number_backfill(state, backfill), (f"the load begins backfill {backfill}: it reads everything again",)
 
 
 def _check_place(spec: Spec, table: TableSpec, control: Control, state: TableState) -> None:

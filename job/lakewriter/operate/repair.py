@@ -1,7 +1,7 @@
 """Change a table's state by hand: abandon a load, reset a cursor, begin a backfill, adopt another writer's files."""
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -16,24 +16,13 @@ from lakewriter.commit.latest import write_latest
 from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.read_files import write_files
 from lakewriter.commit.recover import close, move_pending, turn_pending, withdraw_intent
-from lakewriter.commit.state import (
-    ADOPTED,
-    ANEW,
-    CURSOR_SET,
-    Failure,
-    Lost,
-    Pending,
-    Phase,
-    Reset,
-    TableState,
-)
-from lakewriter.commit.sync_records import SyncState
-from lakewriter.commit.traces import Numbers, find_last_numbers, list_objects
+from lakewriter.commit.resets import change_unless_pending, forget_source, note_change
+from lakewriter.commit.state import ADOPTED, CURSOR_SET, Failure, Pending, Phase, TableState
+from lakewriter.commit.traces import Numbers
 from lakewriter.errors import (
     CatalogFailedError,
     CatalogNotFoundError,
     CatalogUnauthorizedError,
-    ConcurrentLoadError,
     EndpointUnreachableError,
     LakeError,
     NoAnswerError,
@@ -46,7 +35,6 @@ from lakewriter.receipt import Batch, Cursor
 from lakewriter.report import ABANDONED, format_count, join_first
 from lakewriter.spec.listed_files import ListedFile
 
-KEPT_RESETS: Final = 20
 MOST_NAMED: Final = 100
 """Keys that a message names."""
 
@@ -249,10 +237,10 @@ def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableS
     def change(state: TableState) -> TableState:
         before = state.cursor.text if state.cursor else "none"
         noted = note_change(control, state, f"{shown}, was {before}", reason)
-        sync = state.sync if cursor is not None else _forget_source(state)
+        sync = state.sync if cursor is not None else forget_source(state)
         return noted.replace(cursor=cursor, running={}, sync=sync)
 
-    return _change_unless_pending(control, change)
+    return change_unless_pending(control, change)
 
 
 def reset_files(control: Control, files: Sequence[ListedFile] | None, reason: str) -> TableState:
@@ -268,46 +256,7 @@ def reset_files(control: Control, files: Sequence[ListedFile] | None, reason: st
         counted = noted.model_copy(update={"committed": state.committed})
         return note_change(control, state, what, reason).replace(inputs=counted, running={})
 
-    return _change_unless_pending(control, change)
-
-
-def begin_backfill(control: Control, reason: str) -> TableState:
-    """Begin the next backfill, without cursor and batch, so that everything is loaded again; return the state.
-
-    Its number is above those of files that another writer has left: readers take the highest one's.
-    """
-    left = _find_highest_backfill(control)
-
-    def change(state: TableState) -> TableState:
-        number = max(state.backfill, left) + 1
-        noted = note_change(control, state, f"backfill {number} begun", reason)
-        return noted.replace(
-            backfill=number,
-            cursor=None,
-            batch=Batch(ANEW, state.committed),
-            running={},
-            inferred=None,
-            inputs=state.inputs and Inputs(committed=state.committed),
-            # Its files lie in a folder of their own.
-            names=None if state.names is None else (),
-            sync=_forget_source(state),
-        )
-
-    return _change_unless_pending(control, change)
-
-
-def _find_highest_backfill(control: Control) -> int:
-    layout = control.layout
-    if layout is None or "backfill" not in layout.template.variables:
-        return 0
-    return find_last_numbers(layout, (entry.key for entry in list_objects(control.store, layout))).backfill
-
-
-def _forget_source(state: TableState) -> SyncState:
-    """Return the syncs without the source's state: the next one reads the stream from its beginning."""
-    if not state.sync.sync_id:
-        return state.sync
-    return state.sync.model_copy(update={"source": None, "unfinished": False, "begins_anew": True})
+    return change_unless_pending(control, change)
 
 
 def change_over(control: Control, reason: str) -> TableState:
@@ -325,7 +274,7 @@ def change_over(control: Control, reason: str) -> TableState:
         noted = note_change(control, state, f"gone over with {format_count(state.committed, 'load')}", reason)
         return noted.replace(batch=Batch(ADOPTED, state.committed), running={})
 
-    return _change_unless_pending(control, change)
+    return change_unless_pending(control, change)
 
 
 def adopt_objects(control: Control, objects: int, generation_id: int, sync_id: int, reason: str) -> bool:
@@ -340,7 +289,7 @@ def adopt_objects(control: Control, objects: int, generation_id: int, sync_id: i
         what = f"adopted {format_count(objects, 'object')} up to generation {generation_id} and sync {sync_id}"
         return note_change(control, state, what, reason).replace(sync=state.sync.model_copy(update=numbers))
 
-    _change_unless_pending(control, change)
+    change_unless_pending(control, change)
     return True
 
 
@@ -358,28 +307,4 @@ def adopt_files(control: Control, files: int, numbers: Numbers, cursor: Cursor |
             running={},
         )
 
-    return _change_unless_pending(control, change)
-
-
-def _change_unless_pending(control: Control, change: Callable[[TableState], TableState]) -> TableState:
-    def allowed(state: TableState) -> TableState:
-        if state.pending is not None:
-            raise Lost
-        return change(state)
-
-    control.state.read()
-    try:
-        return control.state.move(allowed)
-    except Lost:
-        pending = control.state.read().pending
-        raise ConcurrentLoadError(
-            f"table {control.table_id} has load {pending.job_id if pending else 'of another'!r} pending.",
-            remedy="Run or abandon that load first.",
-        ) from None
-
-
-def note_change(control: Control, state: TableState, what: str, reason: str) -> TableState:
-    """Add a change by hand to the state's list of resets, of which the last ``KEPT_RESETS`` stay. Its time is that of
-    the store's clock, as that of commits is; which loads came before it, the count of loads tells."""
-    entry = Reset(at=control.find_time(), what=what, reason=reason, committed=state.committed)
-    return state.replace(resets=(*state.resets, entry)[-KEPT_RESETS:])
+    return change_unless_pending(control, change)

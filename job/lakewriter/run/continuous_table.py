@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from lakewriter.aws import Clients
 from lakewriter.commit.batches import KEPT, clear_batches, require_stream
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.resets import settle_backfill
 from lakewriter.errors import (
     CODES,
     CatalogFailedError,
@@ -84,7 +85,8 @@ class TableRun:
         self._spark = spark
         self._watch = watch
         self._stop = stop
-        self._control = Pipeline.open(self.spec, clients).first_control
+        self._pipeline = Pipeline.open(self.spec, clients)
+        self._control = self._pipeline.first_control
         self._lag = Lag(spec.interval_seconds)
         self._pace = Pace(spec.interval_seconds, spec.most_interval_seconds)
         self._noted: set[str] = set()
@@ -141,6 +143,8 @@ class TableRun:
     def _start(self) -> None:
         self._started.clear()
         self._raised = None
+        # The checkpoint is the backfill's own: no batch may change the number.
+        settle_backfill(self._control, self.table.backfill, self._pipeline.open_clients)
         state = self._control.state.read()
         if state.pending is None:
             # Before Spark plans a batch, which would stay in the checkpoint.

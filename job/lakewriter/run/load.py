@@ -18,6 +18,7 @@ from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.presence import require_presence
 from lakewriter.commit.recover import recover
 from lakewriter.commit.repeats import Repeats, find_done, read_repeats
+from lakewriter.commit.resets import settle_backfill
 from lakewriter.commit.retention import is_sweep_due, sweep
 from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError, PendingUnrecoverableError, SpecInvalidError, StateLostError
@@ -84,6 +85,8 @@ def begin_table(load: Load, table: TableSpec) -> Begun | TableResult:
     if isinstance(load.kind, MicroBatch) and not load.kind.is_due(_recover(load, table), table.id):
         # Its report may be cleared away already: the state alone says that it is done.
         return _find_done(load, table) if control.read_report(load.attempt.job_id) else make_repeated(table)
+    if not isinstance(load.kind, MicroBatch) and not load.kind.takes:
+        settle_backfill(control, table.backfill, load.pipeline.open_clients)
     join_writers(load, table)
     began = attempts.register(control, load.attempt, load.pipeline.open_clients, load.note_begin)
     if began is None:

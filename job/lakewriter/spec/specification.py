@@ -207,6 +207,8 @@ class TableSpec(Model):
     is_pinned: bool = False
     """Whether lake.yaml says what the table is called at the destination."""
     must_be_empty: bool = False
+    backfill: int | None = None
+    """The number of the backfill that a load begins if the table is below it; None where ``reset`` alone begins any."""
     collection: Collection | None = None
     stream: Stream | None = None
     encoding: "Encoding | None" = None

@@ -70,20 +70,13 @@ class FlowKeys:
         self.note(value, ("name", *_CHOOSING), place)
         return str(value.get("name"))
 
-    def note_backfill(self, value: Any, place: Place) -> None:
-        """Warn of a counter that is kept elsewhere."""
-        if value:
-            self.warnings.append(
-                f"{place} has no effect; a new backfill begins by lakewriter reset LAKE TABLE --backfill --reason TEXT."
-            )
-
     def refuse_backfill_on_change(self, found: Data, place: Place) -> None:
         """Raise ``SPEC_INVALID`` where a change of schema is to begin a backfill: here a load stops at it."""
         if found.get("onIncompatibleSchemaChange") == "backfill":
             raise SpecInvalidError(
                 f"{place.get_child('onIncompatibleSchemaChange')} is 'backfill', and here a load that meets such a "
                 "change ends with SCHEMA_INCOMPATIBLE.",
-                remedy="Set 'abort'; a backfill begins by lakewriter reset LAKE TABLE --backfill --reason TEXT.",
+                remedy="Set 'abort'; raise the binding's backfill to load everything again.",
             )
 
     def settle_binding(self, binding: Data, keys: Sequence[str], place: Place) -> Data:

@@ -20,7 +20,7 @@ from lakewriter.errors import SpecInvalidError
 KIND: Final = "estuary-s3-parquet"
 _IMAGE: Final = "materialize-s3-parquet"
 _CONFIG: Final = ("endpoint", "connector", "config")
-_BINDING: Final = ("resource", "fields")
+_BINDING: Final = ("resource", "fields", "backfill")
 _COLLECTION: Final = ("key", "schema", "readSchema", "writeSchema", "projections")
 
 
@@ -201,12 +201,11 @@ class _Flow:
         return sorted(tables, key=lambda table: table.number)
 
     def _make_table(self, binding: Data, source: str, number: int, entry: Data, place: Place) -> _Table:
-        self.keys.note(binding, (*_BINDING, "source", "disable", "backfill", *OF_BINDINGS), place)
+        self.keys.note(binding, (*_BINDING, "source", "disable", *OF_BINDINGS), place)
         self.keys.refuse_backfill_on_change(binding, place)
         collection = _get(self._data.get("collections"), source)
         identity = entry.get("primary_key") or _get(entry.get("collection") or collection, "key")
         binding = self.keys.settle_binding(binding, identity if isinstance(identity, list) else [], place)
-        self.keys.note_backfill(binding.get("backfill"), place.get_child("backfill"))
         keys = {key: value for key, value in binding.items() if key in _BINDING}
         kept = self.keys.select_keys(keys, BindingEntry, place)
         origins = {key: place.get_child(key) for key in kept}

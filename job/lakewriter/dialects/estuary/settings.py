@@ -263,6 +263,9 @@ class BindingEntry(TableEntry):
     """The collection's own specification: its key, its schema, its projections."""
     documents: str | None = None
     """The column that holds a JSON document in each row. Without it each row is a document."""
+    backfill: int = Field(default=0, ge=0)
+    """The number of the binding's backfill. Raise it, and the next load reads everything again into a folder of that
+    number. 0 leaves it to ``lakewriter reset --backfill``."""
 
     @model_validator(mode="after")
     def _has_keys(self) -> "BindingEntry":

@@ -124,6 +124,7 @@ def _translate_table(destination: EstuaryDestination, entry: BindingEntry, place
         layout=place.layout,
         path=place.path,
         collection=entry.make_collection(destination.flatten_separator, destination.logical_types),
+        backfill=entry.backfill or None,
         encoding=CODECS[entry.resource.compressionType or destination.compressionType],
     )
 
