@@ -1,18 +1,28 @@
 """Permissions in Glue; the entries of the vendor's troubleshooting page that a case is for are named."""
 
+from typing import Any
+
 import pytest
 
+from lakewriter.commit.glue_table import FORMAT
 from tests.doctor.pipeline import checked, spec, statuses
 from tests.support.server import StrictAws
 
 TABLE = "glue table nyc_public.flights"
 
 
-def databases(aws: StrictAws) -> None:
-    """The database and table of the spec, made."""
+LOCATION = "s3://acme-lake/data/production/nyc_public/flights"
+
+
+def databases(aws: StrictAws, **storage: Any) -> None:
+    """The database and table of the spec, made; ``storage`` differs from what a load makes."""
     glue = aws.client("glue")
     glue.create_database(DatabaseInput={"Name": "nyc_public"})
-    glue.create_table(DatabaseName="nyc_public", TableInput={"Name": "flights"})
+    keys = [{"Name": key, "Type": "string"} for key in storage.pop("keys", ())]
+    described = {"StorageDescriptor": FORMAT | {"Columns": [], "Location": LOCATION} | storage}
+    if storage.get("Location") == "":
+        described = {}
+    glue.create_table(DatabaseName="nyc_public", TableInput={"Name": "flights", "PartitionKeys": keys, **described})
 
 
 @pytest.mark.parametrize(
@@ -26,6 +36,24 @@ def test_database_and_table(aws: StrictAws, bucket: str, there: bool, words: str
         assert findings[name].status == "ok"
         assert words in findings[name].message
     assert findings["glue write nyc_public"].status == "ok"
+
+
+UNLIKE = [
+    # how the table differs from what a load expects, and what check says of it, as the load does
+    ({"keys": ["day"]}, "has partition keys [('day', 'string')], expected []."),
+    ({"Location": "s3://elsewhere/flights"}, f"lies at 's3://elsewhere/flights', expected '{LOCATION}'."),
+    ({"SerdeInfo": {"SerializationLibrary": "org.openx.data.jsonserde.JsonSerDe"}}, "is read by SerDe 'org.openx"),
+    ({"Location": ""}, "is a table without a StorageDescriptor, such as a view"),
+]
+
+
+@pytest.mark.parametrize(("storage", "words"), UNLIKE)
+def test_table_that_a_load_would_refuse(aws: StrictAws, bucket: str, storage: dict[str, Any], words: str) -> None:
+    databases(aws, **storage)
+    finding = checked(spec(glue=True))[TABLE]
+    assert (finding.status, finding.code) == ("failed", "SCHEMA_INCOMPATIBLE")
+    assert f"Glue table nyc_public.flights {words}" in finding.message
+    assert "load into another schema" in finding.remedy.lower()
 
 
 # Access Denied on Glue operations: "AccessDeniedException" when creating Glue tables; tables not appearing

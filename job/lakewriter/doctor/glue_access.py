@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
 from lakewriter import aws
+from lakewriter.commit.glue_table import check_layout
+from lakewriter.commit.intent import GlueAction
 from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
 from lakewriter.errors import GlueAccessDeniedError, LakeError
 from lakewriter.naming import CHECK_TABLE
+from lakewriter.run.placement import plan_catalog_action
 from lakewriter.spec.specification import Spec, TableSpec
 
 _MISSING: Final = "EntityNotFoundException"
@@ -51,9 +55,13 @@ class CatalogProbes:
         yield Finding(f"glue database {name}", "ok", f"database {name!r} {message.rstrip('.')}.")
 
     def check_table(self, table: TableSpec) -> Iterator[Finding]:
-        """Call glue:GetTable."""
+        """Call glue:GetTable, and compare an existing table's layout with that of the next load, as the load does."""
         named = {"DatabaseName": table.schema_name, "Name": table.name}
         existing = self._call_glue("GetTable", self.clients.glue.get_table, table.id, **named)
+        names = table.layout.bind(job_id=self.mark, attempt=self.mark, start=datetime.now(UTC))
+        action = plan_catalog_action(self.spec, table, names)
+        if existing and isinstance(action, GlueAction):
+            check_layout(existing["Table"], action)
         message = "exists" if existing else "does not exist yet; the first load creates it"
         yield Finding(f"glue table {table.id}", "ok", f"table {table.id!r} {message}.")
 
