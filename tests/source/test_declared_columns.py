@@ -20,7 +20,7 @@ def plan(names: list[str], kinds: list[pa.DataType | None], **columns: Any) -> A
 
 def test_columns_are_found_by_exact_name_and_else_in_any_case() -> None:
     casts = plan(["id", "ID", "Name", "id"], [TEXT] * 4, ID="int", NAME="date", id="bigint")
-    assert [(cast.place, cast.name, cast.type_name) for cast in casts] == [
+    assert [(cast.index, cast.name, cast.type_name) for cast in casts] == [
         (1, "ID", "int"), (2, "Name", "date"), (0, "id", "bigint"), (3, "id", "bigint")
     ]  # fmt: skip
     schema = declare_schema(pa.schema([(name, TEXT) for name in ("id", "ID", "Name", "id")]), casts)

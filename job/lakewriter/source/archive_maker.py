@@ -70,7 +70,7 @@ def _write(path: Path) -> None:
 
 
 def _list_classes(folder: str) -> str:
-    """Have Java write which classes it loads; the class path of Spark."""
+    """Have Java write which classes it loads, and return Spark's class path."""
     spark = open_spark_session("lakewriter archive", only_python=True)
     gateway: Any = SparkContext._gateway
     try:
@@ -86,7 +86,7 @@ def _list_classes(folder: str) -> str:
 
 
 def _use(spark: SparkSession, folder: str) -> None:
-    """What loads ask of Java: files of each kind, a query, and rows for Python's tasks."""
+    """Run what loads ask of Java: files of each kind, a query, and rows for Python's tasks."""
     frame = spark.range(0, 9, 1, 2).selectExpr("id", "string(id) text", "current_timestamp() at", "decimal(id) number")
     for kind in ("csv", "json", "parquet"):
         frame.write.mode("overwrite").format(kind).save(f"{folder}/{kind}")

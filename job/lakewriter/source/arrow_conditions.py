@@ -54,17 +54,17 @@ class _NotAlikeError(Exception):
 
 @dataclass(frozen=True)
 class Expression:
-    """What is to be done with a batch's columns; picklable."""
+    """An operation on a batch's columns; picklable."""
 
     name: str
     parts: tuple["Expression", ...] = ()
-    place: int = -1
+    index: int = -1
     value: pa.Scalar | None = None
 
     def evaluate(self, batch: pa.RecordBatch) -> Any:
-        """Return the value of each row as an array, one as a scalar where it depends on no column."""
-        if self.place >= 0:
-            return batch.column(self.place)
+        """Return an array of one value per row, or a scalar if the value depends on no column."""
+        if self.index >= 0:
+            return batch.column(self.index)
         if self.value is not None:
             return self.value
         values = [part.evaluate(batch) for part in self.parts]
@@ -73,22 +73,22 @@ class Expression:
             both_null = pc.and_(pc.is_null(one), pc.is_null(other))
             return pc.or_(pc.fill_null(pc.equal(one, other), False), both_null)
         if self.name == "In":
-            found = pc.equal(values[0], values[1])
-            for each in values[2:]:
-                found = pc.or_kleene(found, pc.equal(values[0], each))
-            return found
+            is_member = pc.equal(values[0], values[1])
+            for item in values[2:]:
+                is_member = pc.or_kleene(is_member, pc.equal(values[0], item))
+            return is_member
         if self.name in _ASKED:
             return _ASKED[self.name](values[0])
         return (_COMPARED.get(self.name) or _JOINED[self.name])(*values)
 
     def find_true(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return for each row whether the condition is true, false for null."""
+        """Return an array that is true where the condition holds, and false for null."""
         values = pc.fill_null(self.evaluate(batch), False)
         return pa.repeat(values, batch.num_rows) if isinstance(values, pa.Scalar) else values
 
 
 def may_translate(session: SparkSession, sql: str) -> bool:
-    """Return whether a condition may be one that Arrow evaluates, as far as it tells without the columns' types."""
+    """Return False if Arrow cannot evaluate a condition, judged without the columns' types."""
     try:
         return _may_translate(session._jsparkSession.sessionState().sqlParser().parseExpression(sql))
     except SPARK_ERRORS:
@@ -106,34 +106,34 @@ def _has_column(node: Any) -> bool:
 
 
 def translate(session: SparkSession, sql: str, schema: pa.Schema) -> Expression | None:
-    """Return a condition over columns; None where only Spark can evaluate it, or finds something wrong with it."""
+    """Translate a condition over columns. Return None if only Spark can evaluate it, or if it is wrong."""
     try:
         empty = session.createDataFrame([], from_arrow_schema(schema, prefer_timestamp_ntz=True))
         plan = empty.select(F.expr(sql)).alias("c")._jdf.queryExecution().optimizedPlan()
         [node] = _list(plan.projectList())
         [child] = _list(plan.children())
-        places = {column.exprId().id(): place for place, column in enumerate(_list(child.output()))}
-        found, kind = _translate(node, places, schema)
+        indexes = {column.exprId().id(): index for index, column in enumerate(_list(child.output()))}
+        expression, kind = _translate(node, indexes, schema)
     except (*SPARK_ERRORS, _NotAlikeError, ValueError):
         return None
-    return found if pt.is_boolean(kind) else None
+    return expression if pt.is_boolean(kind) else None
 
 
-def _translate(node: Any, places: Mapping[int, int], schema: pa.Schema) -> tuple[Expression, pa.DataType]:
-    """Return what a node of Spark's stands for, and its type."""
+def _translate(node: Any, indexes: Mapping[int, int], schema: pa.Schema) -> tuple[Expression, pa.DataType]:
+    """Return the expression of a node of Spark's plan, and its type."""
     name = str(node.getClass().getSimpleName())
     if name == "Alias":
-        return _translate(node.child(), places, schema)
+        return _translate(node.child(), indexes, schema)
     if name == "AttributeReference":
-        place = places[node.exprId().id()]
-        return Expression(name, place=place), _require_type(node, schema.field(place).type)
+        index = indexes[node.exprId().id()]
+        return Expression(name, index=index), _require_type(node, schema.field(index).type)
     if name == "Literal":
         kind = _require_type(node)
         return Expression(name, value=_read_literal(node, kind)), kind
     if name in ("IsNull", "IsNotNull") and node.child().getClass().getSimpleName() == "AttributeReference":
         # Of columns of any type.
-        return Expression(name, (Expression("", place=places[node.child().exprId().id()]),)), pa.bool_()
-    parts, kinds = zip(*(_translate(part, places, schema) for part in _list(node.children())), strict=True)
+        return Expression(name, (Expression("", index=indexes[node.child().exprId().id()]),)), pa.bool_()
+    parts, kinds = zip(*(_translate(part, indexes, schema) for part in _list(node.children())), strict=True)
     is_known = name in _ASKED or name in _JOINED or name in _COMPARED or name in ("EqualNullSafe", "In")
     is_logic = name in _JOINED or name == "Not"
     if not is_known or len(set(kinds)) > 1 or (is_logic and not pt.is_boolean(kinds[0])):
@@ -164,5 +164,5 @@ def _read_literal(node: Any, kind: pa.DataType) -> pa.Scalar:
 
 
 def _list(sequence: Any) -> list[Any]:
-    """Return the elements of a sequence of Scala's."""
-    return [sequence.apply(place) for place in range(sequence.size())]
+    """Return the elements of a Scala sequence."""
+    return [sequence.apply(index) for index in range(sequence.size())]

@@ -1,4 +1,4 @@
-"""The Arrow types in which Spark delivers its columns, and what it takes to bring a column to one of them."""
+"""List the Arrow types in which Spark delivers its columns, and bring a column to one of them."""
 
 from typing import Final
 
@@ -54,7 +54,7 @@ _INTERVALS: Final = (CalendarIntervalType, DayTimeIntervalType, YearMonthInterva
 
 
 def list_children(kind: DataType) -> tuple[DataType, ...]:
-    """The types inside a nested type, none for a leaf."""
+    """Return the types inside a nested type; none for a leaf."""
     if isinstance(kind, StructType):
         return tuple(field.dataType for field in kind.fields)
     if isinstance(kind, MapType):
@@ -63,9 +63,9 @@ def list_children(kind: DataType) -> tuple[DataType, ...]:
 
 
 def to_delivered(name: str, column: Column, kind: DataType) -> Column:
-    """The column as it goes to the tasks: intervals and variants, and what holds any of them, as JSON text.
+    """Return the column as it goes to the tasks: intervals and variants, and what holds any of them, as JSON text.
 
-    An interval's JSON text is a string, the one ``to_json`` gives: ``"INTERVAL '1' DAY"`` with its quotes.
+    An interval's JSON text is the string that ``to_json`` gives: ``"INTERVAL '1' DAY"`` with its quotes.
     """
     if isinstance(kind, _INTERVALS):
         item = F.regexp_replace(F.to_json(F.array(column)), r"^\[|\]$", "")
@@ -77,7 +77,7 @@ def to_delivered(name: str, column: Column, kind: DataType) -> Column:
 
 
 def require_stored(name: str, kind: DataType) -> None:
-    """``SCHEMA_INCOMPATIBLE`` for a column that does not go to the tasks as it is."""
+    """Raise ``SCHEMA_INCOMPATIBLE`` for a column that does not go to the tasks unchanged."""
     if _has_json(kind):
         raise SchemaIncompatibleError(
             f"column {name!r} has the type {kind.simpleString()}, which Spark's writer does not hand on as JSON text.",
@@ -100,17 +100,17 @@ def _has_json(kind: DataType) -> bool:
 
 
 def _find_refused(kind: DataType) -> DataType | None:
-    """The first type inside that cannot go to the tasks.
+    """Return the first inner type that cannot go to the tasks.
 
-    Among them is what is empty by its type, as the element of ``array()`` and the key of ``map()`` are: Arrow has no
-    type without a value that is not null either.
+    Types that are empty by definition are among them, such as the element of ``array()`` and the key of ``map()``:
+    Arrow has no type that has neither values nor nulls.
     """
     if _is_empty(kind):
         return kind
     inside = list_children(kind)
     if not inside and not (isinstance(kind, _STORED) and type(kind).__module__ == StringType.__module__):
         return kind
-    return next((found for child in inside if (found := _find_refused(child)) is not None), None)
+    return next((refused for child in inside if (refused := _find_refused(child)) is not None), None)
 
 
 def _is_empty(kind: DataType) -> bool:
@@ -123,7 +123,7 @@ def _is_empty(kind: DataType) -> bool:
 
 
 def make_arrow_schema(names: list[str], schema: StructType) -> pa.Schema:
-    """The Arrow schema of a DataFrame's batches under other names, everything nullable."""
+    """Return the Arrow schema of a DataFrame's batches under other names, with every field nullable."""
     try:
         typed = to_arrow_schema(schema, error_on_duplicated_field_names_in_struct=True)
     except PySparkException as error:
@@ -135,7 +135,7 @@ def make_arrow_schema(names: list[str], schema: StructType) -> pa.Schema:
 
 
 def make_nullable(kind: pa.DataType) -> pa.DataType:
-    """The type with every nested field nullable and named as Spark names it, but for the keys of maps."""
+    """Return the type with every nested field nullable and named as Spark names it. Keys of maps stay as they are."""
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, make_nullable(field.type)) for field in kind])
     if pa.types.is_map(kind):
@@ -146,7 +146,7 @@ def make_nullable(kind: pa.DataType) -> pa.DataType:
 
 
 def require_utf8(batch: pa.RecordBatch, where: str) -> None:
-    """``VALUE_UNREPRESENTABLE`` for text whose bytes are not UTF-8, which columnar files may hold."""
+    """Raise ``VALUE_UNREPRESENTABLE`` for text whose bytes are not UTF-8, which columnar files may hold."""
     for field, column in zip(batch.schema, batch.columns, strict=True):
         try:
             column.validate(full=True)
@@ -160,7 +160,7 @@ def require_utf8(batch: pa.RecordBatch, where: str) -> None:
 
 
 def match_by_position(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch's columns, by position, in the schema's names and types."""
+    """Return the batch's columns in the schema's names and types, matched by position."""
     columns = [
         column if column.type.equals(field.type) else column.cast(field.type)
         for column, field in zip(batch.columns, schema, strict=True)
@@ -169,7 +169,9 @@ def match_by_position(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatc
 
 
 def check_batch(batch: pa.RecordBatch, schema: pa.Schema, partition: int) -> pa.RecordBatch:
-    """The batch in the feed's schema. Spark casts bytes to strings, and reads strings of files, whatever they hold."""
+    """Return the batch in the feed's schema, and raise if its text is not UTF-8: Spark checks neither the bytes that it
+    casts to strings nor the strings of files.
+    """
     taken = match_by_position(batch, schema)
     require_utf8(taken, f"partition {partition}")
     return taken

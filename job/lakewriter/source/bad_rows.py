@@ -1,4 +1,4 @@
-"""How a feed marks rows that are to be set aside: in a column behind all others, which is not written."""
+"""Mark rows that are to be set aside: a feed puts the mark into a last column, which is not written."""
 
 import json
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from typing import Final
 import pyarrow as pa
 
 BAD: Final = "__lakewriter_bad"
-"""The last column of a batch that may have bad rows: where each row begins, if that is known, and what is wrong with
-it; the reason is null for good ones. ``row`` has the whole row as JSON where it was read from that. Beside a ``column``
-it has the texts of all values that do not fit by their columns, where there are several."""
+"""The last column of a batch that may have bad rows. It holds the offset at which a row begins, if the reader gives it,
+and the reason, which is null for good rows. ``row`` is the whole row as JSON if it was read from JSON. If a ``column``
+is named and several values do not fit, ``row`` holds the texts of all of them by column."""
 CHECKS: Final = "__lakewriter_checks"
-"""The column before it, of a table with expectations in SQL: a struct of what each is of the row, true or false."""
+"""The column before it, for a table with expectations in SQL: a struct of their results for the row."""
 FIELDS: Final = ("file", "offset", "column", "value", "reason", "row")
 BAD_FIELD: Final = pa.field(
     BAD, pa.struct([pa.field(name, pa.int64() if name == "offset" else pa.string()) for name in FIELDS])
@@ -21,7 +21,7 @@ _BLANK_LINES: Final = b"lakewriter.blank-lines"
 
 
 def note_cut(schema: pa.Schema, cut: Mapping[str, int]) -> pa.Schema:
-    """Return the schema of a batch with a note of how many times of each column were cut to microseconds."""
+    """Return the schema of a batch with a note: how many times per column were cut to microseconds."""
     counts = {name: count for name, count in cut.items() if count}
     return schema.with_metadata((schema.metadata or {}) | {_CUT: json.dumps(counts).encode()}) if counts else schema
 
@@ -32,7 +32,7 @@ def read_cut(schema: pa.Schema) -> dict[str, int]:
 
 
 def note_blank_lines(batch: pa.RecordBatch, count: int) -> pa.RecordBatch:
-    """Return a batch with a note of how many blank lines of its source were passed over."""
+    """Return a batch with a note: how many blank lines of its source were skipped."""
     return batch.replace_schema_metadata((batch.schema.metadata or {}) | {_BLANK_LINES: str(count)})
 
 

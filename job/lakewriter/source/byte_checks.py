@@ -1,4 +1,4 @@
-"""Look at files of text before Spark reads them: bytes that are no text fail the load, since Spark replaces them."""
+"""Check files of text before Spark reads them. Bytes that are no text fail the load: Spark would replace them."""
 
 import codecs
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from lakewriter.spec.specification import Read
 
 TEXTS: Final = ("csv", "json", "text", "xml")
 _CODECS: Final = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
-"""Compressed files, which Spark tells by their names."""
+"""Compressed files; Spark recognises them by their names."""
 _UNREAD: Final = (".deflate", ".snappy", ".lz4")
 _THREADS: Final = 16
 _MOST_TASKS: Final = 200
@@ -38,19 +38,19 @@ class _Finding:
 
 @dataclass(frozen=True)
 class ByteCheck:
-    """The files that are to be looked at, and the charset that Spark takes their bytes for."""
+    """The files to check, and the charset in which Spark decodes them."""
 
     files: tuple[StoredFile, ...]
     encoding: str
 
     def require(self, spark: SparkSession, table: str) -> None:
-        """``VALUE_UNREPRESENTABLE`` names the first bytes that are no text; a file is looked at by one task."""
+        """Raise ``VALUE_UNREPRESENTABLE`` with the first bytes that are no text. One task checks one file."""
         if not self.files:
             return
         files = spark.sparkContext.parallelize(self.files, min(len(self.files), _MOST_TASKS))
-        found = [each for each in files.map(partial(_find_fault, self.encoding)).collect() if each is not None]
-        if found:
-            first = min(found, key=lambda each: each.path)
+        findings = [fault for fault in files.map(partial(_find_fault, self.encoding)).collect() if fault is not None]
+        if findings:
+            first = min(findings, key=lambda finding: finding.path)
             raise ValueUnrepresentableError(
                 f"table {table!r}: {first.path!r}, offset {first.offset}: {first.what}; Spark would read another "
                 "value.",
@@ -59,7 +59,7 @@ class ByteCheck:
 
 
 def plan_byte_check(uris: Iterable[str], read: Read) -> tuple[ByteCheck | None, tuple[str, ...]]:
-    """Return the check of files that Spark has listed, and notes on what cannot be looked at."""
+    """Return the check of files that Spark has listed, and notes on files that cannot be checked."""
     options = {name.lower(): value for name, value in read.options.items() if not isinstance(value, SecretText)}
     encoding = options.get("encoding") or options.get("charset") or "utf-8"
     try:
@@ -68,16 +68,16 @@ def plan_byte_check(uris: Iterable[str], read: Read) -> tuple[ByteCheck | None, 
         return None, (f"bytes are not looked at: Python does not know the encoding {encoding!r}",)
     paths = sorted(map(to_path, uris))
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = dict(zip(paths, pool.map(_pin, paths), strict=True))
-    unseen = [path for path, file in found.items() if file is None]
+        files_by_path = dict(zip(paths, pool.map(_pin, paths), strict=True))
+    unseen = [path for path, file in files_by_path.items() if file is None]
     notes: tuple[str, ...] = ()
     if unseen:
         notes = (f"bytes of {format_count(len(unseen), 'file')} are not looked at, such as {unseen[0]!r}",)
-    return ByteCheck(tuple(file for file in found.values() if file is not None), encoding), notes
+    return ByteCheck(tuple(file for file in files_by_path.values() if file is not None), encoding), notes
 
 
 def _pin(uri: str) -> StoredFile | None:
-    """Return a file that this process can open and decompress; Spark may be able to where it is not."""
+    """Return the version of a file; None if this process cannot open or decompress it, though Spark may."""
     if uri.endswith(_UNREAD):
         return None
     try:
@@ -85,16 +85,16 @@ def _pin(uri: str) -> StoredFile | None:
         if store.region is None:
             return StoredFile(path, *pin_local(Path(path)), store)
         bucket, _, key = path.partition("/")
-        found = find_dated_object(bucket, key)
-        return None if found is None else StoredFile(path, found.size, found.etag, store)
+        stored = find_dated_object(bucket, key)
+        return None if stored is None else StoredFile(path, stored.size, stored.etag, store)
     except (NotListable, OSError, BotoCoreError, ClientError):
         return None
 
 
 def _find_fault(encoding: str, file: StoredFile) -> _Finding | None:
-    """Return the first bytes of a file that are not of its encoding."""
+    """Return the first bytes of a file that do not fit its encoding."""
     compression = next((name for end, name in _CODECS.items() if file.path.endswith(end)), None)
-    decoder, place = codecs.getincrementaldecoder(encoding)("strict"), 0
+    decoder, offset = codecs.getincrementaldecoder(encoding)("strict"), 0
     with name_file(file):
         for block in chain(decompress(file.stream(), compression), [b""]):
             held = len(decoder.getstate()[0])
@@ -104,6 +104,6 @@ def _find_fault(encoding: str, file: StoredFile) -> _Finding | None:
                 wrong = error.object[error.start : max(error.end, error.start + 1)][:4]
                 shown = " ".join(f"0x{byte:02x}" for byte in wrong)
                 what = f"byte {shown} is not {'UTF-8' if encoding == 'utf-8' else encoding} ({error.reason})"
-                return _Finding(file.path, place - held + error.start, what)
-            place += len(block)
+                return _Finding(file.path, offset - held + error.start, what)
+            offset += len(block)
     return None

@@ -24,32 +24,32 @@ from lakewriter.source.java import read_version
 VARIABLE: Final = "LAKEWRITER_CLASS_ARCHIVE"
 """Names another folder for the archive, or is ``off``."""
 _QUIET: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
-"""Java tells on standard output of an archive that it does not use."""
+"""Without these options Java reports on standard output that it does not use an archive."""
 
 _OPTIONS: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JAVA_OPTS")
 _SHARING: Final = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit", "SharedClassListFile")
 _CLASS_PATH: Final = ("SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
 _VERSIONS: Final = range(17, 25)
-"""Since 25 Java has caches of another kind, and other names for what it logs of them."""
+"""From 25 on Java has caches of another kind, and logs them under other names."""
 _RETRY_SECONDS: Final = 24 * 3600
-"""An archive that could not be made is not tried again with every load."""
+"""After a failure, loads wait this long before they try again to make the archive."""
 _CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True)
 class ClassArchive:
-    """The archive of one Java, one Spark and one class path, in a folder that is the user's alone."""
+    """The archive of one Java, one Spark and one class path, in a folder that only the user may write."""
 
     folder: Path
     key: str
 
     @property
     def lock(self) -> Path:
-        """Held by the process that makes the archive; its time is that of the last attempt."""
+        """The file that the maker of the archive locks. Its time is that of the last attempt."""
         return self.folder / f"{self.key}.lock"
 
     def find(self) -> Path | None:
-        """The archive where it is whole. Java does not look at its content, so its name has its checksum."""
+        """Return the archive if it is whole. Java does not check its content, so the name holds its checksum."""
         with suppress(OSError):
             for path in self.list_files() if _is_private(self.folder) else ():
                 if path.name == make_name(self.key, path):
@@ -62,7 +62,7 @@ class ClassArchive:
         return self.folder.glob(f"{self.key}-*.jsa")
 
     def make_later(self) -> None:
-        """Make it once this process has ended, in one of its own that nobody waits for."""
+        """Make the archive after this process has ended, in a process of its own for which nothing waits."""
         atexit.register(self._start_maker)
 
     def _start_maker(self) -> None:
@@ -87,7 +87,7 @@ class ClassArchive:
 
 
 def choose_archive(java: Path, environment: Mapping[str, str]) -> ClassArchive | None:
-    """The archive for this Java and this Spark; None where the user wants none, or has said which."""
+    """Return the archive for this Java and this Spark; None if the user wants none or names another one."""
     chosen = environment.get(VARIABLE, "")
     given = " ".join(environment.get(name, "") for name in _OPTIONS)
     if chosen == "off" or any(option in given for option in _SHARING) or read_version(java) not in _VERSIONS:
@@ -97,18 +97,18 @@ def choose_archive(java: Path, environment: Mapping[str, str]) -> ClassArchive |
 
 
 def find_archive(java: Path, environment: Mapping[str, str]) -> tuple[Path | None, str]:
-    """The archive and Java's options for it; where there is none yet, it is made when this process has ended."""
+    """Return the archive and Java's options for it. If there is none yet, make it after this process has ended."""
     archive = choose_archive(java, environment)
     if archive is None:
         return None, ""
-    if found := archive.find():
-        return found, f"-XX:SharedArchiveFile={shlex.quote(str(found))} {_QUIET}"
+    if path := archive.find():
+        return path, f"-XX:SharedArchiveFile={shlex.quote(str(path))} {_QUIET}"
     archive.make_later()
     return None, ""
 
 
 def make_name(key: str, path: Path) -> str:
-    """The name of the archive in the file at ``path``."""
+    """Return the name of the archive in the file at ``path``."""
     checksum = 0
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -120,12 +120,14 @@ def _find_cache(environment: Mapping[str, str]) -> Path | None:
     home = Path(environment.get("HOME", ""))
     if not home.is_absolute():
         return None
-    own = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
-    return Path(environment.get("XDG_CACHE_HOME") or own) / "lakewriter" / "java"
+    system_cache = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
+    return Path(environment.get("XDG_CACHE_HOME") or system_cache) / "lakewriter" / "java"
 
 
 def _make_key(java: Path, environment: Mapping[str, str]) -> str:
-    """Differs wherever Java would refuse the archive: it compares its own build, and path and time of each jar."""
+    """Return a key that differs wherever Java would refuse the archive: Java compares its build, and the path and time
+    of each jar.
+    """
     real = java.resolve()
     spark = Path(environment.get("SPARK_HOME") or Path(pyspark.__file__).parent)
     parts = [str(real), pyspark.__version__, *(environment.get(name, "") for name in _CLASS_PATH)]
@@ -138,9 +140,9 @@ def _make_key(java: Path, environment: Mapping[str, str]) -> str:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether nobody else can put an archive there: Java runs what is in it."""
-    found = folder.stat()
-    return found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    """Return True if nobody else can put an archive there: Java runs the code in it."""
+    status = folder.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def _is_writable(folder: Path) -> bool:

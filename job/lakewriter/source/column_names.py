@@ -1,4 +1,6 @@
-"""The source's own column names, where Spark would rename or refuse those that differ by case alone, or not at all."""
+"""Read columns under the source's names, where Spark would rename or refuse names that differ by case alone or not at
+all.
+"""
 
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -11,18 +13,18 @@ from lakewriter.errors import SchemaIncompatibleError
 _CASE: Final = "spark.sql.caseSensitive"
 _TWICE: Final = "COLUMN_ALREADY_EXISTS"
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 def quote_column(name: str) -> str:
-    """A column's name as Spark's SQL takes any."""
+    """Return a column's name in backticks, as Spark's SQL takes any name."""
     return f"`{name.replace('`', '``')}`"
 
 
-def load_by_case(session: SparkSession, load: Callable[[], Found]) -> Found:
-    """What ``load`` gives; where columns differ by case alone, the session goes by case from here on.
+def load_by_case(session: SparkSession, load: Callable[[], Result]) -> Result:
+    """Return the result of ``load``. If columns differ by case alone, make the session case-sensitive from here on.
 
-    ``SCHEMA_INCOMPATIBLE`` for columns whose names do not differ at all: Spark reads none of a file that has them.
+    Raise ``SCHEMA_INCOMPATIBLE`` for columns of one name: Spark reads no column of such a file.
     """
     try:
         return load()

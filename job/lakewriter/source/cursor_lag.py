@@ -1,4 +1,4 @@
-"""Whether a table's ``cursor_lag`` can be taken from its cursor: asked before a row is read."""
+"""Check before a row is read that a table's ``cursor_lag`` can be subtracted from its cursor."""
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -8,9 +8,9 @@ from lakewriter.spec.specification import TableSpec
 
 
 def check_lag(table: TableSpec, schema: pa.Schema) -> None:
-    """``SPEC_INVALID`` where the cursor is text, or a number and the lag a time, or the other way round.
+    """Raise ``SPEC_INVALID`` if the cursor is text, or if one of cursor and lag is a number and the other a time.
 
-    ``schema`` has the source's columns; that it has the cursor at all is asked where columns are shaped.
+    ``schema`` has the source's columns. Whether it has the cursor at all is checked where columns are shaped.
     """
     kind = _find_cursor_type(table, schema)
     if table.cursor_lag is None or kind is None:

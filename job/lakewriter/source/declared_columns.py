@@ -1,7 +1,7 @@
-"""The types that a table declares for columns of its source: planned once, cast in the tasks or in Spark's plan.
+"""Plan the casts of columns to the types that a table declares, and cast them in the tasks or in Spark's plan.
 
-Tasks cast the batches that they load, which costs a tenth of a second a million values. Where Spark itself has to see
-the types, in conditions and where it brings rows together, the same cast is part of Spark's plan.
+Tasks cast the batches that they load, which costs a tenth of a second per million values. If Spark itself has to see
+the types, in conditions and where it repartitions rows, the same cast is part of Spark's plan.
 """
 
 import difflib
@@ -38,9 +38,9 @@ _MISFIT_KIND: Final = pa.struct([(part, pa.string()) for part in _MISFIT_PARTS])
 
 @dataclass(frozen=True)
 class ColumnCast:
-    """The cast of the column ``name`` at ``place`` from ``source``, None where Arrow has no such type, to ``kind``."""
+    """The cast of the column ``name`` at ``index`` from ``source``, None where Arrow has no such type, to ``kind``."""
 
-    place: int
+    index: int
     name: str
     source: pa.DataType | None
     kind: pa.DataType
@@ -48,7 +48,7 @@ class ColumnCast:
 
     @property
     def is_exact(self) -> bool:
-        """True where no value is lost whatever it is: numbers become wider, and all becomes text."""
+        """True if no value can be lost: numbers become wider, or anything becomes text."""
         if self.source is None or not is_text(self.source):
             return bool(pt.is_string(self.kind) or (self.source is not None and self._widens(self.source)))
         return False
@@ -78,9 +78,9 @@ def plan_casts(names: Sequence[str], kinds: Sequence[pa.DataType | None], table:
         name = _find_column(declared, names, table)
         kind = parse_type(column.type)
         form = make_form(column, table)
-        for place in (place for place, other in enumerate(names) if other == name):
-            source = kinds[place]
-            cast = ColumnCast(place, name, source, kind, form)
+        for index in (index for index, other in enumerate(names) if other == name):
+            source = kinds[index]
+            cast = ColumnCast(index, name, source, kind, form)
             if not cast.is_exact and (source is None or not is_castable(source, kind, form)):
                 raise _make_type_error(table, cast)
             if source is None or not source.equals(kind):
@@ -89,7 +89,7 @@ def plan_casts(names: Sequence[str], kinds: Sequence[pa.DataType | None], table:
 
 
 def make_form(column: ColumnType, table: TableSpec) -> TextForm:
-    """Return how a declared column's texts are spelled."""
+    """Return the spelling of a declared column's texts."""
     return TextForm(column.format, column.format, column.unit, table.truncates_nanoseconds)
 
 
@@ -120,10 +120,10 @@ def apply_declared_types(
 ) -> tuple[DataFrame, tuple[ColumnCast, ...]]:
     """Return the source with the types that the table declares, and the casts that are left to the tasks.
 
-    ``kinds`` are the types that the source itself has for columns which come as text, by place.
+    ``kinds`` are the source's types for columns that come as text, by index.
 
-    Spark does by itself what loses nothing: it widens numbers and writes texts. The other casts are part of its plan
-    only ``in_spark``. Where bad rows are marked, a value that does not convert marks its own.
+    Spark itself does the casts that lose nothing: it widens numbers and writes texts. The other casts are part of its
+    plan only ``in_spark``. If bad rows are marked, a value that does not convert marks its row.
     """
     if not (table.columns or kinds):
         return source, ()
@@ -140,14 +140,14 @@ def apply_declared_types(
 def plan_source_casts(
     source: DataFrame, kinds: Mapping[int, pa.DataType], *, truncates_nanoseconds: bool = False
 ) -> tuple[ColumnCast, ...]:
-    """Return the casts of the columns of a frame whose types, by place, are not those that Spark has for them."""
+    """Return the casts of a frame's columns whose types, by index, are not those that Spark has for them."""
     types, form = _list_arrow_types(source), TextForm(truncates_nanoseconds=truncates_nanoseconds)
-    casts = (ColumnCast(place, source.columns[place], types[place], kind, form) for place, kind in kinds.items())
+    casts = (ColumnCast(index, source.columns[index], types[index], kind, form) for index, kind in kinds.items())
     return tuple(cast for cast in casts if cast.source is None or not cast.source.equals(cast.kind))
 
 
 def cast_in_spark(source: DataFrame, kinds: Mapping[int, pa.DataType], table: TableSpec) -> DataFrame:
-    """Return a frame whose columns have the types of ``kinds``, by place, for Spark's own SQL."""
+    """Return a frame whose columns have the types of ``kinds``, by index, for Spark's SQL."""
     casts = plan_source_casts(source, kinds)
     return _cast_in_plan(source, casts, table) if casts else source
 
@@ -164,24 +164,24 @@ def _find_arrow_type(kind: DataType) -> pa.DataType | None:
 
 
 def _cast_in_plan(source: DataFrame, casts: Sequence[ColumnCast], table: TableSpec) -> DataFrame:
-    """Return the source with the casts in Spark's plan, under whose names several columns may be."""
-    places = source.toDF(*name_places(source.columns))
-    columns = [F.col(name) for name in places.columns]
+    """Return the source with the casts in Spark's plan. Several columns may have one name."""
+    numbered = source.toDF(*number_columns(source.columns))
+    columns = [F.col(name) for name in numbered.columns]
     misfits = []
     for cast in casts:
         target = from_arrow_type(cast.kind, prefer_timestamp_ntz=True)
         if cast.is_exact:
-            columns[cast.place] = columns[cast.place].cast(target)
+            columns[cast.index] = columns[cast.index].cast(target)
             continue
         result = StructType().add("value", target).add("misfit", from_arrow_type(_MISFIT_KIND))
         convert = _make_spark_cast(cast, table.id, marks=is_marked(source))
         # PySpark goes by the annotations; its stubs do not.
-        converted = arrow_udf(convert, result)(columns[cast.place])  # type: ignore[call-overload]
-        columns[cast.place] = converted.getField("value")
+        converted = arrow_udf(convert, result)(columns[cast.index])  # type: ignore[call-overload]
+        columns[cast.index] = converted.getField("value")
         misfits.append(converted.getField("misfit"))
     if misfits and is_marked(source):
         columns[-1] = add_misfits(columns[-1], misfits)
-    return places.select(*columns).toDF(*source.columns)
+    return numbered.select(*columns).toDF(*source.columns)
 
 
 def _make_spark_cast(cast: ColumnCast, table: str, *, marks: bool) -> Callable[[pa.Array], pa.Array]:
@@ -192,25 +192,25 @@ def _make_spark_cast(cast: ColumnCast, table: str, *, marks: bool) -> Callable[[
 
 
 def _cast_for_spark(cast: ColumnCast, table: str, values: pa.Array, *, marks: bool) -> pa.Array:
-    """Return the values, and what is wrong with each misfit; the first is raised where rows have no marks."""
+    """Return the values and the reason of each misfit. If rows have no marks, raise the first misfit."""
     result = cast_values(values, cast.kind, cast.form)
     misfits = pa.nulls(len(values), _MISFIT_KIND)
     if result.misfits is not None:
         if not marks:
             number = pc.index(result.misfits, True).as_py()
             raise make_misfit_error(table, "a row", cast, values[number : number + 1])
-        found = [
+        reasons = [
             _describe_misfit(cast, values[number : number + 1]) if is_misfit else None
             for number, is_misfit in enumerate(result.misfits.to_pylist())
         ]
-        misfits = pa.array(found, _MISFIT_KIND)
+        misfits = pa.array(reasons, _MISFIT_KIND)
     return pa.StructArray.from_arrays([result.values, misfits], ["value", "misfit"])
 
 
 def declare_schema(schema: pa.Schema, casts: Sequence[ColumnCast]) -> pa.Schema:
     """Return the schema with the types that the casts give."""
     for cast in casts:
-        schema = schema.set(cast.place, pa.field(schema.field(cast.place).name, cast.kind))
+        schema = schema.set(cast.index, pa.field(schema.field(cast.index).name, cast.kind))
     return schema
 
 
@@ -219,16 +219,16 @@ def cast_batch(
 ) -> pa.RecordBatch:
     """Return the batch with its columns cast.
 
-    A row with a misfit is marked where the last column has marks, its value is null; else the first misfit is raised.
-    ``where`` names the rows' partition and ``first`` is the number of the first one in it, for the message.
+    A row with a misfit is marked if the last column has marks, and its value becomes null. Otherwise the first misfit
+    is raised. For the message, ``where`` names the rows' partition and ``first`` is the number of the first row in it.
     """
     columns = list(batch.columns)
     misfits: list[tuple[ColumnCast, pa.Array]] = []
     cut: dict[str, int] = {}
     for cast in casts:
-        result = cast_values(batch.column(cast.place), cast.kind, cast.form)
+        result = cast_values(batch.column(cast.index), cast.kind, cast.form)
         cut[cast.name] = result.cut
-        columns[cast.place] = result.values
+        columns[cast.index] = result.values
         if result.misfits is not None:
             misfits.append((cast, result.misfits))
     is_marked = batch.num_columns > 0 and batch.schema.field(batch.num_columns - 1).equals(BAD_FIELD)
@@ -236,7 +236,7 @@ def cast_batch(
         cast, mask = misfits[0]
         number = pc.index(mask, True).as_py()
         raise make_misfit_error(
-            table, f"{where}, row {first + number}", cast, batch.column(cast.place)[number : number + 1]
+            table, f"{where}, row {first + number}", cast, batch.column(cast.index)[number : number + 1]
         )
     if misfits:
         columns[-1] = _mark_misfits(batch, misfits)
@@ -255,7 +255,7 @@ def cast_batches(
 
 
 def make_misfit_error(table: str, where: str, cast: ColumnCast, value: pa.Array) -> ValueUnrepresentableError:
-    """Return the error to raise for the one ``value`` of an array, which does not fit."""
+    """Return the error for the one ``value`` of an array, which does not fit."""
     text = _write(value)
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
     return ValueUnrepresentableError(
@@ -267,7 +267,7 @@ def make_misfit_error(table: str, where: str, cast: ColumnCast, value: pa.Array)
 
 
 def explain(cast: ColumnCast, value: pa.Array) -> str:
-    """Return why the one value of an array does not fit, as ``does not convert to int: it is ...``."""
+    """Return the reason why the one value of an array does not fit, as ``does not convert to int: it is ...``."""
     reason = "" if pt.is_nested(value.type) else explain_misfit(_write(value), cast.kind, cast.form)
     return f"does not convert to {cast.type_name}: {reason or 'a part of it would be lost'}"
 
@@ -280,26 +280,29 @@ def _write(value: pa.Array) -> str:
 
 
 def _mark_misfits(batch: pa.RecordBatch, misfits: Sequence[tuple[ColumnCast, pa.Array]]) -> pa.Array:
-    """Return the marks of rows with those of the misfits: the first one's of each row whose other columns are good so
-    far, and the texts of all as its ``row`` where there are several."""
+    """Return the marks of rows with those of the misfits added.
+
+    A row is marked with its first misfit, unless a fault other than a misfit marks it already. If several values do not
+    fit, ``row`` holds the texts of all.
+    """
     marks = dict(zip(FIELDS, batch.column(batch.num_columns - 1).flatten(), strict=True))
     may_have_more = pc.or_(marks["reason"].is_null(), marks["column"].is_valid())
     rows: dict[int, list[dict[str, str]]] = {}
     for cast, mask in misfits:
         for number in pc.indices_nonzero(pc.and_(mask, may_have_more)).to_pylist():
-            told = rows.setdefault(number, _list_misfits({name: marks[name][number].as_py() for name in FIELDS}))
-            told.append(_describe_misfit(cast, batch.column(cast.place)[number : number + 1]))
-    found = [rows[number] for number in sorted(rows)]
+            row_misfits = rows.setdefault(number, _list_misfits({name: marks[name][number].as_py() for name in FIELDS}))
+            row_misfits.append(_describe_misfit(cast, batch.column(cast.index)[number : number + 1]))
+    misfits_by_row = [rows[number] for number in sorted(rows)]
     is_misfit = pa.array([number in rows for number in range(batch.num_rows)])
-    texts: dict[str, list[str | None]] = {part: [first[part] for first, *_ in found] for part in _MISFIT_PARTS}
-    texts["row"] = [_write_all(each) if len(each) > 1 else None for each in found]
+    texts: dict[str, list[str | None]] = {part: [first[part] for first, *_ in misfits_by_row] for part in _MISFIT_PARTS}
+    texts["row"] = [_write_all(items) if len(items) > 1 else None for items in misfits_by_row]
     for name, values in texts.items():
         marks[name] = pc.replace_with_mask(marks[name], is_misfit, pa.array(values, pa.string()))
     return pa.StructArray.from_arrays(list(marks.values()), fields=list(BAD_FIELD.type))
 
 
 def _list_misfits(mark: dict[str, str | None]) -> list[dict[str, str]]:
-    """Return the misfits that a row is marked with by earlier casts."""
+    """Return the misfits with which earlier casts marked a row."""
     column, value, reason = mark["column"], mark["value"], mark["reason"]
     if column is None or value is None or reason is None:
         return []
@@ -316,6 +319,6 @@ def _write_all(misfits: Sequence[dict[str, str]]) -> str:
     return json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
 
 
-def name_places(names: Sequence[str]) -> list[str]:
-    """Return a name of its own for each column, by its place: several may have one name."""
+def number_columns(names: Sequence[str]) -> list[str]:
+    """Return a unique name for each column, made from its index: several columns may have one name."""
     return [f"c{index}" for index in range(len(names))]

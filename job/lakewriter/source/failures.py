@@ -1,4 +1,4 @@
-"""What Spark says of a failure, cut to the line that helps and turned into an error a user can act on."""
+"""Turn a failure of Spark into an error that a user can act on, cut to the line that helps."""
 
 import difflib
 import re
@@ -66,7 +66,7 @@ _HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.2"
 
 
 def make_unreadable_error(path: str, error: Exception, table: str = "") -> SourceFailedError:
-    """The error to raise for a file that Arrow cannot read, of a table where that is known."""
+    """Return the error for a file that Arrow cannot read; ``table`` is named if it is not blank."""
     reader = f"table {table!r}: " if table else ""
     return SourceFailedError(
         f"{reader}{path!r} cannot be read: {error}", remedy="Check that the file is there, whole, and may be read."
@@ -74,7 +74,7 @@ def make_unreadable_error(path: str, error: Exception, table: str = "") -> Sourc
 
 
 def find_useful_line(text: str) -> str:
-    """The line of a Spark error that says what is wrong: its condition, a task's exception, or the deepest cause."""
+    """Return the line of a Spark error that gives the reason: its condition, a task's error, or the deepest cause."""
     condition, traceback, causes = _CONDITION.search(text), _TRACEBACK.search(text), _CAUSE.findall(text)
     deepest = causes[-1][1] if causes else ""
     if condition and condition[0].startswith("[FAILED_READ_FILE"):
@@ -89,32 +89,32 @@ def find_useful_line(text: str) -> str:
 
 @dataclass(frozen=True)
 class Origin:
-    """A table and what it is read from, for messages; ``secrets`` are kept out of them."""
+    """A table and its source, for messages, from which ``secrets`` are removed."""
 
     table: str
     what: str
     secrets: tuple[str, ...] = field(default=(), repr=False)
     checkpoint: str = ""
-    """Where a continuous run remembers what of it was read; blank for a single load."""
+    """The checkpoint of a continuous run, which records what was read; blank for a single load."""
     reasons: tuple[Callable[[str], LakeError | None], ...] = field(default=(), repr=False, compare=False)
-    """Of what was said, and of nothing: what has failed beside the tasks, None for nothing."""
+    """Functions from Spark's text, which may be blank, to the error of what failed beside the tasks, or None."""
 
     def require(self) -> None:
-        """Raise what has failed beside the tasks, though they have not."""
+        """Raise the error of what has failed beside the tasks, even if the tasks have not failed."""
         for reason in self.reasons:
             if (failure := reason("")) is not None:
                 raise failure
 
     def make_error(self, error: Exception) -> LakeError:
-        """The error to raise for what a call into Spark raised."""
+        """Return the error for an exception of a call into Spark."""
         return self.explain(str(error))
 
     def explain(self, said: str) -> LakeError:
-        """The error to raise for what Spark said, with Java's trace where that is known."""
+        """Return the error for Spark's text, which includes Java's trace if there is one."""
         text = self.redact(said)
-        known = next(filter(None, (reason(text) for reason in self.reasons)), None) or from_text(text)
-        if known is not None:
-            return known
+        cause = next(filter(None, (reason(text) for reason in self.reasons)), None) or from_text(text)
+        if cause is not None:
+            return cause
         line = find_useful_line(text)
         if _VALUE.match(line):
             return ValueUnrepresentableError(
@@ -133,7 +133,7 @@ class Origin:
         return SourceFailedError(message, remedy=find_remedy(text))
 
     def explain_checkpoint(self, said: str) -> LakeError:
-        """The error to raise for what Spark said of the checkpoint."""
+        """Return the error for Spark's text on the checkpoint."""
         text = self.redact(said)
         line = find_useful_line(text)
         failed = f"table {self.table!r}: the checkpoint {self.checkpoint!r} cannot be read or written: {line}"
@@ -142,14 +142,14 @@ class Origin:
         return NoAnswerError(failed, remedy="Check that its place is there and has room.")
 
     def redact(self, text: str) -> str:
-        """The text without any secret's value."""
+        """Return the text with every secret's value replaced."""
         for secret in self.secrets:
             text = text.replace(secret, "***")
         return text
 
 
 def find_remedy(text: str) -> str:
-    """What to do about a Spark error, where there is more to say than the error itself does."""
+    """Return the remedy for a Spark error; blank if the error says all itself."""
     if "S3AFileSystem" in text or re.search(r'No FileSystem for scheme "?s3', text):
         return f"Outside EMR Spark reads S3 with a package only. {_PACKAGES.format(_HADOOP_AWS)}"
     if "No suitable driver" in text or re.search(r"ClassNotFoundException: [\w.]*([Dd]river|jdbc)", text):

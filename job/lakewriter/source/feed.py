@@ -22,10 +22,10 @@ from lakewriter.spec.specification import TableSpec
 
 
 class Feed(Protocol):
-    """One table's rows, in numbered partitions.
+    """Rows of one table, in numbered partitions.
 
-    ``reason`` says why this kind was chosen. ``counts`` are the rows of each partition: where the files tell them, and
-    where a contiguous index needs them, that is with more than one partition.
+    ``reason`` says why this kind was chosen. ``counts`` are the rows of each partition. They are given if the files
+    state them, or if a contiguous index needs them, which is so with more than one partition.
     """
 
     @property
@@ -34,33 +34,33 @@ class Feed(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why this kind, in words for a user."""
+        """The reason for this kind, in words for a user."""
 
     @property
     def schema(self) -> pa.Schema:
-        """What every batch has; names are the source's own and may occur twice."""
+        """The schema of every batch. Names are the source's and may occur twice."""
 
     @property
     def partitions(self) -> int:
-        """How many there are, empty ones included."""
+        """The number of partitions, empty ones included."""
 
     @property
     def counts(self) -> tuple[int, ...] | None:
-        """The rows of each partition, where they are known."""
+        """The rows of each partition; None if they are not counted."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the source's files differ in, in words for a user."""
+        """The differences between the source's files, in words for a user."""
 
     def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
-        """Call ``body`` in a task for each partition; what it yields, in the order of the partitions."""
+        """Call ``body`` in a task for each partition. Return what it yields, in the order of the partitions."""
 
     def close(self) -> None:
-        """Let go of what the feed holds in the cluster."""
+        """Release what the feed holds in the cluster."""
 
 
 Reader = Callable[[], Iterator[pa.RecordBatch]]
-"""Reads a partition, in whatever task it is called; picklable."""
+"""A function that reads a partition in any task; picklable."""
 
 
 @runtime_checkable
@@ -69,10 +69,10 @@ class Shareable(Protocol):
 
     @property
     def input_bytes(self) -> int:
-        """The bytes of all that its partitions read."""
+        """The size of all that its partitions read, in bytes."""
 
     def list_readers(self) -> list[Reader]:
-        """What reads each partition."""
+        """Return the reader of each partition."""
 
 
 @runtime_checkable
@@ -85,10 +85,10 @@ class Bounded(Protocol):
 
     @property
     def edge(self) -> Edge | None:
-        """The highest value of the cursor among the rows; None where the source has not compared it."""
+        """The highest value of the cursor among the rows; None if the source has not compared it."""
 
     def reconcile(self) -> None:
-        """Raise ``SOURCE_DISAGREES`` where the rows that were read are not those that the source counts."""
+        """Raise ``SOURCE_DISAGREES`` if the rows that were read are not those that the source counts."""
 
 
 class FeedOpener(Protocol):
@@ -117,10 +117,16 @@ def open_feed(
     single: bool = False,
     prefer: Literal["auto", "rows", "splits"] = "auto",
 ) -> Feed:
-    """The feed of a table. ``condition`` is SQL over its columns as declared; of a
-    ``CursorCondition`` a database makes its own. ``deleted_column`` names the last, boolean column that is there when
-    the table has a ``deleted`` expression. With ``twice`` it can be run two times and gives the same rows; ``single``
-    asks for one partition.
+    """Open the feed of a table.
+
+    Args:
+        spark_factory: Starts Spark, or returns the session that runs.
+        table: The table to read.
+        deleted_column: The name of the last, boolean column, which is there if the table has a ``deleted`` expression.
+        condition: SQL over the columns as declared. A database translates a ``CursorCondition`` into its SQL.
+        twice: Whether the feed can be run two times and gives the same rows.
+        single: Whether all rows go into one partition.
+        prefer: The kind of feed to open; ``auto`` chooses.
     """
     require_read(table)
     refuse_table_folders(table.read, table.id)
@@ -147,7 +153,7 @@ def open_feed(
 
 
 def may_read_splits(spark_factory: Callable[[], SparkSession], table: TableSpec, condition: str | None) -> bool:
-    """Return whether tasks can do what a table needs, as far as it tells without its columns."""
+    """Return False if the tasks cannot do what a table needs, judged without its columns."""
     if explain_need_of_spark(table.model_copy(update={"deleted": None}), None) is not None:
         return False
     conditions = [sql for sql in (condition, table.deleted) if sql is not None]
@@ -155,7 +161,7 @@ def may_read_splits(spark_factory: Callable[[], SparkSession], table: TableSpec,
 
 
 def explain_need_of_spark(table: TableSpec, condition: str | None) -> str | None:
-    """What of a table only Spark can do."""
+    """Return the part of a table that only Spark can do; None if the tasks can do all."""
     read = table.read
     needs = {
         "it is a query": read.sql is not None,

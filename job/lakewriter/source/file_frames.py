@@ -1,4 +1,4 @@
-"""DataFrames of files: Spark hands out numbers of pieces, and the tasks read these with the product's readers."""
+"""Make DataFrames of files: Spark hands out numbers of pieces, and the tasks read these with the product's readers."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from lakewriter.source.packing import read_sizes
 from lakewriter.spec.specification import MIB, Read, TableSpec
 
 _MOST_BYTES: Final = 1024 * MIB
-"""Beyond which no plan of Spark's goes by the size of a table."""
+"""Spark plans alike for all tables that are larger."""
 
 
 @dataclass(frozen=True)
@@ -31,20 +31,20 @@ class FileRows:
 
     @property
     def source(self) -> FilesSource:
-        """What reads a piece."""
+        """The object that reads a piece."""
         return self.opened.source
 
     def make_frame(self, label: str = "files", wanted: Collection[str] | None = None) -> DataFrame:
-        """Return the rows as a DataFrame, marked behind its columns where the source marks bad ones.
+        """Return the rows as a DataFrame, with marks behind its columns if the source marks bad rows.
 
         Args:
-            label: What Spark's plan calls the function that reads them.
-            wanted: The columns that are read where columns lie apart from each other, None for all; others are null.
+            label: The name that Spark's plan shows for the function that reads the rows.
+            wanted: The columns to read from a columnar format, None for all; the others are null.
         """
         source, session = self.source if wanted is None else self.source.select(wanted), self.session
         names = [*source.schema.names, *([BAD] if source.aside else [])]
-        # By their places: Spark tells only some names apart.
-        fields = [field.with_name(f"c{place}") for place, field in enumerate(source.schema)]
+        # Named by their indexes: Spark cannot distinguish some names.
+        fields = [field.with_name(f"c{index}") for index, field in enumerate(source.schema)]
         marks = [BAD_FIELD] if source.aside else []
         schema = from_arrow_schema(pa.schema([*fields, *marks]), prefer_timestamp_ntz=True)
         read = _NumberedReader(label, source, self.partitions, tuple(schema.names))
@@ -60,8 +60,8 @@ class FileRows:
     def _number(self, copies: int) -> DataFrame:
         """Return the numbers of the partitions, one in each.
 
-        Spark takes a table to be as large as the one that it is made from, and would send a large one to every task of
-        a join: ``copies`` are the rows that it thinks there are for each number.
+        Spark assumes that a table is as large as its input, and would broadcast a large one in a join. ``copies`` is
+        the number of rows that Spark then assumes per partition.
         """
         count = max(1, len(self.partitions))
         numbers = self.session.range(0, count * copies, 1, count)
@@ -69,7 +69,7 @@ class FileRows:
 
 
 class _NumberedReader:
-    """Reads the partitions whose numbers it is given; Spark shows its name."""
+    """A reader of the partitions with given numbers; Spark shows its name."""
 
     def __init__(
         self, name: str, source: FilesSource, partitions: Sequence[tuple[Piece, ...]], names: tuple[str, ...]
@@ -81,7 +81,9 @@ class _NumberedReader:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for pieces in self._partitions[number : number + 1]:
-                    yield from (found.rename_columns(self._names) for found in read_pieces(self._source, pieces))
+                    yield from (
+                        piece_batch.rename_columns(self._names) for piece_batch in read_pieces(self._source, pieces)
+                    )
 
 
 def open_file_rows(

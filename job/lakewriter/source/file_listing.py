@@ -1,4 +1,4 @@
-"""List the files of a source, each with what tells its contents from others, and read those of a list alone."""
+"""List the files of a source, each with its version, and read only the files of a list."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from lakewriter.spec.specification import Read
 _REMOTE: Final = ("s3://", "s3a://")
 _PATTERN: Final = frozenset("*?[]{}\\")
 _LISTING_OPTIONS: Final = ("pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter")
-"""Options of Spark's that say which files are there."""
+"""Spark's options that choose files."""
 
 
 def list_leaf_reads(read: Read) -> Iterator[Read]:
@@ -33,17 +33,17 @@ def list_leaf_reads(read: Read) -> Iterator[Read]:
 
 
 def is_of_files(read: Read) -> bool:
-    """Return True where the source's files are what is read, one by one."""
+    """Return True if the source is read file by file."""
     return str(read.format).lower() in FILE_FORMATS and bool(read.paths)
 
 
 def list_inputs(
     read: Read, table: str, spark_factory: Callable[[], SparkSession]
 ) -> tuple[tuple[ListedFile, ...], bool]:
-    """List the files that a read finds now, and whether the list has them as every reader of ours finds them.
+    """List the files of a read, and return True if every reader of the product lists the same files.
 
-    Where only Spark knows which they are (a pattern or folders in S3, another file system), Spark lists them.
-    ``SOURCE_FAILED`` where a path is not there, or cannot be listed.
+    Spark lists them if only Spark can: a pattern or folders in S3, another file system. Raise ``SOURCE_FAILED`` if a
+    path does not exist or cannot be listed.
     """
     options = read_plain_options(read)
     is_plain = not any(name in options for name in _LISTING_OPTIONS)
@@ -63,7 +63,7 @@ def _list_local(read: Read, table: str) -> Iterator[ListedFile]:
 
 
 def _list_objects(read: Read, table: str) -> list[ListedFile] | None:
-    """None where the paths are patterns, or have folders in them."""
+    """Return None if the paths are patterns or hold folders."""
     files: list[ListedFile] = []
     for path in read.paths:
         bucket, _, key = path.partition("://")[2].strip("/").partition("/")
@@ -72,12 +72,12 @@ def _list_objects(read: Read, table: str) -> list[ListedFile] | None:
         try:
             objects, folders = list_dated_objects(bucket, f"{key}/" if key else "")
             if not objects and not folders:
-                objects = [each for each in list_dated_objects(bucket, key)[0] if each.key == key]
+                objects = [item for item in list_dated_objects(bucket, key)[0] if item.key == key]
         except (BotoCoreError, ClientError) as error:
             raise make_unreadable_error(path, error, table) from error
         if any(not is_hidden(folder.split("/")[-2]) for folder in folders):
             return None
-        files += [_to_listed(bucket, each) for each in objects if _is_data(each.key.rpartition("/")[2])]
+        files += [_to_listed(bucket, item) for item in objects if _is_data(item.key.rpartition("/")[2])]
     return files
 
 
@@ -85,21 +85,21 @@ def _is_data(name: str) -> bool:
     return bool(name) and not name.startswith((".", "_")) and not name.endswith("._COPYING_")
 
 
-def _to_listed(bucket: str, found: DatedObject) -> ListedFile:
+def _to_listed(bucket: str, item: DatedObject) -> ListedFile:
     return ListedFile(
-        f"s3://{bucket}/{found.key}", found.size, found.etag, round(found.modified.timestamp() * 1000) * 1_000_000
+        f"s3://{bucket}/{item.key}", item.size, item.etag, round(item.modified.timestamp() * 1000) * 1_000_000
     )
 
 
 def _list_by_spark(read: Read, table: str, options: Mapping[str, str], session: SparkSession) -> Iterator[ListedFile]:
-    """Yield the files as Spark lists them for any format: their contents are not read for it."""
+    """Yield the files as Spark lists them for any format, without reading their contents."""
     reader = session.read.format("binaryFile")
     for name in _LISTING_OPTIONS:
         if name in options:
             reader = reader.option(name, options[name])
     try:
-        found = reader.load(list(read.paths))
-        rows = found.select("path", "length", F.unix_micros("modificationTime").alias("at")).collect()
+        listing = reader.load(list(read.paths))
+        rows = listing.select("path", "length", F.unix_micros("modificationTime").alias("at")).collect()
     except SPARK_ERRORS as error:
         raise SourceFailedError(
             f"table {table!r}: the files of {', '.join(read.paths)} cannot be listed: {find_useful_line(str(error))}",
@@ -111,8 +111,10 @@ def _list_by_spark(read: Read, table: str, options: Mapping[str, str], session: 
 
 
 def restrict(read: Read, lists: Mapping[int, tuple[ListedFile, ...]], samples: Mapping[int, ListedFile]) -> Read:
-    """Return the read with the files of ``lists``, by the ``id`` of each read among it and its views. One in
-    ``samples`` has the columns of that file, and no row."""
+    """Return the read with the files of ``lists``, by the ``id`` of each read: the read itself or one of its views.
+
+    A read in ``samples`` has the columns of that file, and no row.
+    """
     changes: dict[str, object] = {}
     if read.views:
         changes["views"] = {name: restrict(view, lists, samples) for name, view in read.views.items()}
@@ -124,7 +126,7 @@ def restrict(read: Read, lists: Mapping[int, tuple[ListedFile, ...]], samples: M
 
 
 def list_load_paths(read: Read) -> list[str]:
-    """List what Spark is to load: the paths of a read, or its files one by one where it leaves some out."""
+    """List what Spark is to load: the paths of a read, or its files one by one if some are left out."""
     if read.listed is None or (read.files == "all" and not read.is_empty):
         return list(read.paths)
     # Spark takes these characters for a pattern.
@@ -137,7 +139,7 @@ def _to_loaded(uri: str, read: Read) -> str:
 
 
 def add_base_path(read: Read, options: dict[str, str]) -> dict[str, str]:
-    """Return the reader's options, with the folder below which folders ``key=value`` are columns."""
+    """Return the reader's options with the folder below which folders ``key=value`` are columns."""
     if read.listed is None or list_load_paths(read) == list(read.paths) or "basepath" in map(str.lower, options):
         return options
     base = find_base_path(read, read.listed)
@@ -145,9 +147,9 @@ def add_base_path(read: Read, options: dict[str, str]) -> dict[str, str]:
 
 
 def find_base_path(read: Read, files: Sequence[ListedFile]) -> str | None:
-    """Return the folder below which folders ``key=value`` are columns; None where files lie in no such folder.
+    """Return the folder below which folders ``key=value`` are columns; None if there is no such folder.
 
-    ``SPEC_INVALID`` where they lie below several paths.
+    Raise ``SPEC_INVALID`` if they lie below several paths.
     """
     roots = [path.rstrip("/") for path in read.paths]
     if not any("=" in part for file in files for part in _get_folders(file.uri, roots)):
@@ -162,5 +164,5 @@ def find_base_path(read: Read, files: Sequence[ListedFile]) -> str | None:
 
 def _get_folders(uri: str, roots: Sequence[str]) -> list[str]:
     bare = [root.replace("s3a://", "s3://", 1).removeprefix("file://") for root in roots]
-    root = next((each for each in bare if uri.startswith(f"{each}/")), "")
+    root = next((candidate for candidate in bare if uri.startswith(f"{candidate}/")), "")
     return uri.removeprefix(root).split("/")[:-1]

@@ -1,4 +1,6 @@
-"""Look at a source's files before a load: are they there, and do those that Spark reads begin as their format does."""
+"""Look at a source's files before a load: whether they exist, and whether files that Spark reads begin as their format
+does.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +17,7 @@ from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read
 
 _MOST_HEADS: Final = 20
-"""Files whose first bytes are looked at."""
+"""The number of files whose first bytes are looked at."""
 _HEAD_BYTES: Final = 4096
 
 
@@ -25,7 +27,7 @@ class FileLook:
 
     files: tuple[SourceFile, ...] | None
     missing: SourceFailedError | None = None
-    """Why there is nothing to read, where that is no failure since the columns are declared."""
+    """The reason why there is nothing to read, if that is no failure because the columns are declared."""
 
     @property
     def bytes(self) -> int | None:
@@ -34,9 +36,9 @@ class FileLook:
 
 
 def look_at_files(read: Read, table: str) -> FileLook:
-    """List the files of one source; ``SOURCE_FAILED`` where a load could read none of them.
+    """List the files of one source. Raise ``SOURCE_FAILED`` if a load could read none of them.
 
-    How they begin is read of those that Spark reads: the product's own readers tell themselves what is wrong.
+    Only files that Spark reads are checked by their first bytes: the product's readers raise such errors themselves.
     """
     if any("://" in path.removeprefix("file://") and not is_remote(path) for path in read.paths):
         return FileLook(None)

@@ -1,4 +1,4 @@
-"""The splits feed: each task reads its own pieces of files with the product's readers."""
+"""Open the splits feed: each task reads its own pieces of files with the product's readers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,9 +24,9 @@ SparkFactory = Callable[[], SparkSession]
 
 PIECE_BYTES: Final = 64 * MIB
 _FEW_BYTES: Final = 16 * MIB
-"""Of files that the driver itself looks through, where all rows have to be: a job of Spark takes longer."""
+"""The driver itself reads all rows of files up to this size: a job of Spark takes longer."""
 _ONE_TASK_BYTES: Final = 4 * MIB
-"""As Spark's ``openCostInBytes``: more tasks for fewer bytes take longer."""
+"""Equal to Spark's ``openCostInBytes``: below it, more tasks take longer."""
 _THREADS: Final = 4
 
 
@@ -37,7 +37,7 @@ def spread_locally(work: Callable[[Item], Result], items: Sequence[Item]) -> lis
 
 
 def make_spread(spark: SparkFactory, origin: Origin) -> Spread:
-    """Return what calls a function in Spark's tasks, for many bytes at a time."""
+    """Return a function that calls work in Spark's tasks if there are many bytes to read."""
 
     def spread(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         if sum(measure(item) for item in items) <= _FEW_BYTES:
@@ -51,7 +51,7 @@ def make_spread(spark: SparkFactory, origin: Origin) -> Spread:
 
 
 def measure(item: object) -> int:
-    """Return the bytes that work on an item reads: of a piece or a part of a file, or of several of them."""
+    """Return the bytes that work on an item reads. An item is a piece or a part of a file, or several of them."""
     if isinstance(item, tuple | list):
         return sum(map(measure, item))
     return int(getattr(item, "size", 0))
@@ -82,15 +82,15 @@ class FilesFeed:
 
     @property
     def input_bytes(self) -> int:
-        """The bytes of its files, as they are stored."""
+        """The size of its files in bytes, as they are stored."""
         return measure(self._pieces)
 
     def list_readers(self) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
-        """What reads each partition, in whatever task it is called."""
+        """Return the reader of each partition, which runs in any task."""
         return [partial(read_pieces, self._source, pieces) for pieces in self._pieces]
 
     def run(self, body: Body) -> list[str]:
-        """What ``body`` yields in the tasks, in the order of the partitions."""
+        """Return what ``body`` yields in the tasks, in the order of the partitions."""
         if not self._pieces:
             return []
         pieces = self._spark().sparkContext.parallelize(self._pieces, self.partitions)
@@ -100,11 +100,11 @@ class FilesFeed:
             raise self._origin.make_error(error) from error
 
     def read_first(self, rows: int) -> pa.Table:
-        """The first rows in one table, under the source's own names; bad ones are left out."""
+        """Return the first rows in one table, under the source's names, without the bad ones."""
         return read_good_rows(self._source, [piece for pieces in self._pieces for piece in pieces], rows)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the feed holds nothing."""
 
 
 def _run_task(source: AnySource, body: Body, partition: int, shares: Iterable[tuple[Piece, ...]]) -> Iterator[str]:
@@ -117,7 +117,7 @@ def read_pieces(source: AnySource, pieces: Sequence[Piece]) -> Iterator[pa.Recor
 
 
 def read_good_rows(source: AnySource, pieces: Sequence[Piece], rows: int) -> pa.Table:
-    """Return the first rows in one table, without their marks; bad ones are left out."""
+    """Return the first rows in one table, without the bad ones and without marks."""
     batches: list[pa.RecordBatch] = []
     for batch in source.read_all(pieces):
         is_good = batch.column(batch.num_columns - 1).field("reason").is_null() if source.aside else None
@@ -137,7 +137,7 @@ def open_own_files(table: TableSpec, spread: Spread) -> OpenedFiles:
 def open_file_splits(
     spark: SparkFactory, table: TableSpec, *, single: bool, condition: str | None = None, deleted_column: str = ""
 ) -> FilesFeed | None:
-    """Open the feed of a table whose files the tasks read; None where only Spark can evaluate what it says of rows."""
+    """Open the feed of a table whose files the tasks read; None if only Spark can evaluate the table's conditions."""
     origin = make_origin(table, resolve_secrets(table.read))
     opened = open_own_files(table, make_spread(spark, origin))
     source = judge_rows(spark, table, opened.source, condition, deleted_column)
@@ -157,9 +157,9 @@ def make_feed(
     """Make the feed of files that have been looked at.
 
     Args:
-        source: What reads a piece.
+        source: The object that reads a piece.
         single: Whether all rows go into one partition.
-        most: How many partitions there may be; None where their size alone tells.
+        most: The limit for partitions; None if their size alone decides.
     """
     spread = make_spread(spark, origin)
     pieces = opened.cut(PIECE_BYTES, spread)
@@ -174,7 +174,7 @@ def make_feed(
 
 
 def count_rows(partitions: Sequence[Sequence[Piece]]) -> tuple[int, ...] | None:
-    """Return the rows of each partition, where the files tell them; None where only a count does."""
+    """Return the rows of each partition; None if a file does not state them."""
     rows = [[piece.rows for piece in pieces] for pieces in partitions]
     if any(count is None for counts in rows for count in counts):
         return None
@@ -182,7 +182,7 @@ def count_rows(partitions: Sequence[Sequence[Piece]]) -> tuple[int, ...] | None:
 
 
 def pack_pieces(pieces: Sequence[Piece], sizes: Sizes) -> list[tuple[Piece, ...]]:
-    """Return pieces in partitions of about the size that Spark's own would have, in their order."""
+    """Return pieces in partitions of about the size that Spark's would have, in their order."""
     total = sum(piece.size + sizes.open_cost for piece in pieces)
     limit = min(sizes.partition_bytes, max(sizes.open_cost, total // sizes.least_partitions))
     partitions: list[list[Piece]] = []
@@ -197,6 +197,6 @@ def pack_pieces(pieces: Sequence[Piece], sizes: Sizes) -> list[tuple[Piece, ...]
 
 
 def join_partitions(partitions: Sequence[tuple[Piece, ...]], count: int) -> list[tuple[Piece, ...]]:
-    """Return the pieces in so many partitions, in their order."""
+    """Return the pieces in ``count`` partitions, in their order."""
     bounds = [len(partitions) * number // count for number in range(count + 1)]
     return [tuple(chain(*partitions[start:stop])) for start, stop in pairwise(bounds)]

@@ -1,4 +1,4 @@
-"""Continuous runs of files: Spark's source finds them and bounds a batch, the product's readers read them."""
+"""Read files in continuous runs: Spark's source lists them and bounds a batch, the product's readers read them."""
 
 import json
 import re
@@ -25,9 +25,9 @@ from lakewriter.spec.row_rules import LINES
 from lakewriter.spec.specification import TableSpec
 
 _NAMES: Final = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
-"""The columns of Spark's source of whole files, of which the contents are never read."""
-MOST_KNOWN: Final = 1000
-"""Files, the last ones by name, whose columns are known to a run that begins."""
+"""The columns of Spark's source of whole files; the contents are never read."""
+MOST_LEARNT: Final = 1000
+"""The files whose columns a run learns when it begins: the last ones by name."""
 _LOG_FILE: Final = re.compile(r"(\d+)(\.compact)?")
 
 
@@ -44,16 +44,16 @@ class Log(Protocol):
 def open_path_stream(session: SparkSession, path: str, options: Mapping[str, str]) -> DataFrame:
     """Open the stream of the files' paths.
 
-    Its checkpoint is that of a stream which reads the same files in another format.
+    Its checkpoint equals that of a stream which reads the same files in another format.
     """
     reader = session.readStream.format("binaryFile").schema(_NAMES).options(**options)
     return reader.load(path).select("path")
 
 
 def list_planned(log: Log, number: int) -> list[PlannedFile]:
-    """Return the files that Spark has planned for a batch, by its source's own log.
+    """Return the files that Spark has planned for a batch, from its source's log.
 
-    A batch of offsets names the last entry of that log, which has a number of its own for each time that files arrived.
+    A batch of offsets names the last entry of that log. The log gets one entry each time that files arrive.
     """
     end = _read_entry(log.read(f"offsets/{number}"))
     start = _read_entry(log.read(f"offsets/{number - 1}")) if number else -1
@@ -62,14 +62,14 @@ def list_planned(log: Log, number: int) -> list[PlannedFile]:
 
 
 def _read_entry(offsets: bytes) -> int:
-    """Return the last entry of the source's log that a file of the offset log counts."""
+    """Return the last entry of the source's log that a file of the offset log names."""
     return int(json.loads(offsets.decode().splitlines()[-1])["logOffset"])
 
 
 def _read_log(log: Log, names: list[str], entry: int) -> Iterator[PlannedFile]:
-    """Yield the files of an entry; it may have become part of a later one, which has all before it."""
-    found = [(int(match[1]), bool(match[2]), name) for name in names if (match := _LOG_FILE.fullmatch(name))]
-    having = [each for each in found if each[0] == entry or (each[1] and each[0] > entry)]
+    """Yield the files of an entry, which may be part of a later, compacted one."""
+    entries = [(int(match[1]), bool(match[2]), name) for name in names if (match := _LOG_FILE.fullmatch(name))]
+    having = [candidate for candidate in entries if candidate[0] == entry or (candidate[1] and candidate[0] > entry)]
     if not having:
         raise NoAnswerError(
             f"the checkpoint has no entry {entry} in sources/0.", remedy="Restore the checkpoint whole."
@@ -82,13 +82,13 @@ def _read_log(log: Log, names: list[str], entry: int) -> Iterator[PlannedFile]:
 
 @dataclass
 class FileStream:
-    """The files of one table's stream, whose ``known`` columns are those of the files that are there when it begins."""
+    """The files of one table's stream. ``earlier`` are the columns of the files that exist when the stream begins."""
 
     spark: SparkSession
     table: TableSpec
     options: Mapping[str, str]
     origin: Origin
-    known: pa.Schema | None = field(default=None, init=False)
+    earlier: pa.Schema | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         read = self.table.read
@@ -98,18 +98,18 @@ class FileStream:
             self._learn_columns(list_stored(read.paths, taken.given, self.table.id))
 
     def _learn_columns(self, listing: Listing) -> None:
-        files = [file for file in listing.files if file.size][-MOST_KNOWN:]
+        files = [file for file in listing.files if file.size][-MOST_LEARNT:]
         if files and self.table.read.columns is None:
-            self.known = self._open(Listing(files)).source.read_schema
+            self.earlier = self._open(Listing(files)).source.read_schema
 
     def open_batch(self, log: Log, number: int) -> OpenedFiles:
-        """Look at the files of a batch, which are pinned as they are now."""
+        """Look at the files of a batch, and pin their present versions."""
         read = self.table.read
         options = {name.lower(): value for name, value in self.options.items()}
         planned = list_planned(log, number)
         listing = pin_paths(planned, read.paths[0], options, self.table.id)
         filled = [file for file in listing.files if file.size]
-        if str(read.format).lower() in LINES and (filled or self.known is not None):
+        if str(read.format).lower() in LINES and (filled or self.earlier is not None):
             listing.files = filled
         return self._open(listing)
 
@@ -117,12 +117,14 @@ class FileStream:
         spread = make_spread(lambda: self.spark, self.origin)
         return open_files(
             self.table, self.table.read, self.options, spread, aside=self.table.sets_aside, given=listing,
-            known=self.known,
+            earlier=self.earlier,
         )  # fmt: skip
 
     def make_feed(self, opened: OpenedFiles, tasks: int, deleted_column: str) -> FilesFeed | None:
-        """Return the feed of files that have been looked at, in so many partitions at most; None where Spark has to
-        evaluate what the table says of their rows."""
+        """Return the feed of opened files, in at most ``tasks`` partitions.
+
+        Return None if only Spark can evaluate the table's conditions on their rows.
+        """
         source = judge_rows(lambda: self.spark, self.table, opened.source, None, deleted_column)
         if source is None:
             return None
@@ -131,6 +133,6 @@ class FileStream:
         )
 
     def make_frame(self, opened: OpenedFiles) -> DataFrame:
-        """Return their rows as a DataFrame."""
+        """Return the rows of opened files as a DataFrame."""
         session = isolate(self.spark)
         return pack_rows(session, opened, make_spread(lambda: session, self.origin)).make_frame()

@@ -1,4 +1,4 @@
-"""DataFrames as a table asks for them: read, their types declared, deleted rows marked, values as Arrow takes them."""
+"""Make DataFrames as a table asks for them: typed as declared, deleted rows marked, values as Arrow takes them."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from lakewriter.source.column_names import load_by_case
 from lakewriter.source.databases.database_connection import Connection
 from lakewriter.source.databases.database_rows import DatabaseRows, is_jdbc, read_database
 from lakewriter.source.databases.moments import LockedMoment
-from lakewriter.source.declared_columns import cast_in_spark, name_places
+from lakewriter.source.declared_columns import cast_in_spark, number_columns
 from lakewriter.source.failures import SPARK_ERRORS, find_useful_line
 from lakewriter.source.file_frames import FileRows, open_file_rows
 from lakewriter.source.file_listing import add_base_path, list_load_paths
@@ -34,10 +34,10 @@ _CHARACTERS: Final = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE
 
 @dataclass(frozen=True)
 class Loaded:
-    """What is read; ``checks`` are of the files that have to be looked at before the frame's rows are used.
+    """A frame and what its reading needs.
 
-    ``database`` is what is known of the table's own rows in a database, ``held`` are the connections that have to be
-    open until the rows are read.
+    ``checks`` are of files that have to be checked before the frame's rows are used. ``database`` describes the table's
+    rows in a database. ``held`` are the connections that stay open until the rows are read.
     """
 
     frame: DataFrame
@@ -48,28 +48,28 @@ class Loaded:
 
     @property
     def kinds(self) -> Mapping[int, pa.DataType]:
-        """The types of the columns that come as text, by place."""
+        """The types of the columns that come as text, by index."""
         return {} if self.database is None else self.database.kinds
 
     @property
     def is_bounded(self) -> bool:
-        """True where the source has compared the cursor."""
+        """True if the source has compared the cursor."""
         return self.database is not None and self.database.is_bounded
 
     @property
     def reasons(self) -> tuple[Callable[[str], LakeError | None], ...]:
-        """What tells whether a lock has failed."""
+        """Functions that return the error of a failed lock."""
         return tuple(check.explain for check in self.checks if isinstance(check, LockedMoment))
 
     def count_rows_alone(self) -> "Loaded":
-        """Return the same, of which no values are compared with the source's."""
+        """Return the same, whose values are not compared with the source's."""
         if self.database is None or self.database.reconciliation is None:
             return self
         rows_alone = self.database.reconciliation.count_rows_alone()
         return replace(self, database=replace(self.database, reconciliation=rows_alone))
 
     def close(self) -> None:
-        """Close what is held."""
+        """Close the held connections."""
         for connection in self.held:
             connection.close()
 
@@ -84,12 +84,11 @@ def load_source(
     is_sample: bool = False,
     condition: str | None = None,
 ) -> Loaded:
-    """What there is to read now, under the source's own names; views get theirs in the session.
+    """Return the rows that there are now, under the source's names; register views in the session.
 
-    A database is asked for the rows of ``condition`` alone, where it compares the cursor itself.
-
-    The columns of a view have the names that Spark gives them, which a statement can tell apart. With ``aside`` bad
-    rows come too, marked in a column behind the others. Of ``is_sample`` the first rows alone are read.
+    A database that compares the cursor itself is asked for the rows of ``condition`` alone. A view's columns have the
+    names that Spark gives them, which a statement can distinguish. With ``aside`` bad rows are included, marked in a
+    last column. With ``is_sample`` only the first rows are read.
     """
     if has_reader(read):
         rows = _open_rows(session, read, secrets, table, aside=aside)
@@ -106,14 +105,14 @@ def load_source(
 def _open_rows(
     session: SparkSession, read: Read, secrets: dict[SecretText, str], table: TableSpec, *, aside: bool
 ) -> FileRows:
-    """Look at files that the tasks read; the table's types are those of its own columns, and not of a view's."""
+    """Look at files that the tasks read. The table's types apply to its columns, not to those of a view."""
     options, origin = make_reader_options(read, secrets), make_origin(table, secrets)
     typed = table if read is table.read else table.model_copy(update={"columns": {}})
     return open_file_rows(session, read, options, typed, origin, aside=aside)
 
 
 def _take_none(read: Read, loaded: Loaded) -> Loaded:
-    """Return what is loaded, without a row where no file is to be read."""
+    """Return the rows unchanged, or no row if no file is to be read."""
     return replace(loaded, frame=loaded.frame.limit(0), checks=()) if read.is_empty else loaded
 
 
@@ -167,23 +166,23 @@ def _load_statement(
             noted = files[name].opened.notes
         else:
             set_aside = aside and view.sql is not None
-            found = load_source(session, view, secrets, table, aside=set_aside, is_sample=is_sample)
-            others[name] = found.frame
-            noted = found.notes
-            checks += found.checks
-            held += found.held
+            loaded = load_source(session, view, secrets, table, aside=set_aside, is_sample=is_sample)
+            others[name] = loaded.frame
+            noted = loaded.notes
+            checks += loaded.checks
+            held += loaded.held
         notes += (f"view {name!r}: {note}" for note in noted)
     frame = run_statement(session, str(read.sql), files, others, table.id)
     return Loaded(frame, tuple(notes), tuple(checks), held=tuple(held))
 
 
 def replace_char_types(columns: str) -> str:
-    """DDL without ``char`` and ``varchar``, which the readers do not take."""
+    """Replace ``char`` and ``varchar`` in DDL, which the readers do not take."""
     return _CHARACTERS.sub("string", columns)
 
 
 def add_deleted_column(source: DataFrame, table: TableSpec, deleted_column: str) -> DataFrame:
-    """The source, and behind it whether each row is deleted where the table has an expression for it."""
+    """Add a column that is true for deleted rows, if the table has an expression for it."""
     if table.deleted is None:
         return source
     try:
@@ -205,18 +204,18 @@ def _make_expression_error(table: TableSpec, reason: str) -> SpecInvalidError:
 
 
 def prepare_delivery(source: DataFrame) -> tuple[DataFrame, pa.Schema]:
-    """The source as it goes to Arrow, marks behind all other columns, and the schema with its own names there."""
+    """Return the source as it goes to Arrow, with marks as the last column, and the schema under the source's names."""
     names = source.columns
     if not names or names == [BAD]:
         raise SourceFailedError("the source has no columns.", remedy="Check its path and options.")
-    places = source.toDF(*name_places(names))
+    numbered = source.toDF(*number_columns(names))
     columns = [
         to_delivered(name, F.col(field.name), field.dataType).alias(field.name)
-        for name, field in zip(names, places.schema, strict=True)
+        for name, field in zip(names, numbered.schema, strict=True)
     ]
     if BAD in names:
-        place = names.index(BAD)
-        names = [*names[:place], *names[place + 1 :], BAD]
-        columns = [*columns[:place], *columns[place + 1 :], columns[place]]
-    frame = places.select(*columns)
+        index = names.index(BAD)
+        names = [*names[:index], *names[index + 1 :], BAD]
+        columns = [*columns[:index], *columns[index + 1 :], columns[index]]
+    frame = numbered.select(*columns)
     return frame, make_arrow_schema(names, frame.schema)

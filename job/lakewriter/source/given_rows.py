@@ -1,4 +1,4 @@
-"""The rows that Spark's own writer hands to its tasks: their columns are known before, and no job reads them."""
+"""Feed the rows that Spark's writer hands to its tasks: their columns are given, and no job reads them."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -9,7 +9,8 @@ from pyspark.sql.types import StructType
 from lakewriter.source.arrow_types import make_arrow_schema, require_stored
 
 MOST_PARTITIONS: Final = 1_000_000
-"""A writer is not told how many partitions there are, and files are numbered ``partition + rolls * partitions``."""
+"""A limit, since Spark does not tell a writer the number of partitions: a file's number is
+``partition + rolls * partitions``."""
 
 
 class GivenRows:
@@ -27,8 +28,8 @@ class GivenRows:
         self.schema: pa.Schema = make_arrow_schema(columns.fieldNames(), columns)
 
     def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
-        """Refuse: these rows are there once, in tasks that are not ours to start."""
+        """Refuse to run: these rows exist once, in tasks that Spark starts."""
         raise RuntimeError("the tasks of these rows are Spark's")
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the feed holds nothing."""

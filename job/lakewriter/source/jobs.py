@@ -20,11 +20,11 @@ Result = TypeVar("Result")
 _POLL_SECONDS: Final = 0.1
 _GROUP: Final = "spark.jobGroup.id"
 TASKS_SECONDS: Final = 15.0
-"""How long tasks may take to end whose job failed or was cancelled: until then they go on uploading."""
+"""The time that tasks get to end after their job failed or was cancelled: they go on uploading until then."""
 
 
 def cancel_jobs() -> None:
-    """Cancel all jobs, if Spark was started; where its JVM is gone, none runs."""
+    """Cancel all jobs if Spark was started. If its JVM is gone, no job runs."""
     context = _get_running_context()
     if context is not None:
         with suppress(*SPARK_ERRORS, OSError):
@@ -32,21 +32,21 @@ def cancel_jobs() -> None:
 
 
 def wait_for_tasks() -> None:
-    """Wait until no task runs, at most ``TASKS_SECONDS``: those of a job that was cancelled end after it."""
+    """Wait until no task runs, at most ``TASKS_SECONDS``: tasks of a cancelled job end after it."""
     until = time.monotonic() + TASKS_SECONDS
     while time.monotonic() < until and _count_running_tasks():
         time.sleep(_POLL_SECONDS)
 
 
 def is_speculative(spark: SparkSession) -> bool:
-    """Whether Spark runs copies of slow tasks."""
+    """Return True if Spark runs copies of slow tasks."""
     return spark.conf.get("spark.speculation", "false") == "true"
 
 
 def run_in_group(spark: SparkSession, run: Callable[[], Result]) -> Result:
-    """Run a Spark job; where it fails, or Spark runs copies of tasks, wait for its other tasks.
+    """Run a Spark job. If it fails, or if Spark runs copies of tasks, wait for its other tasks.
 
-    They go on for a while after the job's end, and go on uploading.
+    They run and upload for a while after the job's end.
     """
     context = spark.sparkContext
     before = context.getLocalProperty(_GROUP)
@@ -79,11 +79,12 @@ def _wait_for_group(context: SparkContext, group: str) -> None:
 
 
 def settle_worker() -> None:
-    """Make cheap what PySpark does in a worker between its tasks; call it at the end of one.
+    """Make cheap what PySpark does in a worker between its tasks; call it at the end of a task.
 
-    It collects garbage among all objects, which takes a third of a small task once libraries are loaded: what is loaded
-    by then is left out from now on. And it reads the directory of each archive on the path anew, which does not change:
-    archives that Python has open are forgotten, and opened again from its own cache where a module is looked for.
+    PySpark collects garbage among all objects, which takes a third of a small task once libraries are loaded: what is
+    loaded by then is excluded from now on. PySpark also reads the directory of each archive on the path again, which
+    does not change: archives that Python has open are dropped from its cache, and opened again when a module is looked
+    up.
     """
     _leave_out_of_collections()
     for path in [path for path, finder in sys.path_importer_cache.items() if isinstance(finder, zipimporter)]:

@@ -1,4 +1,4 @@
-"""Rows of files of which the tasks choose those above a cursor, and tell which are deleted, by conditions in Arrow."""
+"""Select rows of files above a cursor and mark deleted ones, by conditions that tasks evaluate in Arrow."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from lakewriter.spec.specification import TableSpec
 
 @dataclass(frozen=True)
 class JudgedRows:
-    """A source with the rows alone for which ``condition`` is true, and bad ones; picklable.
+    """A source with the bad rows and the rows for which ``condition`` is true; picklable.
 
-    Of bad rows those whose column at ``cursor`` has a value go by the condition as well, if it is given: others have
-    set them aside. Behind the columns is ``deleted_column``, where there is an expression for it.
+    If ``cursor`` is given, the condition also applies to bad rows whose column at that index has a value: earlier loads
+    have set aside the others. ``deleted_column`` is the last column, if there is an expression for it.
     """
 
     source: FilesSource
@@ -30,18 +30,18 @@ class JudgedRows:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the batches, without their marks."""
+        """The schema of the batches, without their marks."""
         added = [] if self.deleted is None else [pa.field(self.deleted_column, pa.bool_())]
         return pa.schema([*self.source.schema, *added])
 
     @property
     def aside(self) -> bool:
-        """Whether the batches have marks behind their columns."""
+        """True if the batches have marks behind their columns."""
         return self.source.aside
 
     @property
     def has_all_rows(self) -> bool:
-        """Whether no row of a file is left out."""
+        """True if no row of a file is left out."""
         return self.condition is None
 
     def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
@@ -85,7 +85,7 @@ AnySource = FilesSource | JudgedRows
 def judge_rows(
     spark: Callable[[], SparkSession], table: TableSpec, source: FilesSource, condition: str | None, deleted_column: str
 ) -> AnySource | None:
-    """Return the source with what the table says of its rows; None where only Spark can evaluate that.
+    """Return the source with the table's conditions on its rows; None if only Spark can evaluate them.
 
     ``condition`` is SQL that rows above the cursor fulfil.
     """
@@ -101,5 +101,5 @@ def judge_rows(
     cursor = None
     if condition is not None and table.quarantine is not None and table.cursor is not None:
         names = source.schema.names
-        cursor = next(place for place, name in enumerate(names) if name.lower() == table.cursor.lower())
+        cursor = next(index for index, name in enumerate(names) if name.lower() == table.cursor.lower())
     return JudgedRows(source, above, cursor, deleted, deleted_column)

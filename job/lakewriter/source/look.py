@@ -1,4 +1,4 @@
-"""Open a table's source as a load does, and read no more of it than its first rows."""
+"""Open a table's source as a load does, and read only its first rows."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ SAMPLE_ROWS: Final = 1000
 
 
 class FirstRowsFeed:
-    """What the tasks would read of files, its first rows read without Spark."""
+    """The first rows of files that the tasks would read, read without Spark."""
 
     kind = "splits"
     partitions = 1
@@ -32,20 +32,20 @@ class FirstRowsFeed:
         self.counts = count_rows([self._pieces]) if self._pieces else None
 
     def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
-        """What ``body`` yields of the first rows."""
+        """Return what ``body`` yields for the first rows."""
         return list(body(0, iter(self.read_first(SAMPLE_ROWS).to_batches())))
 
     def read_first(self, rows: int) -> pa.Table:
-        """The first rows; bad ones are left out where the table keeps them apart, and else an error."""
+        """Return the first rows. Leave out bad ones if the table sets them aside, else raise the first one's error."""
         return read_good_rows(self._source, self._pieces, rows)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the feed holds nothing."""
 
 
 @dataclass
 class Looker:
-    """Opens tables for a look; it keeps the feed of the last one. Its ``open`` is a ``FeedOpener``."""
+    """An opener of tables for a look, which keeps the last feed. Its ``open`` is a ``FeedOpener``."""
 
     feed: FirstRowsFeed | RowsFeed | None = None
 
@@ -59,7 +59,7 @@ class Looker:
         twice: bool = False,
         single: bool = False,
     ) -> Feed:
-        """Open the source as ``open_feed`` does, for its first rows only; none is counted or kept."""
+        """Open the source as ``open_feed`` does, for its first rows only. No row is counted or kept."""
         del twice, single
         refuse_table_folders(table.read, table.id)
         why = explain_need_of_spark(table, condition)

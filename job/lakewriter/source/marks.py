@@ -1,4 +1,4 @@
-"""The column of a DataFrame that marks bad rows: where each row stands, and what is wrong with it if anything is."""
+"""Mark bad rows of a DataFrame in a column: the offset of each row, and the reason if the row is bad."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,20 +15,20 @@ IS_BAD: Final = f"`{BAD}`.reason IS NOT NULL"
 
 
 def mark(**values: Column | str) -> Column:
-    """The mark of a row; without a ``reason`` it is good."""
+    """Return the mark of a row, which is good without a ``reason``."""
     types = {name: "bigint" if name == "offset" else "string" for name in FIELDS}
     columns = {name: F.lit(values.get(name)) for name in FIELDS}
     return F.struct(*(columns[name].cast(kind).alias(name) for name, kind in types.items()))
 
 
 def add_marks(frame: DataFrame) -> DataFrame:
-    """The frame with a mark behind its columns; all rows are good."""
+    """Return the frame with a mark behind its columns; all rows are good."""
     names = frame.columns
     return frame.select("*", mark().alias(BAD)).toDF(*names, BAD)
 
 
 def is_marked(frame: DataFrame) -> bool:
-    """Whether the frame's last column marks bad rows."""
+    """Return True if the frame's last column marks bad rows."""
     return frame.columns[-1:] == [BAD]
 
 

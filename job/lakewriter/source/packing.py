@@ -1,4 +1,4 @@
-"""Files and parts of them, and how large Spark's settings want a task's share to be."""
+"""Measure files and parts of them, and read how large Spark's settings want a task's share to be."""
 
 import re
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Sizes:
 
 
 def read_sizes(spark: SparkSession) -> Sizes:
-    """The settings of a session."""
+    """Return the settings of a session."""
     least = spark.conf.get("spark.sql.files.minPartitionNum") or spark.conf.get("spark.sql.leafNodeDefaultParallelism")
     return Sizes(
         partition_bytes=parse_size(str(spark.conf.get("spark.sql.files.maxPartitionBytes"))),
@@ -43,8 +43,8 @@ def read_sizes(spark: SparkSession) -> Sizes:
 
 
 def parse_size(text: str) -> int:
-    """Spark's size text in bytes: ``134217728b``, ``128MB``, ``64m``; a bare number is bytes."""
-    found = re.fullmatch(r"(\d+)\s*([kmgtp]?)b?", text.strip().lower())
-    if found is None:
+    """Parse Spark's text of a size into bytes: ``134217728b``, ``128MB``, ``64m``. A bare number is bytes."""
+    match = re.fullmatch(r"(\d+)\s*([kmgtp]?)b?", text.strip().lower())
+    if match is None:
         raise ValueError(f"size {text!r}, expected a number with b, k, m, g, t or p")
-    return int(found[1]) << 10 * " kmgtp".index(found[2] or " ")
+    return int(match[1]) << 10 * " kmgtp".index(match[2] or " ")

@@ -1,4 +1,4 @@
-"""The rows of a quarantine as the source would give them today: parsed by the table's present columns."""
+"""Return the rows of a quarantine as the source would give them today, parsed by the table's present columns."""
 
 import io
 import json
@@ -18,7 +18,7 @@ from lakewriter.declared.exact_text import MisfitError, TextForm, convert_json, 
 from lakewriter.documents.types import CHANGES, DATA, DOCUMENTS, EMITTED, ROW
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.bad_rows import BAD, BAD_FIELD
-from lakewriter.source.declared_columns import apply_declared_types, make_form, name_places
+from lakewriter.source.declared_columns import apply_declared_types, make_form, number_columns
 from lakewriter.source.failures import SPARK_ERRORS
 from lakewriter.source.file_splits import open_own_files, spread_locally
 from lakewriter.source.files.source import FilesSource, has_reader
@@ -33,7 +33,7 @@ from lakewriter.spec.specification import TableSpec
 from lakewriter.spec.stream import StreamKey
 
 Read = Callable[[str], bytes]
-"""Gives the content of a file."""
+"""A function from a key to the content of its file."""
 
 _READ: Final = {
     "_lake_source": "file",
@@ -53,15 +53,15 @@ _RAW: Final = pa.schema(
         ("place", pa.int64()),
     ]
 )
-"""What a quarantine's files have of each row; ``given`` is the row as the source would give it today, ``place`` its own
-among those of a replay."""
+"""The columns of a quarantine's files. ``given`` is the row as the source would give it today, ``place`` its
+number in the replay."""
 _RECORDS: Final = pa.schema([*(field.with_nullable(True) for field in DOCUMENTS), BAD_FIELD])
 _NO_RECORD: Final = "not a record of this stream"
 _NO_LINES: Final = "it is a line, and the source has none"
 
 
 class _Said(msgspec.Struct):
-    """What a record's message says besides its data."""
+    """The fields of a record's message besides its data."""
 
     emitted_at: int | None = None
     changes: msgspec.Raw = NOTHING
@@ -70,8 +70,10 @@ class _Said(msgspec.Struct):
 def read_quarantined(
     spark_factory: Callable[[], SparkSession], table: TableSpec, read: Read, keys: Sequence[str]
 ) -> DataFrame:
-    """The rows of the files ``keys``, which tasks ``read``, marked behind their columns: one that does not fit these is
-    bad, and goes back into the quarantine as it was kept."""
+    """Return the rows of the files ``keys``, which tasks ``read``, with a column of marks.
+
+    A row that does not fit the columns is bad, and goes back into the quarantine unchanged.
+    """
     session = isolate(spark_factory())
     secrets = resolve_secrets(table.read)
     try:
@@ -86,15 +88,17 @@ def read_quarantined(
 
 
 def _keep_lines(rows: DataFrame, lines: DataFrame) -> DataFrame:
-    """Return rows and lines of a source that has no lines any more: they stay what they are, since their files are
-    deleted."""
-    kept = mark(file=F.col("file"), offset=F.col("offset"), value=F.col("line"), reason=F.lit(_NO_LINES))
+    """Return rows, and the lines of a source that no longer has lines, marked as bad.
+
+    The lines go back into the quarantine, since their files are deleted.
+    """
+    marks = mark(file=F.col("file"), offset=F.col("offset"), value=F.col("line"), reason=F.lit(_NO_LINES))
     nothing = [F.lit(None).cast(field.dataType) for field in rows.schema.fields[:-1]]
-    return rows.union(lines.select(*nothing, kept))
+    return rows.union(lines.select(*nothing, marks))
 
 
 def _read_file_rows(session: SparkSession, table: TableSpec, read: Read, keys: Sequence[str]) -> DataFrame:
-    """The rows, and the lines that the reader of the source's format reads today."""
+    """Return the rows, and the lines as the reader of the source's format parses them today."""
     opened = open_own_files(table, spread_locally)
     source, layouts = opened.source, {file.path: layout for file, layout in opened.look.files}
     if not source.reader.has_lines:
@@ -109,7 +113,7 @@ def _read_file_rows(session: SparkSession, table: TableSpec, read: Read, keys: S
     whole, lines = _open_files(session, read, keys, None if null is None else str(null))
     rows = _parse_rows(whole, source.schema, table)
     fields = [
-        field.with_name(place) for place, field in zip(name_places(source.schema.names), source.schema, strict=True)
+        field.with_name(name) for name, field in zip(number_columns(source.schema.names), source.schema, strict=True)
     ]
     kinds = from_arrow_schema(pa.schema([*fields, BAD_FIELD]), prefer_timestamp_ntz=True)
     parsed = lines.select("file", "offset", "line").mapInArrow(partial(_reread, source, layouts), kinds)
@@ -122,14 +126,16 @@ def _reread(
     for batch in batches:
         for row in batch.to_pylist():
             for parsed in source.reread(row["file"], row["offset"], row["line"], layouts):
-                yield parsed.rename_columns([*(f"c{place}" for place in range(parsed.num_columns - 1)), BAD])
+                yield parsed.rename_columns([*(f"c{index}" for index in range(parsed.num_columns - 1)), BAD])
 
 
 def read_quarantined_records(
     spark_factory: Callable[[], SparkSession], table: TableSpec, read: Read, keys: Sequence[str]
 ) -> DataFrame:
-    """The records of a stream in the files ``keys``, as documents, and marked behind their columns: a line that is none
-    of its records is bad."""
+    """Return the records of a stream in the files ``keys`` as documents, with a column of marks.
+
+    A line that is no record of the stream is bad.
+    """
     assert table.stream is not None
     rows, lines = _open_files(isolate(spark_factory()), read, keys)
     return rows.union(lines).mapInArrow(partial(_parse_records, table.stream.key), from_arrow_schema(_RECORDS))
@@ -138,8 +144,10 @@ def read_quarantined_records(
 def _open_files(
     session: SparkSession, read: Read, keys: Sequence[str], null: str | None = None
 ) -> tuple[DataFrame, DataFrame]:
-    """The rows in the files, and the lines that could not be read, in the columns of ``_RAW``; ``null`` is what the
-    reader takes for null."""
+    """Return the rows in the files, and the lines that could not be read, in the columns of ``_RAW``.
+
+    ``null`` is the text that the reader takes for null.
+    """
     count = max(1, len(keys))
     task = partial(_read_files, read, tuple(keys), null)
     files = session.range(0, count, 1, count).mapInArrow(task, from_arrow_schema(_RAW))
@@ -149,11 +157,11 @@ def _open_files(
 
 
 def _parse_rows(rows: DataFrame, declared: pa.Schema, table: TableSpec) -> DataFrame:
-    """Return rows of JSON in the columns of the source as the table declares them, then their marks."""
+    """Return rows of JSON in the source's columns as the table declares them, then their marks."""
     forms = {name.lower(): make_form(column, table) for name, column in table.columns.items()}
     default = TextForm(truncates_nanoseconds=table.truncates_nanoseconds)
     columns = [(field.name, field.type, forms.get(field.name.lower(), default)) for field in declared]
-    fields = [pa.field(place, field.type) for place, field in zip(name_places(declared.names), declared, strict=True)]
+    fields = [pa.field(name, field.type) for name, field in zip(number_columns(declared.names), declared, strict=True)]
     schema = pa.schema([*fields, BAD_FIELD])
     parsed = rows.mapInArrow(partial(_convert_rows, columns, schema), from_arrow_schema(schema, True))
     return parsed.toDF(*declared.names, BAD)
@@ -169,7 +177,7 @@ def _convert_rows(
 
 
 def _convert_row(columns: Sequence[tuple[str, pa.DataType, TextForm]], row: Mapping[str, Any]) -> list[Any]:
-    """Return a row's values, and its mark; the row stays as it was kept where a value is not of its column's type."""
+    """Return a row's values and its mark. If a value does not convert, the mark has the row unchanged."""
     members, values, reasons = read_json(row["given"]), [], []
     for name, kind, form in columns:
         try:
@@ -184,7 +192,7 @@ def _convert_row(columns: Sequence[tuple[str, pa.DataType, TextForm]], row: Mapp
 
 
 def _convert_member(value: Any, kind: pa.DataType, form: TextForm) -> Any:
-    """Return a value that was kept: one that was of its type in the default spelling, others as the source has them."""
+    """Convert a stored value: it is spelled by default if it was of its type, else as the source spells it."""
     try:
         return convert_json(value, kind)[0]
     except MisfitError:
@@ -207,15 +215,17 @@ def _read_files(
 
 
 def drop_text(row: str, text: str) -> str:
-    """The row without the columns that have this text, which the reader takes for null today. Each other value stays
-    as it is written: a number would lose digits by being read."""
-    decoder, kept, start = json.JSONDecoder(), [], 1
+    """Return the row without the columns that have this text, which the reader takes for null today.
+
+    The other values stay as they are written: a parsed number would lose digits.
+    """
+    decoder, members, start = json.JSONDecoder(), [], 1
     while row[start] != "}":
         _, colon = decoder.raw_decode(row, start)
         value, end = decoder.raw_decode(row, colon + 1)
-        kept += [row[start:end]] if value != text else []
+        members += [row[start:end]] if value != text else []
         start = end + 1 if row[end] == "," else end
-    return f"{{{','.join(kept)}}}"
+    return f"{{{','.join(members)}}}"
 
 
 def _parse_records(key: StreamKey, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -226,9 +236,9 @@ def _parse_records(key: StreamKey, batches: Iterator[pa.RecordBatch]) -> Iterato
 
 
 def _parse_record(key: StreamKey, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's document; a line that is none of the stream's records stays what it was, with what is wrong with it.
+    """Return a record's document. A line that is no record of the stream is returned unchanged, with the reason.
 
-    A message's line has no other reader than the product's own: an older release may have kept what this one reads.
+    Only the product itself reads a message's line: an older release may have stored one that this release reads.
     """
     mark = {"file": row["file"], "offset": row["offset"]}
     if row["row"] is not None:

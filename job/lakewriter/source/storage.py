@@ -1,4 +1,4 @@
-"""Files of a source as pyarrow reads them: local ones and S3's, without Spark and without its packages."""
+"""Open the files of a source with pyarrow: local ones and S3's, without Spark and its packages."""
 
 import os
 from contextlib import suppress
@@ -25,18 +25,18 @@ _S3_SCHEMES: Final = ("s3://", "s3a://")
 
 
 class NotListable(Exception):  # noqa: N818
-    """The paths are for Spark to understand; the text says why."""
+    """Paths that only Spark understands; the text gives the reason."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """Where files lie: on local disks, or in S3 in ``region``, at ``endpoint`` if there is one. It holds no key."""
+    """The store of files: local disks, or S3 in ``region``, at ``endpoint`` if there is one. It holds no key."""
 
     region: str | None = None
     endpoint: str | None = None
 
     def open(self) -> fs.FileSystem:
-        """The file system, with the default chain's credentials of the process that asks."""
+        """Return the file system, with the default chain's credentials of the calling process."""
         if self.region is None:
             return fs.LocalFileSystem()
         options: dict[str, Any] = {**read_default_keys()} or {"anonymous": True}
@@ -48,12 +48,12 @@ class Store:
 
 @dataclass(frozen=True)
 class BucketStore:
-    """The destination's own bucket, read with the destination's own credentials."""
+    """The destination's bucket, read with the destination's credentials."""
 
     access: Access
 
     def open(self) -> fs.FileSystem:
-        """The file system, with credentials of the process that asks."""
+        """Return the file system, with credentials of the calling process."""
         options: dict[str, Any] = dict(get_shared_clients(self.access).read_keys())
         endpoint = self.access.endpoint or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
         if endpoint:
@@ -66,9 +66,10 @@ AnyStore = Store | BucketStore
 
 
 def list_files(paths: tuple[str, ...], *, by_name: bool = False) -> tuple[Store, list[SourceFile]]:
-    """The data files under the paths in the order of Spark's listing; ``NotListable`` where Spark sees more in them.
+    """Return the data files under the paths in the order of Spark's listing.
 
-    ``by_name`` gives each folder's files by their names instead.
+    Raise ``NotListable`` if Spark understands more in the paths. With ``by_name`` each folder's files are sorted by
+    name.
     """
     if not paths or len(set(paths)) < len(paths):
         raise NotListable("no path, or one path twice")
@@ -85,7 +86,7 @@ def list_files(paths: tuple[str, ...], *, by_name: bool = False) -> tuple[Store,
 
 
 def find_store(uri: str) -> tuple[Store, str]:
-    """Where one file or folder lies, and its path there; ``NotListable`` where only Spark can tell."""
+    """Return the store of one file or folder, and its path there. Raise ``NotListable`` if only Spark can tell."""
     if is_remote(uri):
         bare = uri.partition("://")[2]
         return _open_s3_store(bare.partition("/")[0]), bare
@@ -96,12 +97,12 @@ def find_store(uri: str) -> tuple[Store, str]:
 
 
 def is_remote(uri: str) -> bool:
-    """True for a path in S3."""
+    """Return True for a path in S3."""
     return uri.startswith(_S3_SCHEMES)
 
 
 def to_path(uri: str) -> str:
-    """A file's URI as Spark gives it, as a local path, or without the escapes that Hadoop puts into it."""
+    """Return Spark's URI of a file as a local path, or without the escapes that Hadoop adds."""
     parts = urlsplit(uri)
     if parts.scheme in ("", "file"):
         return unquote(parts.path)
@@ -109,12 +110,14 @@ def to_path(uri: str) -> str:
 
 
 def detect_table_format(path: str) -> str | None:
-    """The table format whose folder ``path`` is, or whose data files it holds: delta, iceberg or hudi."""
+    """Return the table format (delta, iceberg or hudi) if ``path`` is a table's folder or its data folder, else
+    None.
+    """
     if set(path) & set("*?[]{}\\") or ("://" in path and not path.startswith((*_S3_SCHEMES, "file://"))):
         return None
     names = _list_s3_names if path.startswith(_S3_SCHEMES) else _list_folder_names
     root = path.rstrip("/")
-    # What may not be listed is told of when it is read.
+    # If listing is not allowed, reading raises the error.
     with suppress(BotoCoreError, ClientError, OSError):
         for folder in (root, root.removesuffix("/data")):
             if names(f"{folder}/_delta_log"):
@@ -162,7 +165,7 @@ def _list_local(path: Path) -> list[SourceFile]:
 
 
 def _list_s3(path: str) -> list[SourceFile]:
-    """By listing alone: whether one key exists is not to be told from an answer of 403."""
+    """List by prefix only: a 403 for one key does not show whether it exists."""
     bucket, _, key = path.partition("/")
     keys, folders = list_objects(bucket, f"{key}/" if key else "")
     if not keys and not folders:
@@ -175,12 +178,14 @@ def _list_s3(path: str) -> list[SourceFile]:
 
 
 def is_hidden(name: str) -> bool:
-    """True for a name that Spark passes over; see: PartitioningAwareFileIndex.isDataPath."""
+    """Return True for a name that Spark skips; see: PartitioningAwareFileIndex.isDataPath."""
     return name.startswith((".", "_")) and "=" not in name
 
 
 def _select_data_files(entries: list[tuple[str, str, int, bool]]) -> list[SourceFile]:
-    """Of ``(name, path, size, is a directory)`` what Spark reads; see: PartitioningAwareFileIndex.isDataPath."""
+    """Select the files that Spark reads of ``(name, path, size, is a directory)``; see:
+    PartitioningAwareFileIndex.isDataPath.
+    """
     files = []
     for name, path, size, is_directory in entries:
         if is_hidden(name) or name.endswith("._COPYING_"):

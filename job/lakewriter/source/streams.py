@@ -1,4 +1,4 @@
-"""Streams of rows: a ``readStream`` for every kind of source that Spark has, with a bound on what one batch takes."""
+"""Open streams of rows: a ``readStream`` for every kind of source of Spark, with a bound on a batch."""
 
 import hashlib
 import json
@@ -34,43 +34,43 @@ BOUNDS: Final[Mapping[str, tuple[str, int]]] = {
     **dict.fromkeys(_FILES, ("maxBytesPerTrigger", 256 * MIB)),
     "kafka": ("maxOffsetsPerTrigger", 1_000_000),
 }
-"""What bounds a batch of each format where the options name no bound: so a backlog is not one load."""
+"""The bound of a batch by format, if the options name none: without it a backlog would be one load."""
 _BOUNDING: Final = ("maxfilespertrigger", "maxbytespertrigger", "maxoffsetspertrigger")
 TASK_BYTES: Final = 128 * MIB
-"""Input of a batch that one task takes: as much as Spark's ``spark.sql.files.maxPartitionBytes``."""
+"""Input of a batch that one task reads, equal to ``spark.sql.files.maxPartitionBytes``."""
 TASK_ROWS: Final = 250_000
-"""The same of sources that count rows and not bytes, such as Kafka: rows of half a KiB."""
-_MOST_KNOWN: Final = 1024**4
-"""Bytes beyond which Spark's figure is none: it says 2**63 where it knows nothing, and multiplies for joins."""
+"""The same for sources that count rows and not bytes, such as Kafka: rows of half a KiB."""
+_MOST_BYTES: Final = 1024**4
+"""The limit in bytes for Spark's figure to be used: it is 2**63 if Spark has none, and multiplied for joins."""
 OLDEST: Final = "36500d"
-"""For ``maxFileAge``, which is a week otherwise: files older than that beside the newest one are never read."""
+"""For ``maxFileAge``, by default a week: Spark never reads files older than the newest one by more."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The checkpoint that ``origin`` names, read as Spark's own file systems do."""
+    """The checkpoint that ``origin`` names, read through Spark's file systems."""
 
     spark: SparkSession
     origin: Origin
 
     @classmethod
     def find(cls, spark: SparkSession, query: str, table: str) -> "Checkpoint":
-        """Find that of a streaming query which runs in this process; ``SPEC_INVALID`` where none does."""
+        """Find the checkpoint of a streaming query in this process. Raise ``SPEC_INVALID`` if no such query runs."""
         jvm = spark._jvm
         assert jvm is not None
-        # Spark's Python API has neither the queries of other sessions nor the place of a checkpoint.
+        # Spark's Python API has neither the queries of other sessions nor the path of a checkpoint.
         running = spark._jsparkSession.sharedState().activeStreamingQueries().get(jvm.java.util.UUID.fromString(query))
         if running is None:
             raise SpecInvalidError(f"table {table!r}: query {query} does not run in this process.")
-        place = str(running.resolvedCheckpointRoot())
-        return cls(spark, Origin(table, "the DataFrame", checkpoint=place))
+        path = str(running.resolvedCheckpointRoot())
+        return cls(spark, Origin(table, "the DataFrame", checkpoint=path))
 
     def read_plan(self, number: int) -> "BatchPlan":
-        """Read what is planned for a batch."""
+        """Read the plan of a batch."""
         return BatchPlan(number, self.read(f"offsets/{number}"))
 
     def list_names(self, folder: str) -> list[str]:
-        """Return the names in a folder of it."""
+        """Return the names in a folder of the checkpoint."""
         try:
             path, system = self._open(folder)
             return [str(status.getPath().getName()) for status in system.listStatus(path)]
@@ -78,14 +78,14 @@ class Checkpoint:
             raise self.origin.explain_checkpoint(str(error)) from error
 
     def _open(self, name: str) -> tuple[Any, Any]:
-        """Return the path of a file or folder of it, and its file system."""
+        """Return the path of a file or folder of the checkpoint, and its file system."""
         jvm = self.spark._jvm
         assert jvm is not None
         path = jvm.org.apache.hadoop.fs.Path(f"{self.origin.checkpoint}/{name}")
         return path, path.getFileSystem(self.spark._jsparkSession.sessionState().newHadoopConf())
 
     def read(self, name: str) -> bytes:
-        """Read a file of it."""
+        """Read a file of the checkpoint."""
         try:
             path, system = self._open(name)
             stream = system.open(path)
@@ -122,34 +122,35 @@ class TableStream:
         self._checkpoint = Checkpoint(self.frame.sparkSession, self.origin)
 
     def read_plan(self, number: int) -> "BatchPlan":
-        """What the checkpoint has planned for a batch."""
+        """Read the checkpoint's plan of a batch."""
         return self._checkpoint.read_plan(number)
 
     def _choose_tasks(self, frame: DataFrame, plan: "BatchPlan") -> int:
-        """As many tasks as the input of a batch needs, by the bytes of its files or the rows that its offsets count."""
+        """Return the number of tasks for a batch's input, by the bytes of its files or the rows of its offsets."""
         size = int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
-        if size <= _MOST_KNOWN:
+        if size <= _MOST_BYTES:
             return max(1, math.ceil(size / TASK_BYTES))
         return max(1, math.ceil(self._count_rows(plan) / TASK_ROWS))
 
     def _count_rows(self, plan: "BatchPlan") -> int:
-        """The rows of a batch's sources that count them."""
+        """Return the rows of those sources of a batch that count them."""
         ends = read_offsets(plan.log)
         if plan.number:
             starts = read_offsets(self._checkpoint.read(f"offsets/{plan.number - 1}")) if any(ends) else []
         else:
-            # Kafka's source keeps the offsets at which it began apart.
-            starts = [read_offsets(self._checkpoint.read(f"sources/{source}/0"))[0] if own else {}
-                      for source, own in enumerate(ends)]  # fmt: skip
+            # Kafka's source stores its first offsets in a file of its own.
+            starts = [read_offsets(self._checkpoint.read(f"sources/{source}/0"))[0] if end else {}
+                      for source, end in enumerate(ends)]  # fmt: skip
         return sum(
             end - before.get(partition, 0)
-            for own, before in zip(ends, starts, strict=False)
-            for partition, end in own.items()
+            for after, before in zip(ends, starts, strict=False)
+            for partition, end in after.items()
         )
 
     def explain_end(self, query: StreamingQuery) -> LakeError:
-        """Why the query ended: Spark's own error names neither the checkpoint nor the kind of failure, and Java's trace
-        of it does."""
+        """Return the error that ended the query, from Java's trace: Spark's error names neither the checkpoint nor the
+        kind of failure.
+        """
         ended = query._jsq.exception()
         if ended.isEmpty():
             return self.origin.explain("the query ended")
@@ -182,23 +183,25 @@ class TableStream:
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """What the checkpoint has planned for a batch, which has the time of planning in it: ``log`` is the file that Spark
-    writes once, before it calls the batch, wherever checkpoints are."""
+    """The checkpoint's plan of a batch, with the time of planning.
+
+    ``log`` is the file that Spark writes once, before it calls the batch, in checkpoints of all kinds.
+    """
 
     number: int
     log: bytes
 
     @property
     def digest(self) -> str:
-        """Tells the plan from one that was made anew under the same number."""
+        """A digest that differs if the plan was made again under the same number."""
         return hashlib.sha256(self.log).hexdigest()
 
 
 def read_offsets(log: bytes) -> list[dict[str, int]]:
-    """Read the offsets in a file of Spark's offset log, for each source: by topic and partition for Kafka, none for
+    """Read the offsets in a file of Spark's offset log, for each source: by topic and partition for Kafka, empty for
     sources that count no rows.
 
-    The file is a version, metadata, and a line of JSON for each source; a source's own file has no metadata.
+    The file is a version, metadata, and a line of JSON for each source. A source's own file has no metadata.
     """
     lines = log.decode().splitlines()[1:]
     return [_read_source_offsets(line) for line in (lines[1:] if len(lines) > 1 else lines)]
@@ -224,15 +227,15 @@ def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str], *, 
     frame = _read(session, read, secrets)
     if not aside:
         return frame
-    # Before the batches: they do not tell any more where a row stands.
+    # Marked before the batches, which no longer have a row's position.
     kind = str(read.format)
     if read.sql is None and kind in _FILES:
-        place = mark(file=F.col("_metadata.file_path"))
+        marks = mark(file=F.col("_metadata.file_path"))
     elif read.sql is None and kind == "kafka":
-        place = mark(file=F.concat_ws("/", "topic", "partition"), offset=F.col("offset"))
+        marks = mark(file=F.concat_ws("/", "topic", "partition"), offset=F.col("offset"))
     else:
-        place = mark()
-    return frame.select("*", place.alias(BAD))
+        marks = mark()
+    return frame.select("*", marks.alias(BAD))
 
 
 def _read(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> DataFrame:
@@ -259,7 +262,7 @@ def _choose_path(read: Read) -> str:
 
 
 def add_stream_options(kind: str, options: Mapping[str, str]) -> dict[str, str]:
-    """The options with what a stream needs besides them."""
+    """Return the options with those that a stream needs besides."""
     given, added = {key.lower(): value for key, value in options.items()}, {}
     if kind in BOUNDS and given.keys().isdisjoint(_BOUNDING):
         bound, size = BOUNDS[kind]
@@ -277,7 +280,7 @@ def add_stream_options(kind: str, options: Mapping[str, str]) -> dict[str, str]:
 def _find_columns(
     session: SparkSession, read: Read, options: Mapping[str, str], path: str | None
 ) -> str | StructType | None:
-    """The declared columns; else, of files, those that the ones that are there now have."""
+    """Return the declared columns; else those of the files that exist now, and None for other sources."""
     if read.columns is not None:
         return replace_char_types(read.columns)
     if read.format not in _FILES or read.format in _TYPED:

@@ -1,4 +1,4 @@
-"""The one cast of the product: texts, and typed values, as the type that is declared for them, exactly or not at all.
+"""Cast texts and typed values to the type that is declared for them, exactly or not at all.
 
 A regular expression picks the texts whose cast by Arrow is exact, which are nearly all; Arrow alone takes ``0x1F`` as
 an integer and wraps decimals. The others are converted one by one, each distinct text once.
@@ -29,7 +29,7 @@ _DAY: Final = "[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _TIME: Final = f"[ T][0-9]{{2}}:[0-9]{{2}}(?::[0-9]{{2}}{_FRACTION})?"
 _OFFSET: Final = "(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 _ZONED: Final = ":[0-9.]+[Z+-]"
-"""What a text of that spelling has in it where it has an offset."""
+"""A part of a text of that spelling that has an offset."""
 _FLOAT: Final = "[+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?"
 _DAY_FIELDS: Final = {"y": 4, "M": 2, "d": 2}
 """The letters of a day's fields and how many digits ISO gives each."""
@@ -41,9 +41,9 @@ YEARS: Final = {pa.date32(): (-719162, 2932896), MICROS: (-62135596800000000, 25
 
 @dataclass(frozen=True)
 class Cast:
-    """The values of a cast, null where there is none or where it does not fit.
+    """The values of a cast, null if there is none or if it does not fit.
 
-    ``misfits`` is true where a value does not fit, None where all do. ``cut`` counts values that lost nanoseconds.
+    ``misfits`` is true for values that do not fit, None if all fit. ``cut`` counts values that lost nanoseconds.
     """
 
     values: pa.Array
@@ -57,7 +57,7 @@ def cast_text(values: pa.Array, kind: pa.DataType, how: TextForm = DEFAULT) -> C
     Args:
         values: A ``StringArray``, ``LargeStringArray`` or ``StringViewArray``; null stays null.
         kind: The declared type. Lists, maps and structs are read from JSON.
-        how: The spelling of dates and times where it is not the default.
+        how: The spelling of dates and times if it is not the default.
     """
     if pt.is_string(kind) or pt.is_binary(kind):
         return Cast(values.cast(kind))
@@ -86,7 +86,7 @@ def _cast_exactly(values: pa.Array, kind: pa.DataType, how: TextForm) -> Cast:
 
 
 def explain_misfit(text: str, kind: pa.DataType, how: TextForm = DEFAULT) -> str:
-    """Return why ``text`` is no value of ``kind``; blank where it is one."""
+    """Return the reason why ``text`` is no value of ``kind``; blank if it is one."""
     try:
         convert_text(text, kind, how)
     except MisfitError as misfit:
@@ -102,7 +102,7 @@ def _convert_or_none(text: str, kind: pa.DataType, how: TextForm) -> tuple[objec
 
 
 def _cast_plain(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
-    """Return the values of texts whose spelling is plain, null for all others, be they values or not."""
+    """Return the values of texts whose spelling is plain, null for all others, even if they are values."""
     if pt.is_boolean(kind):
         spellings = pc.index_in(pc.ascii_lower(values), pa.array(BOOLEANS, values.type))
         return pa.array(list(BOOLEANS.values())).take(spellings)
@@ -128,17 +128,17 @@ def _write_iso(values: pa.Array, pattern: TimePattern, kind: pa.DataType) -> pa.
     letters = pattern.iso_fields
     if not letters or (pt.is_date(kind) and len(letters) > len(_DAY_FIELDS)):
         return pa.nulls(len(values), pa.string())
-    found = pc.extract_regex(values, rf"\A(?i:{pattern.named_regex})\z")
-    fields = {letter: pc.struct_field(found, letter).cast(pa.string()) for letter in letters}
+    matches = pc.extract_regex(values, rf"\A(?i:{pattern.named_regex})\z")
+    fields = {letter: pc.struct_field(matches, letter).cast(pa.string()) for letter in letters}
     parts = [_pad(fields.get(letter), width) for letter, width in _DAY_FIELDS.items()]
     day = pc.binary_join_element_wise(*parts, "-")
     if pt.is_date(kind):
         return day
     clock = pc.binary_join_element_wise(*(_pad(fields.get(letter), 2) for letter in "Hms"), ":")
-    places = [pc.binary_join_element_wise("", fields["S"], ".")] if "S" in letters else []
+    fraction = [pc.binary_join_element_wise("", fields["S"], ".")] if "S" in letters else []
     offset = [fields["X"]] if "X" in letters else []
     # The last argument stands between the others.
-    return pc.binary_join_element_wise(day, "T", clock, *places, *offset, "")
+    return pc.binary_join_element_wise(day, "T", clock, *fraction, *offset, "")
 
 
 def _pad(field: pa.Array | None, width: int) -> pa.Array | pa.Scalar:
@@ -146,16 +146,16 @@ def _pad(field: pa.Array | None, width: int) -> pa.Array | pa.Scalar:
 
 
 def _find_plain_spelling(kind: pa.DataType, how: TextForm) -> str | None:
-    """Return the regular expression of texts that Arrow casts to ``kind`` exactly, or fails on; None for no such."""
+    """Return the regular expression of texts that Arrow casts to ``kind`` exactly or refuses; None if there is none."""
     if pt.is_integer(kind):
         return "-?[0-9]+"
     if pt.is_floating(kind):
         return _FLOAT
     if pt.is_decimal(kind):
         # Beyond 38 digits Arrow's decimals wrap.
-        whole, places = kind.precision - kind.scale, kind.scale
+        whole, scale = kind.precision - kind.scale, kind.scale
         digits = f"[0-9]{{1,{whole}}}" if whole else "0"
-        return rf"[+-]?{digits}(?:\.[0-9]{{0,{places}}}0{{0,{38 - kind.precision}}})?"
+        return rf"[+-]?{digits}(?:\.[0-9]{{0,{scale}}}0{{0,{38 - kind.precision}}})?"
     if pt.is_date32(kind):
         return _DAY
     if how.unit is not None:
@@ -166,7 +166,7 @@ def _find_plain_spelling(kind: pa.DataType, how: TextForm) -> str | None:
 
 
 def _cast_parts(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
-    """Return the values that Arrow casts, null for few more than it refuses."""
+    """Return the values that Arrow casts, null for those that it refuses and a few beside them."""
     try:
         return _parse(values, kind, how)
     except pa.ArrowInvalid:
@@ -177,7 +177,7 @@ def _cast_parts(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
 
 
 def _parse(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
-    """Return the values of texts of a plain spelling; ``ArrowInvalid`` where Arrow refuses one."""
+    """Return the values of texts of a plain spelling; ``ArrowInvalid`` if Arrow refuses one."""
     if pt.is_floating(kind):
         return _leave_out_extremes(values, values.cast(kind))
     if pt.is_timestamp(kind):
@@ -188,7 +188,7 @@ def _parse(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
 
 
 def _leave_out_extremes(values: pa.Array, parsed: pa.Array) -> pa.Array:
-    """Return the numbers without infinite ones, and without zeros whose text is of another number."""
+    """Return the numbers, null for infinite ones and for zeros whose text is of another number."""
     is_doubtful = pc.or_(pc.is_inf(parsed), pc.equal(parsed, 0))
     if not pc.any(is_doubtful).as_py():
         return parsed
@@ -200,7 +200,7 @@ def _parse_timestamps(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return the instants in UTC, without a zone. Arrow takes texts with offsets, or texts without, in one array."""
     if kind.tz is None:
         return values.cast(MICROS)
-    # A cast that fails looks at all values: the first tell which is likely to succeed.
+    # A cast that fails looks at all values: the first ones show which is likely to succeed.
     is_zoned = bool(pc.any(pc.match_substring_regex(values[:_FEW], _ZONED)).as_py())
     try:
         return values.cast(kind if is_zoned else MICROS).cast(MICROS)
@@ -211,7 +211,7 @@ def _parse_timestamps(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _count_micros(values: pa.Array, unit: EpochUnit) -> pa.Array:
-    """Return the instants of whole numbers; those of nanoseconds that are no microseconds are left out."""
+    """Return the instants of whole numbers, null for nanoseconds that are no microseconds."""
     numbers = values.cast(pa.int64())
     power = EPOCH_DIGITS[unit]
     if power >= 0:
@@ -222,7 +222,7 @@ def _count_micros(values: pa.Array, unit: EpochUnit) -> pa.Array:
 
 
 def _leave_out_years(parsed: pa.Array) -> pa.Array:
-    """Return dates or times without those outside the years 0001 to 9999."""
+    """Return dates or times, null outside the years 0001 to 9999."""
     numbers = parsed.view(pa.int32() if pt.is_date32(parsed.type) else pa.int64())
     first, last = YEARS[parsed.type]
     bounds = pc.min_max(numbers).as_py()

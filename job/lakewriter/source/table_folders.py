@@ -1,4 +1,4 @@
-"""Folders of table formats: which of their Parquet and ORC files are the table's, only their own metadata says."""
+"""Refuse folders of table formats: only a table's metadata says which of the Parquet and ORC files are its data."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ _COLUMNAR: Final = ("parquet", "orc")
 
 
 def refuse_table_folders(read: Read, table: str) -> None:
-    """``SPEC_INVALID`` for files of a table format: which of them are read, its own metadata decides."""
+    """Raise ``SPEC_INVALID`` for files of a table format: only its metadata says which of them to read."""
     for view in read.views.values():
         refuse_table_folders(view, table)
     if str(read.format).lower() not in _COLUMNAR:

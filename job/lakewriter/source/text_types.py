@@ -1,6 +1,6 @@
-"""Propose a type for a column of text, from its values: one of which the strict cast takes every value.
+"""Propose a type for a column of text: one to which the strict cast converts every value.
 
-More is asked of a proposal than of a declared type: ``01234`` is taken as a number and is likely a code.
+A proposal is stricter than a declared type: ``01234`` converts to a number and is likely a code.
 """
 
 import json
@@ -24,7 +24,7 @@ from lakewriter.spec.specification import ColumnType
 _SHOWN: Final = 40
 _EXAMPLES: Final = 3
 _EXACT_DIGITS: Final = 15
-"""A double gives back every number of so many digits. https://en.cppreference.com/w/cpp/types/numeric_limits/digits10"""
+"""A double stores every number of up to so many digits. https://en.cppreference.com/w/cpp/types/numeric_limits/digits10"""
 _SMALLEST: Final = 2.2250738585072014e-308
 """Doubles closer to zero have fewer digits."""
 _MOST_DIGITS: Final = 38
@@ -48,16 +48,16 @@ _ODDITIES: Final = (
      "is not a date as it is taken (2026-01-31); its spelling can be named by format:"),
     (re.compile(r"[+-]?[0-9]{1,3}(?:[.,'_ ]?[0-9]{3})*(?:,[0-9]+)?"), "is not a number as it is taken (1234.5)"),
 )  # fmt: skip
-"""What a value looks like that is no number, date or time, and why it is not."""
+"""Patterns of values that are no number, date or time, and the reasons."""
 
 _FAMILIES: Final = {"double": "numbers", "timestamp": "dates or times", "boolean": "true or false"}
 _ANSWERS: Final = {"yes": "no", "y": "n", "t": "f"}
 
 
 class Proposal(Model):
-    """The type for a column under ``columns:``, None where it stays text; ``reason`` says what its values are.
+    """The type for a column under ``columns:``, None if it stays text; ``reason`` describes its values.
 
-    ``looked_at`` counts all values, ``nulls`` those among them that are null.
+    ``looked_at`` counts all values, ``nulls`` the nulls among them.
     """
 
     type: str | None
@@ -81,7 +81,7 @@ class _Values:
 
     @cached_property
     def codes(self) -> frozenset[str]:
-        """Those that are no numbers though they convert to one."""
+        """The values that are no numbers though they convert to one."""
         return frozenset(filter(_ZEROS.fullmatch, self.texts))
 
     def list_fitting(self, kind: str) -> frozenset[str]:
@@ -100,7 +100,7 @@ class _Values:
 
 
 def propose_type(values: pa.Array | pa.ChunkedArray) -> Proposal:
-    """Propose the type that a column of text could be declared with, or say why it stays as it is."""
+    """Propose the type with which a column of text could be declared, or give the reason why it stays text."""
     looked_at, nulls = len(values), values.null_count
     if pt.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
@@ -118,13 +118,13 @@ def propose_type(values: pa.Array | pa.ChunkedArray) -> Proposal:
 
 
 def propose_types(rows: pa.Table, declared: Collection[str] = ()) -> dict[str, Proposal]:
-    """A proposal for each column of text that is not ``declared`` and whose name no other column has."""
-    known = {name.lower() for name in declared}
+    """Return a proposal for each column of text that is not ``declared`` and whose name no other column has."""
+    declared_names = {name.lower() for name in declared}
     names = rows.column_names
     return {
-        name: propose_type(rows.column(place))
-        for place, name in enumerate(names)
-        if pt.is_string(rows.schema.types[place]) and name.lower() not in known and names.count(name) == 1
+        name: propose_type(rows.column(index))
+        for index, name in enumerate(names)
+        if pt.is_string(rows.schema.types[index]) and name.lower() not in declared_names and names.count(name) == 1
     }
 
 
@@ -144,13 +144,13 @@ def _write_type(column: ColumnType) -> str:
 
 
 def _quote_name(name: str) -> str:
-    """A column's name as YAML reads it as text."""
+    """Return a column's name so that YAML reads it as text."""
     is_plain = name.isidentifier() and name.isascii() and name.lower() not in _YAML_WORDS
     return name if is_plain else json.dumps(name, ensure_ascii=False)
 
 
 def _quote_type(kind: str) -> str:
-    """A type as the value of a YAML mapping in one line, where a comma ends it."""
+    """Return a type as the value of a one-line YAML mapping, quoted if it has a comma."""
     return f'"{kind}"' if "," in kind else kind
 
 
@@ -213,7 +213,7 @@ def _propose_boolean(values: _Values, every: str) -> tuple[str | None, str]:
 
 
 def _explain_text(values: _Values) -> str:
-    """Say what keeps the column text, best beside what most of its values are."""
+    """Return the reason why the column stays text, if possible beside the type of most of its values."""
     family = max(_FAMILIES, key=lambda kind: values.count(values.list_fitting(kind)))
     fitting = values.list_fitting(family)
     odd = [text for text in values.texts if text not in fitting]

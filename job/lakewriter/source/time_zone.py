@@ -1,8 +1,9 @@
-"""UTC as the default time zone of every JVM that reads.
+"""Set UTC as the default time zone of every JVM that reads.
 
-JDBC drivers, and Spark's reader of ORC, make java.sql.Timestamp, Date and Time of what they read, which hold a wall
-clock of the JVM's default zone: spark.sql.session.timeZone does not reach them. In another zone a time that its clocks
-never showed (daylight saving, local mean time before 1900) would be stored shifted, and a time of day by its offset.
+JDBC drivers, and Spark's reader of ORC, make java.sql.Timestamp, Date and Time of what they read. These hold a wall
+clock of the JVM's default zone, which spark.sql.session.timeZone does not change. In another zone a time that its
+clocks never showed (daylight saving, local mean time before 1900) would be stored shifted, and a time of day by its
+offset.
 """
 
 import re
@@ -21,17 +22,17 @@ _ZONE: Final = "reflect('java.time.ZoneId', 'systemDefault')"
 
 
 def add_utc(options: str) -> str:
-    """Options for a JVM and ours behind them: of a property that is set twice the last value counts."""
+    """Append our option to a JVM's options: if a property is set twice, the last value counts."""
     return f"{options} {UTC_OPTION}".strip()
 
 
 def is_started() -> bool:
-    """Whether a Spark context runs in this process already."""
+    """Return True if a Spark context runs in this process."""
     return SparkContext._active_spark_context is not None
 
 
 def read_submitted(key: str) -> str:
-    """A setting as spark-submit and spark-defaults.conf give it, before a context is there; blank without one."""
+    """Return a setting of spark-submit or spark-defaults.conf before a context exists; blank if it is not set."""
     # Starts the JVM where spark-submit has not, so that it is the JVM that reads the defaults.
     SparkContext._ensure_initialized()
     conf = SparkContext._jvm.org.apache.spark.SparkConf()  # type: ignore[union-attr]
@@ -39,15 +40,15 @@ def read_submitted(key: str) -> str:
 
 
 def set_driver_zone(spark: SparkSession) -> None:
-    """UTC for the driver of a session of ours, which spark-submit may have started in another zone."""
+    """Set UTC for the driver of our session, which spark-submit may have started in another zone."""
     zones = _get_jvm(spark).java.util.TimeZone
     zones.setDefault(zones.getTimeZone("UTC"))
 
 
 def require_utc(spark: SparkSession) -> None:
-    """``SPEC_INVALID`` where the driver of somebody else's session, or one of its executors, is in another zone.
+    """Raise ``SPEC_INVALID`` if the driver of a foreign session, or one of its executors, is in another zone.
 
-    It is not changed: the session's owner would see other values from then on.
+    The zone is not changed: the session's owner would see other values from then on.
     """
     zones = {"driver": str(_get_jvm(spark).java.time.ZoneId.systemDefault())}
     # Where there is no cluster, the driver is the executor.

@@ -1,6 +1,6 @@
-"""Values of one type as another, where nothing is lost: the strict cast of columns that are not text.
+"""Cast values of one type to another if nothing is lost: the strict cast of columns that are not text.
 
-Numbers go by their shortest text, which the cast of texts takes or refuses, so that both have one truth.
+Numbers are compared by their shortest text, which the cast of texts takes or refuses: so both casts have one rule.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,17 +20,17 @@ Way = Callable[[pa.Array, pa.DataType, TextForm], Cast]
 
 _WHOLE: Final = pa.decimal128(38, 0)
 _EXACT_BITS: Final = {pa.float32(): 24, pa.float64(): 53}
-"""Every integer of so many bits is a value of the type."""
+"""The type holds every integer of so many bits."""
 _TICKS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Return true for any of Arrow's layouts of text."""
+    """Return True for any of Arrow's layouts of text."""
     return bool(pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind))
 
 
 def is_castable(source: pa.DataType, kind: pa.DataType, how: TextForm = DEFAULT) -> bool:
-    """Return true where values of ``source`` may be values of ``kind``; each one is looked at by ``cast_values``."""
+    """Return True if values of ``source`` may be values of ``kind``; ``cast_values`` checks each one."""
     if pt.is_nested(source) and not source.equals(kind):
         pairs = _pair_inside(source, kind)
         return pairs is not None and all(is_castable(inner, target, how) for inner, target in pairs)
@@ -66,7 +66,7 @@ def _find_way(source: pa.DataType, kind: pa.DataType, how: TextForm) -> Way | No
 
 
 def _pair_inside(source: pa.DataType, kind: pa.DataType) -> list[tuple[pa.DataType, pa.DataType]] | None:
-    """Return the types inside a nested type with those they become; None where the two do not match."""
+    """Return the types inside a nested type with their targets; None if the two do not match."""
     if pt.is_struct(source) and pt.is_struct(kind):
         targets = {field.name: field.type for field in kind}
         whole = all(field.name in targets for field in source)
@@ -87,7 +87,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def _compare(given: pa.Array, values: pa.Array, cut: int = 0) -> Cast:
-    """Return the cast whose misfits are those values that are given and missing."""
+    """Return the cast. Its misfits are the values that are null though they were given."""
     if values.null_count == given.null_count:
         return Cast(values, None, cut)
     return Cast(values, pc.and_(given.is_valid(), values.is_null()), cut)
@@ -102,7 +102,7 @@ def _cast_number(values: pa.Array, kind: pa.DataType, how: TextForm) -> Cast:
 
 
 def _write_digits(values: pa.Array) -> pa.Array:
-    """Return numbers as text: floats as the shortest that reads back, and with all digits where they are integers."""
+    """Return numbers as text: floats as the shortest that reads back, integers among them with all digits."""
     texts = values.cast(pa.string())
     if not pt.is_floating(values.type):
         return texts
@@ -125,7 +125,7 @@ def _cast_to_float(values: pa.Array, kind: pa.DataType, _how: TextForm) -> Cast:
 
 
 def _find_floats(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return the numbers that the float holds: the same number, or for decimals one whose shortest text is the same."""
+    """Return the numbers that the float holds: the same number, or for decimals one with the same shortest text."""
     source = values.type
     if pt.is_floating(source):
         near = values.cast(kind)
@@ -155,8 +155,9 @@ def _cast_times(values: pa.Array, kind: pa.DataType, how: TextForm) -> Cast:
 
 
 def _count_micros(values: pa.Array, *, truncates: bool) -> tuple[pa.Array, int]:
-    """Return the microseconds since 1970 of dates or times within the years 0001 to 9999, null for others; and how many
-    were cut."""
+    """Return the microseconds since 1970 of dates or times in the years 0001 to 9999, null for others, and how many
+    were cut.
+    """
     ticks = _TICKS[values.type.unit] if pt.is_timestamp(values.type) else None
     if ticks is None:
         values = values.cast(pa.date32(), safe=False) if pt.is_date64(values.type) else values
@@ -229,7 +230,7 @@ def _decode_one(value: bytes | None) -> str | None:
 
 
 def _cast_nested(values: pa.Array, kind: pa.DataType, how: TextForm) -> Cast:
-    """Cast what is inside; a value that does not fit is one of its row."""
+    """Cast the inner values. If one does not fit, its row does not fit."""
     if pt.is_struct(kind):
         inside = [cast_values(array, kind.field(name).type, how) for name, array in _list_members(values)]
         casts = dict(zip((field.name for field in values.type), inside, strict=True))
@@ -257,7 +258,7 @@ def _list_members(values: pa.StructArray) -> list[tuple[str, pa.Array]]:
 
 
 def _find_parents(lists: pa.Array, misfits: Sequence[pa.Array | None]) -> pa.Array | None:
-    """Return which lists have a misfit among their values; None where none has."""
+    """Return a mask of lists that have a misfit among their values; None if none has."""
     parents = pc.list_parent_indices(lists)
     bad = {number for mask in misfits if mask is not None for number in parents.filter(mask).to_pylist()}
     return pa.array([number in bad for number in range(len(lists))]) if bad else None

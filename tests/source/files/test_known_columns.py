@@ -36,4 +36,4 @@ JOINED = [
 @pytest.mark.parametrize(("found", "known", "by_values", "expected", "places"), JOINED)
 def test_known_columns_come_first(found, known, by_values, expected, places):
     joined = join_known(found, known, by_values=by_values)
-    assert (joined.schema, joined.places) == (expected, places)
+    assert (joined.schema, joined.indexes) == (expected, places)

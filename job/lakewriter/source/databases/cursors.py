@@ -1,7 +1,7 @@
-"""Choose the rows of a load by its cursor, on the server: above the last value, and up to one that is fixed before.
+"""Select the rows of a load by its cursor, on the server: above the last value, up to a bound that is fixed before.
 
-Rows that have the highest value of a load are known by their keys, so that those which come later with that very value
-are read by the next load, and none twice.
+A state stores the keys of the rows that have a load's highest value. The next load reads the rows that later get that
+very value, and reads no row twice.
 """
 
 import json
@@ -23,11 +23,11 @@ from lakewriter.source.strict_cast import cast_text
 from lakewriter.spec.specification import TableSpec
 
 MOST_KEYS: Final = 1000
-"""Rows of one value whose keys a state keeps, and a statement names."""
+"""The limit for rows of one value whose keys a state stores and a statement names."""
 
 
 class CursorCondition(str):
-    """Spark's SQL for the rows above a cursor, and the ``cursor`` itself, of which a server makes a condition too."""
+    """Spark's SQL for the rows above a cursor, with the ``cursor`` itself, from which a server makes its condition."""
 
     __slots__ = ("cursor",)
 
@@ -42,9 +42,9 @@ class CursorCondition(str):
 
 @dataclass(frozen=True)
 class Edge:
-    """The highest value of the rows that a load reads, as the server writes it, and the keys of those that have it.
+    """The highest cursor value of the rows that a load reads, as the server writes it, and the keys of its rows.
 
-    ``keys`` are None where they cannot be known: without a primary key, and for more rows than ``MOST_KEYS``.
+    ``keys`` are None without a primary key, and for more rows than ``MOST_KEYS``.
     """
 
     text: str
@@ -52,7 +52,7 @@ class Edge:
     keys: tuple[str, ...] | None
 
     def mark(self, cursor: Cursor) -> Cursor:
-        """Return the cursor with the keys at it, where it is this edge."""
+        """Return the cursor with the keys of its rows, if its value is this edge's."""
         value = cast_text(pa.array([self.text]), self.kind).values[0].as_py()
         if self.keys is None or value is None or _read(cursor, self.kind) != value:
             return cursor
@@ -61,9 +61,9 @@ class Edge:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The condition of the rows that a load reads, blank for all of them, and their upper edge.
+    """The condition of the rows that a load reads, blank for all, and their upper edge.
 
-    ``is_fixed`` says that the server has compared the cursor.
+    ``is_fixed`` is true if the server has compared the cursor.
     """
 
     condition: str = ""
@@ -74,7 +74,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class CursorQuery:
-    """The cursor of a table as its server compares it: ``order`` is the expression, ``source`` stands behind FROM."""
+    """A table's cursor as its server compares it: ``order`` is the expression, ``source`` follows FROM."""
 
     server: Server
     column: Column
@@ -89,7 +89,7 @@ class CursorQuery:
     def plan(
         cls, server: Server, columns: Sequence[Column], source: str, prepared: str, table: TableSpec
     ) -> "CursorQuery | str":
-        """Return the query; text says why Spark has to compare the values."""
+        """Return the query, or the reason why Spark has to compare the values."""
         name = str(table.cursor)
         column = find_column(columns, name)
         if column is None:
@@ -99,12 +99,12 @@ class CursorQuery:
             return f"{server.name} does not order {column.type_name} as the values are ordered"
         if name.lower() in map(str.lower, table.columns):
             return "its type is declared"
-        keys = [found for key in table.primary_key if (found := find_column(columns, key)) is not None]
+        keys = [key_column for key in table.primary_key if (key_column := find_column(columns, key)) is not None]
         is_whole = len(keys) == len(table.primary_key)
         return cls(server, column, order, kind, source, prepared, keys if is_whole else (), table.cursor_lag)
 
     def fix(self, connection: Connection, since: Cursor | None, *, in_snapshot: bool) -> Bounds | str:
-        """Ask for the highest value, and return the condition; text says why Spark has to compare the values."""
+        """Ask for the highest value. Return the condition, or the reason why Spark has to compare the values."""
         if since is not None and not _is_of(since, self.kind):
             return f"the cursor has type {since.type}, and the column {self.kind}"
         lower = "" if since is None else self.write_lower(since)
@@ -118,7 +118,7 @@ class CursorQuery:
         keys = None if self.lag is not None else self.ask_keys(connection, top)
         upper = f"{self.order} <= {value}"
         if keys is not None and not in_snapshot:
-            # Rows that get this value while the load reads are the next one's.
+            # The next load reads the rows that get this value during the load.
             upper = f"({self.order} < {value} OR ({self.order} = {value} AND {self._match(keys)}))"
         if not lower:
             # No later load reads a row whose cursor is null.
@@ -131,12 +131,12 @@ class CursorQuery:
         text = spell(since, self.kind, self.lag)
         value = self.server.write_value(self.column, text)
         if since.edge and self.lag is None and self.keys:
-            known = self._match(since.edge)
-            return f"({self.order} > {value} OR ({self.order} = {value} AND CASE WHEN {known} THEN 1 ELSE 0 END = 0))"
+            has_key = self._match(since.edge)
+            return f"({self.order} > {value} OR ({self.order} = {value} AND CASE WHEN {has_key} THEN 1 ELSE 0 END = 0))"
         return f"{self.order} > {value}"
 
     def ask_highest(self, connection: Connection, lower: str) -> str | None:
-        """Return the text of the highest value that there is now."""
+        """Return the text of the present highest value."""
         where = f" WHERE {lower}" if lower else ""
         highest = self.server.quote("highest")
         inner = f"SELECT MAX({self.order}) AS {highest} FROM {self.source}{where}"
@@ -145,7 +145,7 @@ class CursorQuery:
         return top
 
     def ask_keys(self, connection: Connection, top: str) -> tuple[str, ...] | None:
-        """Return the keys of the rows that have the highest value; None where they are too many, or there is no key."""
+        """Return the keys of the rows that have the highest value; None if there are too many, or no key."""
         if not self.keys:
             return None
         texts = ", ".join(self._show(key) for key in self.keys)
@@ -169,7 +169,7 @@ class CursorQuery:
             pairs = zip(map(self._show, self.keys), map(self.server.write_text, json.loads(key)), strict=True)
             parts = [f"{self.server.compare_bytes(a)} = {self.server.compare_bytes(b)}" for a, b in pairs]
             alternatives.append(" AND ".join(parts))
-        return f"({' OR '.join(f'({each})' for each in alternatives)})"
+        return f"({' OR '.join(f'({alternative})' for alternative in alternatives)})"
 
     def _list_notes(self) -> tuple[str, ...]:
         if self.order == self.server.quote(self.column.name):
@@ -220,7 +220,7 @@ def _subtract_number(value: object, number: str) -> object:
 
 
 def _is_of(cursor: Cursor, kind: pa.DataType) -> bool:
-    """Return whether a cursor's values are compared with those of a type."""
+    """Return True if a cursor's values can be compared with those of a type."""
 
     def is_number(name: str) -> bool:
         return name.startswith(("int", "decimal", "float", "double"))

@@ -1,4 +1,4 @@
-"""A connection of the driver's own to a database, as Spark opens it: what columns there are, and a few values."""
+"""Open the driver's connection to a database as Spark opens it: for its columns and a few values."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -25,31 +25,31 @@ class Connection:
             raise
 
     def describe(self, sql: str) -> list[Column]:
-        """Return the columns of a query, of which no row is read."""
+        """Return the columns of a query without reading a row."""
         statement = self._java.prepareStatement(sql)
         try:
             metadata = statement.getMetaData()
             if metadata is None:
                 # Some drivers know the columns only once the statement has run.
                 metadata = statement.executeQuery().getMetaData()
-            return [self._describe_column(metadata, place) for place in range(1, metadata.getColumnCount() + 1)]
+            return [self._describe_column(metadata, index) for index in range(1, metadata.getColumnCount() + 1)]
         finally:
             statement.close()
 
-    def _describe_column(self, metadata: Any, place: int) -> Column:
-        name, kind = str(metadata.getColumnLabel(place)), str(metadata.getColumnTypeName(place)).lower()
+    def _describe_column(self, metadata: Any, index: int) -> Column:
+        name, kind = str(metadata.getColumnLabel(index)), str(metadata.getColumnTypeName(index)).lower()
         # PostgreSQL's driver quotes the name of a type that lies in another schema.
-        dimensions = self._count_dimensions(metadata, place) if kind.startswith("_") else 0
+        dimensions = self._count_dimensions(metadata, index) if kind.startswith("_") else 0
         return Column(
-            name, kind, int(metadata.getPrecision(place)), int(metadata.getScale(place)), dimensions,
-            int(metadata.getColumnType(place)),
+            name, kind, int(metadata.getPrecision(index)), int(metadata.getScale(index)), dimensions,
+            int(metadata.getColumnType(index)),
         )  # fmt: skip
 
-    def _count_dimensions(self, metadata: Any, place: int) -> int:
-        """Return the dimensions that a table's array was declared with; 1 for one of a query."""
+    def _count_dimensions(self, metadata: Any, index: int) -> int:
+        """Return the declared dimensions of a table's array; 1 for an array of a query."""
         if not isinstance(self._server, Postgresql):
             return 1
-        parts = (metadata.getBaseSchemaName(place), metadata.getBaseTableName(place), metadata.getBaseColumnName(place))
+        parts = (metadata.getBaseSchemaName(index), metadata.getBaseTableName(index), metadata.getBaseColumnName(index))
         if not all(parts):
             return 1
         schema, table, column = (self._server.write_text(str(part)) for part in parts)
@@ -60,7 +60,7 @@ class Connection:
         return max(int(rows[0][0] or 1), 1) if rows else 1
 
     def read_rows(self, sql: str, most: int = 0) -> list[tuple[str | None, ...]]:
-        """Return the rows of a query, each value as its text; ``most`` bounds their number, 0 does not."""
+        """Return the rows of a query, each value as its text; ``most`` is the limit of rows, 0 for none."""
         statement = self._java.prepareStatement(sql)
         try:
             statement.setMaxRows(most)
@@ -68,13 +68,13 @@ class Connection:
             count = results.getMetaData().getColumnCount()
             rows = []
             while results.next():
-                rows.append(tuple(results.getString(place) for place in range(1, count + 1)))
+                rows.append(tuple(results.getString(index) for index in range(1, count + 1)))
             return rows
         finally:
             statement.close()
 
     def execute(self, sql: str) -> None:
-        """Run a statement, whatever it returns."""
+        """Run a statement and discard its result."""
         statement = self._java.prepareStatement(sql)
         try:
             statement.execute()
@@ -86,7 +86,7 @@ class Connection:
         self._java.setAutoCommit(False)
 
     def roll_back(self) -> None:
-        """End the transaction that failed, where one has begun."""
+        """End a failed transaction, if one has begun."""
         if not self._java.getAutoCommit():
             self._java.rollback()
             self._java.setAutoCommit(True)
@@ -98,7 +98,7 @@ class Connection:
 
     @property
     def catalog(self) -> str | None:
-        """The catalog that names without one lie in."""
+        """The default catalog of names."""
         catalog = self._java.getCatalog()
         return None if catalog is None else str(catalog)
 
@@ -109,15 +109,15 @@ class Connection:
         return f"{metadata.getDatabaseProductName()} {metadata.getDatabaseProductVersion()}"
 
     def close(self) -> None:
-        """Close it, whatever state it is in."""
-        # Nobody waits for it: the server ends the session when the socket closes.
+        """Close the connection in any state."""
+        # Errors are of no use: the server ends the session when the socket closes.
         with suppress(Py4JError):
             self._java.close()
 
 
 @contextmanager
 def connecting(session: SparkSession, options: Mapping[str, str], server: Server) -> Iterator[Connection]:
-    """A connection for as long as the context is."""
+    """Open a connection for the time of the context."""
     connection = Connection(session, options, server)
     try:
         yield connection
@@ -138,16 +138,16 @@ def open_connection(session: SparkSession, options: Mapping[str, str]) -> Any:
 def open_parts(session: SparkSession, options: Mapping[str, str], conditions: Sequence[str]) -> DataFrame:
     """Open the rows of ``dbtable`` with a partition for each condition.
 
-    ``DataFrameReader.jdbc`` does so too, but gives the driver the names of its properties in lower case, in which
-    MySQL's does not know them: sessions are not in UTC then, and not encrypted where ``sslMode`` asks for it.
+    ``DataFrameReader.jdbc`` does the same, but passes property names to the driver in lower case. MySQL's driver does
+    not recognise these: its sessions are then not in UTC, and not encrypted though ``sslMode`` asks for it.
     """
     jvm, gateway = session._jvm, session.sparkContext._gateway
     assert jvm is not None
     assert gateway is not None
     of_spark = jvm.org.apache.spark.sql.execution.datasources.jdbc
     parts = gateway.new_array(jvm.org.apache.spark.Partition, len(conditions))
-    for place, condition in enumerate(conditions):
-        parts[place] = of_spark.JDBCPartition(condition, place)
+    for index, condition in enumerate(conditions):
+        parts[index] = of_spark.JDBCPartition(condition, index)
     relation = of_spark.JDBCRelation.apply(parts, _make_options(jvm, options), session._jsparkSession)
     return DataFrame(session._jsparkSession.baseRelationToDataFrame(relation), session)
 
@@ -161,7 +161,7 @@ def _make_options(jvm: Any, options: Mapping[str, str]) -> Any:
 
 
 def find_option(options: Mapping[str, str], name: str) -> str:
-    """Return an option by its name in lower case; blank where there is none."""
+    """Return an option by its name in lower case; blank if it is not set."""
     return next((value for key, value in options.items() if key.lower() == name), "")
 
 
@@ -171,5 +171,5 @@ def drop_options(options: Mapping[str, str], names: Sequence[str]) -> dict[str, 
 
 
 def write_source(options: Mapping[str, str]) -> str:
-    """Return the table or query as it stands behind FROM."""
+    """Return the table or query as it follows FROM."""
     return find_option(options, "dbtable") or f"({find_option(options, 'query')}) lakewriter_source"

@@ -28,7 +28,7 @@ from lakewriter.source.databases.servers import find_server
 from lakewriter.spec.specification import JdbcPartition, Read, TableSpec
 
 _FETCHED: Final = "10000"
-"""Rows that a driver holds at a time. Without a number, PostgreSQL's and MySQL's hold all of them."""
+"""The rows that a driver holds at a time. Without a limit, PostgreSQL's and MySQL's drivers hold all."""
 _RANGE: Final = "lakewriter_range"
 _ABSENT: Final = "lakewriter_absent"
 _OF_SPARK: Final = ("dbtable", "query", "partitioncolumn", "lowerbound", "upperbound", "numpartitions", "customschema")
@@ -36,9 +36,9 @@ _OF_SPARK: Final = ("dbtable", "query", "partitioncolumn", "lowerbound", "upperb
 
 @dataclass(frozen=True)
 class DatabaseRows:
-    """A frame under the source's own names, and the types that the texts of its columns are cast to, by place.
+    """A frame under the source's names, and the types to which its text columns are cast, by index.
 
-    ``is_bounded`` says that the server compares the cursor; ``edge`` is then the highest value of the rows.
+    ``is_bounded`` is true if the server compares the cursor; ``edge`` is then the highest value of the rows.
     """
 
     frame: DataFrame
@@ -49,21 +49,21 @@ class DatabaseRows:
     version: str = ""
     """The server's name and version."""
     held: tuple[Connection | LockedMoment, ...] = ()
-    """What has to be open until the rows are read."""
+    """Connections and locks that stay open until the rows are read."""
     locks: tuple[LockedMoment, ...] = ()
-    """What begins before a task does."""
+    """Locks that are taken before the first task begins."""
     reconciliation: Reconciliation | None = None
     stored_types: Mapping[str, str] = field(default_factory=dict)
-    """The database's own types of the columns that are read as another one."""
+    """The database's types of the columns that are read as another type."""
 
 
 def is_jdbc(read: Read) -> bool:
-    """Return whether a read is of a database."""
+    """Return True if a read is of a database."""
     return (read.format or "").lower() == "jdbc"
 
 
 def complete_options(options: Mapping[str, str], server: Server) -> dict[str, str]:
-    """Return the options with the driver's class, how many rows are fetched, and what the server's sessions need."""
+    """Return the options with the driver's class, the fetch size, and the settings of the server's sessions."""
     given = {name.lower() for name in options}
     # A driver that comes with --packages or --jars is not in the class loader that java.sql.DriverManager asks: without
     # its class, Spark finds "No suitable driver". https://spark.apache.org/docs/4.1.1/sql-data-sources-jdbc.html
@@ -81,10 +81,10 @@ def read_database(
     *,
     is_sample: bool = False,
 ) -> DatabaseRows:
-    """Plan the rows of a table or query; those of ``condition`` alone where the server compares the cursor itself.
+    """Plan the rows of a table or query; only those of ``condition`` if the server compares the cursor itself.
 
-    The database is asked for its columns, for the bounds of a partition, and for the highest value of the cursor. Of
-    ``is_sample`` the first rows are read alone, in no snapshot.
+    The database is asked for its columns, for the bounds of a partition, and for the highest value of the cursor. With
+    ``is_sample`` only the first rows are read, in no snapshot.
     """
     server = find_server(find_option(options, "url"), read.jdbc.quote)
     options = complete_options(options, server)
@@ -121,7 +121,7 @@ def read_database(
 
 
 def _require_session(connection: Connection, server: Server, table: str) -> None:
-    """``SPEC_INVALID`` where the options give sessions that read other values than the server has."""
+    """Raise ``SPEC_INVALID`` if the options give sessions that read other values than the server has."""
     if problem := server.explain_session(connection):
         raise SpecInvalidError(
             f"table {table!r}: {problem}.",
@@ -138,7 +138,7 @@ def _plan_lock(
     statement: "Statement",
     count: int,
 ) -> LockedMoment | None:
-    """Return the lock by which ``count`` connections see one moment, where the file asks for it."""
+    """Return the lock by which ``count`` connections see one moment, if the file asks for it."""
     if not (read.jdbc.lock and count):
         return None
     connect = partial(Connection, session, options, statement.server)
@@ -148,7 +148,7 @@ def _plan_lock(
 def _hold(
     connection: Connection, locks: tuple[LockedMoment, ...], *, is_needed: bool
 ) -> tuple[Connection | LockedMoment, ...]:
-    """Return what has to be open until the rows are read, and close the connection where it need not."""
+    """Return what has to stay open until the rows are read; close the connection if it is not needed."""
     if not is_needed:
         connection.close()
         return ()
@@ -164,7 +164,7 @@ def _join(options: Mapping[str, str], moment: Moment | None, lock: LockedMoment 
 
 @dataclass(frozen=True)
 class Statement:
-    """What is asked of the server: ``source`` stands behind FROM, ``selected`` are the expressions of the columns."""
+    """A query to the server: ``source`` follows FROM, ``selected`` are the expressions of the columns."""
 
     server: Server
     source: str
@@ -173,9 +173,9 @@ class Statement:
     selected: Sequence[str]
     kinds: Mapping[int, pa.DataType]
     texts: Sequence[int]
-    """The places of the columns that come as text."""
+    """The indexes of the columns that come as text."""
     condition: str = ""
-    """Of the rows; blank for all of them."""
+    """The condition of the rows; blank for all."""
     custom: Sequence[str] = ()
     """The columns whose types Spark's option customSchema gives."""
 
@@ -189,7 +189,7 @@ class Statement:
         table: TableSpec,
         suffix: str,
     ) -> "Statement":
-        """Ask for the columns, and choose the expression of each; ``suffix`` stands behind the source."""
+        """Ask for the columns, and choose each one's expression. ``suffix`` follows the source."""
         source, prepared = write_source(options) + suffix, find_option(options, "preparequery")
         columns = connection.describe(f"{prepared} SELECT * FROM {source} WHERE 1 = 0")
         if isinstance(server, Other):
@@ -197,28 +197,28 @@ class Statement:
         declared = _find_declared(read, table)
         custom = {field.name.lower(): field.type for field in _parse_custom(find_option(options, "customschema"))}
         selected, kinds, texts = [], dict[int, pa.DataType](), []
-        for place, column in enumerate(columns):
+        for index, column in enumerate(columns):
             name = column.name.lower()
             sql, kind, is_text = _choose_expression(server, column, custom.get(name), declared.get(name), table.id)
             selected.append(sql)
             if is_text:
-                texts.append(place)
+                texts.append(index)
             if kind is not None and kind != STRING:
-                kinds[place] = kind
+                kinds[index] = kind
         return cls(server, source, prepared, columns, selected, kinds, texts, custom=tuple(custom))
 
     def plan_reconciliation(
         self, connection: Connection, read: Read, table: TableSpec, bounds: Bounds, *, is_fixed: bool
     ) -> Reconciliation | None:
-        """Return the question by which the rows are compared; None where the file, or nothing, asks for it."""
+        """Return the query that compares the rows; None if the file turns it off or no moment is fixed."""
         is_known = is_fixed or bounds.is_fixed
         depth = read.jdbc.reconcile or ("counts" if is_known else "off")
         if depth == "off":
             return None
         others = {*_find_declared(read, table), *(name.lower() for name in self.custom)}
         kinds = {
-            place: kind
-            for place, column in enumerate(self.columns)
+            index: kind
+            for index, column in enumerate(self.columns)
             if column.name.lower() not in others and (kind := self.server.find_kind(column)) is not None
         }
         source = self._write_rows()
@@ -231,7 +231,7 @@ class Statement:
     def fix_cursor(
         self, connection: Connection, read: Read, table: TableSpec, condition: str | None, *, in_snapshot: bool
     ) -> tuple["Statement", Bounds]:
-        """Return the statement with the condition of the rows of a load, where the server compares the cursor."""
+        """Return the statement with the condition of a load's rows, if the server compares the cursor."""
         is_ours = condition is None or isinstance(condition, CursorCondition)
         if read is not table.read or not table.cursor or not is_ours:
             return self, Bounds()
@@ -246,7 +246,7 @@ class Statement:
     def list_ranges(
         self, connection: Connection, partition: JdbcPartition | None, options: Mapping[str, str]
     ) -> tuple[str, list[str]]:
-        """Return the name of the column that is cut, and a condition for each range; no condition for a single one."""
+        """Return the name of the column that is cut, and a condition for each range; none for a single range."""
         wished = _find_partition(partition, options)
         if wished is None:
             return "", []
@@ -268,9 +268,9 @@ class Statement:
         return row
 
     def write(self, range_column: str = "") -> str:
-        """Return the statement in parentheses, with its alias. Its columns have names that need no quotes."""
+        """Return the statement in parentheses, with its alias. Its columns' names need no quotes."""
         quote = self.server.quote
-        selected = [f"{sql} AS {quote(f'c{place}')}" for place, sql in enumerate(self.selected)]
+        selected = [f"{sql} AS {quote(f'c{index}')}" for index, sql in enumerate(self.selected)]
         if range_column:
             selected.append(f"{range_column} AS {quote(_RANGE)}")
         return f"(SELECT {', '.join(selected)} FROM {self._write_rows()}) lakewriter_rows"
@@ -281,25 +281,27 @@ class Statement:
     def open(self, session: SparkSession, options: Mapping[str, str], ranges: tuple[str, Sequence[str]]) -> DataFrame:
         """Open the frame under the source's names, with a partition for each range."""
         range_column, conditions = ranges
-        own = drop_options(options, _OF_SPARK)
+        reader_options = drop_options(options, _OF_SPARK)
         if self.texts:
-            own["customSchema"] = ", ".join(f"c{place} STRING" for place in self.texts)
+            reader_options["customSchema"] = ", ".join(f"c{index} STRING" for index in self.texts)
         if conditions:
-            frame = open_parts(session, {**own, "dbtable": self.write(range_column)}, conditions).drop(_RANGE)
+            frame = open_parts(session, {**reader_options, "dbtable": self.write(range_column)}, conditions).drop(
+                _RANGE
+            )
         else:
-            frame = session.read.options(**own).format("jdbc").option("dbtable", self.write()).load()
+            frame = session.read.options(**reader_options).format("jdbc").option("dbtable", self.write()).load()
         return frame.toDF(*[column.name for column in self.columns])
 
 
 def _find_declared(read: Read, table: TableSpec) -> dict[str, pa.DataType]:
-    """Return the types that a table declares for the columns of its own source."""
+    """Return the types that a table declares for the columns of its source."""
     if read is not table.read:
         return {}
     return {name.lower(): parse_type(column.type) for name, column in table.columns.items()}
 
 
 def _parse_custom(text: str) -> pa.Schema:
-    """Return the types of Spark's option customSchema; the strict cast makes them."""
+    """Return the types of Spark's option customSchema, to which the strict cast converts."""
     try:
         return parse_columns(text) if text else pa.schema([])
     except ValueError as error:
@@ -309,7 +311,7 @@ def _parse_custom(text: str) -> pa.Schema:
 def _choose_expression(
     server: Server, column: Column, custom: pa.DataType | None, declared: pa.DataType | None, table: str
 ) -> tuple[str, pa.DataType | None, bool]:
-    """Return a column's expression, the type it is cast to before its declared one, and whether it comes as text."""
+    """Return a column's expression, the type it is cast to before its declared one, and True if it comes as text."""
     name = server.quote(column.name)
     reading = server.read(column, name)
     if reading is None:
@@ -322,12 +324,14 @@ def _choose_expression(
     wished = custom if declared is None else declared
     if wished == STRING and is_text:
         return reading.text or reading.sql, None, True
-    # What is declared is cast to where all declared types are.
+    # Declared types are cast together with those of other sources.
     return reading.sql, None if declared is not None else custom or reading.kind, is_text
 
 
 def _require_quote(connection: Connection, server: Server, source: str, columns: Sequence[Column]) -> None:
-    """``SPEC_INVALID`` unless a quoted name is a column's: a server that takes it for a text has a text of any name."""
+    """Raise ``SPEC_INVALID`` unless a quoted name is a column: if the server reads it as a text, any name is
+    accepted.
+    """
     names = {column.name.lower() for column in columns}
     absent = next(name for name in (_ABSENT, *(f"{_ABSENT}{n}" for n in range(len(names)))) if name not in names)
     try:
@@ -347,7 +351,7 @@ def _require_quote(connection: Connection, server: Server, source: str, columns:
 
 
 def _find_partition(partition: JdbcPartition | None, options: Mapping[str, str]) -> Partition | None:
-    """Return how the rows are cut: by ``partition:``, or by Spark's options with bounds of their own."""
+    """Return the partition of the rows: that of ``partition:``, or of Spark's options with their bounds."""
     if partition is not None:
         return Partition(partition.column, partition.count)
     column, count = find_option(options, "partitioncolumn"), find_option(options, "numpartitions")

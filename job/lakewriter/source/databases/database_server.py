@@ -38,11 +38,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a column is read.
+    """The way a column is read.
 
     sql   the expression that the server evaluates
-    kind  the type that its values are cast to; None where Spark's own type of the expression is the column's
-    text  the server's own text of a value where ``sql`` is another, for columns declared as text
+    kind  the type to which its values are cast; None if Spark's type of the expression is the column's
+    text  the server's text of a value, if ``sql`` is another, for columns declared as text
     """
 
     sql: str

@@ -1,4 +1,4 @@
-"""List a database's tables with their columns and primary keys, as its JDBC driver tells them."""
+"""List a database's tables with their columns and primary keys, as its JDBC driver returns them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ _SYSTEM: Final = (
 
 @dataclass(frozen=True)
 class DatabaseTable:
-    """A table or view; ``columns`` has the database's own type and whether null is allowed, by name."""
+    """A table or view; ``columns`` has the database's type and True if null is allowed, by name."""
 
     schema: str
     name: str
@@ -33,17 +33,17 @@ class DatabaseTable:
     dbtable: str
     """The name quoted as the database quotes, for the option ``dbtable``."""
     rows: int | None = None
-    """What the database estimates."""
+    """The number of rows that the database estimates."""
     retyped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Of columns that are read as another type: the database's, and that one."""
+    """The database's type and the other one, for columns that are read as another type."""
 
 
 def list_database_tables(
     spark: SparkSession, options: Mapping[str, str], schemas: tuple[str, ...] = ()
 ) -> list[DatabaseTable]:
-    """List the tables and views of a database, of ``schemas`` where some are named.
+    """List the tables and views of a database, only those of ``schemas`` if some are named.
 
-    ``options`` are those of ``spark.read.format("jdbc")``. ``SOURCE_FAILED`` where the database cannot be asked.
+    ``options`` are those of ``spark.read.format("jdbc")``. Raise ``SOURCE_FAILED`` if the database cannot be queried.
     """
     server = find_server(options["url"])
     try:
@@ -60,11 +60,13 @@ def list_database_tables(
 def _estimate_rows(connection: Connection, server: Server) -> dict[tuple[str, str], int]:
     """Return the rows of tables by schema and name, as far as the user may see them."""
     try:
-        found = connection.read_rows(server.sizes) if server.sizes else []
+        estimates = connection.read_rows(server.sizes) if server.sizes else []
     except Py4JJavaError:
-        # It is no more than a proposal that depends on it.
+        # Only a proposal depends on it.
         return {}
-    return {(schema or "", name): int(rows) for schema, name, rows in found if name is not None and rows is not None}
+    return {
+        (schema or "", name): int(rows) for schema, name, rows in estimates if name is not None and rows is not None
+    }
 
 
 def _read_tables(
@@ -73,10 +75,10 @@ def _read_tables(
     metadata = connection.metadata
     quote = str(metadata.getIdentifierQuoteString()).strip()
     # MySQL's and MariaDB's databases are catalogs, and they have no schemas.
-    own = connection.catalog
+    default_catalog = connection.catalog
     tables = []
     for catalog, schema, name, kind in _read_rows(
-        metadata.getTables(own, None, "%", None), ("TABLE_CAT", "TABLE_SCHEM", "TABLE_NAME", "TABLE_TYPE")
+        metadata.getTables(default_catalog, None, "%", None), ("TABLE_CAT", "TABLE_SCHEM", "TABLE_NAME", "TABLE_TYPE")
     ):
         space = schema or ""
         if str(kind) not in ("TABLE", "BASE TABLE", "VIEW", "PARTITIONED TABLE", "MATERIALIZED VIEW"):
@@ -120,7 +122,7 @@ def _read_rows(results: Any, names: tuple[str, ...]) -> list[tuple[Any, ...]]:
 
 
 def _escape(name: str, metadata: Any) -> str:
-    """A name as a pattern that fits it alone."""
+    """Return a name as a pattern that matches only that name."""
     escape = str(metadata.getSearchStringEscape() or "")
     return "".join(f"{escape}{letter}" if letter in "%_" and escape else letter for letter in name)
 
@@ -130,7 +132,7 @@ def _quote(name: str, quote: str) -> str:
 
 
 def _hide(url: str) -> str:
-    """The URL without what may hold a password."""
+    """Return the URL without the parts that may hold a password."""
     return url.partition("?")[0].partition(";")[0]
 
 

@@ -1,4 +1,4 @@
-"""Count the rows and values of a source, in the tasks that read them: numbers, bounds and sums of each column."""
+"""Count the rows and values of a source in the tasks that read them: numbers, bounds and sums of each column."""
 
 import json
 import math
@@ -13,18 +13,19 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 MARK: Final = "figures:"
-"""Begins the text that a task yields of them, among its receipts."""
+"""The prefix that distinguishes a task's figures from its receipts."""
 _LOW_BITS: Final = 32
 _TOLERANCE: Final = 1e-9
-"""Of the sum of all amounts: a server adds floats in another order."""
+"""The allowed difference relative to the sum of all amounts: a server adds floats in another order."""
 Depth = Literal["counts", "columns"]
 
 
 @dataclass
 class ColumnFigures:
-    """One column: ``values`` that are not null, the lowest and highest as text, the sum and that of all amounts.
+    """The figures of one column: non-null ``values``, the lowest and highest as text, the sum, and the sum of all
+    amounts.
 
-    ``missing`` are the values that do not fit the column's type.
+    ``missing`` counts the values that do not fit the column's type.
     """
 
     values: int = 0
@@ -37,24 +38,24 @@ class ColumnFigures:
 
 @dataclass
 class Figures:
-    """Rows, and their columns in order."""
+    """The number of rows, and the figures of their columns in order."""
 
     rows: int = 0
     columns: list[ColumnFigures] = field(default_factory=list)
 
     def write(self) -> str:
-        """Return them as a text that a task yields."""
+        """Return the figures as a text that a task yields."""
         return MARK + json.dumps([self.rows, [list(asdict(column).values()) for column in self.columns]])
 
     @classmethod
     def parse(cls, text: str) -> "Figures":
-        """Return what ``write`` has written."""
+        """Parse the text that ``write`` has written."""
         rows, columns = json.loads(text.removeprefix(MARK))
         return cls(rows, [ColumnFigures(*column) for column in columns])
 
 
 class Meter:
-    """Counts the batches of one task; ``depth`` says whether it looks at values."""
+    """A counter of one task's batches; ``depth`` is ``columns`` if it measures values."""
 
     def __init__(self, depth: Depth, columns: int) -> None:
         self._depth, self._figures = depth, Figures(0, [ColumnFigures() for _ in range(columns)])
@@ -62,7 +63,7 @@ class Meter:
         self._sums: list[Any] = [None] * columns
 
     def count(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches as the source has them, and count their rows and values."""
+        """Yield the batches in the source's types, and count their rows and values."""
         for batch in batches:
             self._figures.rows += batch.num_rows
             for column, values in zip(self._figures.columns, batch.columns, strict=False):
@@ -70,34 +71,34 @@ class Meter:
             yield batch
 
     def measure(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches in their own types, and take their bounds and sums."""
+        """Yield the batches in the declared types, and measure their bounds and sums."""
         for batch in batches:
             if self._depth == "columns":
-                for place, values in enumerate(batch.columns[: len(self._sums)]):
-                    self._figures.columns[place].missing -= len(values) - values.null_count
-                    self._measure_column(place, values)
+                for index, values in enumerate(batch.columns[: len(self._sums)]):
+                    self._figures.columns[index].missing -= len(values) - values.null_count
+                    self._measure_column(index, values)
             yield batch
 
-    def _measure_column(self, place: int, values: pa.Array) -> None:
+    def _measure_column(self, index: int, values: pa.Array) -> None:
         if not is_ordered(values.type) or values.null_count == len(values):
             return
         ends = pc.min_max(values)
         if ends["min"].is_valid:
-            known = [*self._bounds[place], ends["min"].as_py(), ends["max"].as_py()]
-            self._bounds[place] = [min(known), max(known)]
+            bounds = [*self._bounds[index], ends["min"].as_py(), ends["max"].as_py()]
+            self._bounds[index] = [min(bounds), max(bounds)]
         total = add_values(values)
         if total is not None:
-            before = self._sums[place]
-            self._sums[place] = total if before is None else before + total
+            before = self._sums[index]
+            self._sums[index] = total if before is None else before + total
             if isinstance(total, float):
-                self._figures.columns[place].amounts += pc.sum(pc.abs(values)).as_py()
+                self._figures.columns[index].amounts += pc.sum(pc.abs(values)).as_py()
 
     def report(self) -> Iterator[str]:
-        """Yield what all batches come to, once they are read."""
+        """Yield the text of all batches' figures, once they are read."""
         yield self.conclude().write()
 
     def conclude(self) -> Figures:
-        """Return what all batches come to."""
+        """Return the figures of all batches."""
         for column, bounds, total in zip(self._figures.columns, self._bounds, self._sums, strict=True):
             if self._depth == "columns":
                 column.missing += column.values
@@ -108,7 +109,7 @@ class Meter:
 
 
 def is_ordered(kind: pa.DataType) -> bool:
-    """Return whether bounds of a type are compared."""
+    """Return True if bounds of a type are compared."""
     return bool(
         pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind) or pt.is_date(kind)
         or pt.is_timestamp(kind) or pt.is_string(kind)
@@ -130,7 +131,7 @@ def add_values(values: pa.Array) -> int | Decimal | float | None:
 
 
 def write_value(value: Any) -> str:
-    """Return a value as a text that is the same for equal values."""
+    """Return a value as a text that is equal for equal values."""
     if isinstance(value, Decimal | int | float):
         return format(Decimal(value), "f") if math.isfinite(value) else str(value)
     return value.isoformat(" ", "microseconds") if isinstance(value, datetime) else str(value)
@@ -162,11 +163,11 @@ def add_figures(parts: Sequence[Figures]) -> Figures:
     return whole
 
 
-def is_same_total(read: ColumnFigures, told: str) -> bool:
-    """Return whether a sum is the server's; of floats within a billionth of all amounts."""
-    if read.amounts or "e" in told.lower() or "n" in told.lower():
-        ours, theirs = float(read.total or 0), float(told)
+def is_same_total(read: ColumnFigures, server_total: str) -> bool:
+    """Return True if a sum equals the server's. Floats may differ by a billionth of all amounts."""
+    if read.amounts or "e" in server_total.lower() or "n" in server_total.lower():
+        ours, theirs = float(read.total or 0), float(server_total)
         if not (math.isfinite(ours) and math.isfinite(theirs)):
             return True
         return abs(ours - theirs) <= _TOLERANCE * max(read.amounts, abs(theirs), 1e-300)
-    return Decimal(read.total or 0) == Decimal(told)
+    return Decimal(read.total or 0) == Decimal(server_total)

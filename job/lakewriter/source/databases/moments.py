@@ -1,4 +1,4 @@
-"""Have all connections of a read see one moment of the database."""
+"""Let all connections of a read see one moment of the database."""
 
 import re
 import threading
@@ -18,12 +18,12 @@ from lakewriter.source.session import count_slots
 from lakewriter.spec.specification import Read
 
 LOCK_SECONDS: Final = 60
-"""How long a table is locked at most, and how long a lock is waited for."""
+"""The limit for the time that a table is locked, and for the wait for a lock."""
 _POLL_SECONDS: Final = 0.2
 _TASK_SECONDS: Final = 2 * LOCK_SECONDS
 _REFUSED: Final = "(SELECT 1 UNION SELECT 2)"
 _REFUSAL: Final = "Subquery returns more than 1 row"
-"""The error of a session that may not pass, as both servers word it. One with a text of ours would come at once."""
+"""The error with which both servers stop a session that comes too late. An error of our own text would come at once."""
 _SNAPSHOT: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
 _NAMES: Final = re.compile(r"`([^`]+)`|([\w$#]+)")
 _STATE, _STATEMENT = 6, 7
@@ -33,7 +33,7 @@ _STATE, _STATEMENT = 6, 7
 def begin_moment(
     connection: Connection, server: Server, options: Mapping[str, str], read: Read, *, is_own: bool
 ) -> tuple[Moment | None, tuple[str, ...]]:
-    """Return a moment that all connections of a read can see, None for none, and what is to be told of it."""
+    """Return a moment that all connections of a read can see, None for none, and notes for the user."""
     is_cut = read.partition is not None or bool(find_option(options, "partitioncolumn"))
     is_compared = is_own and read.jdbc.reconcile != "off" and (server.has_free_moments or read.jdbc.reconcile)
     # PostgreSQL's driver begins a transaction only where it fetches rows in parts.
@@ -47,7 +47,7 @@ def begin_moment(
 
 
 def begin_sessions(options: Mapping[str, str], statement: str) -> dict[str, str]:
-    """Return the options with a statement before that by which each session begins."""
+    """Return the options with a statement that each session runs before its others."""
     if not statement:
         return dict(options)
     begun = find_option(options, "sessioninitstatement")
@@ -56,10 +56,10 @@ def begin_sessions(options: Mapping[str, str], statement: str) -> dict[str, str]
 
 
 class LockedMoment:
-    """Locks a table until all connections of a read have begun their transactions: MySQL's and MariaDB's way.
+    """A lock of a table until all connections of a read have begun their transactions, for MySQL and MariaDB.
 
-    Each begins a transaction with a snapshot, and waits for a lock of ours. Once all wait, the table is unlocked and
-    they read. The lock is held again until the end, so that a connection which comes later, for a task that is
+    Each connection begins a transaction with a snapshot, and waits for our lock. Once all wait, the table is unlocked
+    and they read. The lock is then held again until the end. A connection that comes later, for a task that is
     repeated, fails: it would see another moment.
     """
 
@@ -75,12 +75,12 @@ class LockedMoment:
 
     @property
     def session(self) -> str:
-        """The statements by which each session of a task begins."""
+        """The statements with which each session of a task begins."""
         passed = f"IF(GET_LOCK('{self._gate}', {_TASK_SECONDS}) = 1, RELEASE_LOCK('{self._gate}'), {_REFUSED})"
         return f"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; {_SNAPSHOT}; SET @lakewriter_gate = {passed}"
 
     def require(self, session: SparkSession, table: str) -> None:
-        """Lock the table, and unlock it behind the caller's back once all have begun."""
+        """Lock the table. A thread unlocks it once all have begun."""
         del session, table
         self._locker, self._holder = self._connect(), self._connect()
         self._holder.read_rows(f"SELECT GET_LOCK('{self._gate}', 0)")
@@ -91,7 +91,7 @@ class LockedMoment:
         self._keeper.start()
 
     def explain(self, said: str) -> SourceFailedError | None:
-        """Return why the read fails, where the lock is the reason; ``said`` is a task's error."""
+        """Return the error of the read if the lock is the reason; ``said`` is a task's error."""
         if self._failure is None and _REFUSAL in said:
             return SourceFailedError(
                 f"table {self._name!r}: a connection began after {self._table} was unlocked, and would have seen "
@@ -101,7 +101,7 @@ class LockedMoment:
         return self._failure
 
     def close(self) -> None:
-        """Unlock whatever is locked."""
+        """Release all locks."""
         self._ended.set()
         if self._keeper.ident is not None:
             self._keeper.join()
@@ -125,7 +125,7 @@ class LockedMoment:
             self._failure = SourceFailedError(f"table {self._name!r}: the lock of {self._table} was lost: {error}.")
 
     def _wait_for(self, count: int, seconds: float) -> bool:
-        """Return whether so many connections wait before the time is over."""
+        """Return True if ``count`` connections wait before the time is over."""
         until = time.monotonic() + seconds
         while len(self._list_waiting()) != count:
             if time.monotonic() > until or self._ended.wait(_POLL_SECONDS):
@@ -133,7 +133,7 @@ class LockedMoment:
         return True
 
     def _list_waiting(self) -> list[str]:
-        """Return the numbers of the connections that wait for the gate; a user sees those of its own."""
+        """Return the numbers of the connections that wait for the lock. A user sees only its own."""
         assert self._locker is not None
         rows = self._locker.read_rows("SHOW FULL PROCESSLIST")
         return [str(row[0]) for row in rows if row[_STATE] == "User lock" and self._gate in (row[_STATEMENT] or "")]
@@ -159,7 +159,7 @@ def plan_lock(
     count: int,
     name: str,
 ) -> LockedMoment:
-    """Return the lock of a table that ``count`` tasks read; ``SPEC_INVALID`` where it cannot be had."""
+    """Return the lock of a table that ``count`` tasks read. Raise ``SPEC_INVALID`` if the lock is not possible."""
     problem = ""
     is_dynamic = session.conf.get("spark.dynamicAllocation.enabled", "false") == "true"
     slots = count_slots(session)
@@ -177,8 +177,8 @@ def plan_lock(
 
 
 def _ask_engine(connection: Connection, server: Server, source: str) -> str | None:
-    """Return the engine of a table, None for a view; that of MyISAM has no snapshots."""
-    names = [next(filter(None, found)) for found in _NAMES.findall(source)]
+    """Return the engine of a table, None for a view. MyISAM has no snapshots."""
+    names = [next(filter(None, match)) for match in _NAMES.findall(source)]
     schema = server.write_text(names[-2]) if len(names) > 1 else "DATABASE()"
     rows = connection.read_rows(
         "SELECT ENGINE FROM information_schema.TABLES "

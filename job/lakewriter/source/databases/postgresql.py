@@ -139,6 +139,6 @@ class Postgresql(Server):
         return f"Read it in a query as text, such as query: SELECT ..., {c}::text AS {c} FROM ...."
 
     def add_options(self, options: Mapping[str, str]) -> dict[str, str]:
-        own = next((value for name, value in options.items() if name.lower() == "sessioninitstatement"), "")
+        statement = next((value for name, value in options.items() if name.lower() == "sessioninitstatement"), "")
         rest = {name: value for name, value in options.items() if name.lower() != "sessioninitstatement"}
-        return {**rest, "sessionInitStatement": f"{self.session}; {own}" if own else self.session}
+        return {**rest, "sessionInitStatement": f"{self.session}; {statement}" if statement else self.session}

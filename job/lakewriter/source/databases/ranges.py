@@ -29,14 +29,14 @@ class Partition:
 
 
 def find_column(columns: Sequence[Column], wanted: str) -> Column | None:
-    """Return the column of a name, in whatever case it is spelled; an exact name goes first."""
+    """Return the column of a name, in any case; an exact match comes first."""
     names = [column for column in columns if column.name == wanted]
     names += [column for column in columns if column.name.lower() == wanted.lower()]
     return names[0] if names else None
 
 
 def require_range_column(columns: Sequence[Column], wanted: str, server: Server) -> Column:
-    """Return the column of a partition; ``SPEC_INVALID`` for one that is not there or whose values make no ranges."""
+    """Return the column of a partition. Raise ``SPEC_INVALID`` if it does not exist or its values have no ranges."""
     column = find_column(columns, wanted)
     if column is None:
         nearest = difflib.get_close_matches(wanted, [column.name for column in columns], 1, 0.0)
@@ -58,10 +58,10 @@ def require_range_column(columns: Sequence[Column], wanted: str, server: Server)
 
 
 def cut_ranges(server: Server, column: Column, c: str, count: int, lowest: str, highest: str) -> list[str]:
-    """Return a condition for each range, which together leave out no row.
+    """Return a condition for each range; together they cover every row.
 
-    The first takes nulls and what is below the lowest value, the last what is above the highest. There is one range for
-    bounds that are no numbers or times of the years 0001 to 9999, such as NaN and infinity.
+    The first range includes nulls and values below the lowest, the last one values above the highest. There is a single
+    range if a bound is no number, or no time of the years 0001 to 9999, such as NaN and infinity.
     """
     kind = server.find_kind(column)
     read: Callable[[str], int | None] = _read_number

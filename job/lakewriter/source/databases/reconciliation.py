@@ -1,4 +1,4 @@
-"""Compare what tasks have read with the server's own answer over the same rows, before a load is bound."""
+"""Compare the rows that tasks have read with the server's figures for the same rows, before a load is bound."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,10 +30,10 @@ _REMEDY: Final = (
 
 @dataclass
 class Reconciliation:
-    """The question to the server. ``kinds`` are the types of the columns that are compared by value, by place.
+    """The query to the server. ``kinds`` are the types of the columns that are compared by value, by index.
 
-    With ``is_fixed`` all answers are of one snapshot; else the server is
-    asked before the read too, and what changed meanwhile is no difference.
+    With ``is_fixed`` all answers are of one snapshot. Otherwise the server is asked before the read too, and changes
+    during the read are no difference.
     """
 
     table: str
@@ -49,31 +49,31 @@ class Reconciliation:
     before: Figures | None = None
 
     def begin(self) -> None:
-        """Ask before the read, where rows may change during it."""
+        """Ask before the read, if rows may change during it."""
         if not self.is_fixed:
             self.before = self.ask()
 
     def take(self, parts: Sequence[Figures]) -> None:
-        """Take the figures of the tasks."""
+        """Add the figures of the tasks."""
         self.read = add_figures(parts) if parts else Figures(0, [ColumnFigures() for _ in self.columns])
 
     def count_rows_alone(self) -> "Reconciliation":
-        """Return the question for rows alone, where the tasks do not get values as the source has them."""
+        """Return the query for rows alone, for tasks that do not get the source's values."""
         before = None if self.before is None else Figures(self.before.rows)
         return replace(self, columns=(), before=before)
 
     def compare(self) -> None:
-        """Raise ``SOURCE_DISAGREES`` for the first figure that is not the server's."""
+        """Raise ``SOURCE_DISAGREES`` for the first figure that differs from the server's."""
         if self.read is None:
             return
-        told = self.ask()
-        earlier = told if self.before is None else self.before
-        self._require("row count", "", self.read.rows, earlier.rows, told.rows)
+        server = self.ask()
+        earlier = server if self.before is None else self.before
+        self._require("row count", "", self.read.rows, earlier.rows, server.rows)
         for column, ours, first, last in zip(
-            self.columns, self.read.columns, earlier.columns, told.columns, strict=True
+            self.columns, self.read.columns, earlier.columns, server.columns, strict=True
         ):
             self._require("count of values", column.name, ours.values, first.values, last.values)
-            # Of a value that does not fit, the tasks have a null.
+            # A value that does not fit is null in the tasks.
             if first == last and not ours.missing:
                 self._compare_values(column.name, ours, last)
 
@@ -81,12 +81,12 @@ class Reconciliation:
         if not min(first, last) <= ours <= max(first, last):
             self._refuse(what, column, str(ours), str(last))
 
-    def _compare_values(self, column: str, ours: ColumnFigures, told: ColumnFigures) -> None:
-        for what, own, theirs in (("minimum", ours.lower, told.lower), ("maximum", ours.upper, told.upper)):
-            if theirs is not None and own != theirs:
-                self._refuse(what, column, str(own), theirs)
-        if told.total is not None and not is_same_total(ours, told.total):
-            self._refuse("sum", column, str(ours.total), told.total)
+    def _compare_values(self, column: str, ours: ColumnFigures, server: ColumnFigures) -> None:
+        for what, value, theirs in (("minimum", ours.lower, server.lower), ("maximum", ours.upper, server.upper)):
+            if theirs is not None and value != theirs:
+                self._refuse(what, column, str(value), theirs)
+        if server.total is not None and not is_same_total(ours, server.total):
+            self._refuse("sum", column, str(ours.total), server.total)
 
     def _refuse(self, what: str, column: str, ours: str, theirs: str) -> None:
         of = f" of column {column!r}" if column else ""
@@ -98,39 +98,39 @@ class Reconciliation:
 
     def ask(self) -> Figures:
         """Return the server's figures."""
-        asked, places = self._list_questions()
+        asked, targets = self._list_questions()
         ((rows, *answers),) = self.connection.read_rows(
             f"{self.prepared} SELECT {', '.join(['COUNT(*)', *asked])} FROM {self.source}"
         )
         figures = Figures(int(rows or 0), [ColumnFigures() for _ in self.columns])
-        for (place, name), answer in zip(places, answers, strict=True):
-            column = figures.columns[place]
+        for (index, name), answer in zip(targets, answers, strict=True):
+            column = figures.columns[index]
             if name == "values":
                 column.values = int(answer or 0)
             elif name == "total":
                 column.total = answer
             elif answer is not None:
-                setattr(column, name, self._write(answer, self.kinds[place]))
+                setattr(column, name, self._write(answer, self.kinds[index]))
         return figures
 
     def _list_questions(self) -> tuple[list[str], list[tuple[int, str]]]:
-        asked, places = [], []
-        for place, column in enumerate(self.columns):
+        asked, targets = [], []
+        for index, column in enumerate(self.columns):
             name = self.server.quote(column.name)
             asked.append(f"COUNT({name})")
-            places.append((place, "values"))
-            order, kind = self.server.order(column, name), self.kinds.get(place)
+            targets.append((index, "values"))
+            order, kind = self.server.order(column, name), self.kinds.get(index)
             if self.depth == "counts" or kind is None or order is None or not is_ordered(kind):
                 continue
             asked += (self.server.show_order(column, f"{end}({order})") for end in ("MIN", "MAX"))
-            places += ((place, "lower"), (place, "upper"))
+            targets += ((index, "lower"), (index, "upper"))
             if pt.is_integer(kind) or pt.is_decimal(kind) or pt.is_floating(kind):
                 asked.append(self.server.write_sum(column, order))
-                places.append((place, "total"))
-        return asked, places
+                targets.append((index, "total"))
+        return asked, targets
 
     def _write(self, text: str, kind: pa.DataType) -> str | None:
-        """Return a bound as tasks write theirs; None for one that no value of the type is, such as NaN."""
+        """Return a bound as tasks write theirs; None for a bound that is no value of the type, such as NaN."""
         value = cast_text(pa.array([text]), kind).values[0].as_py()
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
             return None

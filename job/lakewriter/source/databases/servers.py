@@ -1,4 +1,4 @@
-"""Find the kind of server that a JDBC URL names. A URL of none is refused, since Spark would guess at its SQL."""
+"""Find the kind of server that a JDBC URL names. Refuse a URL of no such server: Spark would guess its SQL."""
 
 import difflib
 import re
@@ -13,14 +13,14 @@ from lakewriter.source.databases.postgresql import Postgresql
 from lakewriter.source.databases.sqlserver import Sqlserver
 
 SERVERS: Final = (Postgresql(), Mysql(), Mariadb(), Sqlserver(), Oracle(), DerbyClient(), Derby(), H2())
-"""The first whose URL fits is the one."""
+"""The servers in the order in which their URLs are compared; the first match counts."""
 _SCHEME: Final = re.compile(r"(?:jdbc:)?[A-Za-z0-9+.-]*:?")
 
 
 def find_server(url: str, quote: str | None = None) -> Server:
-    """Return the kind of server of a URL; with ``quote``, a database that is none of them is taken all the same.
+    """Return the kind of server of a URL. With ``quote``, any other database is accepted.
 
-    ``SPEC_INVALID`` for another URL, which is not shown whole: it may hold a password.
+    Raise ``SPEC_INVALID`` for other URLs. The message does not show the whole URL, which may hold a password.
     """
     for server in SERVERS:
         if re.match(server.url, url, re.IGNORECASE):
@@ -28,9 +28,9 @@ def find_server(url: str, quote: str | None = None) -> Server:
     if quote is not None:
         return Other(quote)
     scheme = (_SCHEME.match(url) or [""])[0]
-    known = [server.url for server in SERVERS]
-    near = difflib.get_close_matches(scheme.lower(), known, 1, 0.85)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(dict.fromkeys(known))}"
+    urls = [server.url for server in SERVERS]
+    near = difflib.get_close_matches(scheme.lower(), urls, 1, 0.85)
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(dict.fromkeys(urls))}"
     raise SpecInvalidError(
         f"read.options.url begins with {scheme!r}, which is no database that is known here; {hint}",
         remedy=""

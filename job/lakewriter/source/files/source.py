@@ -83,16 +83,16 @@ class FilesSource:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the batches, without their marks."""
-        own = self.read_schema if self.chosen is None else self.chosen.schema
-        fields = [*own, *(pa.field(key, pa.string()) for key in self.folder_keys)]
+        """The schema of the batches, without their marks."""
+        columns = self.read_schema if self.chosen is None else self.chosen.schema
+        fields = [*columns, *(pa.field(key, pa.string()) for key in self.folder_keys)]
         return declare_schema(pa.schema(fields), self.casts)
 
     def select(self, wanted: Collection[str]) -> "FilesSource":
-        """Return the source without the values of columns that are not ``wanted``, for a format that can do without."""
+        """Return the source with null for the columns that are not ``wanted``, for a format that can skip columns."""
         asked = pa.schema([field for field in self.read_schema if field.name in wanted])
-        places = itertools.count()
-        chosen = tuple(next(places) if field.name in wanted else -1 for field in self.read_schema)
+        indexes = itertools.count()
+        chosen = tuple(next(indexes) if field.name in wanted else -1 for field in self.read_schema)
         return replace(self, read_schema=asked, chosen=KnownColumns(self.read_schema, chosen))
 
     def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
@@ -116,7 +116,7 @@ class FilesSource:
         return sum(self.reader.count(piece) for piece in pieces)
 
     def reread(self, path: str, offset: int, line: str, layouts: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a line that was kept of the file at ``path``; ``layouts`` are those of files today."""
+        """Yield the rows of a line stored from the file at ``path``; ``layouts`` are those of today's files."""
         content = line.encode(errors="surrogatepass")
         parts = [part.partition("=") for part in path.split("/")[:-1]]
         values = {unquote(key): unquote(value) for key, _, value in parts}
@@ -127,12 +127,12 @@ class FilesSource:
         yield from self.read(Piece(file, offset, file.size, plain, is_whole=True))
 
     def _choose_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the columns in their order; one that is not read is null."""
+        """Return the columns in their order, null for those that are not read."""
         if self.chosen is None:
             return batch
         columns = [
-            pa.nulls(batch.num_rows, field.type) if place < 0 else batch.column(place)
-            for field, place in zip(self.chosen.schema, self.chosen.places, strict=True)
+            pa.nulls(batch.num_rows, field.type) if index < 0 else batch.column(index)
+            for field, index in zip(self.chosen.schema, self.chosen.indexes, strict=True)
         ]
         schema = pa.schema([*self.chosen.schema, batch.schema[-1]], metadata=batch.schema.metadata)
         return pa.RecordBatch.from_arrays([*columns, batch.columns[-1]], schema=schema)
@@ -151,20 +151,20 @@ class FilesSource:
         reasons = batch.column(batch.num_columns - 1).field("reason")
         if reasons.null_count < len(reasons):
             mark = batch.column(batch.num_columns - 1)[pc.index(reasons.is_valid(), True).as_py()].as_py()
-            raise make_bad_row_error(self.table, mark, self._name_place(piece, mark["offset"]))
+            raise make_bad_row_error(self.table, mark, self._name_position(piece, mark["offset"]))
 
-    def _name_place(self, piece: Piece, offset: int) -> str:
+    def _name_position(self, piece: Piece, offset: int) -> str:
         if not self.reader.has_lines:
             return f"row {offset}"
         line = self.reader.find_line(piece, offset)
         return f"{f'line {line}, ' if line else ''}offset {offset}"
 
 
-def make_bad_row_error(table: str, mark: Mapping[str, str | None], place: str) -> LakeError:
-    """Make the error for a bad row of a table that fails on it; ``place`` says where it is in its file."""
+def make_bad_row_error(table: str, mark: Mapping[str, str | None], position: str) -> LakeError:
+    """Make the error for a bad row of a table that fails on it; ``position`` is its line or row in the file."""
     value, column = mark["value"] or "", mark["column"]
     shown = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}...")
-    where = f"table {table!r}: {mark['file']!r}, {place}"
+    where = f"table {table!r}: {mark['file']!r}, {position}"
     if column is not None:
         is_finer = mark["reason"] == FINER
         remedy = "Have it cut: nanoseconds: truncate. " if is_finer else "Declare another type under columns:. "
@@ -191,16 +191,16 @@ class OpenedFiles:
 
     @property
     def lies_apart(self) -> bool:
-        """True where columns can be left unread. A row of text is good only if all its values are."""
+        """True if columns can be left unread. In a file of text a row is good only if all its values are."""
         return not self.source.reader.has_lines
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What its files differ in, in words for a user."""
+        """The differences between its files, in words for a user."""
         return (*self.listing.notes, *self.look.notes, *_note_whole_files(self.look))
 
     def read_stored_types(self) -> dict[str, str]:
-        """Return the types of the columns that its first file stores as another type than is read."""
+        """Return the types of the columns that its first file stores as another type."""
         reader = self.source.reader
         if not isinstance(reader, AvroReader | OrcReader | ParquetReader) or not self.look.files:
             return {}
@@ -210,12 +210,12 @@ class OpenedFiles:
         return {field.name: name_type(field.type) for field in changed}
 
     def cut(self, size: int, spread: Spread) -> list[Piece]:
-        """Return the pieces of its files, each of about ``size`` bytes; none where they give the columns alone."""
+        """Return the pieces of its files, each of about ``size`` bytes; none if only their columns are needed."""
         return [] if self.is_empty else self.source.reader.cut(self.look, size, spread)
 
 
 def _note_whole_files(look: Look) -> tuple[str, ...]:
-    """Return a note on large files that one task each reads, and why."""
+    """Return a note on large files that one task reads alone, with the reason."""
     whole = [
         (file.path, f"in {layout.compression}" if layout.compression else f"in {layout.charset.shown_name}")
         for file, layout in look.files
@@ -236,18 +236,18 @@ def open_files(
     *,
     aside: bool,
     given: Listing | None = None,
-    known: pa.Schema | None = None,
+    earlier: pa.Schema | None = None,
 ) -> OpenedFiles:
-    """Look at the files of a source; all that can be refused before a row is read is refused here.
+    """Look at the files of a source, and raise all errors that do not need a row.
 
     Args:
         table: The table, with the types that it declares for columns of this source.
         read: The source, which ``has_reader``.
         options: The source's options, with the values of its secrets.
-        spread: Where files are looked through, if all their rows have to be.
+        spread: Calls the work on files, if all their rows have to be read.
         aside: Whether bad rows are marked; else the first one is an error.
-        given: The files, where they have been listed.
-        known: Columns that the source has had before, which come first whether the files have them or not.
+        given: The files, if they are listed already.
+        earlier: Columns that the source had before. They come first, even if the files lack them.
     """
     form = str(read.format).lower()
     taken = replace(take_options(form, options, table.id), truncates_nanoseconds=table.truncates_nanoseconds)
@@ -259,62 +259,65 @@ def open_files(
     data = None if declared is None else pa.schema([field for field in declared if field.name not in keys])
     reader = _MAKE[form](taken, data)
     look = reader.look(listing.files, table.id, spread)
-    joined = None if known is None else join_known(look.schema, known, by_values=form in _TYPED_BY_VALUES)
-    found, look = look.schema, look if joined is None else replace(look, schema=joined.schema)
+    joined = None if earlier is None else join_known(look.schema, earlier, by_values=form in _TYPED_BY_VALUES)
+    file_columns, look = look.schema, look if joined is None else replace(look, schema=joined.schema)
     _require_columns(table.id, look, keys, listing)
     texts = pa.schema([pa.field(key, pa.string()) for key in keys])
     if reader.has_lines:
-        plan = _TextPlan(reader, taken, declared, is_known=known is not None)
+        plan = _TextPlan(reader, taken, declared, has_earlier=earlier is not None)
         read_schema, casts = plan.make(look, texts, table, spread)
     else:
         read_schema, casts = look.schema, _plan_typed(pa.schema([*look.schema, *texts]), table, declared)
     source = FilesSource(table.id, reader, read_schema, keys, casts, aside)
     if joined is not None:
-        asked, chosen = joined.list_asked(found, read_schema), replace(joined, schema=read_schema)
+        asked, chosen = joined.list_asked(file_columns, read_schema), replace(joined, schema=read_schema)
         source = replace(source, read_schema=asked, chosen=chosen)
     return OpenedFiles(source, look, listing, read.is_empty, form)
 
 
 @dataclass(frozen=True)
 class _TextPlan:
-    """What decides on the types of a source of text, besides the table: its options, and ``read.columns``."""
+    """The inputs besides the table that decide the types of a source of text: its options and ``read.columns``."""
 
     reader: FileReader
     taken: Options
     declared: pa.Schema | None
-    is_known: bool
+    has_earlier: bool
 
     def make(
         self, look: Look, keys: pa.Schema, table: TableSpec, spread: Spread
     ) -> tuple[pa.Schema, tuple[ColumnCast, ...]]:
-        """Return what the reader is asked for, and the casts of the columns and of the folders' ``keys``."""
+        """Return the columns that the reader is asked for, and the casts of the columns and of the folders'
+        ``keys``.
+        """
         names = [*look.schema.names, *keys.names]
         planned = plan_casts(names, [pa.string()] * len(names), table)
         declared_names = {name.lower() for name in table.columns}
         schema = _ask_for_text(look.schema, declared_names)
         infers = isinstance(self.reader, CsvReader) and self.taken.is_true("inferSchema")
-        if infers and self.declared is None and not self.is_known:
+        if infers and self.declared is None and not self.has_earlier:
             pieces = self.reader.cut(look, 1 << 26, spread)
             schema = infer_types(self.reader, schema, pieces, declared_names, spread)
-        places = {cast.place for cast in planned}
+        cast_indexes = {cast.index for cast in planned}
         if isinstance(self.reader, CsvReader | JsonReader):
             schema, planned = _ask_for_types(schema, planned)
-        return schema, (*planned, *(c for c in _list_key_casts(self.declared, look, keys) if c.place not in places))
+        key_casts = _list_key_casts(self.declared, look, keys)
+        return schema, (*planned, *(cast for cast in key_casts if cast.index not in cast_indexes))
 
 
 def _plan_typed(schema: pa.Schema, table: TableSpec, declared: pa.Schema | None) -> tuple[ColumnCast, ...]:
-    """Return the casts of typed columns to what the table declares, and else to what ``read.columns`` does.
+    """Return the casts of typed columns to the types that the table declares, else to those of ``read.columns``.
 
-    ``SPEC_INVALID`` for a type that has no exact meaning as the other.
+    Raise ``SPEC_INVALID`` if one type does not convert exactly to the other.
     """
     planned = plan_casts(schema.names, schema.types, table)
-    places = {cast.place for cast in planned}
+    cast_indexes = {cast.index for cast in planned}
     by_name = {} if declared is None else {column.name: column.type for column in declared}
     form = TextForm(truncates_nanoseconds=table.truncates_nanoseconds)
     given = [
-        ColumnCast(place, column.name, column.type, by_name[column.name], form)
-        for place, column in enumerate(schema)
-        if place not in places and not column.type.equals(by_name.get(column.name, column.type))
+        ColumnCast(index, column.name, column.type, by_name[column.name], form)
+        for index, column in enumerate(schema)
+        if index not in cast_indexes and not column.type.equals(by_name.get(column.name, column.type))
     ]
     for cast in (*planned, *given):
         if cast.source is None or not is_castable(cast.source, cast.kind, cast.form):
@@ -327,13 +330,13 @@ def _plan_typed(schema: pa.Schema, table: TableSpec, declared: pa.Schema | None)
 
 
 def _keep_listed(read: Read, listing: Listing, table: str) -> Listing:
-    """Leave out files that the load is not to have; ``CONCURRENT_LOAD`` where one of the others has changed since."""
+    """Select the files of the load's list. Raise ``CONCURRENT_LOAD`` if one of them has changed since."""
     if read.listed is None:
         return listing
-    found = {file.path: file for file in listing.files}
-    kept = []
+    files_by_path = {file.path: file for file in listing.files}
+    files = []
     for listed in read.listed:
-        file = found.get(listed.uri.removeprefix("s3://"))
+        file = files_by_path.get(listed.uri.removeprefix("s3://"))
         version = listed.etag if file is not None and file.store.region is not None else str(listed.modified)
         # Spark's own listing has neither ETags nor times to the nanosecond.
         is_pinned = bool(listed.etag) or listed.modified % 1000 != 0
@@ -343,8 +346,8 @@ def _keep_listed(read: Read, listing: Listing, table: str) -> Listing:
                 "attempt was published.",
                 remedy="Run the same job id again.",
             )
-        kept.append(file)
-    return replace(listing, files=kept)
+        files.append(file)
+    return replace(listing, files=files)
 
 
 def _parse_read_columns(table: str, read: Read) -> pa.Schema | None:
@@ -376,23 +379,25 @@ def _require_columns(table: str, look: Look, keys: Sequence[str], listing: Listi
 
 
 def _ask_for_text(schema: pa.Schema, declared: Set[str]) -> pa.Schema:
-    """Return the schema with text for what the table declares: its cast sees each value as it is written."""
+    """Return the schema with text for the columns that the table declares: the cast needs values as they are
+    written.
+    """
     return pa.schema([field.with_type(pa.string()) if field.name.lower() in declared else field for field in schema])
 
 
 def _list_key_casts(declared: pa.Schema | None, look: Look, keys: pa.Schema) -> Iterator[ColumnCast]:
     """Yield the casts of folders' keys whose types ``read.columns`` has."""
-    for place, key in enumerate(keys, len(look.schema)):
+    for index, key in enumerate(keys, len(look.schema)):
         if declared is not None and key.name in declared.names and not declared.field(key.name).type.equals(key.type):
-            yield ColumnCast(place, key.name, key.type, declared.field(key.name).type, DEFAULT)
+            yield ColumnCast(index, key.name, key.type, declared.field(key.name).type, DEFAULT)
 
 
 def _ask_for_types(schema: pa.Schema, casts: Sequence[ColumnCast]) -> tuple[pa.Schema, tuple[ColumnCast, ...]]:
-    """Return the schema with the declared types, which the reader casts to, and the casts that are left."""
+    """Return the schema with the declared types to which the reader casts, and the casts that are left."""
     left = []
     for cast in casts:
-        if cast.place < len(schema) and cast.form == TextForm():
-            schema = schema.set(cast.place, schema.field(cast.place).with_type(cast.kind))
+        if cast.index < len(schema) and cast.form == TextForm():
+            schema = schema.set(cast.index, schema.field(cast.index).with_type(cast.kind))
         else:
             left.append(cast)
     return schema, tuple(left)
