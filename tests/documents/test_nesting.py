@@ -112,7 +112,7 @@ def test_deep_records():
         found = Contents()
         assert found.parse(7, message(f'{{"a":{arrays(levels)}}}')) is None
         (event,) = found.events
-        assert (event.kind, event.stream, event.place) == ("bad record", ("n", "u"), 7)
+        assert (event.kind, event.stream, event.position) == ("bad record", ("n", "u"), 7)
         assert "its data is refused: it nests more than 994 levels deep" in event.text
 
 

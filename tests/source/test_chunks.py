@@ -55,7 +55,7 @@ def test_messages_are_those_of_the_lines(lines, end):
     assert not any(found[len(lines) :])
     assert (together.malformed, together.samples, together.mended) == (apart.malformed, apart.samples, apart.mended)
     assert together.is_cut is apart.is_cut
-    assert [event.place for event in together.events] == [event.place for event in apart.events]
+    assert [event.position for event in together.events] == [event.position for event in apart.events]
 
 
 def told(part):
@@ -65,7 +65,7 @@ def told(part):
 
 
 def list_places(part):
-    return part.places if isinstance(part, Records) else [part.place]
+    return part.positions if isinstance(part, Records) else [part.position]
 
 
 def test_records_are_together_up_to_the_next_stream_or_message():

@@ -150,19 +150,19 @@ def _cut(seen: Input, members: Sequence[Member]) -> dict[str, Event]:
     A stream that a state says nothing of is sent again from its beginning: nothing of it is loaded yet. A source that
     has changed to states of each stream has none for all: each is loaded up to its own, if all have one.
     """
-    end = min((fault.place for each in members for fault in seen.list_faults(each.stream)), default=END)
-    said = [event for event in seen.events if event.kind == "state" and event.place < end]
+    end = min((fault.position for each in members for fault in seen.list_faults(each.stream)), default=END)
+    said = [event for event in seen.events if event.kind == "state" and event.position < end]
     common = [event for event in said if event.stream is None]
     if common:
         last = common[-1]
         covered = [each for each in members if is_covered(last.text, each.stream, needs_part=not each.goes_on)]
         starts = [each.start for each in covered]
         left = [each for each in members if each not in covered and each.before is not None]
-        is_new = bool(starts) and max(starts) <= last.place + 1 and min(starts) <= last.place
+        is_new = bool(starts) and max(starts) <= last.position + 1 and min(starts) <= last.position
         return {each.table_id: last for each in covered} if is_new and not left else {}
     own = {event.stream: event for event in said}
     needed = [each for each in members if each.goes_on]
-    if any(each.stream not in own or own[each.stream].place < each.start for each in needed):
+    if any(each.stream not in own or own[each.stream].position < each.start for each in needed):
         return {}
     return {each.table_id: own[each.stream] for each in needed}
 
@@ -171,7 +171,7 @@ def _load_up_to(seen: Input, member: Member, job_id: str, state: Event | None, w
     if state is None:
         return member.refuse(why)
     source = make_source_state(state, job_id, seen.find_first(member.stream))
-    stretch = Stretch(member.stream, member.start, max(state.place, member.start))
+    stretch = Stretch(member.stream, member.start, max(state.position, member.start))
     error = member.verdict.error or why
     return Verdict(stretch, source, complete=False, error=error, remedy=member.verdict.remedy)
 
@@ -203,7 +203,7 @@ def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Ended) -
     if why or ended.source is None:
         return verdicts | {each.table_id: each.refuse(_explain(why), remedy) for each in left}
     states = [event for event in seen.events if event.kind == "state" and event.digest == ended.source.digest]
-    place = next((event.place for event in states if event.place + 1 >= max(each.start for each in left)), None)
+    place = next((event.position for event in states if event.position + 1 >= max(each.start for each in left)), None)
     for each in left:
         if each.before is not None and each.before.digest == ended.source.digest:
             stretch = Stretch(each.stream, each.start, each.start)

@@ -121,10 +121,10 @@ class Input:
         if not error:
             # A source with nothing new may say nothing of where it is: then it still is where it was.
             return Verdict(Stretch(stream, start), make_source_state(last, job_id) if last else before, complete=True)
-        if last is None or last.place < start:
+        if last is None or last.position < start:
             return Verdict(None, before, complete=False, error=error, reached=start - 1)
         source = make_source_state(last, job_id, self.find_first(stream))
-        return Verdict(Stretch(stream, start, last.place), source, complete=False, error=error, reached=start - 1)
+        return Verdict(Stretch(stream, start, last.position), source, complete=False, error=error, reached=start - 1)
 
     def _find_start(self, stream: StreamKey, part: SourceState, given: SourceState | None, error: str) -> int | None:
         """The place behind the records that this load has committed, up to the state ``part``; 0 where the input holds
@@ -136,8 +136,8 @@ class Input:
         """
         states = (event for event in self.events if event.kind == "state" and event.stream in (None, stream))
         for state in states:
-            if state.digest == part.digest and (given is not None or state.place == part.place):
-                return state.place + 1
+            if state.digest == part.digest and (given is not None or state.position == part.place):
+                return state.position + 1
         if given is not None:
             return 0 if not error and stream not in self.last_records else None
         return 0 if part.place is None or self._is_another(stream, part, part.place, error) else None
@@ -155,7 +155,7 @@ class Input:
 
     def find_first(self, stream: StreamKey) -> FirstMessage | None:
         """The stream's first record, or the first state where that comes before it."""
-        states = ((e.place, e.digest) for e in self.events if e.kind == "state" and e.stream in (None, stream))
+        states = ((e.position, e.digest) for e in self.events if e.kind == "state" and e.stream in (None, stream))
         records = (self.first_records[stream],) if stream in self.first_records else ()
         first = min((*records, *states), default=None)
         return None if first is None else FirstMessage(place=first[0], digest=first[1])
@@ -174,9 +174,11 @@ class Input:
     def list_states(self, stream: StreamKey) -> list[Event]:
         """The stream's states with all records before them: none behind a line that cannot be read."""
         faults = self.list_faults(stream)
-        end = faults[0].place if faults else END
+        end = faults[0].position if faults else END
         return [
-            each for each in self.events if each.kind == "state" and each.stream in (None, stream) and each.place < end
+            each
+            for each in self.events
+            if each.kind == "state" and each.stream in (None, stream) and each.position < end
         ]
 
     def list_faults(self, stream: StreamKey) -> list[Event]:
@@ -193,14 +195,14 @@ class Input:
         that dies ends its output, too.
         """
         for fault in self.list_faults(stream):
-            return f"a message at {describe_place(fault.place)} cannot be read: {fault.text}"
+            return f"a message at {describe_place(fault.position)} cannot be read: {fault.text}"
         status = self._find_status(stream)
         errors = [event for event in self.events if event.kind == "error" and event.stream in (None, stream)]
         if status is not None and status.text == "COMPLETE":
-            if self.last_records.get(stream, -1) > status.place:
+            if self.last_records.get(stream, -1) > status.position:
                 return "the source sent more of its records after its status COMPLETE"
             # An error of all streams is not this one's, which was complete before.
-            errors = [event for event in errors if event.stream == stream and event.place > status.place]
+            errors = [event for event in errors if event.stream == stream and event.position > status.position]
             return f"the source reports: {errors[-1].text}" if errors else ""
         if errors:
             return f"the source reports: {errors[-1].text}"
@@ -238,7 +240,9 @@ def make_source_state(event: Event, job_id: str, first: FirstMessage | None = No
     kind: Literal["stream", "global", "legacy"] = "stream"
     if event.stream is None:
         kind = "global" if json.loads(event.text).get("type") == "GLOBAL" else "legacy"
-    return SourceState(kind=kind, text=event.text, digest=event.digest, job_id=job_id, place=event.place, first=first)
+    return SourceState(
+        kind=kind, text=event.text, digest=event.digest, job_id=job_id, place=event.position, first=first
+    )
 
 
 def _explain_passed_by(job_id: str) -> str:

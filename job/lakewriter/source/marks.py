@@ -33,24 +33,26 @@ def is_marked(frame: DataFrame) -> bool:
 
 
 def add_misfits(marks: Column, misfits: Sequence[Column]) -> Column:
-    """Return the marks, with those of the ``misfits`` in each row that is good so far: the first one's parts, and the
-    texts of all where there are several.
+    """Return the marks with the misfits of each row that is good so far: the parts of its first misfit, and the texts
+    of all if there are several.
 
-    Each is named once for all columns: a mark that is made of the one before it would double with every column.
+    All columns are named in one expression: a mark made of the mark before it would double with every column.
     """
     present = F.filter(F.array(*misfits), lambda misfit: misfit.isNotNull())
     first = F.get(present, F.lit(0))
     parts = {part: first.getField(part) for part in ("column", "value", "reason")}
     texts = F.transform(present, lambda misfit: F.struct(misfit.getField("column"), misfit.getField("value")))
     several = F.when(F.size(present) > 1, F.to_json(F.map_from_entries(texts)))
-    place = {part: marks.getField(part) for part in ("file", "offset")}
+    position = {part: marks.getField(part) for part in ("file", "offset")}
     is_misfit = first.isNotNull() & marks.getField("reason").isNull()
-    return F.when(is_misfit, mark(**place, **parts, row=several)).otherwise(marks)
+    return F.when(is_misfit, mark(**position, **parts, row=several)).otherwise(marks)
 
 
 def filter_rows(source: DataFrame, table: TableSpec, condition: str) -> DataFrame:
-    """The rows above the cursor, and those that are bad whatever it is. The quarantine has each once, as far as its
-    cursor can be read: it passes them."""
+    """Return the rows above the cursor, and the bad rows.
+
+    A bad row whose cursor can be read is subject to the condition too, so that the quarantine gets it once.
+    """
     if not is_marked(source):
         return source.where(condition)
     once = table.quarantine is not None and table.cursor is not None

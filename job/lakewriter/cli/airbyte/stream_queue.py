@@ -47,8 +47,8 @@ class StreamQueue:
     def add(self, records: Records, now: float) -> None:
         """More records."""
         size = self.backlog.add(records)
-        self.records += len(records.places)
-        self.last_record = records.places[-1]
+        self.records += len(records.positions)
+        self.last_record = records.positions[-1]
         self._size += size
         self._beyond += size
         if self._since is None:

@@ -154,8 +154,8 @@ class Writer:
             if isinstance(part, Records):
                 self._take_records(part, now)
             elif part.message is not None:
-                self._take_event(parse_event(part.place, part.message), now)
-            elif events and events[-1].place == part.place and self._concerns(events[-1]):
+                self._take_event(parse_event(part.position, part.message), now)
+            elif events and events[-1].position == part.position and self._concerns(events[-1]):
                 # No STATE behind it can be handed back, and what would follow would only fill the disk.
                 self._failure = "the input was read no further than a message that cannot be read"
                 return
@@ -168,10 +168,10 @@ class Writer:
         if queue is not None:
             queue.add(records, now)
         else:
-            for place in records.places:
+            for place in records.positions:
                 self._contents.take_record(place, records.key)
-        self._since[records.key] += len(records.places)
-        self._since[None] += len(records.places)
+        self._since[records.key] += len(records.positions)
+        self._since[None] += len(records.positions)
 
     def _concerns(self, event: Event) -> bool:
         return event.is_fault() and (event.stream is None or event.stream in self._queues)
@@ -187,7 +187,7 @@ class Writer:
         queues = list(self._queues.values())
         if event.stream is not None:
             queues = [queue for queue in queues if queue.key == event.stream]
-        is_full = [queue.take_state(event.place, self._find_step_bytes(queue)) for queue in queues]
+        is_full = [queue.take_state(event.position, self._find_step_bytes(queue)) for queue in queues]
         if any(is_full):
             for queue in queues:
                 queue.cut(now)
@@ -314,7 +314,7 @@ class Writer:
             for event, records in self._echoes:
                 queues = self._queues.values() if event.stream is None else [self._queues.get(event.stream)]
                 starts = [queue.start if queue is not None else 0 for queue in queues]
-                is_committed = all(start > event.place for start in starts) and not self._is_silent(event)
+                is_committed = all(start > event.position for start in starts) and not self._is_silent(event)
                 (back if is_committed else rest).append((event, records))
             self._echoes = rest
         for event, records in back:

@@ -1,4 +1,4 @@
-"""The feed of records that still arrive: Spark's tasks take files of them as they come, until the last one is there."""
+"""Feed records that still arrive: Spark's tasks take files of them as they come, until the last one."""
 
 import os
 import shutil
@@ -21,18 +21,18 @@ from lakewriter.source.messages.backlog import PIECE_BYTES, PieceFile, read_piec
 from lakewriter.source.messages.splits import Body
 
 _ENDED, _GIVEN_UP = "ended", "given-up"
-"""Files that tell the tasks that no more comes, and that what came is for nothing."""
+"""Files that tell the tasks that no more records come, or that the load has failed."""
 _TAKEN: Final = ".taken"
 _SHORTEST, _LONGEST = 0.01, 0.1
-"""Seconds between two looks for more."""
+"""The shortest and the longest pause between two listings, in seconds."""
 _ROWS: Final = 8192
 
 
 class ArrivingFeed:
-    """Records in one partition, in more of them as soon as they are worth it.
+    """Records in one partition, or in several as soon as these are worth it.
 
-    A task more is started, up to ``most``, when ``worth`` bytes have come for each that runs, and those are behind. All
-    take files from one folder: none waits for records that another one has.
+    Another task is started, up to ``most``, if ``worth`` bytes have come for each running task and the tasks are
+    behind. All take files from one folder: none waits for records that another one has.
     """
 
     kind = "splits"
@@ -47,17 +47,17 @@ class ArrivingFeed:
         self._origin = Origin(table, "Airbyte messages")
         self.partitions = most
         self.handed = 0
-        """Bytes of all files that were put in."""
+        """The size of all files that were handed over, in bytes."""
 
     def hand(self, piece: PieceFile) -> None:
-        """One more file."""
+        """Hand one more file to the tasks."""
         with suppress(FileNotFoundError):
-            # The folder is gone where the load has failed.
+            # The folder is gone if the load has failed.
             piece.path.rename(self._folder / piece.path.name)
         self.handed += piece.size
 
     def end(self) -> None:
-        """No more comes."""
+        """Tell the tasks that no more records come."""
         with suppress(FileNotFoundError):
             (self._folder / _ENDED).touch()
 
@@ -68,11 +68,11 @@ class ArrivingFeed:
 
     @property
     def waiting_bytes(self) -> int:
-        """The bytes of files that no task has taken yet."""
+        """The size of files that no task has taken yet, in bytes."""
         return sum(_measure(self._folder / name) for name in _list(self._folder) if name.isdigit())
 
     def run(self, body: Body) -> list[str]:
-        """What ``body`` yields in the tasks, in the order of the partitions."""
+        """Return what ``body`` yields in the tasks, in the order of the partitions."""
         if not self.handed and (self._folder / _ENDED).exists():
             return []
         with ThreadPoolExecutor(self.partitions, thread_name_prefix="arriving") as pool:
@@ -86,16 +86,16 @@ class ArrivingFeed:
             return [text for task in tasks for text in task.result()]
 
     def merge(self) -> "ArrivingFeed":
-        """The same records in one partition."""
+        """Return the same records in one partition."""
         self.partitions = 1
         return self
 
     def close(self) -> None:
-        """Nothing is left on the disk."""
+        """Delete the folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _is_behind(self, tasks: int) -> bool:
-        # Two files are what a task takes while the next ones are written.
+        # A task takes two files while the next ones are written.
         enough = self.handed >= self._worth * (tasks + 1) and self.waiting_bytes > 2 * PIECE_BYTES
         return tasks < self.partitions and enough
 
@@ -129,7 +129,7 @@ def _run_task(folder: Path, body: Body, partitions: Iterator[int]) -> Iterator[s
 def take_arriving(
     folder: Path, partition: int, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[pa.RecordBatch]:
-    """The records that come, until they end; files are deleted as soon as they are read."""
+    """Yield the records that come, until they end. Delete each file as soon as it is read."""
     pause = _SHORTEST
     while True:
         names = _list(folder)
@@ -166,7 +166,7 @@ def _measure(path: Path) -> int:
 
 
 def _claim(path: Path, partition: int) -> Path | None:
-    """The file under a name of its own; None where another task was first."""
+    """Rename the file for this task and return its path; None if another task was first."""
     mine = path.with_name(f"{path.name}.{partition}{_TAKEN}")
     try:
         path.rename(mine)

@@ -1,4 +1,4 @@
-"""The records of one stream that no load has taken yet: the last ones in memory, those before them in files."""
+"""Hold the records of one stream that no load has taken yet: the last ones in memory, earlier ones in files."""
 
 from bisect import bisect_left
 from collections import deque
@@ -14,12 +14,12 @@ from lakewriter.source.messages.chunks import Records
 
 PIECE_BYTES: Final = 8 * 1024 * 1024
 _ROW_BYTES: Final = 64
-"""What a record takes beside its data."""
+"""The size of a record in memory beside its data, in bytes."""
 
 
 @dataclass(frozen=True)
 class PieceFile:
-    """Records in a file, at places from ``first`` to ``last``; ``size`` is that of their data."""
+    """Records in a file, at positions from ``first`` to ``last``; ``size`` is that of their data in bytes."""
 
     path: Path
     first: int
@@ -28,7 +28,7 @@ class PieceFile:
 
 
 class Backlog:
-    """Records in the order of their places; ``numbers`` name files in the folder, no two alike."""
+    """Records in the order of their positions; ``numbers`` are unique names of files in the folder."""
 
     def __init__(self, folder: Path, numbers: Iterator[int]) -> None:
         self._folder, self._numbers = folder, numbers
@@ -38,16 +38,16 @@ class Backlog:
 
     @property
     def size(self) -> int:
-        """The bytes of all."""
+        """The size of all records in bytes."""
         return self.in_memory + sum(piece.size for piece in self._pieces)
 
     def add(self, records: Records) -> int:
-        """More records; their bytes."""
-        own = self._records
-        own.places.extend(records.places)
-        own.data.extend(records.data)
-        own.emitted_at.extend(records.emitted_at)
-        own.changes.extend(records.changes)
+        """Add records and return their size in bytes."""
+        held = self._records
+        held.positions.extend(records.positions)
+        held.data.extend(records.data)
+        held.emitted_at.extend(records.emitted_at)
+        held.changes.extend(records.changes)
         size = sum(map(len, records.data)) + _ROW_BYTES * len(records.data)
         self.in_memory += size
         if self.in_memory >= PIECE_BYTES:
@@ -55,26 +55,26 @@ class Backlog:
         return size
 
     def flush(self) -> None:
-        """Put what is in memory into a file."""
-        own = self._records
-        if own.places:
-            columns = (own.places, own.data, own.emitted_at, own.changes)
+        """Move the records in memory into a file."""
+        held = self._records
+        if held.positions:
+            columns = (held.positions, held.data, held.emitted_at, held.changes)
             arrays = [pa.array(column, field.type) for column, field in zip(columns, DOCUMENTS, strict=True)]
             batch = pa.RecordBatch.from_arrays(arrays, schema=DOCUMENTS)
             self._pieces.append(self._write(batch, self.in_memory))
-            self._records, self.in_memory = Records(own.key), 0
+            self._records, self.in_memory = Records(held.key), 0
 
     def has_file(self, before: int) -> bool:
-        """Whether ``take`` would give anything."""
+        """Return True if ``take`` yields a file."""
         return bool(self._pieces) and self._pieces[0].last < before
 
     def take(self, before: int) -> Iterator[PieceFile]:
-        """Files of records that all lie before a place; whoever takes one deletes it."""
+        """Yield files whose records all lie before a position. The caller deletes them."""
         while self.has_file(before):
             yield self._pieces.popleft()
 
     def take_all(self, before: int) -> Iterator[PieceFile]:
-        """All records before a place."""
+        """Yield files with all records before a position."""
         self.flush()
         yield from self.take(before)
         if self._pieces and self._pieces[0].first < before:
@@ -92,11 +92,11 @@ class Backlog:
         path = self._folder / f"{next(self._numbers):010d}"
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, DOCUMENTS) as stream:
             stream.write_batch(batch)
-        places = batch.column(ROW)
-        return PieceFile(path, places[0].as_py(), places[-1].as_py(), size)
+        positions = batch.column(ROW)
+        return PieceFile(path, positions[0].as_py(), positions[-1].as_py(), size)
 
 
 def read_piece(path: Path) -> pa.RecordBatch:
-    """The records of a file, in memory of their own."""
+    """Return the records of a file, copied into memory."""
     with pa.ipc.open_stream(path.read_bytes()) as stream:
         return stream.read_next_batch()

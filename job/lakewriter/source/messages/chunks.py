@@ -1,4 +1,4 @@
-"""Read messages from a pipe as they come: whole lines at a time, decoded together where nothing is odd about them."""
+"""Read messages from a pipe as they come: whole lines at a time, decoded together if all of them are valid."""
 
 import fcntl
 from collections.abc import Callable, Iterator
@@ -15,28 +15,28 @@ from lakewriter.spec.stream import StreamKey
 
 _BLOCK: Final = 1024 * 1024
 _DEEP: Final = 2 * LEVELS
-"""Bytes that a text has at least which is too deep."""
+"""The least length in bytes of a text that is too deep."""
 
 
 def open_reader(stream: IO[bytes]) -> Callable[[int], bytes | None]:
-    """What reads from a pipe as much as has come.
+    """Return a function that reads from a pipe as much as has come.
 
-    A buffered reader would wait until its buffer is full, and hold a lock where the process ends meanwhile.
+    A buffered reader would wait until its buffer is full, and hold a lock if the process ends meanwhile.
     """
     raw = getattr(stream, "raw", stream)
     with suppress(OSError, AttributeError):
-        # As much as an unprivileged process may have: a source goes on while what it said is decoded.
+        # The limit of an unprivileged process: the source writes on while its messages are decoded.
         fcntl.fcntl(raw.fileno(), fcntl.F_SETPIPE_SZ, _BLOCK)
     read: Callable[[int], bytes | None] = raw.read
     return read
 
 
 def read_chunks(read: Callable[[int], bytes | None]) -> Iterator[tuple[int, bytes]]:
-    """Whole lines as soon as they are there, with the place of the first; the last line may have no end.
+    """Yield whole lines as soon as they have come, with the position of the first. The last line may have no end.
 
-    ``read`` gives what has come, of at most so many bytes, and nothing at the end.
+    ``read`` returns what has come, up to a number of bytes, and nothing at the end.
     """
-    place, rest = 0, list[bytes]()
+    position, rest = 0, list[bytes]()
     while block := read(_BLOCK):
         end = block.rfind(b"\n") + 1
         if not end:
@@ -44,26 +44,26 @@ def read_chunks(read: Callable[[int], bytes | None]) -> Iterator[tuple[int, byte
             continue
         chunk = b"".join([*rest, block[:end]])
         rest = [block[end:]]
-        yield place, chunk
-        place += len(chunk)
+        yield position, chunk
+        position += len(chunk)
     if tail := b"".join(rest):
-        yield place, tail
+        yield position, tail
 
 
 @dataclass(frozen=True)
 class Records:
-    """Records of one stream that follow one another, by columns: Python's cycle detector looks at no value of these."""
+    """Consecutive records of one stream, by columns: Python's cycle detector does not inspect these values."""
 
     key: StreamKey
-    places: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
     data: list[bytes] = field(default_factory=list)
     emitted_at: list[int | None] = field(default_factory=list)
     changes: list[bytes | None] = field(default_factory=list)
 
-    def add(self, place: int, record: Record, data: bytes) -> None:
-        """One more."""
+    def add(self, position: int, record: Record, data: bytes) -> None:
+        """Add one record."""
         at, meta = record.emitted_at, record.meta
-        self.places.append(place)
+        self.positions.append(position)
         self.data.append(data)
         self.emitted_at.append(at if at is None else int(at))
         self.changes.append(None if meta is None else bytes(meta.changes) or None)
@@ -71,41 +71,41 @@ class Records:
 
 @dataclass(frozen=True)
 class Other:
-    """A line that is no record; without a message it is none at all."""
+    """A line that is no record. Without a message it is no message at all."""
 
-    place: int
+    position: int
     message: Message | None
 
 
-def parse_chunk(place: int, chunk: bytes, contents: Contents) -> Iterator[Records | Other]:
-    """What the lines are, with places that grow.
+def parse_chunk(position: int, chunk: bytes, contents: Contents) -> Iterator[Records | Other]:
+    """Yield the parts of the lines, with ascending positions.
 
-    What is odd about lines is noted in ``contents``; records and events are not.
+    Faults of lines are recorded in ``contents``; records and events are not.
     """
     messages = _decode_together(chunk)
-    parts = None if messages is None else _sort_messages(messages, place)
+    parts = None if messages is None else _sort_messages(messages, position)
     if messages is None or parts is None:
-        yield from _parse_lines(place, chunk, contents)
+        yield from _parse_lines(position, chunk, contents)
         return
     yield from parts
-    # A line has a byte at least: these places lie before those of the next chunk.
-    contents.last_line = place + len(messages) - 1
+    # A line has at least one byte: these positions lie before those of the next chunk.
+    contents.last_line = position + len(messages) - 1
 
 
-def _parse_lines(place: int, chunk: bytes, contents: Contents) -> Iterator[Records | Other]:
+def _parse_lines(position: int, chunk: bytes, contents: Contents) -> Iterator[Records | Other]:
     for line in chunk.split(b"\n"):
-        message = contents.parse(place, line)
+        message = contents.parse(position, line)
         if message is not None and message.record is not None:
             one = Records(message.record.key)
-            one.add(place, message.record, message.record.text)
+            one.add(position, message.record, message.record.text)
             yield one
         else:
-            yield Other(place, message)
-        place += len(line) + 1
+            yield Other(position, message)
+        position += len(line) + 1
 
 
 def _decode_together(chunk: bytes) -> list[Message] | None:
-    """The messages of all lines, None where a line may not be one."""
+    """Return the messages of all lines; None if a line may be no message."""
     try:
         messages = MESSAGE.decode_lines(chunk)
         if not chunk.isascii():
@@ -116,12 +116,12 @@ def _decode_together(chunk: bytes) -> list[Message] | None:
     return messages if len(messages) == lines else None
 
 
-def _sort_messages(messages: list[Message], place: int) -> list[Records | Other] | None:
-    """The messages in order; None where one is not as it should be."""
+def _sort_messages(messages: list[Message], position: int) -> list[Records | Other] | None:
+    """Return the messages in order; None if one is not valid."""
     parts, records = list[Records | Other](), Records(("", ""))
     stream: str | None = None
     namespace: str | None = None
-    for at, message in enumerate(messages, place):
+    for at, message in enumerate(messages, position):
         record = message.record
         if record is None:
             if message.type == "RECORD" or _is_deep(bytes(message.state)) or _is_deep(bytes(message.trace)):

@@ -14,7 +14,7 @@ from lakewriter.source.messages.masking import Mask
 from lakewriter.spec.stream import MessageSource
 
 _MOST_BYTES: Final = 4 * 1024 * 1024
-"""Of a configuration file."""
+"""The limit for the size of a configuration file."""
 _SPEC_SECONDS: Final = 60.0
 _NO_LETTERS: Final = re.compile(r"[^a-z0-9]")
 _SECRET_NAMES: Final = re.compile(
@@ -32,8 +32,11 @@ Keys = tuple[str, ...]
 
 
 def find_secrets(source: MessageSource, environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the secrets that the connector is given: of its files what its specification marks as ``airbyte_secret`` or
-    what is called like a secret, passwords in URLs, and the same of its arguments and of its environment."""
+    """Yield the secrets that the connector is given.
+
+    These are values of its files that its specification marks as ``airbyte_secret`` or whose names are those of
+    secrets, passwords in URLs, and the same in its arguments and its environment.
+    """
     marked = _read_marked(source, environment)
     for content in _read_files(source):
         yield from _list_secrets(content, (), marked)
@@ -50,7 +53,7 @@ PASSED_ON: Final = frozenset({
     "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "DOCKER_HOST", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
     "CURL_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "SYSTEMROOT",
 })  # fmt: skip
-"""The variables that a connector gets unasked: what a program needs to start, and to reach its network."""
+"""The variables that a connector always gets: a program needs them to start, and to reach its network."""
 
 
 def make_environment(names: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
@@ -63,7 +66,7 @@ def make_environment(names: Sequence[str], environment: Mapping[str, str]) -> di
 
 
 class ConnectorMask:
-    """Masks the secrets of a connector in what it says. They are looked for when it says something to be masked."""
+    """A mask of a connector's secrets in its messages. Secrets are searched for once there is a text to mask."""
 
     def __init__(self, source: MessageSource, environment: Mapping[str, str]) -> None:
         self._source, self._environment = source, environment
@@ -75,12 +78,12 @@ class ConnectorMask:
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether a key, an option or a variable is called like a secret."""
+    """Return True if the name of a key, an option or a variable is that of a secret."""
     return _SECRET_NAMES.search(_NO_LETTERS.sub("", name.lower())) is not None
 
 
 def _read_files(source: MessageSource) -> Iterator[Any]:
-    """Read the JSON files among the arguments, but for the catalog and the state."""
+    """Yield the JSON files among the arguments, except for the catalog and the state."""
     words = list(source.command)
     for before, word in zip(["", *words], words, strict=False):
         if before in _OTHERS:
@@ -102,7 +105,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _list_secrets(value: Any, path: Keys, marked: frozenset[Keys]) -> Iterator[str]:
-    """Yield the leaves that are secrets; those of a list have its key."""
+    """Yield the leaves that are secrets. Elements of a list have the list's key."""
     if isinstance(value, dict):
         for name, member in value.items():
             yield from _list_secrets(member, (*path, str(name)), marked)
@@ -110,7 +113,7 @@ def _list_secrets(value: Any, path: Keys, marked: frozenset[Keys]) -> Iterator[s
         for item in value:
             yield from _list_secrets(item, path, marked)
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        is_marked = any(path[: len(each)] == each for each in marked)
+        is_marked = any(path[: len(keys)] == keys for keys in marked)
         if is_marked or (path and is_secret_name(path[-1])):
             yield str(value)
             yield from _list_inside(str(value))
@@ -129,9 +132,9 @@ def _list_inside(text: str) -> Iterator[str]:
 
 
 def _list_in_url(text: str) -> Iterator[str]:
-    for found in _USER_INFO.finditer(text):
-        yield found["password"]
-        yield unquote(found["password"])
+    for match in _USER_INFO.finditer(text):
+        yield match["password"]
+        yield unquote(match["password"])
 
 
 def _list_in_arguments(words: Sequence[str]) -> Iterator[str]:
@@ -145,7 +148,7 @@ def _list_in_arguments(words: Sequence[str]) -> Iterator[str]:
 
 
 def _read_marked(source: MessageSource, environment: Mapping[str, str]) -> frozenset[Keys]:
-    """Ask the connector which keys of its configuration are secrets; none where it does not say."""
+    """Ask the connector which keys of its configuration are secrets; return none if it does not answer."""
     words = list(source.command)
     if "read" not in words:
         return frozenset()
@@ -183,12 +186,12 @@ def _list_marked(schema: Any, path: Keys) -> Iterator[Keys]:
         yield from _list_marked(member, (*path, name))
     parts: Iterable[Any] = [schema.get("items")]
     for key in ("oneOf", "anyOf", "allOf"):
-        found = schema.get(key)
-        parts = [*parts, *(found if isinstance(found, list) else [found])]
+        schemas = schema.get(key)
+        parts = [*parts, *(schemas if isinstance(schemas, list) else [schemas])]
     for part in parts:
         yield from _list_marked(part, path)
 
 
 def _get_object(schema: dict[str, Any], key: str) -> dict[str, Any]:
-    found = schema.get(key)
-    return found if isinstance(found, dict) else {}
+    member = schema.get(key)
+    return member if isinstance(member, dict) else {}

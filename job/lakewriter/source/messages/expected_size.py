@@ -1,4 +1,4 @@
-"""How large files become of a stream's messages: by what its loads wrote, and by the format before the first."""
+"""Estimate the size of the files that a stream's messages fill: by its loads, and by the format before the first."""
 
 from typing import Final
 
@@ -6,39 +6,40 @@ from lakewriter.spec.specification import Encoding, FileEncoding, Limits
 from lakewriter.spec.stream import AvroEncoding
 
 _FULL: Final = 0.95
-"""Of the target size: files that come a little larger than expected are not to leave a small one behind."""
+"""The part of the target size that is planned: if files grow a little larger than expected, no small one remains."""
 _WORTH: Final = 8
-"""Another task is worth a file of a part of the target size, one by so much."""
+"""Another task is started if its file gets at least the target size divided by this."""
 _ENOUGH: Final = 1024 * 1024
-"""Bytes of messages that tell what more of them become."""
+"""The bytes of messages that are enough to estimate from."""
 _PLAIN, _COMPRESSED = 1.2, 0.2
 
 
 class FileSizes:
-    """Sizes of one stream's files."""
+    """The expected sizes of one stream's files."""
 
     def __init__(self, encoding: FileEncoding, limits: Limits) -> None:
         self._target = limits.target_file_bytes
         self._ratio = _guess(encoding)
 
     def learn(self, taken: int, written: int) -> None:
-        """What became of messages."""
+        """Update the estimate by the messages of a load and the bytes that it wrote."""
         if taken >= _ENOUGH and written:
             self._ratio = written / taken
 
     def bytes_for(self, files: int) -> int:
-        """The messages that fill so many files."""
+        """Return the bytes of messages that fill ``files`` files."""
         return max(int(_FULL * files * self._target / self._ratio), 1)
 
     def count_tasks(self, taken: int, slots: int) -> int:
-        """How many tasks are to share messages: as many as files are full, or as there are slots where files of a
-        part of the target size are worth it."""
+        """Return how many tasks share the messages: one per full file, or one per slot if a smaller file is
+        worth it.
+        """
         files = -(-taken // self.bytes_for(1))
         return max(files, min(slots, taken // self.bytes_for_another_task), 1)
 
     @property
     def bytes_for_another_task(self) -> int:
-        """The messages of which one task more makes a file that is not too small."""
+        """The bytes of messages with which another task writes a file that is not too small."""
         return max(int(self._target / _WORTH / self._ratio), 1)
 
 

@@ -1,4 +1,4 @@
-"""One line of the Airbyte protocol, read as it should be.
+"""Parse one valid line of the Airbyte protocol.
 
 See: https://docs.airbyte.com/understanding-airbyte/airbyte-protocol
 """
@@ -23,24 +23,26 @@ class Descriptor(msgspec.Struct, gc=False):
 
     @property
     def key(self) -> StreamKey:
-        """Its stream."""
+        """The key of its stream."""
         return stream_key(self.namespace, self.name)
 
 
 class StreamState(msgspec.Struct, gc=False):
-    """The state of one stream, as far as it tells whose it is."""
+    """The state of one stream, reduced to the stream's identity."""
 
     stream_descriptor: Descriptor
 
 
 class Meta(msgspec.Struct, gc=False):
-    """What the source says of a record; ``changes`` is JSON text."""
+    """The source's remarks on a record; ``changes`` is JSON text."""
 
     changes: msgspec.Raw = NOTHING
 
 
 class FileReference(msgspec.Struct, gc=False):
-    """A file that belongs to a record: where the source has put it, its path there, and its bytes."""
+    """A file that belongs to a record: the URL to which the source has copied it, its path there, and its size in
+    bytes.
+    """
 
     staging_file_url: str | None = None
     source_file_relative_path: str | None = None
@@ -48,7 +50,7 @@ class FileReference(msgspec.Struct, gc=False):
 
 
 class Record(msgspec.Struct, gc=False):
-    """A record; ``data`` is its JSON text as it stands in the line, ``emitted_at`` milliseconds since 1970."""
+    """A record; ``data`` is its JSON text as in the line, ``emitted_at`` milliseconds since 1970."""
 
     stream: str
     data: msgspec.Raw
@@ -59,7 +61,7 @@ class Record(msgspec.Struct, gc=False):
 
     @property
     def text(self) -> bytes:
-        """Its JSON text, with the reference to its file as a property behind the others."""
+        """The JSON text, with the reference to its file as the last property."""
         data = bytes(self.data)
         if self.file_reference is None:
             return data
@@ -69,12 +71,12 @@ class Record(msgspec.Struct, gc=False):
 
     @property
     def key(self) -> StreamKey:
-        """Its stream."""
+        """The key of its stream."""
         return stream_key(self.namespace, self.stream)
 
 
 class Message(msgspec.Struct, gc=False):
-    """A line; of the other kinds of message the text is kept."""
+    """A line; messages of other kinds keep their text."""
 
     type: str
     record: Record | None = None
@@ -86,7 +88,7 @@ MESSAGE: Final = msgspec.json.Decoder(Message)
 
 
 def parse_line(line: bytes) -> Message | None:
-    """The message of a line, None for a line that is none, or an odd one: see ``parse_odd_line``."""
+    """Return the message of a line; None for a line that is no message, or an odd one: see ``parse_odd_line``."""
     if is_too_deep(line, MESSAGE_LEVELS):
         return None
     try:
@@ -101,5 +103,5 @@ def parse_line(line: bytes) -> Message | None:
 
 
 def is_object(text: msgspec.Raw) -> bool:
-    """Whether JSON text is an object's."""
+    """Return True if JSON text is an object."""
     return bytes(memoryview(text)[:1]) == b"{"

@@ -1,4 +1,4 @@
-"""Mask a connector's secrets in what it says: the values themselves, and as other texts hold them."""
+"""Mask a connector's secrets in its messages: the values themselves, and their forms in other texts."""
 
 import base64
 import html
@@ -10,20 +10,20 @@ from urllib.parse import quote, quote_plus
 
 MASK: Final = "***"
 _LONG: Final = 8
-"""Characters of a secret that is masked wherever it stands. A shorter one is masked as a word alone: a name of four
-letters would be found inside many others."""
+"""The length from which a secret is masked even inside words. A shorter one is masked only as a word: a name of four
+letters is part of many others."""
 _SHORTEST: Final = 3
 _PLAIN: Final = frozenset({"true", "false", "null", "none", "yes", "no", "default"})
-"""Values that tell nothing, and that masked would make messages unreadable."""
+"""Values that reveal nothing. Masking them would make messages unreadable."""
 _CUT: Final = 4
-"""Characters at the end of a text that was cut off, which are masked where a secret begins with them."""
+"""The least number of characters at the end of a cut text that are masked if a secret begins with them."""
 _ESCAPED: Final = re.compile(r"%[0-9A-F]{2}")
 
 
 class Mask:
-    """Masks secrets in texts: as they are, escaped as in JSON, in a URL, in XML or by Python, and in base64.
+    """A mask of secrets in texts: plain, escaped as in JSON, in a URL, in XML or by Python, and in base64.
 
-    A secret of several lines is masked line by line, too. What a text splits is not masked.
+    A secret of several lines is masked line by line, too. A secret that a text splits is not masked.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -41,7 +41,7 @@ class Mask:
         return self._pattern.sub(MASK, text) if self._pattern is not None else text
 
     def mask_cut(self, text: str) -> str:
-        """Return the same of a text that was cut off, maybe in the middle of a secret."""
+        """Return the text without the secrets, also of a text that was cut off inside a secret."""
         masked = self.mask(text)
         end = masked.rstrip("'\"")
         cut = max((_measure_beginning(end, form) for form in self._long), default=0)
@@ -62,7 +62,7 @@ def _list_forms(value: str) -> Iterator[str]:
     data = value.encode()
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         for before in range(3):
-            # The characters that the value alone decides, wherever it begins in what is encoded.
+            # The characters that depend on the value alone, wherever it begins in the encoded text.
             text = encode(bytes(before) + data).decode()
             yield text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
 
@@ -81,7 +81,7 @@ def _list_escaped(value: str) -> Iterator[str]:
     yield html.escape(value)
     for text in (quote(value, safe=""), quote(value), quote_plus(value)):
         yield text
-        yield _ESCAPED.sub(lambda found: found[0].lower(), text)
+        yield _ESCAPED.sub(lambda match: match[0].lower(), text)
 
 
 def _join(forms: Iterable[str]) -> str:

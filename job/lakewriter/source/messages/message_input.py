@@ -1,4 +1,4 @@
-"""An input of messages, looked through once: its pieces with what each holds, and how it ended."""
+"""Scan an input of messages once: the contents of its pieces, and the reason if it ended early."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -23,7 +23,7 @@ from lakewriter.spec.stream import StreamKey
 
 @dataclass(frozen=True)
 class Messages:
-    """``failure`` says why the input ended early, blank where it did not."""
+    """An input of messages. ``failure`` is the reason why it ended early; blank if it did not."""
 
     store: AnyStore
     contents: Mapping[Piece, Contents]
@@ -32,62 +32,62 @@ class Messages:
     @property
     def events(self) -> list[Event]:
         """All events, in order."""
-        return [event for own in self.contents.values() for event in own.events]
+        return [event for contents in self.contents.values() for event in contents.events]
 
     @property
     def first_records(self) -> dict[StreamKey, tuple[int, str]]:
-        """The place of each stream's first record, and a digest of its data."""
-        records = [item for own in self.contents.values() for item in own.first_records.items()]
+        """The position of each stream's first record, and a digest of its data."""
+        records = [item for contents in self.contents.values() for item in contents.first_records.items()]
         return dict(reversed(records))
 
     @property
     def last_records(self) -> dict[StreamKey, int]:
-        """The place of each stream's last record."""
-        return {key: place for own in self.contents.values() for key, place in own.last_records.items()}
+        """The position of each stream's last record."""
+        return {key: position for contents in self.contents.values() for key, position in contents.last_records.items()}
 
     @property
     def last_line(self) -> int:
-        """The place of the last line that is not blank, -1 where there is none."""
-        return max((own.last_line for own in self.contents.values()), default=-1)
+        """The position of the last line that is not blank; -1 if there is none."""
+        return max((contents.last_line for contents in self.contents.values()), default=-1)
 
     @property
     def is_cut(self) -> bool:
-        """Whether one of the files ends in the middle of a line."""
+        """True if one of the files ends in the middle of a line."""
         files: dict[int, Contents] = defaultdict(Contents)
-        for piece, own in self.contents.items():
-            files[piece.number].add(own)
+        for piece, contents in self.contents.items():
+            files[piece.number].add(contents)
         return any(file.is_cut for file in files.values())
 
     def masked(self, mask: ConnectorMask) -> "Messages":
-        """The same without the connector's secrets in what is shown of it."""
-        if not any(own.says_something for own in self.contents.values()):
+        """Return the same without the connector's secrets in the texts that people see."""
+        if not any(contents.says_something for contents in self.contents.values()):
             return self
-        return replace(self, contents={piece: own.masked(mask.of_texts) for piece, own in self.contents.items()})
+        return replace(self, contents={piece: part.masked(mask.of_texts) for piece, part in self.contents.items()})
 
     def open_feed(self, spark: SparkSession, stretch: Stretch, table: TableSpec) -> MessagesFeed:
-        """The records of one table."""
+        """Open the records of one table."""
         stream = stretch.stream
-        sizes = {piece: own.sizes[stream] for piece, own in self.contents.items() if own.has(stream)}
+        sizes = {piece: contents.sizes[stream] for piece, contents in self.contents.items() if contents.has(stream)}
         return MessagesFeed(spark, self.store, stretch, sizes, table.id, sets_aside=table.sets_aside)
 
-    def describe(self, known: Collection[StreamKey]) -> Iterator[str]:
-        """What is odd about it."""
+    def describe(self, catalog: Collection[StreamKey]) -> Iterator[str]:
+        """Yield notes on faults of the input; ``catalog`` are the streams that the catalog names."""
         whole = Contents()
         for contents in self.contents.values():
             whole.add(contents)
-        yield from describe_messages(whole, known)
+        yield from describe_messages(whole, catalog)
         if self.failure:
-            # Streams that had come to their end before are done, whatever became of the source.
+            # Streams that ended before are complete, even if the source failed.
             yield f"After what was read, {self.failure}"
 
 
-def look_through(spark: SparkSession, found: MessageFiles, failure: str) -> Messages:
-    """All of the files, read by tasks."""
-    return Messages(found.store, scan_pieces(spark, found), failure)
+def look_through(spark: SparkSession, message_files: MessageFiles, failure: str) -> Messages:
+    """Scan all of the files in tasks."""
+    return Messages(message_files.store, scan_pieces(spark, message_files), failure)
 
 
-def describe_messages(whole: Contents, known: Collection[StreamKey]) -> Iterator[str]:
-    """What is odd about messages; ``known`` are the streams of the catalog."""
+def describe_messages(whole: Contents, catalog: Collection[StreamKey]) -> Iterator[str]:
+    """Yield notes on faults of messages; ``catalog`` are the streams that the catalog names."""
     if whole.malformed:
         yield f"{format_count(whole.malformed, 'line')} of the input were no message, such as {whole.samples[0]!r}."
     if whole.mended:
@@ -95,6 +95,6 @@ def describe_messages(whole: Contents, known: Collection[StreamKey]) -> Iterator
             f"{format_count(whole.mended, 'record')} of the input held values that JSON or Unicode has not, which were "
             f"replaced, such as {whole.replaced[0]!r}."
         )
-    for (namespace, name), count in sorted(count_unknown_streams(whole, known).items(), key=str):
+    for (namespace, name), count in sorted(count_unknown_streams(whole, catalog).items(), key=str):
         shown = ".".join(part for part in (namespace, name) if part)
         yield f"{format_count(count, 'record')} of stream {shown!r}, which the catalog does not name, were left out."

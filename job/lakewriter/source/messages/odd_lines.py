@@ -1,7 +1,7 @@
-"""Lines that a source wrote as messages but that are no JSON, or not as the protocol has it.
+"""Mend or refuse lines that a source wrote as messages, but that are no JSON or break the protocol.
 
-Where only values are at fault they are replaced, and the record's ``changes`` say so. What else looks like a RECORD or
-a STATE fails its stream: left out, a record would be lost behind the state that is saved after it.
+If only values are at fault, they are replaced, and the record's ``changes`` name them. Any other line that looks like a
+RECORD or a STATE fails its stream: if it were left out, a record would be lost behind the state that is saved after it.
 """
 
 import json
@@ -19,11 +19,11 @@ from lakewriter.spec.stream import StreamKey, stream_key
 
 _BEGINS: Final = re.compile(rb'\s*\{\s*"(?:type"\s*:\s*"(RECORD|STATE)"|(record|state)"\s*:\s*\{)')
 _PARTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?Infinity|NaN', re.DOTALL)
-"""Strings, and the numbers that Python's ``json`` writes though JSON has none of them."""
+"""Strings, and the numbers that Python's ``json`` writes though JSON does not have them."""
 _ESCAPES: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
-"""Escapes from left to right; the group is half of a pair alone, as a text has that was cut inside an emoji."""
+"""Escapes from left to right. The group is a lone half of a pair, as in a text that was cut inside an emoji."""
 _HALVES: Final = re.compile("[\ud800-\udfff]")
 _CUT: Final = {"change": TRUNCATED, "reason": NO_FIT}
 _NO_NUMBER: Final = {"change": NULLED, "reason": NO_FIT}
@@ -37,7 +37,7 @@ _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 class Odd:
     """An odd line: its ``message`` with the paths that were mended, or the ``fault`` of a RECORD or STATE.
 
-    ``stream`` is whose fault that is, None where the line does not tell; ``is_record`` says that it is a RECORD's. A
+    ``stream`` is the stream with the fault, None if the line does not name it; ``is_record`` is true for a RECORD. A
     line that is no message has neither.
     """
 
@@ -58,7 +58,7 @@ class _State(msgspec.Struct):
 
 
 def parse_odd_line(line: bytes) -> Odd:
-    """Say what a line is that ``parse_line`` takes for no message."""
+    """Parse a line that ``parse_line`` does not accept as a message."""
     if not line.lstrip().startswith(b"{"):
         return Odd()
     try:
@@ -74,7 +74,7 @@ def parse_odd_line(line: bytes) -> Odd:
 
 
 def is_cut_off(line: bytes) -> bool:
-    """Whether a line is the beginning of a JSON object and no more."""
+    """Return True if a line is only the beginning of a JSON object."""
     if not line.lstrip().startswith(b"{"):
         return False
     if is_too_deep(line, MESSAGE_LEVELS):
@@ -98,7 +98,7 @@ def _find_fault(line: bytes) -> str:
 
 
 def _parse_deep(line: bytes) -> Odd:
-    """A RECORD or STATE of which no decoder reads all: whose it is stands in its outer levels."""
+    """Return the fault of a RECORD or STATE that is too deep for a decoder: its outer levels name the stream."""
     outer = _MEMBERS.decode(cut_below(line, 5))
     kind = bytes(outer.get("type", _NULL))
     if kind == b'"RECORD"':
@@ -119,7 +119,7 @@ def _mend(line: bytes, fault: str) -> Odd:
     if kind == b'"RECORD"':
         return _mend_record(line, outer.get("record", _NULL), fault, changed=text != line)
     if kind == b'"STATE"':
-        # No value of a state is replaced: it goes back to the source, which would take it for its own.
+        # No value of a state is replaced: it goes back to the source, which would take it for what it wrote.
         return Odd(stream=_find_stream(outer.get("state", _NULL)), fault=fault)
     try:
         return Odd(MESSAGE.decode(text))
@@ -150,23 +150,23 @@ def _mend_record(line: bytes, record: msgspec.Raw, fault: str, *, changed: bool)
     return Odd(Message("RECORD", Record(identity.stream, data, emitted_at, identity.namespace, meta)), tuple(mended))
 
 
-def _replace_part(found: re.Match[bytes]) -> bytes:
-    return _ESCAPES.sub(_replace_half_pair, found[0]) if found[0].startswith(b'"') else b"null"
+def _replace_part(match: re.Match[bytes]) -> bytes:
+    return _ESCAPES.sub(_replace_half_pair, match[0]) if match[0].startswith(b'"') else b"null"
 
 
-def _replace_half_pair(found: re.Match[bytes]) -> bytes:
-    return rb"\ufffd" if found[1] else found[0]
+def _replace_half_pair(match: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if match[1] else match[0]
 
 
 def _load_values(line: str) -> Any:
-    """The line as Python reads it; numbers are no matter here, and may have more digits than it takes."""
+    """Load the line with Python's decoder. Numbers do not matter here, and may have too many digits for it."""
     return json.loads(
         line, strict=False, parse_constant=lambda _: _CONSTANT, parse_int=lambda _: 0, parse_float=lambda _: 0
     )
 
 
 def _list_changes(value: Any, path: str) -> Iterator[dict[str, str]]:
-    """The paths at which the text is not what the source wrote."""
+    """Yield the paths at which the text is not what the source wrote."""
     if value is _CONSTANT:
         yield {"field": path, **_NO_NUMBER}
     elif isinstance(value, str) and _HALVES.search(value):
@@ -184,7 +184,7 @@ def _list_changes(value: Any, path: str) -> Iterator[dict[str, str]]:
 
 
 def _merge_changes(supplied: msgspec.Raw, changes: list[dict[str, str]]) -> Meta | None:
-    """What the source says it changed, then what was changed here."""
+    """Return the changes that the source names, then those that were made here."""
     try:
         meta = msgspec.json.decode(supplied, type=Meta | None)
     except msgspec.MsgspecError:
@@ -198,12 +198,12 @@ def _merge_changes(supplied: msgspec.Raw, changes: list[dict[str, str]]) -> Meta
 
 
 def _parse_milliseconds(raw: msgspec.Raw) -> int | None:
-    """A time in milliseconds, in quotes too; None for what is no number of 64 bits."""
+    """Parse a time in milliseconds, quoted or not; None if it is no number of 64 bits."""
     try:
-        found = int(float(bytes(raw).strip(b'"')))
+        milliseconds = int(float(bytes(raw).strip(b'"')))
     except (ValueError, OverflowError):
         return None
-    return found if -(2**63) <= found < 2**63 else None
+    return milliseconds if -(2**63) <= milliseconds < 2**63 else None
 
 
 def _find_stream(state: msgspec.Raw) -> StreamKey | None:

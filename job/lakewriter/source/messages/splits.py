@@ -1,4 +1,4 @@
-"""The splits feed of messages: each task reads its own stretches of the files, and nothing crosses from the JVM."""
+"""Open the splits feed of messages: each task reads its own pieces of the files, and no data passes through the JVM."""
 
 import itertools
 import json
@@ -26,9 +26,9 @@ from lakewriter.spec.stream import StreamKey
 Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
 
 FILE_BITS: Final = 42
-"""A line's place is its file's number above these bits, and its first byte's offset below them."""
+"""A line's position is its file's number above these bits, and its first byte's offset below them."""
 PIECE_BYTES: Final = 16 * 1024 * 1024
-"""Of plain text: a part of what makes a file of the target size, so that several pieces make nearly one."""
+"""The size of a piece of plain text: a fraction of a target file's input, so that several pieces nearly fill a file."""
 _MOST_PIECES: Final = 10_000
 _BLOCK: Final = 4 * 1024 * 1024
 _ROWS, _BYTES = 8192, 8 * 1024 * 1024
@@ -45,25 +45,25 @@ class MessageFiles:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """Each file's number."""
+        """The number of each file, by path."""
         return {file.path: number for number, file in enumerate(self.files)}
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of a file and the file's number."""
+    """A part of a file, and the file's number."""
 
     chunk: Chunk
     number: int
 
     @property
     def start(self) -> int:
-        """The place of its first byte."""
+        """The position of its first byte."""
         return (self.number << FILE_BITS) + self.chunk.start
 
     @property
     def end(self) -> int:
-        """The place behind its last line's first byte."""
+        """The position behind its last line's first byte."""
         if self.chunk.path.endswith(_GZIP):
             return (self.number + 1) << FILE_BITS
         return self.start + self.chunk.length
@@ -71,19 +71,21 @@ class Piece:
 
 @dataclass(frozen=True)
 class Stretch:
-    """The records of one stream that are loaded: those at places from ``start`` to before ``end``."""
+    """The records of one stream that are loaded: those at positions from ``start`` to before ``end``."""
 
     stream: StreamKey
     start: int = 0
     end: int = 1 << 62
 
     def has_piece(self, piece: Piece) -> bool:
-        """Whether any place of the piece is in it."""
+        """Return True if a position of the piece is in the stretch."""
         return piece.start < self.end and piece.end > self.start
 
 
 def list_message_files(paths: Sequence[str]) -> MessageFiles:
-    """The files in the order of the paths, those of a folder by their names; ``SOURCE_FAILED`` where there are none."""
+    """Return the files in the order of the paths, sorted by name in a folder. Raise ``SOURCE_FAILED`` if there are
+    none.
+    """
     try:
         store, files = list_files(tuple(paths), by_name=True)
         if len({file.path for file in files}) < len(files):
@@ -93,20 +95,20 @@ def list_message_files(paths: Sequence[str]) -> MessageFiles:
     return MessageFiles(store, tuple(files))
 
 
-def cut_pieces(found: MessageFiles) -> list[Piece]:
-    """The files in pieces, in order; a compressed file is one piece."""
-    numbers = found.numbers
-    length = max(PIECE_BYTES, sum(file.length for file in found.files) // _MOST_PIECES)
+def cut_pieces(message_files: MessageFiles) -> list[Piece]:
+    """Return the files in pieces, in order. A compressed file is one piece."""
+    numbers = message_files.numbers
+    length = max(PIECE_BYTES, sum(file.length for file in message_files.files) // _MOST_PIECES)
     return [
         Piece(Chunk(file.path, start, min(step, file.length - start)), numbers[file.path])
-        for file in found.files
+        for file in message_files.files
         for step in (file.length if file.path.endswith(_GZIP) else length,)
         for start in range(0, file.length, max(step, 1))
     ]
 
 
 def scan_pieces(spark: SparkSession, message_files: MessageFiles) -> dict[Piece, Contents]:
-    """What each piece holds, in the order of the places; read by tasks."""
+    """Return the contents of each piece, in the order of the positions; tasks read them."""
     pieces = cut_pieces(message_files)
     if not pieces:
         return {}
@@ -119,7 +121,7 @@ def scan_pieces(spark: SparkSession, message_files: MessageFiles) -> dict[Piece,
 
 
 class Unread:
-    """Messages that are not read now, where only the columns are asked for."""
+    """Messages that are not read now, because only the columns are needed."""
 
     kind = "splits"
     reason = "Airbyte messages, read by the tasks themselves"
@@ -129,11 +131,11 @@ class Unread:
     notes: tuple[str, ...] = ()
 
     def run(self, body: Body) -> list[str]:
-        """Nothing."""
+        """Return nothing."""
         return []
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 class MessagesFeed:
@@ -165,11 +167,11 @@ class MessagesFeed:
 
     @property
     def size(self) -> int:
-        """The bytes of the records' data."""
+        """The size of the records' data in bytes."""
         return sum(self._sizes.values())
 
     def divide(self, partitions: int) -> None:
-        """Share the records among so many partitions at most, in order and of about the same size."""
+        """Divide the records into at most ``partitions`` shares, in order and of about the same size."""
         if not self._is_divisible or not self._pieces:
             return
         shares: list[list[Piece]] = [[] for _ in range(partitions)]
@@ -181,24 +183,24 @@ class MessagesFeed:
         self.partitions = len(self._pieces)
 
     def sample(self) -> Iterator[pa.RecordBatch]:
-        """Some of the records: of the first piece, of one in the middle and of the last."""
+        """Yield some of the records: of the first piece, of one in the middle and of the last."""
         pieces, system = list(self._sizes), self._store.open()
         for piece in dict.fromkeys((pieces[0], pieces[len(pieces) // 2], pieces[-1])):
             yield from itertools.islice(read_batches(system, piece, self._stretch), 1)
 
     @property
     def input_bytes(self) -> int:
-        """The bytes of its pieces, which may hold the records of other streams too."""
+        """The size of its pieces in bytes, which may hold the records of other streams too."""
         return sum(piece.chunk.length for piece in self._sizes)
 
     def list_readers(self) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
-        """What reads each partition, in whatever task it is called."""
+        """Return the reader of each partition, which runs in any task."""
         return [
             partial(_read_documents, self._store, self._stretch, self._sets_aside, pieces) for pieces in self._pieces
         ]
 
     def run(self, body: Body) -> list[str]:
-        """What ``body`` yields in the tasks, in the order of the partitions."""
+        """Return what ``body`` yields in the tasks, in the order of the partitions."""
         if not self._pieces:
             return []
         pieces = self._spark.sparkContext.parallelize(self._pieces, self.partitions)
@@ -209,17 +211,17 @@ class MessagesFeed:
             raise self._origin.make_error(error) from error
 
     def merge(self) -> "MessagesFeed":
-        """The same records in one partition."""
+        """Return the same records in one partition."""
         self.divide(1)
         self._is_divisible = False
         return self
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 def scan_piece(store: AnyStore, piece: Piece) -> Contents:
-    """What one piece holds."""
+    """Return the contents of one piece."""
     return scan(read_lines(store.open(), piece))
 
 
@@ -235,7 +237,7 @@ def _run_task(
     partition: int,
     pieces: Iterator[tuple[Piece, ...]],
 ) -> Iterator[str]:
-    documents = (each for mine in pieces for each in _read_documents(store, stretch, sets_aside, mine))
+    documents = (batch for share in pieces for batch in _read_documents(store, stretch, sets_aside, share))
     yield from body(partition, documents)
 
 
@@ -250,26 +252,28 @@ def _read_documents(
 def read_batches(
     system: fs.FileSystem, piece: Piece, stretch: Stretch, sets_aside: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The documents of a stream in a piece; with ``sets_aside`` bad records too, in batches of marked rows."""
+    """Yield the documents of a stream in a piece. With ``sets_aside`` yield bad records too, in batches of
+    marked rows.
+    """
     namespace, name = stretch.stream
     held: list[tuple[int, bytes, int | None, bytes | None]] = []
     size = 0
-    for place, line in read_lines(system, piece):
-        if not stretch.start <= place < stretch.end:
+    for position, line in read_lines(system, piece):
+        if not stretch.start <= position < stretch.end:
             continue
         message = parse_line(line)
         if message is None:
             odd = parse_odd_line(line)
             message = odd.message
             if sets_aside and odd.is_record and odd.stream in (None, stretch.stream):
-                yield _make_bad_batch(piece, place, line, odd.fault)
+                yield _make_bad_batch(piece, position, line, odd.fault)
         record = message.record if message is not None else None
-        # As ``stream_key`` has it, without a call for each record.
+        # Compared as ``stream_key`` does, without a call for each record.
         if record is None or record.stream != name or (record.namespace or None) != namespace:
             continue
         data = bytes(record.data) if record.file_reference is None else record.text
         changes = (bytes(record.meta.changes) or None) if record.meta else None
-        held.append((place, data, None if record.emitted_at is None else int(record.emitted_at), changes))
+        held.append((position, data, None if record.emitted_at is None else int(record.emitted_at), changes))
         size += len(data)
         if len(held) >= _ROWS or size >= _BYTES:
             yield _make_batch(held)
@@ -278,8 +282,8 @@ def read_batches(
         yield _make_batch(held)
 
 
-def _make_bad_batch(piece: Piece, place: int, line: bytes, fault: str) -> pa.RecordBatch:
-    offset = place - (piece.number << FILE_BITS)
+def _make_bad_batch(piece: Piece, position: int, line: bytes, fault: str) -> pa.RecordBatch:
+    offset = position - (piece.number << FILE_BITS)
     values = (piece.chunk.path, offset, None, line.decode(errors="backslashreplace"), fault, None)
     mark = pa.array([dict(zip(FIELDS, values, strict=True))], BAD_FIELD.type)
     return pa.RecordBatch.from_arrays([*(pa.nulls(1, field.type) for field in DOCUMENTS), mark], schema=_MARKED)
@@ -288,12 +292,12 @@ def _make_bad_batch(piece: Piece, place: int, line: bytes, fault: str) -> pa.Rec
 def _make_batch(held: list[tuple[int, bytes, int | None, bytes | None]]) -> pa.RecordBatch:
     columns = zip(*held, strict=True)
     return pa.RecordBatch.from_arrays(
-        [pa.array(column, own.type) for column, own in zip(columns, DOCUMENTS, strict=True)], schema=DOCUMENTS
+        [pa.array(column, field.type) for column, field in zip(columns, DOCUMENTS, strict=True)], schema=DOCUMENTS
     )
 
 
 def read_lines(system: fs.FileSystem, piece: Piece) -> Iterator[tuple[int, bytes]]:
-    """The lines that begin in the piece, each with its place and without its end."""
+    """Yield the lines that begin in the piece, each with its position and without its end."""
     chunk, base = piece.chunk, piece.number << FILE_BITS
     try:
         if chunk.path.endswith(_GZIP):
@@ -301,7 +305,7 @@ def read_lines(system: fs.FileSystem, piece: Piece) -> Iterator[tuple[int, bytes
                 yield from _split_lines(stream.read, 0, None, base)
             return
         with system.open_input_file(chunk.path) as source:
-            # The byte before the piece tells whether its first line begins there.
+            # The byte before the piece shows whether its first line begins there.
             start = max(chunk.start - 1, 0)
             source.seek(start)
             yield from _split_lines(source.read, start, chunk.start + chunk.length, base, skip=chunk.start > 0)
@@ -310,7 +314,7 @@ def read_lines(system: fs.FileSystem, piece: Piece) -> Iterator[tuple[int, bytes
 
 
 def _split_lines(
-    read: Callable[[int], bytes], place: int, end: int | None, base: int, *, skip: bool = False
+    read: Callable[[int], bytes], position: int, end: int | None, base: int, *, skip: bool = False
 ) -> Iterator[tuple[int, bytes]]:
     rest: list[bytes] = []
     while block := read(_BLOCK):
@@ -319,12 +323,12 @@ def _split_lines(
             line = b"".join([*rest, part]) if rest else part
             rest.clear()
             if not skip:
-                yield base + place, line
+                yield base + position, line
             skip = False
-            place += len(line) + 1
-            if end is not None and place >= end:
+            position += len(line) + 1
+            if end is not None and position >= end:
                 return
         rest.append(last)
     line = b"".join(rest)
     if line and not skip:
-        yield base + place, line
+        yield base + position, line

@@ -1,4 +1,4 @@
-"""Messages that come through a pipe, put where tasks can read them: standard input, or what a connector prints."""
+"""Store messages from a pipe for the tasks to read: standard input, or the output of a connector."""
 
 import os
 import shutil
@@ -20,21 +20,21 @@ from lakewriter.source.storage import BucketStore, Store
 from lakewriter.spec.stream import MessageSource
 
 _TAIL: Final = 2000
-"""Characters of a connector's standard error that a message shows."""
+"""The number of characters of a connector's standard error that a message shows."""
 _SECRET_BYTES: Final = 64 * 1024
-"""As long as a secret may be, in whatever form."""
+"""The limit for the length of a secret, in any form."""
 _BLOCK: Final = 1024 * 1024
 
 
 class Spool(Protocol):
-    """A place for one stream of bytes."""
+    """A store for one stream of bytes."""
 
     def put(self, stream: IO[bytes]) -> MessageFiles:
-        """All of the stream, as a file that the tasks can read."""
+        """Store all of the stream as a file that the tasks can read."""
 
 
 class LocalSpool:
-    """A folder of this machine, where the tasks run too."""
+    """A folder of this machine, on which the tasks run too."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "messages.jsonl"
@@ -47,7 +47,7 @@ class LocalSpool:
 
 
 class BucketSpool:
-    """A control object in the destination's bucket, for tasks on other machines; nothing lies on the driver's disk."""
+    """A control object in the destination's bucket, for tasks on other machines. The driver's disk stores nothing."""
 
     def __init__(self, clients: Clients, key: str) -> None:
         self._clients, self._key = clients, key
@@ -59,14 +59,16 @@ class BucketSpool:
         return MessageFiles(BucketStore(self._clients.access), (SourceFile(path, size),))
 
     def clear(self) -> None:
-        """Delete the object; one that cannot be deleted ends no load, and goes with the load's control objects."""
+        """Delete the object. A failure does not end the load: the object is deleted with the load's control objects."""
         with suppress(BotoCoreError, ClientError):
             self._clients.s3.delete_object(Bucket=self._clients.access.bucket, Key=self._key)
 
 
 @contextmanager
 def spool(spark: SparkSession, clients: Clients, key: str) -> Iterator[Spool]:
-    """The spool for where the tasks run; ``key`` is its object's, where there has to be one. It goes away."""
+    """Open the spool that the tasks can read, and clear it in the end; ``key`` is the key of its object, if it
+    has one.
+    """
     if (spark.sparkContext.master or "").startswith("local"):
         with tempfile.TemporaryDirectory(prefix="lakewriter-messages-") as folder:
             yield LocalSpool(Path(folder))
@@ -79,8 +81,10 @@ def spool(spark: SparkSession, clients: Clients, key: str) -> Iterator[Spool]:
 
 
 def run_connector(source: MessageSource, state: str | None, to: Spool) -> tuple[MessageFiles, str, ConnectorMask]:
-    """Run a connector. Return what it prints, in a spool; why it failed, blank where it did not; and what masks its
-    secrets in what it says."""
+    """Run a connector.
+
+    Return its output in a spool; the reason why it failed, blank if it did not; and the mask of its secrets.
+    """
     environment = make_environment(source.environment, os.environ)
     mask = ConnectorMask(source, environment)
     with tempfile.TemporaryDirectory(prefix="lakewriter-connector-") as name, tempfile.TemporaryFile() as errors:
@@ -105,19 +109,19 @@ def run_connector(source: MessageSource, state: str | None, to: Spool) -> tuple[
             ) from error
         with process:
             try:
-                found = to.put(process.stdout)  # type: ignore[arg-type]
+                files = to.put(process.stdout)  # type: ignore[arg-type]
             except BaseException:
-                # It may wait for its own source, and leaving waits for it.
+                # It may wait for its source, and leaving the context waits for it.
                 process.terminate()
                 raise
         said = _read_end(errors, mask) if process.returncode else ""
     failure = f"the connector {source.command[0]!r} ended with exit code {process.returncode}: {said}"
-    return found, failure if process.returncode else "", mask
+    return files, failure if process.returncode else "", mask
 
 
 def _read_end(errors: IO[bytes], mask: ConnectorMask) -> str:
-    """The end of what a connector wrote to its standard error, without its secrets."""
-    # More than is shown is read: a secret that the beginning cuts in two is not shown then.
+    """Return the end of a connector's standard error, without its secrets."""
+    # More is read than shown, so that no part of a secret is shown that begins before.
     errors.seek(max(errors.seek(0, os.SEEK_END) - _TAIL - _SECRET_BYTES, 0))
     said = errors.read().decode(errors="replace")
     return mask.of_texts.mask(said)[-_TAIL:].strip() if said.strip() else ""
