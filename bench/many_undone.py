@@ -15,8 +15,8 @@ from bench.many_files import MemoryStore, bind, gather, say, stage
 from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.committed_loads import LastLoads
 from lakewriter.commit.control import Control
-from lakewriter.commit.last_loads import LastLoads
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.store import Entry, StoredObject
 from lakewriter.naming import ControlKeys
@@ -85,7 +85,7 @@ def main() -> None:
         control.keys,
         {control.table_id: control},
         lambda _: clients,
-        LastLoads(store, control.keys),
+        LastLoads(store, control.history),
     )
     steps: list[tuple[str, Callable[[], Any]]] = [
         ("plan", lambda: Undo(pipeline, "j", Choices("a drill")).plan()),

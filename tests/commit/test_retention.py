@@ -20,8 +20,8 @@ KEEP, LATER = timedelta(days=30), timedelta(days=40)
 NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-def control_of(world: World, table_id: str) -> Control:
-    return Control(Memory(world, lambda: None, random.Random(0), 0), ControlKeys("", "p"), table_id)
+def control_of(world: World, table_id: str, store: type[Memory] = Memory) -> Control:
+    return Control(store(world, lambda: None, random.Random(0), 0), ControlKeys("", "p"), table_id)
 
 
 def left(world: World) -> list[str]:
@@ -64,7 +64,7 @@ def test_what_another_tables_state_names_stays(state):
 def test_a_load_that_is_closed_while_the_sweep_lists_keeps_its_records():
     """It was bound for as long as loads are kept, and its report came after the listing."""
     world = World()
-    control = old_loads(world, "a", "b")
+    old_loads(world, "a", "b")
     named(world, "s.other", TableState(pending=PENDING))
 
     class Closing(Memory):
@@ -74,15 +74,14 @@ def test_a_load_that_is_closed_while_the_sweep_lists_keeps_its_records():
                 named(world, "s.other", TableState(committed=1, last_job="b"))
             return entries
 
-    control.store = Closing(world, lambda: None, random.Random(0), 0)
-    sweep(control, world.clock + LATER, KEEP)
+    sweep(control_of(world, "s.t", Closing), world.clock + LATER, KEEP)
     assert left(world) == ["b"]
 
 
 def test_a_load_that_is_started_again_while_the_sweep_lists_keeps_its_records():
     """Its old objects are listed before it writes a new one, and no state named it until then."""
     world = World()
-    control = old_loads(world, "a", "b")
+    old_loads(world, "a", "b")
 
     class Beginning(Memory):
         def list_entries(self, prefix, limit=None):
@@ -91,8 +90,7 @@ def test_a_load_that_is_started_again_while_the_sweep_lists_keeps_its_records():
                 named(world, "s.other", TableState(running={"b": Running(attempt="A", since=world.clock)}))
             return entries
 
-    control.store = Beginning(world, lambda: None, random.Random(0), 0)
-    sweep(control, world.clock + LATER, KEEP)
+    sweep(control_of(world, "s.t", Beginning), world.clock + LATER, KEEP)
     assert left(world) == ["b"]
 
 

@@ -182,7 +182,7 @@ def test_batches_are_traces():
 def test_tables_without_a_state_share_one_look(monkeypatch):
     """At the first load of thousands of tables each would list what the others have written since."""
     world, seconds = World(), [0.0]
-    monkeypatch.setattr("lakewriter.commit.traces.time.monotonic", lambda: seconds[0])
+    monkeypatch.setattr("lakewriter.commit.history.time.monotonic", lambda: seconds[0])
     store, keys = Objects(world), ControlKeys("", "p")
     prefixes: list[str] = []
     store.before_listing = lambda: prefixes.append("")

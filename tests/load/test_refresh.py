@@ -14,12 +14,12 @@ from pyiceberg.exceptions import CommitFailedException
 from lakewriter import write
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt, bind, register
+from lakewriter.commit.committed_loads import read_table_loads
 from lakewriter.commit.recover import recover
 from lakewriter.commit.retire import retire_due
 from lakewriter.errors import ConcurrentLoadError, LakeError, SpecInvalidError
 from lakewriter.operate.as_of import find_as_of
 from lakewriter.operate.catalogue import describe_tables
-from lakewriter.operate.live_loads import read_table_loads
 from lakewriter.operate.planning import plan
 from lakewriter.operate.queries import write_as_of, write_queries
 from lakewriter.operate.rebuild import ask_catalog, rebuild

@@ -4,9 +4,9 @@ import duckdb
 import pytest
 import sqlglot
 
+from lakewriter.commit.committed_loads import read_table_loads
 from lakewriter.errors import SpecInvalidError
 from lakewriter.operate.as_of import AsOf, find_as_of
-from lakewriter.operate.live_loads import read_table_loads
 from lakewriter.operate.queries import write_as_of
 from lakewriter.operate.sql_text import Engine
 from tests.load.lakes import BUCKET

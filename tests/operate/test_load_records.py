@@ -8,7 +8,6 @@ import pytest
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import Reset, TableState
-from lakewriter.commit.traces import list_reports
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.load_records import TableRecords, _compare_progress
 from lakewriter.receipt import Cursor
@@ -66,6 +65,6 @@ def test_last_load_without_a_report(last, later, resets, told):
     world.clock = COMMITTED + later
     world.objects[KEYS.report("a", "s.t")] = (b"{}", "e")
     control = Control(Memory(world, lambda: None, random.Random(0), 0), KEYS, "s.t")
-    records = TableRecords(control, list_reports(control.store, control.keys)["s.t"])
+    records = TableRecords(control, control.history.list_reports()["s.t"])
     state = TableState(committed=2, last_job=last, last_commit=COMMITTED, resets=resets)
     assert list(records._compare_loads(state, "a")) == told

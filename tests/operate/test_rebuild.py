@@ -16,7 +16,7 @@ from lakewriter.commit.control import Control, open_control
 from lakewriter.commit.intent import FilesAction, Quarantine, Removal, UndoneLoad
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState, SyncIntent
-from lakewriter.commit.traces import find_highest_numbers
+from lakewriter.commit.table_objects import find_highest_numbers
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError
 from lakewriter.operate.left_behind import read_leftovers

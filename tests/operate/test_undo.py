@@ -9,11 +9,11 @@ import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt, bind, register
+from lakewriter.commit.committed_loads import read_table_loads
 from lakewriter.commit.decisions import read_sync_decision
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
 from lakewriter.errors import ConcurrentLoadError, LakeError, LoadUndoneError, SpecInvalidError
-from lakewriter.operate.live_loads import read_table_loads
 from lakewriter.operate.loads import Loads
 from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.rebuild import InCatalog, ask_catalog, rebuild

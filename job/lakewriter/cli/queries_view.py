@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from lakewriter.cli import console
 from lakewriter.cli.shared import OUT, is_local, open_context, print_json, warn
 from lakewriter.commit.at_once import call_all
+from lakewriter.commit.committed_loads import read_table_loads
 from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.exit_codes import EXIT_OK
@@ -18,7 +19,6 @@ from lakewriter.naming import UNDO
 from lakewriter.operate import queries
 from lakewriter.operate.as_of import find_as_of
 from lakewriter.operate.context import Context
-from lakewriter.operate.live_loads import read_table_loads
 from lakewriter.operate.sql_text import Engine
 from lakewriter.spec.catalogs import NoCatalog
 

@@ -89,17 +89,15 @@ def clear_batches(control: Control, batch: Batch) -> None:
     Loads that any state of the pipeline names keep theirs, such as live generations, whose receipts a full refresh
     reads to find the objects it replaces.
     """
-    root = f"{control.keys.root}/loads/"
     oldest = Batch(batch.query, max(0, batch.number - KEPT)).job_id
-    entries = list(control.store.list_entries(root + make_batch_prefix(batch.query)))
+    items = list(control.history.list_objects(make_batch_prefix(batch.query)))
     named = find_named_loads(read_states(control))
     gone = []
-    for entry in entries:
-        job = entry.key.removeprefix(root).split("/")[0]
-        if job >= oldest:
+    for item in items:
+        if item.job_id >= oldest:
             break
-        if job not in named:
-            gone.append(entry.key)
+        if item.job_id not in named:
+            gone.append(item.entry.key)
     control.store.delete_all(gone)
 
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from lakewriter.commit.backoff import write
 from lakewriter.commit.begin_records import BeginRecords
+from lakewriter.commit.history import History
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import StateFile
 from lakewriter.commit.store import Store, TellsTime, Unclear
-from lakewriter.commit.traces import Traces
 from lakewriter.control_object import decode, parse
 from lakewriter.errors import (
     KeyExistsError,
@@ -43,12 +43,12 @@ class Shared:
     """What is listed once for all tables of a pipeline: begin records, and which tables have records at all."""
 
     begun: BeginRecords
-    traces: Traces
+    history: History
 
     @classmethod
     def open(cls, store: Store, keys: ControlKeys) -> "Shared":
         """Nothing is asked of the store yet."""
-        return cls(BeginRecords(store, keys), Traces(store, keys))
+        return cls(BeginRecords(store, keys), History(store, keys))
 
 
 def open_control(spec: Spec, table: TableSpec, store: Store, shared: Shared | None = None) -> "Control":
@@ -90,13 +90,14 @@ class Control:
         self.pause = pause
         shared = shared or Shared.open(store, keys)
         self.begun = shared.begun
+        self.history = shared.history
         self._written: dict[str, bytes] = {}
         self.left: list[str] = []
         """A sentence for each thing that could not be deleted or aborted, for the table's report."""
         self.versions: dict[str, str] = {}
         """The version of the table that each load made which this process published, by the load's metadata."""
         self.state = StateFile(
-            store, keys.state(table_id), pause=pause, find_trace=partial(shared.traces.find, table_id, layout)
+            store, keys.state(table_id), pause=pause, find_trace=partial(shared.history.find_trace, table_id, layout)
         )
 
     @contextmanager

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakewriter.aws import Clients
+from lakewriter.commit.committed_loads import LastLoads
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, Shared, open_control
 from lakewriter.commit.data_store import OpenClients, reuse_clients
-from lakewriter.commit.last_loads import LastLoads
 from lakewriter.naming import ControlKeys
 from lakewriter.spec.specification import Spec
 
@@ -31,7 +31,7 @@ class Pipeline:
         store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
         shared = Shared.open(store, keys)
         controls = {table.id: open_control(spec, table, store, shared) for table in spec.tables}
-        return cls(spec, clients, store, keys, controls, reuse_clients(clients), LastLoads(store, keys))
+        return cls(spec, clients, store, keys, controls, reuse_clients(clients), LastLoads(store, shared.history))
 
     @property
     def first_control(self) -> Control:

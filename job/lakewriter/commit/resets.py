@@ -9,7 +9,7 @@ from lakewriter.commit.input_records import Inputs
 from lakewriter.commit.recover import recover
 from lakewriter.commit.state import ANEW, Lost, Reset, TableState
 from lakewriter.commit.sync_records import SyncState
-from lakewriter.commit.traces import find_last_numbers, list_objects
+from lakewriter.commit.table_objects import find_last_numbers, list_objects
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
 from lakewriter.receipt import Batch
 

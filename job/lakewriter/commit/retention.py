@@ -2,14 +2,12 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
-from itertools import groupby
 from typing import Final
 
 from lakewriter.commit.control import Control
+from lakewriter.commit.history import LoadObject, parse_all
 from lakewriter.commit.named_loads import find_named_loads, read_states
 from lakewriter.commit.state import Lost, TableState
-from lakewriter.commit.store import Entry
-from lakewriter.commit.traces import parse_trace
 
 EVERY: Final = timedelta(days=1)
 
@@ -38,9 +36,9 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
     highest = max((state.sync.sync_id for state in states.values()), default=0)
     deleted += _sweep_old(control, control.keys.sync_numbers, now - keep, below=control.keys.sync_number(highest + 1))
     gone = _list_old_inputs(control, now - keep, states)
-    for job, entries in old.items():
-        if job not in named and not _is_of_lost_state(control, entries, states):
-            gone += [entry.key for entry in entries]
+    for job, items in old.items():
+        if job not in named and not _is_of_lost_state(items, states):
+            gone += [item.entry.key for item in items]
     control.store.delete_all(gone)
     _mark(control, now)
     return deleted + len(gone)
@@ -67,19 +65,18 @@ def _list_old_inputs(control: Control, before: datetime, states: Mapping[str, Ta
     return gone
 
 
-def _list_old_loads(control: Control, before: datetime) -> dict[str, list[Entry]]:
+def _list_old_loads(control: Control, before: datetime) -> dict[str, list[LoadObject]]:
     """List the objects of the loads that wrote their last one ``before`` a time: all loads that are kept of thousands
     of tables have millions, those of a day a small part of these."""
-    root, old = f"{control.keys.root}/loads/", dict[str, list[Entry]]()
-    # A listing has the objects of one load one after the other.
-    for job, listed in groupby(control.store.list_entries(root), lambda entry: entry.key[len(root) :].split("/")[0]):
-        entries: list[Entry] = []
-        for entry in listed:
-            if entry.modified >= before:
+    old: dict[str, list[LoadObject]] = {}
+    for job, listed in control.history.list_by_load():
+        items: list[LoadObject] = []
+        for item in listed:
+            if item.entry.modified >= before:
                 break
-            entries.append(entry)
+            items.append(item)
         else:
-            old[job] = entries
+            old[job] = items
     return old
 
 
@@ -91,9 +88,8 @@ def _sweep_old(control: Control, prefix: str, before: datetime, below: str | Non
     return len(old)
 
 
-def _is_of_lost_state(control: Control, entries: Iterable[Entry], states: Collection[str]) -> bool:
-    traces = (parse_trace(control.keys, entry) for entry in entries)
-    return any(trace is not None and not trace.is_early and trace.table_id not in states for trace in traces)
+def _is_of_lost_state(items: Iterable[LoadObject], states: Collection[str]) -> bool:
+    return any(not trace.is_early and trace.table_id not in states for trace in parse_all(items))
 
 
 def _mark(control: Control, now: datetime) -> None:

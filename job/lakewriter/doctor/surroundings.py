@@ -11,7 +11,7 @@ from typing import Any, Final
 from lakewriter import aws
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.resets import check_backfill
-from lakewriter.commit.traces import describe_left
+from lakewriter.commit.table_objects import describe_left
 from lakewriter.control_object import decode
 from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
 from lakewriter.errors import LakeError, PendingUnrecoverableError

@@ -20,7 +20,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
 from lakewriter.commit.old_generations import StreamObject, find_highest_generation, find_stream_objects
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.commit.traces import Numbers, find_last_numbers, list_newest
+from lakewriter.commit.table_objects import Numbers, find_last_numbers, list_newest
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.repair import adopt_files, adopt_objects
 from lakewriter.operate.s3_file import READ_BYTES, S3File, open_text

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from lakewriter.aws import Clients
 from lakewriter.commit.catalog import open_iceberg_writer
+from lakewriter.commit.committed_loads import TableLoads
 from lakewriter.commit.sync_records import MOST_LIVE
 from lakewriter.errors import SpecInvalidError
-from lakewriter.operate.live_loads import TableLoads
 from lakewriter.report import TableReport
 from lakewriter.spec.specification import Spec
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
-from lakewriter.commit.traces import MOST_LISTED, list_objects
+from lakewriter.commit.table_objects import MOST_LISTED, list_objects
 from lakewriter.errors import LakeError
 from lakewriter.naming import name_generation
 from lakewriter.operate.queries import ALL, QUERY

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from lakewriter.commit.begin_records import BeginRecord
 from lakewriter.commit.control import Control
+from lakewriter.commit.history import LoadObject, parse_all
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import Running
 from lakewriter.commit.store import StoredObject
-from lakewriter.commit.traces import find_own_objects, list_objects, parse_trace
+from lakewriter.commit.table_objects import find_own_objects, list_objects
 from lakewriter.control_object import parse
 from lakewriter.receipt import Batch
 
@@ -62,10 +63,8 @@ def parse_batch(job_id: str) -> Batch | None:
 def read_leftovers(control: Control) -> Leftovers:
     """Read everything that the loads of a table have left; ``PENDING_UNRECOVERABLE`` for a record that cannot be
     read."""
-    traces = [
-        (entry, parse_trace(control.keys, entry)) for entry in control.store.list_entries(f"{control.keys.root}/loads/")
-    ]
-    mine = [trace for _, trace in traces if trace is not None and trace.table_id == control.table_id]
+    items = list(control.history.list_objects())
+    mine = list(parse_all(items, control.table_id))
     reports = {trace.job_id: trace.entry.modified for trace in mine if trace.kind == "report"}
     closed = [_read_closed(control, job_id, at) for job_id, at in reports.items()]
     withdrawn = {(trace.job_id, trace.attempt) for trace in mine if trace.kind == "failure"}
@@ -78,9 +77,7 @@ def read_leftovers(control: Control) -> Leftovers:
     return Leftovers(
         closed=tuple(sorted(closed, key=lambda load: (load.at, load.report["started"]))),
         unclosed=tuple(sorted(intents, key=lambda intent: intent.started, reverse=True)),
-        running=_find_running(
-            control, [entry.key for entry, _ in traces], reports, {(i.job_id, i.attempt) for i in intents}
-        ),
+        running=_find_running(control, items, reports, {(i.job_id, i.attempt) for i in intents}),
         objects=tuple(objects),
         keys=() if layout is None else tuple(entry.key for entry in list_objects(control.store, layout)),
     )
@@ -96,14 +93,13 @@ def _read_closed(control: Control, job_id: str, at: datetime) -> Closed:
 
 
 def _find_running(
-    control: Control, keys: Iterable[str], done: Iterable[str], unclosed: Collection[tuple[str, str]]
+    control: Control, items: Iterable[LoadObject], done: Iterable[str], unclosed: Collection[tuple[str, str]]
 ) -> dict[str, Running]:
     """Return the last attempt of each job that is not done, without attempts that ended before they were bound."""
-    root, closed = f"{control.keys.root}/loads/", set(done)
-    names = [key.removeprefix(root).split("/") for key in keys]
-    ended = {(name[0], name[1]) for name in names if name[2:] == ["outcome.json"]}.difference(unclosed)
+    closed, records = set(done), [(item.job_id, *item.name.split("/")) for item in items]
+    ended = {(name[0], name[1]) for name in records if name[2:] == ("outcome.json",)}.difference(unclosed)
     running: dict[str, Running] = {}
-    for job_id, attempt in [(name[0], name[1]) for name in names if name[2:] == ["begin.json"]]:
+    for job_id, attempt in [(name[0], name[1]) for name in records if name[2:] == ("begin.json",)]:
         key = control.keys.begin(job_id, attempt)
         content = control.store.get(key)
         record = parse(BeginRecord, key, content[0]) if content is not None else None

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from lakewriter.commit.at_once import MOST, call_all
 from lakewriter.commit.control import Control
+from lakewriter.commit.history import parse_all
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.state import Reset, TableState
 from lakewriter.commit.store import Entry
-from lakewriter.commit.traces import find_traces, parse_trace
 from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
 from lakewriter.naming import REPLAY, UNDO, make_undo_job_id
 from lakewriter.report import ABANDONED, ABANDONED_BLIND
@@ -197,9 +197,7 @@ class TableRecords:
         return False
 
     def _read_intents(self, job_id: str) -> Iterator[Intent]:
-        keys = self.control.keys
-        traces = [parse_trace(keys, entry) for entry in self.control.store.list_entries(f"{keys.load(job_id)}/")]
-        mine = [trace for trace in traces if trace is not None and trace.table_id == self.control.table_id]
+        mine = list(parse_all(self.control.history.list_objects_of(job_id), self.control.table_id))
         withdrawn = {trace.attempt for trace in mine if trace.kind == "failure"}
         for trace in mine:
             if trace.kind == "intent" and trace.attempt not in withdrawn:
@@ -226,8 +224,7 @@ class TableRecords:
     def _compare_loads(self, state: TableState, job_id: str) -> Iterator[str]:
         if state.last_job is not None and state.last_job not in self.kept:
             # It may have been committed since the reports were listed.
-            traces = find_traces(self.control.store, self.control.keys, self.control.table_id)
-            self.kept = {trace.job_id: trace.entry for trace in traces if trace.kind == "report"}
+            self.kept = self.control.history.list_reports().get(self.control.table_id, {})
         closing = state.pending is not None and state.pending.job_id in self.kept
         if state.committed + closing < len(self.kept):
             yield f"it counts {state.committed} committed loads, and the reports of {len(self.kept)} are kept"
@@ -239,8 +236,8 @@ class TableRecords:
             return
         # A load's control objects are deleted by the age of the youngest of them: a load that was tried again later
         # may outlive the last load.
-        entries = self.control.store.list_entries(f"{self.control.keys.load(job_id)}/")
-        youngest = max((entry.modified for entry in entries), default=None)
+        items = self.control.history.list_objects_of(job_id)
+        youngest = max((item.entry.modified for item in items), default=None)
         if youngest is not None and state.last_commit is not None and youngest < state.last_commit:
             yield f"its last load is {last!r}, and that load has no report, while older loads have theirs"
 

@@ -11,7 +11,7 @@ from lakewriter.commit.resets import note_change
 from lakewriter.commit.state import Failure, Lost, Pending, TableState
 from lakewriter.commit.store import StoredObject
 from lakewriter.commit.sync_records import Live
-from lakewriter.commit.traces import MOST_LISTED, find_highest_numbers, find_own_objects
+from lakewriter.commit.table_objects import MOST_LISTED, find_highest_numbers, find_own_objects
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError, StagedLostError
 from lakewriter.naming import UNDO
 from lakewriter.operate.left_behind import MOST_ASKED, parse_batch

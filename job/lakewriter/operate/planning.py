@@ -13,7 +13,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
 from lakewriter.commit.resets import check_backfill, number_backfill
 from lakewriter.commit.state import TableState
-from lakewriter.commit.traces import describe_left
+from lakewriter.commit.table_objects import describe_left
 from lakewriter.errors import InternalError, LakeError
 from lakewriter.expect.words import describe_expectation
 from lakewriter.operate.column_changes import ColumnChange, list_changes, list_layout_changes

@@ -19,7 +19,7 @@ from lakewriter.commit.intent import CatalogAction, GlueAction, IcebergAction, I
 from lakewriter.commit.latest import find_last_change
 from lakewriter.commit.state import Generation, Pending, Phase, Reset, TableState, Undone, is_blank
 from lakewriter.commit.sync_records import Live, SyncState
-from lakewriter.commit.traces import find_highest_numbers
+from lakewriter.commit.table_objects import find_highest_numbers
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostError
 from lakewriter.naming import make_next_job_id
 from lakewriter.operate.left_behind import Closed, Leftovers, read_leftovers

@@ -18,7 +18,7 @@ from lakewriter.commit.read_files import write_files
 from lakewriter.commit.recover import close, move_pending, turn_pending, withdraw_intent
 from lakewriter.commit.resets import change_unless_pending, forget_source, note_change
 from lakewriter.commit.state import ADOPTED, CURSOR_SET, Failure, Pending, Phase, TableState
-from lakewriter.commit.traces import Numbers
+from lakewriter.commit.table_objects import Numbers
 from lakewriter.errors import (
     CatalogFailedError,
     CatalogNotFoundError,

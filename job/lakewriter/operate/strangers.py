@@ -11,7 +11,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.intent import FilesAction, GlueAction, Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.store import Entry, StoredObject
-from lakewriter.commit.traces import MOST_LISTED
+from lakewriter.commit.table_objects import MOST_LISTED
 from lakewriter.errors import LakeError, S3AccessDeniedError
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.load_records import TableRecords

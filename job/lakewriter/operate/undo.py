@@ -9,12 +9,12 @@ from typing import Final
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.committed_loads import TableLoads, read_table_loads
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
 from lakewriter.naming import make_undo_job_id
-from lakewriter.operate.live_loads import TableLoads, read_table_loads
 from lakewriter.operate.undo_plan import Choices, UndoPlan, UndoPlanner, make_refusal
 from lakewriter.report import ABANDONED_BLIND, TableReport
 

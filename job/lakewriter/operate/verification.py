@@ -12,7 +12,6 @@ from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import CODES, Comparison, Kind, Mismatch
-from lakewriter.commit.traces import list_reports
 from lakewriter.errors import CODES as ERRORS
 from lakewriter.errors import InternalError, LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
@@ -80,8 +79,7 @@ class Verifier:
         only_newer: bool = False,
     ) -> None:
         self._controls, self._clients, self._counting, self._only_newer = controls, clients, counting, only_newer
-        first = next(iter(controls.values()))
-        reports = list_reports(first.store, first.keys)
+        reports = next(iter(controls.values())).history.list_reports()
         self._records = {table_id: TableRecords(each, reports.get(table_id, {})) for table_id, each in controls.items()}
         self._paths: dict[str, TablePath] = {}
         self._neighbours = Neighbours(controls)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.last_loads import LastLoads
+from lakewriter.commit.committed_loads import LastLoads
 from lakewriter.commit.state import TableState
 from lakewriter.errors import ExpectationFailedError, SourceFailedError, SpecInvalidError
 from lakewriter.expect.observing import cut_sample

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import read_sync_decision
+from lakewriter.commit.history import parse_reports
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState, SyncState, make_partial_prefix
 from lakewriter.report import ABANDONED_BLIND
@@ -134,11 +135,8 @@ class StreamJudge:
         if replaced or (state.source is not None and state.source.job_id == self._job_id):
             return ""
         control = self._controls[table.id]
-        root = f"{control.keys.root}/loads/"
-        for entry in control.store.list_entries(f"{root}{make_partial_prefix(self._job_id)}"):
-            job = entry.key.removeprefix(root).split("/")[0]
-            if entry.key != control.keys.report(job, table.id):
-                continue
+        for trace in parse_reports(control.history.list_objects(make_partial_prefix(self._job_id)), table.id):
+            job = trace.job_id
             report = control.read_report(job) or {}
             if any(str(note).startswith(ABANDONED_BLIND) for note in report.get("notes", ())):
                 # The table's state was not moved by it, so it says what to go on from.

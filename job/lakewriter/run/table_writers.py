@@ -8,7 +8,7 @@ from lakewriter.commit.at_once import call_all
 from lakewriter.commit.catalog import CatalogTable
 from lakewriter.commit.control import Control
 from lakewriter.commit.ownership import TableWriters
-from lakewriter.commit.traces import list_newest
+from lakewriter.commit.table_objects import list_newest
 from lakewriter.errors import NameCollisionError
 from lakewriter.report import join_first
 from lakewriter.run.placement import find_in_catalog

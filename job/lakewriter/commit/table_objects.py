@@ -1,14 +1,9 @@
-"""Find the records and objects that loads of a table have left.
-
-They distinguish a table whose state is lost from one that was never loaded.
-"""
+"""Find the data objects of a table by its layout: which of them its loads wrote, and which numbers their keys have."""
 
 import re
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from lakewriter.commit.store import Entry, Store, StoredObject
 from lakewriter.errors import CODES, LakeError
@@ -20,94 +15,7 @@ MOST_LISTED: Final = 50_000
 MOST_ASKED: Final = 64
 """Of how many of those, the newest first, HEAD reads which load wrote them."""
 
-FRESH_SECONDS: Final = 60.0
-"""How long one listing says of every table of a pipeline which have traces: a state that is created and lost within
-that time, by other processes, is taken for one that never was."""
-
 _NUMBERS: Final = {name: rf"(?P<{name}>\d+)" for name in ("backfill", "counter", "generation")}
-
-Kind = Literal["report", "intent", "failure"]
-_REPORT: Final = re.compile(r"(?P<table>[^/]+)\.report\.json")
-_RECORD: Final = re.compile(r"(?P<attempt>[^/]+)/(?P<folder>tables|failed)/(?P<table>[^/]+)\.json")
-_FIRST: Final = re.compile(
-    r"(?P<attempt>[^/]+)/(?!(?:begin|outcome)\.json)(?P<table>[^/]+?)(?P<failed>\.failed)?\.json"
-)
-"""How release 0.1.0 named intents and failures."""
-
-
-@dataclass(frozen=True)
-class Trace:
-    """A record that a load has left for one table; ``attempt`` is blank for a report.
-
-    ``is_early`` is true for a key as release 0.1.0 named it, which another record of an attempt may have today.
-    """
-
-    kind: Kind
-    job_id: str
-    attempt: str
-    table_id: str
-    entry: Entry
-    is_early: bool = False
-
-
-def parse_trace(keys: ControlKeys, entry: Entry) -> Trace | None:
-    """Parse a key below ``loads/``; None for a record that belongs to no table."""
-    job_id, _, name = entry.key.removeprefix(f"{keys.root}/loads/").partition("/")
-    if (report := _REPORT.fullmatch(name)) is not None:
-        return Trace("report", job_id, "", report["table"], entry)
-    if (record := _RECORD.fullmatch(name)) is not None:
-        kind: Kind = "intent" if record["folder"] == "tables" else "failure"
-        return Trace(kind, job_id, record["attempt"], record["table"], entry)
-    if (first := _FIRST.fullmatch(name)) is not None:
-        kind = "failure" if first["failed"] else "intent"
-        return Trace(kind, job_id, first["attempt"], first["table"], entry, is_early=True)
-    return None
-
-
-def find_traces(store: Store, keys: ControlKeys, table_id: str) -> Iterator[Trace]:
-    """Yield the records of one table, of all loads whose control objects are kept."""
-    traces = (parse_trace(keys, entry) for entry in store.list_entries(f"{keys.root}/loads/"))
-    return (trace for trace in traces if trace is not None and trace.table_id == table_id)
-
-
-def list_reports(store: Store, keys: ControlKeys) -> dict[str, dict[str, Entry]]:
-    """List the reports that are kept of all tables of the pipeline: entries by table id and job id."""
-    reports: dict[str, dict[str, Entry]] = {}
-    for entry in store.list_entries(f"{keys.root}/loads/"):
-        trace = parse_trace(keys, entry)
-        if trace is not None and trace.kind == "report":
-            reports.setdefault(trace.table_id, {})[trace.job_id] = entry
-    return reports
-
-
-class Traces:
-    """The tables of a pipeline that have records of loads, listed for all of them at once: at the first load of
-    thousands of tables each would list the records of all others."""
-
-    def __init__(self, store: Store, keys: ControlKeys) -> None:
-        self._store, self._keys = store, keys
-        self._listed: tuple[float, Mapping[str, str]] | None = None
-
-    def find(self, table_id: str, layout: Layout | None, *, anew: bool) -> str | None:
-        """Return a key that exists only if the table had a state: a record's or an object's; None where there is none.
-
-        ``anew`` asks for a listing of now.
-        """
-        if (key := self._list(anew).get(table_id)) is not None:
-            return key
-        if layout is None:
-            return None
-        return next((key for key, _ in find_own_objects(self._store, self._keys, table_id, layout)), None)
-
-    def _list(self, anew: bool) -> Mapping[str, str]:
-        # Tables that are loaded side by side may each list here, which costs less than waiting for one another.
-        if anew or self._listed is None or time.monotonic() - self._listed[0] > FRESH_SECONDS:
-            began, keys = time.monotonic(), dict[str, str]()
-            for entry in self._store.list_entries(f"{self._keys.root}/loads/"):
-                if (trace := parse_trace(self._keys, entry)) is not None:
-                    keys.setdefault(trace.table_id, entry.key)
-            self._listed = began, keys
-        return self._listed[1]
 
 
 def find_own_objects(

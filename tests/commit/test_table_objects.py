@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lakewriter.commit.store import StoredObject
-from lakewriter.commit.traces import find_own_objects
+from lakewriter.commit.table_objects import find_own_objects
 from lakewriter.errors import LakeError, NoAnswerError, S3AccessDeniedError
 from lakewriter.naming import ControlKeys
 from tests.simulation.lakes import BUCKET, make_lake
