@@ -59,16 +59,16 @@ EDGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "repeats-burnt": leave_out(
         "a load that stands for others burns their job ids",
-        "commit.closing",
+        "commit.changes",
         "    if intent.repeats:\n",
         "    if intent.repeats is None:\n",
         _ALL,
     ),
     "undone-refresh-deleted": leave_out(
         "an undone refresh's own files are deleted",
-        "commit.closing",
-        "    if gone is not None and not isinstance(intent.catalog, IcebergAction):\n",
-        "    if gone is None and not isinstance(intent.catalog, IcebergAction):\n",
+        "commit.changes",
+        "    if gone is not None and not self.intent.catalog.keeps_versions:\n",
+        "    if gone is None and not self.intent.catalog.keeps_versions:\n",
         "refresh",
     ),
     "give-up-unless-pending": leave_out(

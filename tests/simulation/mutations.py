@@ -199,8 +199,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "retire-at-all": leave_out(
         "a full refresh deletes what it replaces",
         "commit.recover",
-        "        delete_all(control, intent.sync.retire)\n",
-        "        pass\n",
+        "    delete_all(control, effects.deletes)\n",
+        "",
         "airbyte",
     ),
     "report-before-close": leave_out(
@@ -221,20 +221,20 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "counter-closed": leave_out(
         "the counter of keys moves on with a load",
-        "commit.closing",
-        '        "counter": max(state.counter, intent.counter_after or 0),\n',
-        '        "counter": state.counter,\n',
+        "commit.changes",
+        '            "counter": max(state.counter, intent.counter_after or 0),\n',
+        '            "counter": state.counter,\n',
         "estuary,batches",
     ),
     "cursor-closed": leave_out(
         "the cursor moves on with a load",
-        "commit.closing",
+        "commit.changes",
         '        "cursor": intent.cursor_after or state.cursor,\n',
         '        "cursor": state.cursor,\n',
     ),
     "batch-closed": leave_out(
         "a batch that was committed is not loaded again",
-        "commit.closing",
+        "commit.changes",
         '        "batch": intent.batch or _follow_replay(state, intent),\n',
         '        "batch": state.batch,\n',
         "batches",
@@ -281,10 +281,10 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
                 ),
                 (
                     "        table = _require_same_table(self._own.load(), intent)\n"
-                    "        self._own.change(table, done, lambda seen: _commit(seen, intent, number))\n",
+                    "        self._own.change(table, done, lambda seen: _commit(seen, intent, effects, number))\n",
                     "        table, appended = _require_same_table(self._own.load(), intent), list[None]()\n"
                     "        self._own.change(table, done, lambda seen: "
-                    "appended.append(_commit(seen, intent, number)))\n",
+                    "appended.append(_commit(seen, intent, effects, number)))\n",
                 ),
             )
         },

@@ -33,8 +33,8 @@ QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "quarantine-undone": leave_out(
         "an undo takes a load's bad rows out",
         "commit.recover",
-        "        delete_all(control, ((removal.key, removal.etag) for removal in intent.undoes.quarantined))\n",
-        "        pass\n",
+        "    delete_all(control, ((removal.key, removal.etag) for removal in effects.bad_rows))\n",
+        "",
         _KIND,
     ),
     "quarantine-overtaken": leave_out(
@@ -76,7 +76,7 @@ QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "taken-at-all": leave_out(
         "what a replay has loaded leaves the quarantine",
         "commit.recover",
-        "    delete_all(control, ((removal.key, removal.etag) for removal in intent.taken))\n",
+        "    delete_all(control, ((removal.key, removal.etag) for removal in effects.loaded))\n",
         "",
         _KIND,
     ),

@@ -31,7 +31,7 @@ REFRESH_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "shown-again-stays": leave_out(
         "what an undo shows again is not deleted in its time",
-        "commit.closing",
+        "commit.changes",
         "    retiring = tuple(entry for entry in state.retiring if entry.generation != switch.after)\n",
         "    retiring = state.retiring\n",
         _KIND,

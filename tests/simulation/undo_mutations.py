@@ -10,10 +10,9 @@ _KINDS: Final = "files,glue,iceberg,airbyte,estuary"
 UNDO_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "undo-fence": leave_out(
         "an undo binds only to the table it was planned on",
-        "commit.intent",
-        '        if self.kind != "load" or self.taken or (self.inputs is not None and self.inputs.exclusive):\n'
-        "            return True\n",
-        '        if self.kind != "load":\n            return False\n',
+        "commit.changes",
+        "        return self.is_exclusive or self.intent.depends_on_state\n",
+        "        return not self.is_exclusive and self.intent.depends_on_state\n",
         _KINDS,
     ),
     "undo-binds-first": leave_out(
@@ -25,7 +24,7 @@ UNDO_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "undo-cursor": leave_out(
         "the cursor goes back with the load that moved it",
-        "commit.closing",
+        "commit.changes",
         "    if load.restores_cursor:\n",
         "    if False:\n",
         _KINDS,

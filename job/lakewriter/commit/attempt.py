@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from lakewriter.commit.begin_records import BeginRecord, BegunTable
+from lakewriter.commit.changes import read_change
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients
-from lakewriter.commit.intent import Intent, Switch
+from lakewriter.commit.intent import Intent
 from lakewriter.commit.recover import read_failure, recover
 from lakewriter.commit.repeats import Repeats, find_done
 from lakewriter.commit.retire import retire_due
@@ -251,17 +252,13 @@ def _make_pending(attempt: Attempt, intent: Intent) -> Pending:
 
 
 def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableState) -> bool:
+    change = read_change(intent)
     return (
         state.is_registered(attempt.job_id, attempt.id)
-        and is_unchanged(began, state, exclusive=intent.exclusive)
+        and is_unchanged(began, state, exclusive=change.depends())
         and state.accepts_names(intent.names, began)
-        and _may_switch(state, intent.switch)
+        and change.may_bind(state)
     )
-
-
-def _may_switch(state: TableState, switch: Switch | None) -> bool:
-    """Return whether the files that readers are to see again still exist: their deletion begins with the state."""
-    return switch is None or switch.job_id is None or state.find_generation(switch.after) is not None
 
 
 def is_unchanged(before: TableState, now: TableState, *, exclusive: bool) -> bool:

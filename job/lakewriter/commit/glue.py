@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, Literal, TypeVar
 from lakewriter import aws
 from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.change_count import name_count_property, read_count
+from lakewriter.commit.changes import list_effects
 from lakewriter.commit.glue_table import (
     FORMAT,
     Columns,
@@ -65,23 +66,21 @@ class GlueTables:
 
     def publish(self, intent: Intent, number: int) -> None:
         """Create database, table and partition, in this order: a partition is visible once its files are there."""
-        action = _require_glue(intent)
-        if intent.switch is not None:
+        action, effects = _require_glue(intent), list_effects(intent)
+        if effects.generation is not None:
             self._switch(action, intent, number)
-            return
-        if intent.undoes is not None:
-            if intent.undoes.drops_partition:
-                self._drop_partition(action)
-            return
-        columns = self._ensure_table(action)
-        if action.partition is not None:
-            self._ensure_partition(action, columns)
+        elif effects.adds:
+            columns = self._ensure_table(action)
+            if action.partition is not None:
+                self._ensure_partition(action, columns)
+        elif effects.removes is not None and effects.removes.drops_partition:
+            self._drop_partition(action)
 
     def read_back(self, intent: Intent) -> None:
         """Compare columns, types, location and partition with the intent; ``COMMIT_UNKNOWN`` where they differ."""
-        action = _require_glue(intent)
-        if intent.undoes is not None and intent.switch is None:
-            self._require_dropped(action, intent.undoes)
+        action, effects = _require_glue(intent), list_effects(intent)
+        if effects.removes is not None and effects.generation is None:
+            self._require_dropped(action, effects.removes)
             return
         table = self._find_table(action)
         differences = ["the table is not there"] if table is None else describe_differences(table, action)
@@ -97,7 +96,7 @@ class GlueTables:
         """See ``CatalogWriter``. A switch that is not made is made impossible by a count without one; of a partition
         that is not there a process may be about to add it."""
         action = _require_glue(intent)
-        if intent.switch is not None:
+        if list_effects(intent).generation is not None:
             return self._decide_switch(action, intent, number)
         table = self._find_table(action)
         if table is None or describe_differences(table, action):

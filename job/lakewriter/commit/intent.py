@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
@@ -46,6 +46,9 @@ def _dump_part(value: Any) -> Any:
 class FilesAction(ControlObject):
     """No catalog: a load is published once its files are complete."""
 
+    keeps_versions: ClassVar[bool] = False
+    partition: ClassVar[None] = None
+
     kind: Literal["none"] = "none"
 
 
@@ -56,6 +59,8 @@ class GlueAction(ControlObject):
     pipeline's ``partition_strategy``, blank where it is not known. ``root`` is the URI of the table's folder where
     ``location`` is that of one generation in it; None for a table that is appended to.
     """
+
+    keeps_versions: ClassVar[bool] = False
 
     kind: Literal["glue"] = "glue"
     database: str
@@ -77,6 +82,10 @@ class IcebergAction(ControlObject):
 
     The load's files have that schema and that partition spec.
     """
+
+    keeps_versions: ClassVar[bool] = True
+    """Whether the catalog has the table's earlier versions, and their files stay for these."""
+    partition: ClassVar[None] = None
 
     kind: Literal["iceberg"] = "iceberg"
     service: IntentService
@@ -231,10 +240,10 @@ class Intent(ControlObject):
         return f"{self.pipeline}/{self.job_id}/{self.attempt}"
 
     @property
-    def exclusive(self) -> bool:
-        """True if the change is valid only while no other has committed since it began: it takes loads away, or
-        depends on a cursor, a counter, the batch before, a sync, inferred columns, or files that were read."""
-        if self.kind != "load" or self.taken or (self.inputs is not None and self.inputs.exclusive):
+    def depends_on_state(self) -> bool:
+        """Whether the load is valid only on the state that it was planned on: it depends on a cursor, a counter, the
+        batch before, a sync, inferred columns, files that were read, or bad rows that it takes."""
+        if self.taken or (self.inputs is not None and self.inputs.exclusive):
             return True
         goes_by = (self.cursor_after, self.counter_after, self.batch, self.inferred)
         return any(dependence is not None for dependence in goes_by) or (self.sync is not None and self.sync.exclusive)

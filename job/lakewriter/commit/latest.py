@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from lakewriter.commit.backoff import write
+from lakewriter.commit.changes import list_effects
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent, Switch
 from lakewriter.commit.store import Store
@@ -56,14 +57,14 @@ def _find_shown(control: Control, intent: Intent, switch: Switch) -> Intent | No
     """Return the refresh whose files readers see after the change: the change itself, or the one that an undo shows
     again.
     """
-    if intent.undoes is None:
+    if list_effects(intent).adds:
         return intent
     if switch.job_id is None or switch.attempt is None:
         return None
     shown = control.find_intent(switch.job_id, switch.attempt)
     if shown is None:
         raise PendingUnrecoverableError(
-            f"the intent of load {switch.job_id!r} of {control.table_id}, which the undo of {intent.undoes.job_id!r} "
+            f"the intent of load {switch.job_id!r} of {control.table_id}, which {intent.job_id!r} "
             "shows again, is not there.",
             remedy="Restore it from its bucket's versions.",
         )

@@ -11,7 +11,7 @@ from functools import partial
 
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.catalog import open_catalog_writer
-from lakewriter.commit.closing import close_state
+from lakewriter.commit.changes import Effects, close_state, list_effects
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients, open_data_store
 from lakewriter.commit.decisions import conclude_completion, find_completion, find_decision, is_bound
@@ -152,20 +152,19 @@ def _publish(
     control: Control, pending: Pending, intent: Intent, number: int, open_clients: OpenClients, *, gone: bool
 ) -> TableReport:
     """Make readers see the change; ``gone`` says that another process began it. Returns the report to close it with."""
+    effects = list_effects(intent)
     catalog = open_catalog_writer(intent, open_clients(intent.access), partial(_is_pending, control, pending))
-    retire_partition(control, intent)
-    if intent.undoes is not None:
-        note_repeat(control, intent.undoes.job_id)
+    if effects.adds:
+        retire_partition(control, intent)
+    if effects.removes is not None:
+        note_repeat(control, effects.removes.job_id)
     catalog.publish(intent, number)
-    _publish_quarantine(control, pending, intent, number, open_clients)
+    _publish_quarantine(control, pending, intent, effects, number, open_clients)
     write_latest(control, intent, number)
-    if intent.sync is not None:
-        delete_all(control, intent.sync.retire)
-    if intent.undoes is not None and not intent.undoes.grace_seconds:
-        delete_all(control, ((removal.key, removal.etag) for removal in intent.removes))
+    delete_all(control, effects.deletes)
     health = catalog.read_back(intent)
     # What a replay has loaded leaves the quarantine once readers are known to see it in the table.
-    delete_all(control, ((removal.key, removal.etag) for removal in intent.taken))
+    delete_all(control, ((removal.key, removal.etag) for removal in effects.loaded))
     if catalog.version is not None:
         control.versions[intent.load] = catalog.version
     left = catalog.clear_up(intent, gone=gone)
@@ -173,11 +172,10 @@ def _publish(
 
 
 def _publish_quarantine(
-    control: Control, pending: Pending, intent: Intent, number: int, open_clients: OpenClients
+    control: Control, pending: Pending, intent: Intent, effects: Effects, number: int, open_clients: OpenClients
 ) -> None:
     """Publish the table of the bad rows, and delete from it what an undo takes out."""
-    if intent.undoes is not None:
-        delete_all(control, ((removal.key, removal.etag) for removal in intent.undoes.quarantined))
+    delete_all(control, ((removal.key, removal.etag) for removal in effects.bad_rows))
     if (quarantined := intent.of_quarantine) is not None:
         is_pending = partial(_is_pending, control, pending)
         catalog = open_catalog_writer(quarantined, open_clients(intent.access), is_pending)

@@ -33,7 +33,7 @@ def retire_due(control: Control) -> None:
 def retire_partition(control: Control, intent: Intent) -> None:
     """Delete the objects that lie in the partition which the intent is to add, whether or not their time is over:
     readers would find them there again."""
-    if not isinstance(intent.catalog, GlueAction) or intent.catalog.partition is None or intent.undoes is not None:
+    if not isinstance(intent.catalog, GlueAction) or intent.catalog.partition is None:
         return
     for entry, removal in _read_retiring(control):
         if _is_same_partition(removal, intent.catalog):

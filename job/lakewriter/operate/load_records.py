@@ -7,9 +7,10 @@ from itertools import islice
 from typing import Any, Final
 
 from lakewriter.commit.at_once import MOST, call_all
+from lakewriter.commit.changes import list_effects
 from lakewriter.commit.control import Control
 from lakewriter.commit.history import parse_all
-from lakewriter.commit.intent import IcebergAction, Intent
+from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.state import Reset, TableState
 from lakewriter.commit.store import Entry
@@ -119,9 +120,9 @@ class TableRecords:
     def _note_replacement(self, job_id: str, records: LoadRecords) -> None:
         """Say that readers see another full refresh; in Iceberg its snapshot says so."""
         intent, state = records.intent, self.state
-        if intent is None or intent.switch is None or intent.undoes is not None or isinstance(state, LakeError):
+        if intent is None or intent.switch is None or isinstance(state, LakeError) or not list_effects(intent).adds:
             return
-        if isinstance(intent.catalog, IcebergAction) or (state.shown is not None and state.shown.job_id == job_id):
+        if intent.catalog.keeps_versions or (state.shown is not None and state.shown.job_id == job_id):
             return
         records.notes.append(f"a later full refresh of {self.control.table_id} has replaced load {job_id!r}")
         records.is_replaced = True

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from itertools import islice
 
-from lakewriter.commit.closing import choose_last_job
+from lakewriter.commit.changes import choose_last_job
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import conclude_completion, find_decision, is_bound
 from lakewriter.commit.resets import note_change

@@ -9,7 +9,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import write
 from lakewriter.commit.change_count import name_count_property
-from lakewriter.commit.closing import choose_last_job, list_changes
+from lakewriter.commit.changes import choose_last_job, list_effects, read_change
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import find_decision
@@ -162,7 +162,7 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
     intent = closed.intent
     abandoned = any(note.startswith(ABANDONED) for note in closed.report.get("notes", ()))
     if intent is not None:
-        changes = list_changes(state, intent, closed.at, abandoned=abandoned)
+        changes = read_change(intent).list_state_changes(state, closed.at, abandoned=abandoned)
     else:
         changes = _conclude_changes(state, closed)
     changes["batch"] = closed.batch or state.batch
@@ -223,14 +223,13 @@ def _find_phase(control: Control, intent: Intent, catalog: InCatalog) -> Phase |
         stored = control.store.find(key)
         return stored is not None and stored.load == intent.load
 
-    if intent.undoes is not None:
+    if (undone := list_effects(intent).removes) is not None:
         # Nothing is deleted before the undo is bound, nor taken out of the catalog.
-        action, drops = intent.catalog, intent.undoes.drops_partition
-        if intent.load in catalog.loads or (
-            drops and isinstance(action, GlueAction) and not catalog.has_partition(action)
-        ):
+        action = intent.catalog
+        is_dropped = undone.drops_partition and isinstance(action, GlueAction) and not catalog.has_partition(action)
+        if intent.load in catalog.loads or is_dropped:
             return "uploaded"
-        removes = [*intent.undoes.quarantined, *intent.removes]
+        removes = [*undone.quarantined, *intent.removes]
         kept = call_all(lambda removal: control.store.find(removal.key) is not None, removes)
         return None if all(kept) else "uploaded"
     mine = call_all(is_mine, [receipt.key for receipt in intent.list_staged()])

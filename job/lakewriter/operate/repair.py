@@ -7,11 +7,12 @@ from typing import Final
 
 from lakewriter.aws import Clients
 from lakewriter.commit.catalog import open_catalog_writer, open_iceberg_writer
+from lakewriter.commit.changes import list_effects
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.decisions import conclude_completion, is_bound
 from lakewriter.commit.input_records import Inputs
-from lakewriter.commit.intent import IcebergAction, Intent, UndoneLoad
+from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.latest import write_latest
 from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.read_files import write_files
@@ -111,12 +112,13 @@ def _is_withdrawn(control: Control, pending: Pending, intent: Intent, clients: C
 
     ``SPEC_INVALID`` for an undo that may have taken files out.
     """
-    if intent.undoes is None or pending.phase != "uploaded":
+    removes = list_effects(intent).removes
+    if removes is None or pending.phase != "uploaded":
         return pending.phase == "aborting"
     number = control.state.recall().committed + 1
-    if isinstance(intent.catalog, IcebergAction) and open_iceberg_writer(intent, clients).is_overtaken(intent, number):
+    if intent.catalog.keeps_versions and open_iceberg_writer(intent, clients).is_overtaken(intent, number):
         return True
-    raise _make_undo_error(control, intent.undoes)
+    raise _make_undo_error(control, removes)
 
 
 def _make_undo_error(control: Control, load: UndoneLoad) -> SpecInvalidError:
@@ -126,16 +128,11 @@ def _make_undo_error(control: Control, load: UndoneLoad) -> SpecInvalidError:
     )
 
 
-def _replaces(intent: Intent) -> bool:
-    """Return whether rows would be in two locations, or in none, if nobody knows whether the catalog has the change."""
-    is_refresh = intent.switch is not None or (intent.sync is not None and bool(intent.sync.retire))
-    return intent.undoes is None and (is_refresh or bool(intent.taken))
-
-
 def _end_uploaded(control: Control, pending: Pending, intent: Intent, clients: Clients) -> str:
     """End a load whose files are there by what its catalog shows; return what was done, blank for one that is now being
     withdrawn."""
-    if not _replaces(intent):
+    effects = list_effects(intent)
+    if not effects.is_decided:
         return _close_as_it_is(control, pending, intent)
     number = control.state.recall().committed + 1
     try:
@@ -143,7 +140,7 @@ def _end_uploaded(control: Control, pending: Pending, intent: Intent, clients: C
         is_seen = catalog.decide(intent, number)
         if is_seen:
             write_latest(control, intent, number)
-            delete_all(control, _list_deleted(intent))
+            delete_all(control, effects.ends)
     except LakeError as error:
         return _close_unknown(control, pending, intent, f" ({error})")
     if is_seen:
@@ -151,7 +148,7 @@ def _end_uploaded(control: Control, pending: Pending, intent: Intent, clients: C
     if is_seen is None:
         return _close_unknown(control, pending, intent, "")
     # The catalog may have used the number up.
-    change = partial(_begin_withdrawal, pending=pending, generation=intent.switch.after if intent.switch else 0)
+    change = partial(_begin_withdrawal, pending=pending, generation=effects.generation or 0)
     move_pending(control, pending, change)
     return ""
 
@@ -162,14 +159,8 @@ def _begin_withdrawal(state: TableState, pending: Pending, generation: int) -> T
     return state.replace(pending=aborting, committed=number, generation=max(state.generation, generation))
 
 
-def _list_deleted(intent: Intent) -> list[tuple[str, str]]:
-    """List key and etag of the objects that go once readers see the load."""
-    retired = intent.sync.retire if intent.sync is not None else ()
-    return [*retired, *((removal.key, removal.etag) for removal in intent.taken)]
-
-
 def _close_seen(control: Control, pending: Pending, intent: Intent) -> str:
-    replaced = _list_deleted(intent)
+    replaced = list_effects(intent).ends
     shown = f"{_count_shown(intent)} visible under {control.table_id}"
     close(control, pending, intent, intent.make_report(f"given up by hand once readers saw it: {shown}"))
     gone = f", and {format_count(len(replaced), 'object')} that they replace deleted" if replaced else ""
@@ -203,7 +194,7 @@ def _count_shown(intent: Intent) -> str:
 
 def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
     shown = f"{_count_shown(intent)} left visible under {control.table_id}"
-    if isinstance(intent.catalog, IcebergAction):
+    if intent.catalog.keeps_versions:
         shown = f"{_count_shown(intent)} left at {control.table_id}, which readers see if a snapshot has them"
     close(control, pending, intent, intent.make_report(f"{ABANDONED}: {shown}"), abandoned=True)
     taken = [removal.key for removal in intent.taken]

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from lakewriter import aws
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.catalog import open_catalog_writer
+from lakewriter.commit.changes import list_effects
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
@@ -149,7 +150,7 @@ class Verifier:
             return None
         # Of a load that was undone or replaced, and of an undo, nothing is expected to be there.
         is_gone = records.is_undone or records.is_replaced
-        intent = None if is_gone or records.intent is None or records.intent.undoes else records.intent
+        intent = None if is_gone or records.intent is None or not list_effects(records.intent).adds else records.intent
         table = _Table(list(records.mismatches), list(records.notes), intent)
         if intent is not None:
             self._compare_intent(table_id, records, intent, table)

@@ -12,6 +12,7 @@ from pyiceberg.typedef import Record
 
 from lakewriter import aws
 from lakewriter.commit.change_count import name_count_property
+from lakewriter.commit.changes import Effects, list_effects
 from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
 from lakewriter.commit.iceberg.evolve import count_loads
 from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
@@ -63,21 +64,22 @@ class IcebergTables:
         The number is a table property, committed together with the snapshot on the table just read: a second writer is
         refused, reads the table again, and finds the number.
         """
-        if not intent.files and intent.kind == "load":
+        effects = list_effects(intent)
+        if not intent.files and effects.adds and effects.replaces == "nothing":
             return
 
         def done(seen: Table) -> bool:
             return _count_committed(_require_same_table(seen, intent), intent) >= number
 
         table = _require_same_table(self._own.load(), intent)
-        self._own.change(table, done, lambda seen: _commit(seen, intent, number))
+        self._own.change(table, done, lambda seen: _commit(seen, intent, effects, number))
 
     def read_back(self, intent: Intent) -> TableHealth | None:
         """Compare the load's snapshot with the receipts, ``COMMIT_UNKNOWN`` where they differ; return the table's
         health, None where it cannot be read."""
         table = _require_same_table(self._own.load(), intent)
-        if intent.undoes is not None:
-            self._read_back_undo(table, intent.undoes)
+        if (removes := list_effects(intent).removes) is not None:
+            self._require_removed(table, removes)
             return None
         differences = _describe_differences(table, intent) if intent.files else []
         if differences:
@@ -94,7 +96,7 @@ class IcebergTables:
             # The load is committed: that its table's files were not counted does not fail it.
             return None
 
-    def _read_back_undo(self, table: Table, load: UndoneLoad) -> None:
+    def _require_removed(self, table: Table, load: UndoneLoad) -> None:
         left = sorted(frozenset(load.locations).intersection(list_data_files(table, table.current_snapshot())))
         if left:
             raise CommitUnknownError(
@@ -116,7 +118,7 @@ class IcebergTables:
         """
         table = _require_same_table(self._own.load(), intent)
         current, snapshot = table.current_snapshot(), _find_snapshot(table, intent)
-        if not intent.files and (current is None or intent.keeps_partitions):
+        if not intent.files and (current is None or list_effects(intent).replaces == "partitions"):
             return None, None
         if snapshot is None:
             return "its snapshot has expired", None
@@ -133,7 +135,7 @@ class IcebergTables:
         """Return whether an undo, change ``number`` of the table, can never be committed: the table is gone, or another
         writer has changed it since the full refresh that is undone, and the undo is not in it.
         """
-        table, load = self._own.load(), intent.undoes
+        table, load = self._own.load(), list_effects(intent).removes
         if table is None or not is_same_table(table, intent):
             return True
         if load is None or load.snapshot_before is None or _count_committed(table, intent) >= number:
@@ -192,16 +194,16 @@ def _count_committed(table: Table, intent: Intent) -> int:
     return count_loads(table, intent.pipeline)
 
 
-def _commit(table: Table, intent: Intent, number: int) -> None:
-    if intent.undoes is None:
-        _add_files(table, intent, number)
-    elif intent.undoes.snapshot_before is not None:
-        show_again(table, intent, intent.undoes, intent.undoes.snapshot_before, number)
+def _commit(table: Table, intent: Intent, effects: Effects, number: int) -> None:
+    if effects.removes is None:
+        _add_files(table, intent, effects, number)
+    elif effects.removes.snapshot_before is not None:
+        show_again(table, intent, effects.removes, effects.removes.snapshot_before, number)
     else:
-        take_out(table, intent, intent.undoes, number)
+        take_out(table, intent, effects.removes, number)
 
 
-def _add_files(table: Table, intent: Intent, number: int) -> None:
+def _add_files(table: Table, intent: Intent, effects: Effects, number: int) -> None:
     spec_id = _require_iceberg(intent).spec_id
     if table.spec().spec_id != spec_id:
         raise PendingUnrecoverableError(
@@ -213,8 +215,9 @@ def _add_files(table: Table, intent: Intent, number: int) -> None:
     schema = find_schema(table, _require_iceberg(intent))
     require_committable(table, intent, schema, ".".join(table.name()))
     summary = make_summary(intent)
-    is_replacement = intent.kind == "refresh" and table.current_snapshot() is not None
-    replaced = _list_replaced(table, intent, schema) if is_replacement and intent.keeps_partitions else None
+    is_replacement = effects.replaces != "nothing" and table.current_snapshot() is not None
+    keeps_others = is_replacement and effects.replaces == "partitions"
+    replaced = _list_replaced(table, intent, schema) if keeps_others else None
     with table.transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
         if not intent.files and (not is_replacement or replaced is not None):

@@ -13,6 +13,7 @@ from typing import Final
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
+from lakewriter.commit.changes import list_effects
 from lakewriter.commit.intent import IcebergAction, Intent
 
 LOAD: Final = "lakewriter.load"
@@ -64,7 +65,7 @@ def is_same_table(table: Table, intent: Intent) -> bool:
 
 def make_summary(intent: Intent) -> dict[str, str]:
     """Return the properties that the summary of a change's snapshot has."""
-    refreshes = {REFRESHES: "true"} if intent.kind == "refresh" else {}
+    refreshes = {REFRESHES: "true"} if list_effects(intent).replaces != "nothing" else {}
     return {LOAD: intent.load, "lakewriter.job-id": intent.job_id} | refreshes
 
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.closing import list_changes
+from lakewriter.commit.changes import read_change
 from lakewriter.commit.intent import Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Retiring, TableState, Undone
 from tests.commit.intents import intent
@@ -18,13 +18,13 @@ def undone(job_id: str, by: str, following: str) -> Undone:
 
 def test_job_ids_that_a_load_stands_for_load_nothing_any_more():
     """A slow attempt at one of them would load its rows a second time."""
-    changes = list_changes(TableState(), intent(OWN, repeats=("a", "a.r2")), NOW)
+    changes = read_change(intent(OWN, repeats=("a", "a.r2"))).list_state_changes(TableState(), NOW)
     assert changes["undone"] == (undone("a", "a.r3", "a.r2"), undone("a.r2", "a.r3", "a.r3"))
 
 
 def test_a_job_id_that_was_undone_says_so_as_it_did():
     before = Undone(job_id="a", by="undo.a", at=NOW - timedelta(days=1), next="a.r2", reason="a drill")
-    changes = list_changes(TableState(undone=(before,)), intent(OWN, repeats=("a", "a.r2")), NOW)
+    changes = read_change(intent(OWN, repeats=("a", "a.r2"))).list_state_changes(TableState(undone=(before,)), NOW)
     assert changes["undone"] == (before, undone("a.r2", "a.r3", "a.r3"))
 
 
@@ -35,7 +35,7 @@ def test_files_of_a_full_refresh_that_is_undone_go_when_its_queries_have_ended()
     state = TableState(generation=2, generations=(first, second), retiring=(waiting,))
     load = UndoneLoad(job_id="b", attempt="A", files=1, rows=1, reason="a drill", next="b.r2", grace_seconds=60)
     undo = intent(OWN, kind="undo", undoes=load, switch=Switch(before=2, after=1))
-    changes = list_changes(state, undo, NOW)
+    changes = read_change(undo).list_state_changes(state, NOW)
     assert changes["generations"] == (first,)
     gone = Retiring(job_id="b", attempt="A", not_before=NOW + timedelta(seconds=60), generation=2)
     assert changes["retiring"] == (gone,)

@@ -1,0 +1,284 @@
+"""The kinds of change that an intent may be: what each does to its table, and to the table's state once it is done.
+
+A catalog applies a change's ``Effects`` and asks for no kind. A new kind is a class here, and the module that plans it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Final, Literal
+
+from lakewriter.commit.input_records import Inputs, follow_load, follow_other, follow_undo
+from lakewriter.commit.intent import Intent, Removal, Switch, UndoneLoad
+from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
+from lakewriter.commit.sync_records import advance_sync
+from lakewriter.naming import REPLAY, make_next_job_id
+from lakewriter.receipt import Batch
+
+KEPT_UNDONE: Final = 100
+"""How many undone loads a state names; of an older one the undo's report tells."""
+
+KEPT_GENERATIONS: Final = 100
+"""How many full refreshes of a table keep their files, however often it is refreshed: a state names each."""
+
+Replaced = Literal["nothing", "partitions", "everything"]
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What a change does to its table.
+
+    adds        whether the intent's files become the table's
+    replaces    which of the older files readers no longer see
+    generation  the number of the files that readers see next, where a table has generations; None: as before
+    removes     the load whose files leave the table
+    deletes     objects that are deleted once readers see the change
+    bad_rows    objects that leave the quarantine with the files
+    loaded      objects that leave the quarantine last: the change has loaded their rows
+    """
+
+    adds: bool
+    replaces: Replaced = "nothing"
+    generation: int | None = None
+    removes: UndoneLoad | None = None
+    deletes: tuple[tuple[str, str], ...] = ()
+    bad_rows: tuple[Removal, ...] = ()
+    loaded: tuple[Removal, ...] = ()
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether rows would be visible twice, or not at all, if nobody knew that the catalog has the change."""
+        replaces = self.replaces != "nothing" or bool(self.deletes or self.loaded)
+        return self.adds and replaces
+
+    @property
+    def ends(self) -> tuple[tuple[str, str], ...]:
+        """Key and etag of all objects that go once readers see the change."""
+        return (*self.deletes, *((removal.key, removal.etag) for removal in self.loaded))
+
+
+class Change(ABC):
+    """A change of one table, by its intent."""
+
+    is_exclusive: ClassVar[bool] = True
+    """Whether the change is valid only while no other has committed since it began: it takes loads away."""
+
+    def __init__(self, intent: Intent) -> None:
+        self.intent = intent
+
+    @property
+    @abstractmethod
+    def effects(self) -> Effects:
+        """What the change does to the table."""
+
+    def depends(self) -> bool:
+        """Return whether the change is valid only while no other has committed since it began."""
+        return self.is_exclusive or self.intent.depends_on_state
+
+    def may_bind(self, state: TableState) -> bool:
+        """Return whether the files that readers are to see again still exist: their deletion begins with the state."""
+        switch = self.intent.switch
+        return switch is None or switch.job_id is None or state.find_generation(switch.after) is not None
+
+    @abstractmethod
+    def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
+        """List the fields of the state that the change sets, with their values after it, at ``now``."""
+
+
+class Append(Change):
+    """A load that adds files. A replay of bad rows is one, too: it takes them out of the quarantine."""
+
+    is_exclusive = False
+
+    @property
+    def effects(self) -> Effects:
+        """See ``Change``."""
+        sync = self.intent.sync
+        return Effects(adds=True, deletes=sync.retire if sync is not None else (), loaded=self.intent.taken)
+
+    def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
+        """See ``Change``."""
+        intent = self.intent
+        changes: dict[str, Any] = {
+            "cursor": intent.cursor_after or state.cursor,
+            "counter": max(state.counter, intent.counter_after or 0),
+            "batch": intent.batch or _follow_replay(state, intent),
+            "inferred": state.inferred if intent.inferred is None else intent.inferred,
+            "inputs": self._follow_inputs(state),
+            "names": state.add_names(intent.names),
+            "origin": intent.origin or state.origin,
+        }
+        if intent.sync is not None:
+            changes["sync"] = advance_sync(
+                state.sync, intent.sync, intent.job_id, files=bool(intent.files), batch=intent.batch
+            )
+        if intent.repeats:
+            # A slow attempt at a load that this one repeats is refused by these.
+            burnt = [
+                Undone(job_id=job, by=intent.job_id, at=intent.started, next=make_next_job_id(job), reason=LOADED_AGAIN)
+                for job in intent.repeats
+                if state.find_undone(job) is None
+            ]
+            changes["undone"] = (*state.undone, *burnt)[-KEPT_UNDONE:]
+        return changes
+
+    def _follow_inputs(self, state: TableState) -> Inputs | None:
+        """Return the record of the files that loads have read."""
+        if self.intent.taken:
+            return follow_other(state.inputs, state.committed)
+        return follow_load(state.inputs, self.intent.inputs, state.committed)
+
+
+class Refresh(Append):
+    """A full refresh: its files are all that the table has after it."""
+
+    is_exclusive = True
+
+    @property
+    def effects(self) -> Effects:
+        """See ``Change``."""
+        switch = self.intent.switch
+        return replace(
+            super().effects,
+            replaces="partitions" if self.intent.keeps_partitions else "everything",
+            generation=switch.after if switch is not None else None,
+        )
+
+    def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
+        """See ``Change``. The files of the refresh before it are kept for a while, so that it can be taken back; a
+        catalog with versions keeps them with these.
+
+        Of one that was abandoned nobody knows which files readers see: those of both stay until the next one.
+        """
+        changes, switch = super().list_state_changes(state, now), self.intent.switch
+        if switch is None:
+            return changes
+        intent = self.intent
+        generation = Generation(
+            number=switch.after, job_id=intent.job_id, attempt=intent.attempt, started=intent.started
+        )
+        generations = (*state.generations, generation)
+        changes["generation"] = max(state.generation, switch.after)
+        if intent.catalog.keeps_versions:
+            return changes if abandoned else changes | {"generations": generations[-KEPT_GENERATIONS:]}
+        changes["generations"] = generations
+        if abandoned:
+            return changes
+        retiring, until = state.retiring, now + timedelta(seconds=switch.keep_seconds)
+        waiting = {entry.generation for entry in retiring}
+        retiring = (
+            *retiring,
+            *(_make_retiring(other, until) for other in state.generations if other.number not in waiting),
+        )
+        due = {other.number for other in generations[:-KEPT_GENERATIONS]}
+        retiring = tuple(
+            entry.model_copy(update={"not_before": min(now, entry.not_before)}) if entry.generation in due else entry
+            for entry in retiring
+        )
+        return changes | {"retiring": retiring}
+
+    def _follow_inputs(self, state: TableState) -> Inputs | None:
+        """Return no record of files that loads have read: the refresh replaces them all."""
+        return None
+
+
+class Undo(Change):
+    """Take a load's files, or a full refresh, out of the table again."""
+
+    @property
+    def load(self) -> UndoneLoad:
+        """The load that is undone."""
+        assert self.intent.undoes is not None
+        return self.intent.undoes
+
+    @property
+    def effects(self) -> Effects:
+        """See ``Change``. Objects that running queries may read are deleted later."""
+        intent, at_once = self.intent, not self.load.grace_seconds
+        return Effects(
+            adds=False,
+            generation=intent.switch.after if intent.switch is not None else None,
+            removes=self.load,
+            deletes=tuple((removal.key, removal.etag) for removal in intent.removes) if at_once else (),
+            bad_rows=self.load.quarantined,
+        )
+
+    def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
+        """See ``Change``. Counters stay, since no key is used twice; so do columns."""
+        intent, load = self.intent, self.load
+        undone = Undone(job_id=load.job_id, by=intent.job_id, at=now, next=load.next, reason=load.reason)
+        live = tuple(other for other in state.sync.live if other.job_id != load.job_id)
+        source = {"source": load.source, "unfinished": load.unfinished} if load.restores_source else {}
+        changes: dict[str, Any] = {
+            "undone": (*state.undone, undone)[-KEPT_UNDONE:],
+            "sync": state.sync.model_copy(update={"live": live} | source),
+            "inputs": follow_undo(state.inputs, load.job_id, state.committed),
+        }
+        if load.restores_cursor:
+            changes["cursor"] = intent.cursor_after
+        until = now + timedelta(seconds=load.grace_seconds)
+        if load.grace_seconds and intent.removes:
+            entry = Retiring(job_id=intent.job_id, attempt=intent.attempt, not_before=until)
+            changes["retiring"] = (*state.retiring, entry)
+        if intent.switch is not None:
+            changes |= self._list_switched_back(state, intent.switch, until)
+        return changes
+
+    def _list_switched_back(self, state: TableState, switch: Switch, until: datetime) -> dict[str, Any]:
+        """List what the undo of a full refresh sets beside: the files of the one before it stay, its own go."""
+        gone = state.find_generation(switch.before)
+        generations = tuple(other for other in state.generations if other.number != switch.before)
+        retiring = tuple(entry for entry in state.retiring if entry.generation != switch.after)
+        if gone is not None and not self.intent.catalog.keeps_versions:
+            retiring = (*retiring, _make_retiring(gone, until))
+        return {"generations": generations, "retiring": retiring}
+
+
+KINDS: Final[Mapping[str, type[Change]]] = {"load": Append, "refresh": Refresh, "undo": Undo}
+
+
+def read_change(intent: Intent) -> Change:
+    """Return the change that the intent is of."""
+    return KINDS[intent.kind](intent)
+
+
+def list_effects(intent: Intent) -> Effects:
+    """Return what the intent does to its table."""
+    return read_change(intent).effects
+
+
+def close_state(
+    state: TableState, pending: Pending, intent: Intent, now: datetime, *, abandoned: bool = False
+) -> TableState:
+    """Return the state with the pending change counted as committed at ``now``; ``abandoned`` is one that its catalog
+    may lack."""
+    closed = state.replace(
+        pending=None,
+        committed=state.committed + 1,
+        last_job=choose_last_job(state, pending.job_id),
+        last_commit=max(now, intent.started, state.last_commit or intent.started),
+        running=state.list_running_except(pending.job_id),
+        needs=tuple(sorted({*state.needs, *intent.lasting_needs})),
+    )
+    return closed.replace(**read_change(intent).list_state_changes(state, now, abandoned=abandoned))
+
+
+def choose_last_job(state: TableState, job_id: str) -> str | None:
+    """Return the last job of a table that load ``job_id`` was committed to. A continuous run goes on from its own last
+    batch alone: a replay, which has read nothing of the run's source, does not come between."""
+    is_between = job_id.startswith(REPLAY) and state.last_batch is not None
+    return state.last_job if is_between else job_id
+
+
+def _make_retiring(generation: Generation, not_before: datetime) -> Retiring:
+    return Retiring(
+        job_id=generation.job_id, attempt=generation.attempt, not_before=not_before, generation=generation.number
+    )
+
+
+def _follow_replay(state: TableState, intent: Intent) -> Batch | None:
+    """Return the state's batch; where a continuous run may begin on top of so many loads, it may after a replay too."""
+    mark = state.batch
+    may_begin = mark is not None and state.last_batch is None and mark.number == state.committed
+    return mark.model_copy(update={"number": mark.number + 1}) if mark and may_begin and intent.taken else mark
