@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from lakewriter.commit.input_records import InputsIntent
 from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.control_object import QUARANTINED, RECEIPT_PARTS, ControlObject, is_empty, is_false, is_none, parse
-from lakewriter.naming import QUARANTINE
+from lakewriter.naming import QUARANTINE, name_generation
 from lakewriter.receipt import Batch, Cursor, GivenName, InferredColumn, Origin, Receipt, ReceiptPart, SetAside, Verdict
 from lakewriter.receipts.parts import Read, Receipts
 from lakewriter.report import TableHealth, TableReport
@@ -43,24 +43,40 @@ def _dump_part(value: Any) -> Any:
     return dict(value) if isinstance(value, BaseModel) else value
 
 
-class FilesAction(ControlObject):
-    """No catalog: a load is published once its files are complete."""
+class _Action(ControlObject):
+    """What a load asks of its catalog. What others ask of a catalog is told here, not by its class."""
 
     keeps_versions: ClassVar[bool] = False
-    partition: ClassVar[None] = None
+    """Whether the catalog has the table's earlier versions, and their files stay for these."""
+    takes_statistics: ClassVar[bool] = False
+    """Whether the catalog has the bounds of every file's columns."""
+
+    def find_partition(self) -> tuple[str, str] | None:
+        """Return value and URI of the partition that the load adds; None for a load that adds none."""
+        return None
+
+    def without_partition(self) -> Self:
+        """Return the action of a load without rows, which creates the table and adds no partition."""
+        return self
+
+    def at_generation(self, number: int) -> Self:
+        """Return the action of a table whose readers see this generation of its files."""
+        return self
+
+
+class FilesAction(_Action):
+    """No catalog: a load is published once its files are complete."""
 
     kind: Literal["none"] = "none"
 
 
-class GlueAction(ControlObject):
+class GlueAction(_Action):
     """A Hive-style table in Glue as this load needs it; names are in lower case, types are Glue's.
 
     ``partition`` is the value of ``partition_key``, None for a load that adds no partition. ``strategy`` is the
     pipeline's ``partition_strategy``, blank where it is not known. ``root`` is the URI of the table's folder where
     ``location`` is that of one generation in it; None for a table that is appended to.
     """
-
-    keeps_versions: ClassVar[bool] = False
 
     kind: Literal["glue"] = "glue"
     database: str
@@ -76,16 +92,27 @@ class GlueAction(ControlObject):
     partition_location: str | None
     root: str | None = Field(None, exclude_if=is_none)
 
+    def find_partition(self) -> tuple[str, str] | None:
+        """Return value and URI of the partition that the load adds; None for a load that adds none."""
+        return None if self.partition is None else (self.partition, str(self.partition_location))
 
-class IcebergAction(ControlObject):
+    def without_partition(self) -> Self:
+        """Return the action of a load without rows, which creates the table and adds no partition."""
+        return self.model_copy(update={"partition": None, "partition_location": None})
+
+    def at_generation(self, number: int) -> Self:
+        """Return the action of a table whose readers see this generation of its files."""
+        return self.model_copy(update={"location": f"{self.root}/{name_generation(number)}"})
+
+
+class IcebergAction(_Action):
     """An Iceberg table; ``uuid``, ``schema_id`` and ``spec_id`` are set when it is prepared for the load.
 
     The load's files have that schema and that partition spec.
     """
 
     keeps_versions: ClassVar[bool] = True
-    """Whether the catalog has the table's earlier versions, and their files stay for these."""
-    partition: ClassVar[None] = None
+    takes_statistics: ClassVar[bool] = True
 
     kind: Literal["iceberg"] = "iceberg"
     service: IntentService

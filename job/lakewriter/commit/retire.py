@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import GlueAction, Intent
+from lakewriter.commit.intent import Intent
 from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.state import Lost, Retiring, TableState
 from lakewriter.commit.uploads import delete_own
@@ -33,20 +33,17 @@ def retire_due(control: Control) -> None:
 def retire_partition(control: Control, intent: Intent) -> None:
     """Delete the objects that lie in the partition which the intent is to add, whether or not their time is over:
     readers would find them there again."""
-    if not isinstance(intent.catalog, GlueAction) or intent.catalog.partition is None:
+    partition = intent.catalog.find_partition()
+    if partition is None:
         return
     for entry, removal in _read_retiring(control):
-        if _is_same_partition(removal, intent.catalog):
+        if removal.catalog.find_partition() == partition:
             _retire(control, entry, removal)
 
 
 def _read_retiring(control: Control) -> Iterator[tuple[Retiring, Intent]]:
     for entry in control.state.recall().retiring:
         yield entry, control.read_intent(entry.job_id, entry.attempt)
-
-
-def _is_same_partition(removal: Intent, action: GlueAction) -> bool:
-    return isinstance(removal.catalog, GlueAction) and removal.catalog.partition_location == action.partition_location
 
 
 def _retire(control: Control, entry: Retiring, intent: Intent | None) -> None:

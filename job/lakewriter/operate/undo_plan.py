@@ -8,14 +8,14 @@ from lakewriter.commit.at_once import call_all
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import open_iceberg_writer
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import CatalogAction, GlueAction, IcebergAction, Intent, Removal, Switch, UndoneLoad
+from lakewriter.commit.intent import CatalogAction, Intent, Removal, Switch, UndoneLoad
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import Generation, TableState
 from lakewriter.commit.store import StoredObject
 from lakewriter.commit.sync_records import SourceState
 from lakewriter.control_object import CHANGES
 from lakewriter.errors import SpecInvalidError
-from lakewriter.naming import REPLAY, make_next_job_id, name_generation
+from lakewriter.naming import REPLAY, make_next_job_id
 from lakewriter.receipt import Cursor
 from lakewriter.report import TableReport, format_count, join_first
 from lakewriter.spec.specification import Tracking
@@ -133,7 +133,7 @@ class UndoPlanner:
         plan = UndoPlan(intent, undone, cursor_before=self.state.cursor, cursor_after=cursor)
         if intent.switch is not None:
             plan = self._plan_switch(plan, intent.switch)
-        elif intent.files and isinstance(intent.catalog, IcebergAction):
+        elif intent.files and intent.catalog.keeps_versions:
             plan = self._plan_snapshot(plan)
         elif intent.files:
             plan = self._plan_objects(plan)
@@ -214,7 +214,7 @@ class UndoPlanner:
             later = f"full refresh {shown.job_id!r}" if shown is not None else "an undo"
             raise self._refuse(intent, f"{later} has replaced it", _THROUGH)
         back = Switch(before=switch.after, after=switch.before, latest=switch.latest)
-        if isinstance(intent.catalog, IcebergAction):
+        if intent.catalog.keeps_versions:
             return replace(self._plan_parent(plan), switch=back)
         before = self.state.find_generation(switch.before)
         if switch.before and before is None:
@@ -232,10 +232,7 @@ class UndoPlanner:
     def _find_action(self, intent: Intent, before: Generation | None) -> CatalogAction:
         """Return the table as the refresh before this one left it, or without files where this is the first."""
         if before is None:
-            action = intent.catalog
-            if not isinstance(action, GlueAction):
-                return action
-            return action.model_copy(update={"location": f"{action.root}/{name_generation(0)}"})
+            return intent.catalog.at_generation(0)
         earlier = self.control.find_intent(before.job_id, before.attempt)
         if earlier is None:
             raise self._refuse(intent, f"the intent of load {before.job_id!r} before it is gone")
@@ -290,19 +287,18 @@ class UndoPlanner:
         own = [(key, each.etag) for key, each in stored.items() if each is not None and each.load == intent.load]
         removes = tuple(Removal(key=key, etag=etag) for key, etag in own)
         self._note_others(intent, stored, len(own))
-        undo, action = self.pipeline.spec.undo, intent.catalog
-        if not isinstance(action, GlueAction) or action.partition is None or not undo.drop_partitions:
+        undo, target = self.pipeline.spec.undo, intent.catalog.find_partition()
+        if target is None or not undo.drop_partitions:
             return replace(plan, removes=removes, view="files")
+        partition, location = target
         if self.control.has_other_writer():
             # Its load would show what is left of this one again, which only this pipeline's loads delete.
-            self.notes.append(
-                f"another pipeline loads the table too, and may add partition {action.partition}: it stays"
-            )
+            self.notes.append(f"another pipeline loads the table too, and may add partition {partition}: it stays")
             return replace(plan, removes=removes, view="files")
-        if self._is_alone(action, {removal.key for removal in removes}):
+        if self._is_alone(location, {removal.key for removal in removes}):
             changes = {"drops_partition": True, "grace_seconds": undo.grace_minutes * 60.0}
             return replace(plan, removes=removes, view="partition", undone=plan.undone.model_copy(update=changes))
-        self.notes.append(f"other loads have files in partition {action.partition}, which stays")
+        self.notes.append(f"other loads have files in partition {partition}, which stays")
         return replace(plan, removes=removes, view="files")
 
     def _find_quarantined(self, intent: Intent) -> tuple[Removal, ...]:
@@ -324,8 +320,8 @@ class UndoPlanner:
             self.notes.append(f"gone already: {files} of its bad rows")
         return tuple(Removal(key=key, etag=etag) for key, etag in own)
 
-    def _is_alone(self, action: GlueAction, keys: set[str]) -> bool:
-        prefix = str(action.partition_location).split("/", 3)[3].rstrip("/") + "/"
+    def _is_alone(self, location: str, keys: set[str]) -> bool:
+        prefix = location.split("/", 3)[3].rstrip("/") + "/"
         return all(entry.key in keys for entry in self.control.store.list_entries(prefix))
 
     def _note_others(self, intent: Intent, stored: dict[str, StoredObject | None], own: int) -> None:

@@ -150,13 +150,6 @@ def find_next_counter(names: ObjectNames, receipts: Receipts) -> int | None:
     return names.first + 1 + receipts.totals.last_seq
 
 
-def remove_partition(action: CatalogAction) -> CatalogAction:
-    """The action of a load without rows, which creates the table and no partition."""
-    if not isinstance(action, GlueAction):
-        return action
-    return action.model_copy(update={"partition": None, "partition_location": None})
-
-
 def _codec_beside_gzip(spec: Spec) -> str | None:
     """The codec of Parquet files; None for gzip, which an intent does not say."""
     codec = spec.encoding.codec if isinstance(spec.encoding, Encoding) else "gzip"

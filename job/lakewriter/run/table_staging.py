@@ -10,7 +10,7 @@ from typing import Final
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.data_store import open_data_store
 from lakewriter.commit.iceberg.catalog_vendor import find_task_vendor
-from lakewriter.commit.intent import CatalogAction, IcebergAction
+from lakewriter.commit.intent import CatalogAction
 from lakewriter.commit.kept_receipts import keep_receipts
 from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.state import TableState
@@ -32,7 +32,6 @@ from lakewriter.run.placement import (
     find_in_catalog,
     make_ready,
     number_objects,
-    remove_partition,
 )
 from lakewriter.run.prepare import (
     Prepared,
@@ -204,7 +203,7 @@ def conclude_staging(
         attempts.abort_strays(control, planned.names, own, load.attempt)
     if isinstance(table.encoding or load.pipeline.spec.encoding, Encoding):
         load.columns[table.id] = list_leaf_columns(planned.shape.schema)
-    action = planned.action if receipts else remove_partition(planned.action)
+    action = planned.action if receipts else planned.action.without_partition()
     seconds, keys = time.monotonic() - planned.since, add_keys(returned.keys)
     return Staged(planned, action, receipts, seconds, returned.set_aside, bad_rows, keys=keys)
 
@@ -294,7 +293,7 @@ def plan_task(
         single_file=table.layout.single_file,
         transforms=Transforms.of(shape.partition, shape.schema) if shape.partition else None,
         vendor=find_task_vendor(planned.action, load.pipeline.clients),
-        statistics=isinstance(planned.action, IcebergAction),
+        statistics=planned.action.takes_statistics,
         spill=plan_spill(_name_parts(load, table), partitions),
         watched=planned.watched,
     )
