@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, TypedDict
 
 from pydantic import Field
 
@@ -159,6 +159,42 @@ class TableResult(Model):
     expectations: tuple[Verdict, ...] = ()
     repeated: RepeatedFiles | None = None
     columns: tuple[str, ...] = Field((), exclude=True)
+
+    @property
+    def id(self) -> str:
+        """``{schema}.{table}``, or the table alone without a schema."""
+        return ".".join(part for part in (self.schema_, self.table) if part)
+
+
+class TableFigures(TypedDict):
+    """What a load brought to a table, as its own report, the run's report and the load's record repeat it."""
+
+    table: str
+    rows: int
+    files: int
+    bytes: int
+    small_files: int
+    notes: tuple[str, ...]
+    changes: int
+    set_aside: SetAside | None
+    cursor_after: Cursor | None
+    expectations: tuple[Verdict, ...]
+
+
+def get_figures(table: TableReport | TableResult) -> TableFigures:
+    """Return the figures of a table's report, or of its entry in the run's report."""
+    return {
+        "table": table.table,
+        "rows": table.rows,
+        "files": table.files,
+        "bytes": table.bytes,
+        "small_files": table.small_files,
+        "notes": table.notes,
+        "changes": table.changes,
+        "set_aside": table.set_aside,
+        "cursor_after": table.cursor_after,
+        "expectations": table.expectations,
+    }
 
 
 class RunReport(Model):

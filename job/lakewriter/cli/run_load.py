@@ -231,7 +231,7 @@ def _tell(text: str) -> None:
 
 def _print_stopped(report: RunReport, go_on: str) -> None:
     left = [table for table in report.tables if table.status == "not_run"]
-    names = ", ".join(".".join(part for part in (table.schema_, table.table) if part) for table in left)
+    names = ", ".join(table.id for table in left)
     for note in (note for table in left for note in table.notes):
         warn(note)
     click.echo(f"load {report.job_id} stopped by {report.stopped}: nothing of {names} is published.\n{go_on}", err=True)

@@ -25,7 +25,7 @@ def show_run(out: Console, report: RunReport, phases: Phases) -> None:
     whole load.
     """
     width = out.width if out.is_terminal else None
-    names = Column("table", tuple(_name(result) for result in report.tables))
+    names = Column("table", tuple(result.id for result in report.tables))
     columns, shown = fit_columns(names, _make_columns(report, phases), width)
     rows = zip(shown, *map(lay_out, columns), strict=True)
     for row in rows:
@@ -36,7 +36,7 @@ def show_run(out: Console, report: RunReport, phases: Phases) -> None:
     if all(column.title != "cursor" for column in columns):
         for result in report.tables:
             if result.cursor_after is not None:
-                out.print(f"cursor of {_name(result)}: {result.cursor_after.text}", markup=False, soft_wrap=True)
+                out.print(f"cursor of {result.id}: {result.cursor_after.text}", markup=False, soft_wrap=True)
     show_summary(out, report, phases)
 
 
@@ -86,8 +86,4 @@ def _make_columns(report: RunReport, phases: Phases) -> list[Column]:
 
 
 def _find_seconds(result: TableResult, phases: Phases) -> float:
-    return max(result.seconds - phases.get(_name(result), {}).get(SPARK_STARTS, 0.0), 0.0)
-
-
-def _name(result: TableResult) -> str:
-    return ".".join(part for part in (result.schema_, result.table) if part)
+    return max(result.seconds - phases.get(result.id, {}).get(SPARK_STARTS, 0.0), 0.0)

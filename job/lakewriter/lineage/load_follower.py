@@ -179,7 +179,7 @@ class LoadFollower:
         return start_table(self._spec, table, run, self._find_account)
 
     def _end(self, result: TableResult, error: BaseException | None) -> None:
-        name = ".".join(filter(None, (result.schema_, result.table)))
+        name = result.id
         if name in self._ended:
             return
         self._ended.add(name)

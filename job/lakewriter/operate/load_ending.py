@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from statistics import median_low
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import GlueAction, Intent
@@ -16,7 +16,7 @@ from lakewriter.errors import LakeError
 from lakewriter.operate.loads import READERS, Loads
 from lakewriter.pages.load_page import CHARTED, SPARK_STARTS, render_load
 from lakewriter.pages.load_record import MOST_COLUMNS, MOST_SAMPLES, FileSizes, LoadedTable, LoadRecord
-from lakewriter.report import ErrorReport, RunReport, TableResult
+from lakewriter.report import ErrorReport, RunReport, TableResult, get_figures
 from lakewriter.run.outcome_file import find_failure
 from lakewriter.run.staged_table import Progress
 from lakewriter.run.staging_progress import Measured
@@ -136,7 +136,7 @@ def make_record(
 ) -> LoadRecord:
     """Return the record of a load that has just ended."""
     intents = _read_intents(report, controls)
-    tables = tuple(_describe(result, phases, intents.get(_name(result))) for result in report.tables)
+    tables = tuple(_describe(result, phases, intents.get(result.id)) for result in report.tables)
     return LoadRecord(
         given=tuple(given),
         pipeline=report.pipeline,
@@ -157,7 +157,7 @@ def make_record(
 
 def _read_intents(report: RunReport, controls: Mapping[str, Control]) -> dict[str, Intent]:
     """Return the intents of the tables that this attempt committed, as far as they can be read."""
-    done = [_name(result) for result in report.tables if result.status == "done"][:MOST_INTENTS]
+    done = [result.id for result in report.tables if result.status == "done"][:MOST_INTENTS]
     known = [name for name in done if name in controls]
 
     def read(name: str) -> Intent | None:
@@ -171,22 +171,22 @@ def _read_intents(report: RunReport, controls: Mapping[str, Control]) -> dict[st
 
 
 def _describe(result: TableResult, phases: Mapping[str, Mapping[str, float]], intent: Intent | None) -> LoadedTable:
-    kept: dict[str, Any] = {name: getattr(result, name) for name in _KEPT}
     return LoadedTable(
         schema_name=result.schema_,
+        status=result.status,
+        code=result.code,
+        message=result.message,
+        remedy=result.remedy,
+        seconds=result.seconds,
         change_samples=result.change_samples[:MOST_SAMPLES],
         undeclared=dict(list(result.undeclared.items())[:MOST_UNDECLARED]),
-        phases=phases.get(_name(result), {}),
+        phases=phases.get(result.id, {}),
         columns=tuple(_list_columns(result, intent))[:MOST_COLUMNS] if intent is not None else (),
         sizes=_measure_files(intent) if intent is not None else None,
-        **kept,
+        changed=result.changed,
+        repeated=result.repeated,
+        **get_figures(result),
     )
-
-
-_KEPT: Final = (
-    "table", "status", "code", "message", "remedy", "rows", "files", "bytes", "small_files", "seconds", "changes",
-    "changed", "set_aside", "cursor_after", "notes", "expectations", "repeated",
-)  # fmt: skip
 
 
 def _list_columns(result: TableResult, intent: Intent) -> Iterable[tuple[str, str]]:
@@ -211,7 +211,3 @@ def _put(control: Control, key: str, body: bytes) -> None:
     """Another attempt at the same load replaces the page of the one before it."""
     if control.store.create(key, body) is None and (stored := control.store.get(key)):
         control.store.replace(key, body, stored[1])
-
-
-def _name(result: TableResult) -> str:
-    return ".".join(part for part in (result.schema_, result.table) if part)

@@ -16,13 +16,12 @@ from lakewriter.commit.state import Reset, TableState
 from lakewriter.commit.store import Entry
 from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
 from lakewriter.naming import REPLAY, UNDO, make_undo_job_id
-from lakewriter.report import ABANDONED, ABANDONED_BLIND
+from lakewriter.report import ABANDONED, ABANDONED_BLIND, TableReport
 
-COMPARED: Final = (
-    "pipeline", "job_id", "attempt", "schema_name", "table", "started", "rows", "files", "bytes", "keys", "feed",
-    "engine", "cursor_before", "cursor_after", "cursor_nulls",
-)  # fmt: skip
-"""The fields that a report repeats of its intent in every release."""
+COMPARED: Final = tuple(
+    name for name, field in TableReport.model_fields.items() if field.is_required() and name != "staged_seconds"
+)
+"""The fields that a report repeats of its intent in every release; later ones have defaults."""
 
 CLOCKS_APART: Final = timedelta(minutes=30)
 """How far the clocks of two machines may differ: S3 refuses requests that are 15 minutes off its own clock.

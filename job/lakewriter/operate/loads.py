@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.history import LoadObject, parse_reports
@@ -12,7 +12,7 @@ from lakewriter.control_object import parse
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import make_undo_job_id
 from lakewriter.pages.load_record import MOST_SAMPLES, LoadedTable, LoadRecord
-from lakewriter.report import TableReport
+from lakewriter.report import TableReport, get_figures
 
 READERS: Final = 8
 """Requests at a time: each record is a request of its own."""
@@ -186,12 +186,11 @@ def _cut_between_seconds(
 
 def describe_table(report: TableReport) -> LoadedTable:
     """Return the facts that a committed table's report has of it."""
-    kept: dict[str, Any] = {name: getattr(report, name) for name in _KEPT}
-    samples = report.change_samples[:MOST_SAMPLES]
-    return LoadedTable(status="done", change_samples=samples, phases={"writing": report.staged_seconds}, **kept)
-
-
-_KEPT: Final = (
-    "schema_name", "table", "rows", "files", "bytes", "small_files", "changes", "undeclared", "set_aside",
-    "cursor_after", "notes", "expectations",
-)  # fmt: skip
+    return LoadedTable(
+        schema_name=report.schema_name,
+        status="done",
+        phases={"writing": report.staged_seconds},
+        change_samples=report.change_samples[:MOST_SAMPLES],
+        undeclared=report.undeclared,
+        **get_figures(report),
+    )

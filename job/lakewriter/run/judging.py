@@ -181,7 +181,7 @@ def describe_verdict(verdict: Verdict) -> str:
 def list_departures(report: RunReport) -> Iterator[str]:
     """What the tables of a load have that is not as expected, or not known to be, and was published all the same."""
     for result in report.tables:
-        name = ".".join(part for part in (result.schema_, result.table) if part)
+        name = result.id
         for verdict in result.expectations:
             if verdict.outcome == "accepted":
                 by = f" by {verdict.by}" if verdict.by else ""

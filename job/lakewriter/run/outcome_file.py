@@ -162,7 +162,7 @@ def summarize_load(report: RunReport) -> Ended:
         bytes=sum(table.bytes for table in done),
         seconds=report.seconds,
     )
-    names = tuple(".".join(part for part in (table.schema_, table.table) if part) for table in open_)
+    names = tuple(table.id for table in open_)
     return Ended(find_failure(report), names, counts, report.stopped)
 
 

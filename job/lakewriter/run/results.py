@@ -1,32 +1,35 @@
 """Make each table's entry in the run's report."""
 
-from typing import Final
-
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.errors import ExpectationFailedError, LakeError
-from lakewriter.report import TableResult
+from lakewriter.report import TableReport, TableResult, get_figures
 from lakewriter.spec.specification import TableSpec
-
-_KEPT: Final = (
-    "table", "rows", "files", "bytes", "keys", "feed", "engine", "small_files", "notes", "health", "sync_id",
-    "generation_id", "retired", "changes", "change_samples", "undeclared", "set_aside",
-    "cursor_after", "expectations", "repeated",
-)  # fmt: skip
-"""What a table's own report says that the run's repeats."""
 
 
 def read_result(control: Control, attempt: Attempt, done: str | None = None) -> TableResult:
     """A table whose report says that it is done, by this attempt or by another of its job; ``done`` is the job id under
     which it is, where that is one that the job repeats."""
-    report = control.read_report(done or attempt.job_id)
-    if report is None:
+    content = control.read_report(done or attempt.job_id)
+    if content is None:
         # It was held for longer than control objects are kept: its report was there when it was taken to its end.
         schema, _, name = control.table_id.rpartition(".")
         return TableResult(schema_=schema, table=name, status="already_done")
-    status = "done" if report["attempt"] == attempt.id else "already_done"
-    return TableResult.model_validate(
-        {"schema_": report["schema_name"], "status": status} | {name: report[name] for name in _KEPT if name in report}
+    report = TableReport.model_validate(content)
+    return TableResult(
+        schema_=report.schema_name,
+        status="done" if report.attempt == attempt.id else "already_done",
+        keys=report.keys,
+        feed=report.feed,
+        engine=report.engine,
+        sync_id=report.sync_id,
+        generation_id=report.generation_id,
+        retired=report.retired,
+        change_samples=report.change_samples,
+        undeclared=report.undeclared,
+        health=report.health,
+        repeated=report.repeated,
+        **get_figures(report),
     )
 
 

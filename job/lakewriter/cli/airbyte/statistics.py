@@ -36,7 +36,7 @@ class StreamStatistics:
 
     def add(self, result: TableResult) -> None:
         """Add one commit."""
-        self.name = ".".join(part for part in (result.schema_, result.table) if part)
+        self.name = result.id
         self.rows += result.rows
         self.files += result.files
         self.bytes += result.bytes
