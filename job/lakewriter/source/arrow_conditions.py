@@ -1,6 +1,6 @@
-"""Conditions in SQL that tasks evaluate with Arrow: what Spark makes of them, where Arrow means the same by it.
+"""Translate conditions in SQL to expressions that tasks evaluate with Arrow, where both mean the same.
 
-Spark analyses a condition, so that types, names and casts are its own; what is left is translated as far as null logic,
+Spark analyses a condition, so that types, names and casts are its own. The result is translated as far as null logic,
 order and equality are alike. Texts compare by their bytes in both. Floats do not: to Spark NaN is equal to itself.
 """
 

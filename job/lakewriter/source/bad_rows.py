@@ -27,7 +27,7 @@ def note_cut(schema: pa.Schema, cut: Mapping[str, int]) -> pa.Schema:
 
 
 def read_cut(schema: pa.Schema) -> dict[str, int]:
-    """Return what ``note_cut`` noted."""
+    """Return the counts of ``note_cut``, by column."""
     return dict(json.loads((schema.metadata or {}).get(_CUT, b"{}")))
 
 
@@ -37,5 +37,5 @@ def note_blank_lines(batch: pa.RecordBatch, count: int) -> pa.RecordBatch:
 
 
 def read_blank_lines(schema: pa.Schema) -> int:
-    """Return what ``note_blank_lines`` noted."""
+    """Return the count of ``note_blank_lines``."""
     return int((schema.metadata or {}).get(_BLANK_LINES, b"0"))

@@ -175,7 +175,7 @@ def _cast_in_plan(source: DataFrame, casts: Sequence[ColumnCast], table: TableSp
             continue
         result = StructType().add("value", target).add("misfit", from_arrow_type(_MISFIT_KIND))
         convert = _make_spark_cast(cast, table.id, marks=is_marked(source))
-        # PySpark goes by the annotations; its stubs do not.
+        # PySpark reads the function's annotations; its stubs do not allow that.
         converted = arrow_udf(convert, result)(columns[cast.index])  # type: ignore[call-overload]
         columns[cast.index] = converted.getField("value")
         misfits.append(converted.getField("misfit"))

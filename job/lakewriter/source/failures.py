@@ -30,8 +30,8 @@ _DIED: Final = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure|ExecutorDeadException|FetchFailedException|TaskResultLost"
     r"|Spark cannot rollback|Master removed our application|Max number of executor failures"
 )
-"""Spark's words for an executor that is gone, and for what is gone with it: shuffled rows, a task's result. Spark makes
-these again a few times, and then gives up."""
+"""Spark's messages on a lost executor, and on what is lost with it: shuffled rows, a task's result. Spark makes these
+again a few times, and then fails."""
 _CHECKPOINT: Final = re.compile(r"\b(?:CheckpointFileManager|HDFSMetadataLog|OffsetSeqLog|CommitLog|StreamMetadata)\b")
 """Spark's classes that read and write checkpoints, in a trace."""
 _DENIED: Final = re.compile(r"AccessDenied|AccessControlException|Permission denied|Status Code: 40[13]")

@@ -1,6 +1,6 @@
-"""A feed brings a table's rows into Spark's tasks as Arrow batches, in one of two ways with the same outcome.
+"""Open the feed that brings a table's rows into Spark's tasks as Arrow batches, in one of two ways with equal results.
 
-``rows`` is any DataFrame through ``mapInArrow``; ``splits`` is for files, which the tasks read themselves.
+``rows`` reads any DataFrame through ``mapInArrow``; ``splits`` is for files, which the tasks read themselves.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ class Feed(Protocol):
 
     @property
     def kind(self) -> str:
-        """``rows`` or ``splits``."""
+        """The name of the way: ``rows`` or ``splits``."""
 
     @property
     def reason(self) -> str:

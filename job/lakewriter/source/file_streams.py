@@ -35,10 +35,10 @@ class Log(Protocol):
     """A checkpoint."""
 
     def read(self, name: str) -> bytes:
-        """Read a file of it."""
+        """Read a file of the checkpoint."""
 
     def list_names(self, folder: str) -> list[str]:
-        """Return the names in a folder of it."""
+        """Return the names in a folder of the checkpoint."""
 
 
 def open_path_stream(session: SparkSession, path: str, options: Mapping[str, str]) -> DataFrame:
@@ -93,7 +93,7 @@ class FileStream:
     def __post_init__(self) -> None:
         read = self.table.read
         taken = take_options(str(read.format).lower(), self.options, self.table.id)
-        # What is wrong with them is told once they are read; a folder may be empty, or not be there yet.
+        # Reading raises the files' errors later. A folder may be empty, or not exist yet.
         with suppress(SchemaIncompatibleError, SourceFailedError):
             self._learn_columns(list_stored(read.paths, taken.given, self.table.id))
 

@@ -42,7 +42,7 @@ def find_java(environment: Mapping[str, str], find_packaged: Callable[[], Path |
         raise SourceFailedError(
             "Spark needs Java and none was found: JAVA_HOME is not set and no java is on the PATH.", remedy=_INSTALL
         )
-    # The package is there for Spark: it stands in for a java on the PATH that cannot run it.
+    # The package is installed for Spark: it replaces a java on the PATH that cannot run Spark.
     if package is not None and (on_path is None or (read_version(Path(on_path)) or 0) < LEAST):
         return package
     return _require_recent(Path(str(on_path)), f"the java on the PATH is {on_path!r}")

@@ -59,7 +59,7 @@ def run_in_group(spark: SparkSession, run: Callable[[], Result]) -> Result:
         _wait_for_group(context, group)
         raise
     finally:
-        # None takes it away, whatever PySpark's annotation says.
+        # None removes the property, though PySpark's annotation forbids it.
         context.setLocalProperty(_GROUP, before)  # type: ignore[arg-type]
     if is_speculative(spark):
         _wait_for_group(context, group)

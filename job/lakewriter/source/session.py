@@ -36,21 +36,21 @@ from lakewriter.source.time_zone import (
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    # A folder's value is text, as it stands: 001 stays.
+    # A folder's value is text: 001 stays.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # A statement is run as it is written: Spark makes '' of '${x}', and a variable's value of '${env:HOME}'.
     "spark.sql.variable.substitute": "false",
-    # Hashing has a cost for each batch. A multiple of what files are cut at, so that no batch is put together anew.
+    # Hashing has a cost for each batch. A multiple of the readers' batches, so that no batch is assembled again.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
-    # lz4 there is a Java implementation that does not come to an end on ordinary data.
+    # Spark's lz4 is a Java implementation that does not terminate on ordinary data.
     "spark.sql.execution.arrow.compression.codec": "none",
 }
 """Settings on which the feeds rely, wherever Spark runs."""
 
-# Python puts the working folder first on a worker's path: a user's lakewriter.py or types.py there would be imported in
-# place of ours or of the standard library's. https://docs.python.org/3/using/cmdline.html#envvar-PYTHONSAFEPATH
+# Python puts the working folder first on a worker's path: it would import a user's lakewriter.py or types.py instead of
+# ours or of the standard library's. https://docs.python.org/3/using/cmdline.html#envvar-PYTHONSAFEPATH
 _WORKERS: Final[Mapping[str, str]] = {"spark.executorEnv.PYTHONSAFEPATH": "1", "spark.executorEnv.TZ": "UTC"}
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
@@ -59,8 +59,8 @@ _SCHEDULER: Final = "spark.scheduler.mode"
 _ABSENT_MODULE: Final = "--add-modules=jdk.incubator.vector"
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java's best compiler takes ten seconds of the cores to start Spark, which pay only if rows pass through Java."""
-# A terminal that closes, and whoever stops a service, signals every process of the group: the driver withdraws what is
-# staged, for which it needs Java. That ends when its standard input does, whatever the driver ends with.
+# A terminal that closes, and a service that is stopped, signal every process of the group. The driver then aborts its
+# uploads, for which it needs Java. Java ends with its standard input, so it does not outlive the driver.
 _LAUNCHER: Final = """#!/bin/sh
 trap '' HUP TERM
 for argument; do shift; [ "$argument" = "{module}" ] || set -- "$@" "$argument"; done
@@ -146,7 +146,7 @@ def rebind(frame: DataFrame) -> DataFrame:
             remedy='Start the session in the driver, without remote(); or use df.write.format("lakewriter").',
         )
     owner = frame.sparkSession
-    # A clone has the artifacts and functions of its owner, which a new session has not.
+    # Unlike a new session, a clone has the artifacts and functions of its owner.
     session = SparkSession(owner.sparkContext, owner._jsparkSession.cloneSession())
     for key, value in SETTINGS.items():
         if session.conf.isModifiable(key):

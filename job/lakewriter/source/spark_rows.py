@@ -101,7 +101,7 @@ class RowsFeed:
         def make_keys(*arrays: pa.Array) -> pa.Array:
             return keys([array.cast(t) for array, t in zip(arrays, types, strict=True)])
 
-        # PySpark goes by the annotations; its stubs do not.
+        # PySpark reads the function's annotations; its stubs do not allow that.
         key = arrow_udf(make_keys, "string")(*[F.col(columns[position]) for position in positions])  # type: ignore[call-overload]
         frame = self._frame.withColumn(_KEY, key)
         self._frame = frame.repartition(self.partitions, _KEY).sortWithinPartitions(_KEY).drop(_KEY)
@@ -313,7 +313,7 @@ def _declare_loaded(
 ) -> _Opened:
     typed, casts = _declare(loaded.frame, table, None if loaded.is_bounded else condition, loaded.kinds)
     frame, schema = prepare_delivery(add_checks(add_deleted_column(typed, table, deleted_column), table))
-    # Where Spark has cast, a value that does not fit is null before it comes to a task.
+    # If Spark has cast a column, values that do not fit are null before a task reads them.
     has_nulls = table.sets_aside and len(casts) < len(loaded.kinds)
     origin = replace(origin, reasons=loaded.reasons)
     return _Opened(frame, schema, origin, loaded.count_rows_alone() if has_nulls else loaded, casts)

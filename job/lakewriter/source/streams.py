@@ -270,7 +270,7 @@ def add_stream_options(kind: str, options: Mapping[str, str]) -> dict[str, str]:
         # Spark refuses a least number above the most.
         added[bound] = str(max(size, int(least)) if least.isdecimal() else size)
     if kind == "csv" and given.get("header", "").lower() == "true" and "enforceschema" not in given:
-        # Else a file with other columns would be read by position, whatever its header says.
+        # Otherwise Spark would ignore the header of a file with other columns and read it by position.
         added["enforceSchema"] = "false"
     if kind in _FILES and "maxfileage" not in given:
         added["maxFileAge"] = OLDEST

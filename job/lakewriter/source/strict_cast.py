@@ -137,7 +137,7 @@ def _write_iso(values: pa.Array, pattern: TimePattern, kind: pa.DataType) -> pa.
     clock = pc.binary_join_element_wise(*(_pad(fields.get(letter), 2) for letter in "Hms"), ":")
     fraction = [pc.binary_join_element_wise("", fields["S"], ".")] if "S" in letters else []
     offset = [fields["X"]] if "X" in letters else []
-    # The last argument stands between the others.
+    # The last argument is the separator.
     return pc.binary_join_element_wise(day, "T", clock, *fraction, *offset, "")
 
 

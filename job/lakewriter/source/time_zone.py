@@ -33,7 +33,7 @@ def is_started() -> bool:
 
 def read_submitted(key: str) -> str:
     """Return a setting of spark-submit or spark-defaults.conf before a context exists; blank if it is not set."""
-    # Starts the JVM where spark-submit has not, so that it is the JVM that reads the defaults.
+    # Starts the JVM if spark-submit has not: the JVM reads the defaults.
     SparkContext._ensure_initialized()
     conf = SparkContext._jvm.org.apache.spark.SparkConf()  # type: ignore[union-attr]
     return str(conf.get(key, ""))

@@ -38,7 +38,7 @@ class Connection:
 
     def _describe_column(self, metadata: Any, index: int) -> Column:
         name, kind = str(metadata.getColumnLabel(index)), str(metadata.getColumnTypeName(index)).lower()
-        # PostgreSQL's driver quotes the name of a type that lies in another schema.
+        # PostgreSQL's driver quotes the name of a type in another schema.
         dimensions = self._count_dimensions(metadata, index) if kind.startswith("_") else 0
         return Column(
             name, kind, int(metadata.getPrecision(index)), int(metadata.getScale(index)), dimensions,

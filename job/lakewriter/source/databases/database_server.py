@@ -1,4 +1,4 @@
-"""Describe what a database server reads and writes: its URLs, its names, its literals, and each of its types."""
+"""Define the description of a database server: its URLs, its names, its literals, and each of its types."""
 
 import re
 from abc import ABC, abstractmethod
@@ -15,16 +15,16 @@ MOST_DIGITS: Final = 38
 STRING: Final = pa.string()
 TIMESTAMP: Final = UTC_MICROS
 DAY: Final = "1970-01-01"
-"""The day of a time without one."""
+"""The day of a time without a date."""
 EXPONENT: Final = re.compile("[eE]")
 _NAME: Final = r"""(?:"[^"]+"|\[[^\]]+\]|`[^`]+`|[\w$#]+)"""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column as the driver describes it; ``type_name`` is the server's own, in lower case.
+    """A column as the driver describes it; ``type_name`` is the server's, in lower case.
 
-    ``precision`` and ``scale`` are the driver's, 0 where there are none. ``dimensions`` are those of an array.
+    ``precision`` and ``scale`` are the driver's, 0 if there are none. ``dimensions`` are those of an array.
     """
 
     name: str
@@ -67,8 +67,8 @@ class Asked(Protocol):
 class Moment:
     """A state of the database that several connections see.
 
-    session  a statement by which a session sees it, blank where it needs none
-    suffix   what stands behind the name of a table that is read as it was
+    session  a statement by which a session sees it, blank if none is needed
+    suffix   the clause behind a table's name that reads the table at this moment
     """
 
     session: str = ""
@@ -76,44 +76,44 @@ class Moment:
 
 
 class Server(ABC):
-    """A kind of database server. Each column is read as it is, or as text that the server makes, or it is refused."""
+    """A kind of database server. A column is read unchanged, read as text that the server makes, or refused."""
 
     name: ClassVar[str]
     url: ClassVar[str]
     """The pattern that the URLs begin with."""
     driver: ClassVar[str] = ""
-    """The class of the JDBC driver; blank where the user has to name it."""
+    """The class of the JDBC driver; blank if the user has to name it."""
     package: ClassVar[str] = ""
     """The driver's Maven coordinates."""
     quotes: ClassVar[tuple[str, str]] = ('"', '"')
     session: ClassVar[str] = ""
-    """A statement that gives a session the spelling of texts that ``read`` relies on."""
+    """A statement that sets the spelling of texts on which ``read`` relies."""
     sizes: ClassVar[str] = ""
-    """A query of schema, name and estimated rows of the tables; blank where the server has no estimates."""
+    """A query of schema, name and estimated rows of the tables; blank if the server has no estimates."""
     shares_moments: ClassVar[bool] = False
     """True if several connections can see one moment of the database."""
     has_free_moments: ClassVar[bool] = False
-    """True if a moment needs no right and no preparation, so that a read by one connection is compared in it too."""
+    """True if a moment needs no right and no preparation, so that the read of a single connection uses one too."""
     begins_by_lock: ClassVar[bool] = False
-    """True if several connections see one moment only where the table is locked until all have begun."""
+    """True if several connections see one moment only if the table is locked until all have begun."""
 
     @abstractmethod
     def read(self, column: Column, c: str) -> Reading | None:
-        """Return how a column is read, of which ``c`` is the quoted name; None where it is refused."""
+        """Return the reading of a column with the quoted name ``c``; None if it is refused."""
 
     @abstractmethod
     def write_value(self, column: Column, text: str) -> str:
-        """Write the literal of a value of the column's own type, from a text as ``read`` makes them."""
+        """Return the literal of a value of the column's type, from a text as ``read`` makes it."""
 
     def explain_session(self, connection: Asked) -> str:
-        """Return why a session of these options does not read values as they are; blank where it does."""
+        """Return the reason why a session of these options changes values as they are read; blank if it does not."""
         del connection
         return ""
 
     def begin_moment(self, connection: Asked, source: str) -> Moment | None:
-        """Return a moment that other connections can see as long as this one is open; None where the database has none.
+        """Return a moment that other connections can see while this one is open; None if the database has none.
 
-        ``source`` is what stands behind FROM. The driver's error says that the user may not.
+        ``source`` follows FROM. The driver raises its error if the user has no right to it.
         """
         del connection, source
         return None
@@ -121,7 +121,7 @@ class Server(ABC):
     def order(self, column: Column, c: str) -> str | None:
         """Return the expression by which the server orders a column's values as their written values are ordered.
 
-        None where it has no such order: Spark compares the values then.
+        Return None if it has no such order: Spark then compares the values.
         """
         kind = self.find_kind(column)
         is_ordered = kind is not None and not (pa.types.is_nested(kind) or pa.types.is_boolean(kind))
@@ -133,16 +133,16 @@ class Server(ABC):
         return value if reading is None else reading.sql
 
     def write_sum(self, column: Column, order: str) -> str:
-        """Return the expression of the text of the sum of a column of numbers, of which no type overflows."""
+        """Return the expression of the text of a sum of numbers, which does not overflow."""
         del column
         return f"SUM({order})"
 
     def compare_bytes(self, text: str) -> str:
-        """Return the expression by which a text equals itself alone."""
+        """Return the expression by which a text is equal only to itself, byte by byte."""
         return text
 
     def is_time_of_day(self, column: Column) -> bool:
-        """Return whether the column holds times of day."""
+        """Return True if the column holds times of day."""
         return column.type_name.startswith("time") and not column.type_name.startswith("timestamp")
 
     def find_kind(self, column: Column) -> pa.DataType | None:
@@ -153,7 +153,7 @@ class Server(ABC):
         return self.native.get(column.type_name, STRING)
 
     def changes_type(self, column: Column) -> bool:
-        """Return whether the column's values are read as a type that is not the server's own."""
+        """Return True if the column's values are read as a type that is not the server's."""
         reading = self.read(column, "c")
         kind = None if reading is None else reading.kind
         if kind is None or pt.is_date(kind):
@@ -162,18 +162,18 @@ class Server(ABC):
         return not (is_number and pt.is_decimal(kind) and kind.precision == column.precision)
 
     native: ClassVar[Mapping[str, pa.DataType]] = {}
-    """The types that are read as they are, by the server's name."""
+    """The types that are read unchanged, by the server's name."""
 
     def explain_refusal(self, column: Column, c: str) -> str:
-        """Return what a user can do about a column that is refused."""
+        """Return the remedy for a column that is refused."""
         return f"Read it in a query as text, such as query: SELECT ..., CAST({c} AS VARCHAR(4000)) AS {c} FROM ...."
 
     def add_options(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Return the options of a connection with what the server needs and they do not have."""
+        """Return the options of a connection with those that the server needs besides."""
         return {**options, "sessionInitStatement": self.session} if self.session else dict(options)
 
     def quote(self, name: str) -> str:
-        """Return a name as the server takes any."""
+        """Return a name in the server's quotes."""
         first, last = self.quotes
         return f"{first}{name.replace(last, last * 2)}{last}"
 
@@ -183,7 +183,7 @@ class Server(ABC):
 
 
 def make_decimal(precision: int, scale: int) -> pa.DataType:
-    """Return a decimal with room for all digits before the point; the strict cast refuses values with others behind it.
+    """Return a decimal with room for all digits before the point. The strict cast refuses values with more behind it.
 
     A negative scale means zeros before the point.
     """
@@ -195,7 +195,7 @@ def make_decimal(precision: int, scale: int) -> pa.DataType:
 
 
 def is_plain_table(source: str) -> bool:
-    """Return whether what stands behind FROM is a table of this database: no query, no alias, no other database."""
+    """Return True if the text behind FROM is a table of this database: no query, no alias, no other database."""
     return re.fullmatch(rf"{_NAME}(?:\.{_NAME})?", source.strip()) is not None
 
 
@@ -205,7 +205,7 @@ def as_text(sql: str, kind: pa.DataType = STRING, text: str = "") -> Reading:
 
 
 def write_number(text: str) -> str:
-    """Return a number's text as a literal; ``ValueError`` for one that is none, such as NaN."""
+    """Return a number's text as a literal. Raise ``ValueError`` for a text that is no literal, such as NaN."""
     if not re.fullmatch(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?", text):
         raise ValueError(f"{text!r} is not a number")
     return text

@@ -1,4 +1,4 @@
-"""Derby and H2, which are written in Java: how each of their types is read. And other databases, which Spark reads."""
+"""Read the types of Derby and H2, which are written in Java, and those of other databases as Spark reads them."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Final
@@ -127,9 +127,9 @@ class H2(Server):
 
 
 class Other(Server):
-    """A database that nobody has looked at: its values are what its driver and Spark make of them.
+    """A database without rules of its own: its values are those that its driver and Spark return.
 
-    ``quote`` is what its names stand in, as the user says and a probe has confirmed.
+    ``quote`` is the character that quotes its names: the user states it, and a probe confirms it.
     """
 
     name = "another database"

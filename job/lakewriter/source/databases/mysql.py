@@ -1,6 +1,6 @@
-"""MySQL and MariaDB: how each of their types is read.
+"""Read the types of MySQL and MariaDB.
 
-Their drivers make true of any ``tinyint(1)``, a date of a year, and tell an ENUM from a CHAR by nothing, so these types
+Their drivers make true of any ``tinyint(1)``, a date of a year, and do not distinguish an ENUM from a CHAR. These types
 come as texts that the server makes.
 """
 
@@ -38,7 +38,7 @@ _UTC: Final = "time_zone='+00:00'"
 
 
 class Mysql(Server):
-    """MySQL by Connector/J."""
+    """MySQL with the driver Connector/J."""
 
     name = "MySQL"
     url = "jdbc:mysql:"
@@ -151,7 +151,7 @@ class Mysql(Server):
 
 
 class Mariadb(Mysql):
-    """MariaDB by its own driver. Spark has a dialect for MySQL's URLs alone, which the driver takes too."""
+    """MariaDB with its own driver. Spark has a dialect only for MySQL's URLs, which the driver accepts too."""
 
     name = "MariaDB"
     url = "jdbc:mariadb:"

@@ -1,6 +1,6 @@
-"""Oracle: how each of its types is read.
+"""Read the types of Oracle.
 
-A DATE has a time of day, a bare NUMBER no scale, and the driver's zones are the session's: they come as texts.
+A DATE has a time of day, a bare NUMBER no scale, and the driver's zones are the session's: these types come as texts.
 """
 
 import re
@@ -24,7 +24,7 @@ from lakewriter.source.databases.database_server import (
 )
 
 _BARE: Final = pa.decimal128(38, 10)
-"""What Spark takes a NUMBER without precision for."""
+"""The type as which Spark reads a NUMBER without precision."""
 _SECONDS: Final = "SYYYY-MM-DD HH24:MI:SS"
 _LENGTH: Final = re.compile(r"\(\d+\)")
 
@@ -72,12 +72,12 @@ class Oracle(Server):
         return readings.get(kind)
 
     def begin_moment(self, connection: Asked, source: str) -> Moment | None:
-        """Return the system change number of now, by which a table is read as it was; a query has no such clause."""
+        """Return the present system change number, at which tables are read. A query has no clause for it."""
         if not is_plain_table(source):
             return None
         ((number,),) = connection.read_rows("SELECT TO_CHAR(DBMS_FLASHBACK.GET_SYSTEM_CHANGE_NUMBER) FROM DUAL")
         moment = Moment(suffix=f" AS OF SCN {number}")
-        # Whoever may select from a table of another's needs the right FLASHBACK too.
+        # A user who may select from a foreign table needs the right FLASHBACK too.
         connection.read_rows(f"SELECT 1 FROM {source}{moment.suffix} WHERE 1 = 0")
         return moment
 

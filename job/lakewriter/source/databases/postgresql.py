@@ -1,7 +1,7 @@
-"""PostgreSQL: how each of its types is read.
+"""Read the types of PostgreSQL.
 
-Spark's reader and Java's calendar change infinities, days of October 1582, years BC and long numbers, so these types
-come as texts that the server makes in ISO's spelling.
+Spark's reader and Java's calendar change infinities, days of October 1582, years BC and long numbers. These types come
+as texts that the server makes in ISO's spelling.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _UNBOUNDED: Final = pa.decimal128(38, 18)
 
 
 class Postgresql(Server):
-    """PostgreSQL, and what speaks its protocol."""
+    """PostgreSQL, and servers of its protocol."""
 
     name = "PostgreSQL"
     url = "jdbc:postgresql:"
@@ -88,7 +88,7 @@ class Postgresql(Server):
         return make_decimal(column.precision, scale)
 
     def _read_array(self, column: Column, c: str) -> Reading:
-        """Read an array as JSON of its elements' texts. Those of bytes stay what the driver makes of them."""
+        """Read an array as JSON of its elements' texts. Arrays of bytes are read as the driver returns them."""
         element = Column(column.name, column.type_name[1:], column.precision, column.scale)
         if element.type_name == "bytea":
             return Reading(c, text=f"{c}::text")
@@ -121,7 +121,7 @@ class Postgresql(Server):
         return value if kind is not None and pt.is_string(kind) else super().show_order(column, value)
 
     def write_sum(self, column: Column, order: str) -> str:
-        # One of real has six digits.
+        # A sum of real has six digits.
         return f"SUM({order}::float8)" if column.type_name == "float4" else f"SUM({order})::text"
 
     def compare_bytes(self, text: str) -> str:

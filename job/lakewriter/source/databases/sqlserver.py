@@ -1,4 +1,4 @@
-"""SQL Server: how each of its types is read."""
+"""Read the types of SQL Server."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -48,7 +48,7 @@ class Sqlserver(Server):
     }
 
     def read(self, column: Column, c: str) -> Reading | None:
-        # The driver says so of a column that numbers rows.
+        # The driver adds this to the type of an identity column.
         kind = column.type_name.removesuffix(" identity").removesuffix("()")
         if kind in self.native:
             return Reading(c, text=f"CONVERT(nvarchar(max), {c})")
@@ -73,7 +73,7 @@ class Sqlserver(Server):
         return readings.get(kind)
 
     def begin_moment(self, connection: Asked, source: str) -> Moment | None:
-        """Return that of a database that nobody writes to, such as a snapshot of another.
+        """Return the moment of a database that nobody writes to, such as a snapshot of another.
 
         SQL Server's isolation SNAPSHOT begins in each connection by itself.
         """

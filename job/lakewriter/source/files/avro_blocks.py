@@ -1,4 +1,4 @@
-"""The blocks of an Avro file, and where a large file is cut: between blocks, which its sync marker tells apart."""
+"""Read the blocks of an Avro file, and cut a large file between blocks, which its sync marker separates."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +12,16 @@ from lakewriter.source.files.file_reader import Piece, Spread
 from lakewriter.source.files.stored import StoredFile
 
 _FIRST_BYTES: Final = 64 * 1024
-"""Of a header that is read by itself; a longer one is read in stretches, each four times as long as the one before. A
-marker is looked for in so many bytes at a time."""
+"""The bytes that are read for a header. A longer header is read in steps, each four times as long as the one before. A
+marker is also searched for in this many bytes at a time."""
 
 
 @dataclass(frozen=True)
 class AvroLayout:
-    """Where the first block of a file begins, and the marker behind each. ``first_row`` is the number of a piece's
-    first row in the file. Where ``is_exact`` columns are matched by the case of their names."""
+    """The offset of a file's first block, and the marker behind each block.
+
+    ``first_row`` is the number of a piece's first row in the file. With ``is_exact`` the case of column names matters.
+    """
 
     first_block: int
     marker: bytes
@@ -37,44 +39,44 @@ class Block:
 
 
 class ByteReader:
-    """The bytes of a file from ``at`` to ``end``, which are read one after the other."""
+    """The bytes of a file from ``at`` to ``end``, read in order."""
 
     def __init__(self, blocks: Iterator[bytes], at: int, end: int) -> None:
-        self._blocks, self._held, self._place, self._end, self.at = blocks, b"", 0, end, at
+        self._blocks, self._held, self._position, self._end, self.at = blocks, b"", 0, end, at
 
     def read(self, size: int, /) -> bytes:
-        """Return the next ``size`` bytes; none where the end comes before them."""
-        # A length in bytes that are no block's may be any: the rest of a large file is not read for it.
+        """Return the next ``size`` bytes; none if the end comes first."""
+        # In damaged bytes a length may have any value: the rest of a large file is not read for it.
         if size > self._end - self.at:
             return b""
         parts, missing = list[bytes](), size
         while missing:
-            if self._place == len(self._held):
-                self._held, self._place = next(self._blocks, b""), 0
+            if self._position == len(self._held):
+                self._held, self._position = next(self._blocks, b""), 0
                 if not self._held:
                     break
-            parts.append(self._held[self._place : self._place + missing])
+            parts.append(self._held[self._position : self._position + missing])
             missing -= len(parts[-1])
-            self._place += len(parts[-1])
+            self._position += len(parts[-1])
         self.at += size - missing
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def find(self, marker: bytes, end: int) -> bool:
-        """Go behind the first ``marker`` that ends before ``end``; False where there is none."""
+        """Move behind the first ``marker`` that ends before ``end``; return False if there is none."""
         data = b""
         while self.at < end and (more := self.read(min(_FIRST_BYTES, end - self.at))):
             data = data[1 - len(marker) :] + more
-            place = data.find(marker)
-            if place >= 0:
-                rest = data[place + len(marker) :]
+            index = data.find(marker)
+            if index >= 0:
+                rest = data[index + len(marker) :]
                 self.at -= len(rest)
-                self._held, self._place = rest + self._held[self._place :], 0
+                self._held, self._position = rest + self._held[self._position :], 0
                 return True
         return False
 
 
 def open_header(file: StoredFile) -> tuple[Header, ByteReader]:
-    """Read the header of a file, and return what stands behind it."""
+    """Read the header of a file, and return it with a reader of the bytes behind it."""
     reader = ByteReader(_stream_growing(file), 0, file.size)
     return read_header(reader), reader
 
@@ -87,17 +89,17 @@ def _stream_growing(file: StoredFile) -> Iterator[bytes]:
 
 
 def list_blocks(reader: ByteReader, end: int, marker: bytes) -> Iterator[Block]:
-    """Yield the blocks up to the byte ``end``; ``ValueError`` says where one is not what it should be."""
+    """Yield the blocks up to the byte ``end``. Raise ``ValueError`` for a damaged block."""
     while reader.at < end:
         start = reader.at
         try:
             rows, size = read_long(reader), read_long(reader)
             if rows < 0 or size < 0:
                 raise ValueError(f"it says that it has {rows} rows in {size} bytes")
-            packed, found = read_exactly(reader, size), read_exactly(reader, MARKER_BYTES)
+            packed, sync_marker = read_exactly(reader, size), read_exactly(reader, MARKER_BYTES)
         except ValueError as error:
             raise ValueError(f"the block at byte {start}: {error}") from error
-        if found != marker:
+        if sync_marker != marker:
             raise ValueError(
                 f"the block at byte {start} has other bytes behind it, at byte {reader.at - MARKER_BYTES}, than the "
                 "sync marker of the file"
@@ -107,7 +109,7 @@ def list_blocks(reader: ByteReader, end: int, marker: bytes) -> Iterator[Block]:
 
 @dataclass(frozen=True)
 class _Part:
-    """A range of a file; ``is_first`` where a block begins with it."""
+    """A range of a file; ``is_first`` if it begins with a block."""
 
     file: StoredFile
     start: int
@@ -117,13 +119,13 @@ class _Part:
 
     @property
     def size(self) -> int:
-        """The bytes that are read for it."""
+        """The number of bytes that are read."""
         return self.end - self.start
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Whole blocks one after the other, and their rows."""
+    """Consecutive whole blocks, and the number of their rows."""
 
     start: int
     end: int
@@ -133,19 +135,19 @@ class _Run:
 def cut_files(files: Sequence[tuple[StoredFile, AvroLayout]], size: int, spread: Spread) -> list[Piece]:
     """Return the pieces of files, each of about ``size`` bytes and with whole blocks.
 
-    A large file is cut into ranges, of which each begins with the first block behind a marker. What looks like a marker
-    may be part of a row: only where each range's blocks end with the first one of the next are they what they seem.
+    A large file is cut into ranges that each begin with the first block behind a marker. The bytes of a marker may also
+    occur in a row: the ranges count only if each one's blocks end where the next one's begin.
     """
     parts = [_list_parts(file, layout, size) for file, layout in files]
     runs = iter(spread(partial(_count_blocks, size), list(chain(*parts))))
     pieces = list[Piece]()
     for (file, layout), ranges in zip(files, parts, strict=True):
-        found = list(chain(*(next(runs) for _ in ranges)))
-        if ranges and not _are_joined(found, layout.first_block, file.size):
+        file_runs = list(chain(*(next(runs) for _ in ranges)))
+        if ranges and not _are_joined(file_runs, layout.first_block, file.size):
             whole = _Part(file, layout.first_block, file.size, layout.marker, is_first=True)
-            found = list(chain(*spread(partial(_count_blocks, size), [whole])))
+            file_runs = list(chain(*spread(partial(_count_blocks, size), [whole])))
         row = 0
-        for run in found:
+        for run in file_runs:
             part = replace(layout, first_row=row)
             pieces.append(Piece(file, run.start, run.end, part, rows=run.rows))
             row += run.rows
@@ -155,7 +157,7 @@ def cut_files(files: Sequence[tuple[StoredFile, AvroLayout]], size: int, spread:
 
 
 def _list_parts(file: StoredFile, layout: AvroLayout, size: int) -> list[_Part]:
-    """Return the ranges of a large file; none of one that is a piece by itself."""
+    """Return the ranges of a large file; none for a file that is one piece."""
     if file.size <= size:
         return []
     starts = range(layout.first_block, file.size, size)
@@ -168,7 +170,7 @@ def _are_joined(runs: Sequence[_Run], start: int, end: int) -> bool:
 
 
 def _count_blocks(size: int, part: _Part) -> list[_Run]:
-    """Return the blocks that begin in a part, in runs of ``size`` bytes; none where what stands in it is no blocks."""
+    """Return the blocks that begin in a part, in runs of ``size`` bytes; none if its bytes are no blocks."""
     runs, first = list[_Run](), part.start if part.is_first else part.start - MARKER_BYTES
     with name_file(part.file):
         reader = ByteReader(chain(part.file.stream(first, part.end), part.file.stream(part.end)), first, part.file.size)

@@ -1,4 +1,4 @@
-"""Avro: pieces are blocks, types are those of the header's schema, and the rows of a block are decoded at once."""
+"""Read Avro: pieces are blocks, types are those of the header's schema, and the rows of a block are decoded at once."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from lakewriter.source.files.avro_blocks import (
     open_header,
 )
 from lakewriter.source.files.avro_types import ROWS, AvroColumns, read_columns
-from lakewriter.source.files.columnar import ColumnPlaces, look_at_columns, make_look, name_file
+from lakewriter.source.files.columnar import ColumnIndexes, look_at_columns, make_look, name_file
 from lakewriter.source.files.file_reader import Look, Piece, Spread
 from lakewriter.source.files.options import Options
 from lakewriter.source.files.stored import StoredFile
@@ -27,11 +27,11 @@ from lakewriter.source.files.stored_values import convert_column
 
 _BATCH_ROWS: Final = 16_384
 _BATCH_BYTES: Final = 4 * 1024 * 1024
-"""Of plain rows: as objects of Python's they take many times as much."""
+"""The limit for plain rows: as Python objects they take many times as much."""
 _UNDECODED: Final = (
     EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError, struct.error, pa.ArrowException,
 )  # fmt: skip
-"""What decoding bytes raises that are no rows."""
+"""The errors that decoding raises for bytes that are no rows."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class AvroReader:
         return columns.schema, AvroLayout(rest.at, header.marker)
 
     def read_stored_types(self, file: StoredFile) -> pa.Schema:
-        """Return the columns as the file says that they are."""
+        """Return the columns with the types of the file."""
         with name_file(file):
             header, _ = open_header(file)
         return read_columns(header, file.path, truncates=self.truncates).stored_schema
@@ -83,15 +83,15 @@ class AvroReader:
         with name_file(piece.file):
             header, blocks = _open(piece)
             columns = read_columns(header, path, truncates=self.truncates)
-            places = ColumnPlaces.find(schema, columns.names, is_exact=layout.is_exact)
-            asked = sorted({place for place in places.places if place is not None})
+            indexes = ColumnIndexes.find(schema, columns.names, is_exact=layout.is_exact)
+            asked = sorted({index for index in indexes.indexes if index is not None})
             row = layout.first_row
             for rows, arrays in _decode(header.codec, columns, asked, blocks):
-                found = {
-                    place: convert_column(columns.values[place].conversion, columns.names[place], [array])
-                    for place, array in arrays.items()
+                converted = {
+                    index: convert_column(columns.values[index].conversion, columns.names[index], [array])
+                    for index, array in arrays.items()
                 }
-                yield places.make_batch(path, row, rows, found)
+                yield indexes.make_batch(path, row, rows, converted)
                 row += rows
 
     def find_line(self, piece: Piece, offset: int) -> int | None:
@@ -110,7 +110,7 @@ def _open(piece: Piece) -> tuple[Header, Iterator[Block]]:
 def _decode(
     codec: str, columns: AvroColumns, asked: Sequence[int], blocks: Iterator[Block]
 ) -> Iterator[tuple[int, dict[int, pa.Array]]]:
-    """Yield how many rows there are in each batch, and the columns that are asked for by their places."""
+    """Yield the number of rows in each batch, and the requested columns by their indexes."""
     decoder, held, size = columns.make_decoder(), list[dict[str, Any]](), 0
     for block in blocks:
         try:
@@ -129,13 +129,13 @@ def _decode(
 def _decode_block(decoder: Any, rows: int, plain: bytes) -> list[dict[str, Any]]:
     if not rows and not plain:
         return []
-    # As an array, whose items are all in one block of it.
+    # Decoded as an array whose items are all in one block.
     data = b"".join((write_long(rows), plain, b"\0"))
     source = BytesIO(data)
-    found: Any = fastavro.schemaless_reader(source, decoder, None)
-    if source.tell() < len(data) or len(found[ROWS]) != rows:
+    decoded: Any = fastavro.schemaless_reader(source, decoder, None)
+    if source.tell() < len(data) or len(decoded[ROWS]) != rows:
         raise ValueError(f"it has other bytes than those of its {rows} rows")
-    return list(found[ROWS])
+    return list(decoded[ROWS])
 
 
 def _make_arrays(
@@ -145,9 +145,9 @@ def _make_arrays(
         some = rows[start : start + _BATCH_ROWS]
         try:
             arrays = {
-                place: pa.array([row[name] for row in some], columns.values[place].raw)
-                for place in asked
-                for name in (f"f{place}",)
+                index: pa.array([row[name] for row in some], columns.values[index].raw)
+                for index in asked
+                for name in (f"f{index}",)
             }
         except _UNDECODED as error:
             raise ValueError(f"the blocks up to that at byte {last.start} are damaged: {error}") from error

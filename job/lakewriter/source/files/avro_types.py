@@ -1,4 +1,4 @@
-"""What the fields of an Avro file are, by the schema in its header: each has an exact type here, or is refused by name.
+"""Map the fields of an Avro file to exact types by the schema in its header, or refuse them by name.
 
 See: https://avro.apache.org/docs/1.12.0/specification/#logical-types
 """
@@ -39,7 +39,7 @@ _PLAIN: Final = {
     "double": pa.float64(), "bytes": pa.binary(),
 }  # fmt: skip
 _WIDER: Final = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
-"""The branches of unions that are one type, as Spark has them."""
+"""The branches of unions that Spark reads as one type."""
 _TIMES: Final = {("int", "time-millis"): pa.time32("ms"), ("long", "time-micros"): pa.time64("us")}
 _UNITS: Final = {"millis": "ms", "micros": "us", "nanos": "ns"}
 _CATALYST: Final = "spark.sql.catalyst.type"
@@ -47,15 +47,15 @@ _UNKNOWN_SYMBOL: Final = "it is no number of a symbol of its enum"
 _NO_NUMBER: Final = "it has no byte, and is no number"
 _BEYOND_DIGITS: Final = "it has more digits than its type"
 ROWS: Final = "rows"
-"""The only field of what a block's rows are decoded as."""
+"""The only field of the record as which a block's rows are decoded."""
 
 
 @dataclass(frozen=True)
 class AvroValue:
-    """How values of a type are decoded, as which type of Arrow's that gives them, and how they become a column's.
+    """The schema by which values are decoded, the Arrow type that results, and the conversion to the column's type.
 
     ``decoded`` is a schema of the same bytes that loses nothing: texts are bytes, entries of maps records, and every
-    branch of a union is a record of its own. ``meant`` is the type that the schema names where a column has another.
+    branch of a union is a record of its own. ``meant`` is the type that the schema names, if the column has another.
     """
 
     decoded: Any
@@ -66,7 +66,7 @@ class AvroValue:
 
 @dataclass(frozen=True)
 class AvroColumns:
-    """The columns of a file: their names, and how each is read."""
+    """The names and the values of a file's columns."""
 
     names: tuple[str, ...]
     values: tuple[AvroValue, ...]
@@ -84,18 +84,18 @@ class AvroColumns:
         return pa.schema([pa.field(name, kind) for name, kind in zip(self.names, kinds, strict=True)])
 
     def make_decoder(self) -> Any:
-        """Return the schema by which an array of rows is decoded, with a field named by its place for each column."""
+        """Return the schema by which an array of rows is decoded. Its fields are named by the columns' indexes."""
         row = {"type": "record", "name": "row", "fields": _number([value.decoded for value in self.values])}
         rows = {"name": ROWS, "type": {"type": "array", "items": row}}
         return fastavro.parse_schema({"type": "record", "name": ROWS, "fields": [rows]})
 
 
 def _number(decoded: Sequence[Any]) -> list[dict[str, Any]]:
-    return [{"name": f"f{place}", "type": kind} for place, kind in enumerate(decoded)]
+    return [{"name": f"f{index}", "type": kind} for index, kind in enumerate(decoded)]
 
 
 def read_columns(header: Header, path: str, *, truncates: bool) -> AvroColumns:
-    """Return the columns of a file; ``SCHEMA_INCOMPATIBLE`` names one whose type is not read."""
+    """Return the columns of a file. Raise ``SCHEMA_INCOMPATIBLE`` for a column whose type is not read."""
     try:
         schema = json.loads(header.entries["avro.schema"])
     except (KeyError, ValueError) as error:
@@ -115,7 +115,7 @@ def _show(kind: Any) -> str:
 
 @dataclass
 class _Types:
-    """Goes through the types of a schema; ``named`` are those that have names, by their full names."""
+    """A walk through the types of a schema; ``named`` are the types with names, by their full names."""
 
     path: str
     calendar: Calendar
@@ -126,7 +126,7 @@ class _Types:
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def read_record(self, schema: Mapping[str, Any]) -> AvroColumns:
-        """Return the columns of the records at the top."""
+        """Return the columns of the top-level records."""
         space = self._enter(schema, "")
         names, values = [], []
         for member in self._list_fields(schema):
@@ -138,13 +138,13 @@ class _Types:
     def _list_fields(self, schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         fields = schema.get("fields")
         if not isinstance(fields, list) or not all(
-            isinstance(each, dict) and isinstance(each.get("name"), str) and "type" in each for each in fields
+            isinstance(item, dict) and isinstance(item.get("name"), str) and "type" in item for item in fields
         ):
             raise self._refuse("a record whose fields have no names or types")
         return fields
 
     def _enter(self, kind: Mapping[str, Any], space: str) -> str:
-        """Note a type with a name, and return the namespace that it is in."""
+        """Record a type with a name, and return its namespace."""
         name = str(kind.get("name", ""))
         space = name.rpartition(".")[0] if "." in name else str(kind.get("namespace", space) or "")
         full = name if "." in name or not space else f"{space}.{name}"
@@ -179,8 +179,10 @@ class _Types:
         raise self._refuse(f"of the type {_show(kind)}")
 
     def _refer(self, name: str, space: str) -> AvroValue:
-        """Return how values of a type that has been described before are read."""
-        full = next((each for each in ([f"{space}.{name}", name] if space else [name]) if each in self.named), None)
+        """Return the values of a type that the schema has described before."""
+        full = next(
+            (option for option in ([f"{space}.{name}", name] if space else [name]) if option in self.named), None
+        )
         if full is None:
             raise self._refuse(f"of the type {name!r}, which its schema does not have")
         if full in self.open:
@@ -188,7 +190,9 @@ class _Types:
         return self._read(*self.named[full])
 
     def _read_union(self, kinds: Sequence[Any], space: str) -> AvroValue:
-        """Return how a union is read: of one type and null as that type, of several as a struct with a member each."""
+        """Return the values of a union. With one type and null they are of that type; with several they are structs
+        with a member for each.
+        """
         branches = [kind for kind in kinds if kind not in ("null", {"type": "null"})]
         wider = _WIDER.get(frozenset(kind if isinstance(kind, str) else "" for kind in branches))
         if len(branches) < 2 or (wider and len(branches) == 2):
@@ -287,12 +291,12 @@ class _Types:
         return Conversion(pa.decimal128(precision, scale), partial(_take_decimals, precision, scale))
 
     def _read_date(self, name: str, logical: str) -> Conversion | None:
-        """Return how numbers are dates and timestamps; None where they are numbers."""
+        """Return the conversion of numbers to dates or timestamps; None if they are numbers."""
         if name == "int":
             dates = partial(_view, pa.date32())
             return Conversion(pa.date32(), self.calendar.take_dates(dates)) if logical == "date" else None
-        place, _, unit = logical.removeprefix("local-").rpartition("-")
-        if place != "timestamp" or unit not in _UNITS:
+        prefix, _, unit = logical.removeprefix("local-").rpartition("-")
+        if prefix != "timestamp" or unit not in _UNITS:
             return None
         is_local = logical.startswith("local-")
         stored = pa.timestamp(_UNITS[unit], None if is_local else "UTC")
@@ -320,19 +324,19 @@ def _take_keys(values: pa.Array) -> Converted:
 
 def _take_symbols(symbols: Sequence[str], values: pa.Array) -> Converted:
     is_other = pc.fill_null(pc.or_(pc.less(values, 0), pc.greater_equal(values, len(symbols))), False)
-    places = pc.indices_nonzero(is_other).to_pylist()
-    faults = {place: Fault(_UNKNOWN_SYMBOL, str(values[place].as_py())) for place in places}
+    rows = pc.indices_nonzero(is_other).to_pylist()
+    faults = {row: Fault(_UNKNOWN_SYMBOL, str(values[row].as_py())) for row in rows}
     numbers = pc.if_else(is_other, None, values) if faults else values
     return Converted(pa.array(symbols, pa.string()).take(numbers), faults)
 
 
 def _take_decimals(precision: int, scale: int, values: pa.Array) -> Converted:
-    """Take whole numbers of bytes, the most significant first, as the digits of decimals."""
+    """Convert big-endian integers to the digits of decimals."""
     faults, digits, most = dict[int, Fault](), list[bytes](), 10**precision
-    for place, value in enumerate(values.to_pylist()):
+    for index, value in enumerate(values.to_pylist()):
         number = int.from_bytes(value or b"", "big", signed=True)
         if value is not None and (not value or abs(number) >= most):
-            faults[place] = Fault(_BEYOND_DIGITS if value else _NO_NUMBER, f"{number}E-{scale}" if value else "")
+            faults[index] = Fault(_BEYOND_DIGITS if value else _NO_NUMBER, f"{number}E-{scale}" if value else "")
             number = 0
         digits.append(number.to_bytes(16, "little", signed=True))
     is_valid = None if not values.null_count else pa.array(values.is_valid()).buffers()[1]

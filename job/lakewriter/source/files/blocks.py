@@ -1,4 +1,4 @@
-"""The plain text of a file in blocks, and a window over them that moves from one whole row to the next."""
+"""Read the plain text of a file in blocks, through a window that moves from one whole row to the next."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from lakewriter.source.files.stored import StoredFile, decompress, find_compress
 
 _MAGIC_BYTES: Final = 16
 MOST_ROW_BYTES: Final = 128 * 1024 * 1024
-"""Of a row whose quote is not closed: behind it the quote counts as open, however the file goes on."""
+"""The limit for a row whose quote is not closed: beyond it the quote counts as open, even if it is closed later."""
 
 MAGIC: Final[tuple[tuple[bytes, str, str], ...]] = (
     # first bytes, Spark's format, what it is
@@ -26,14 +26,16 @@ MAGIC: Final[tuple[tuple[bytes, str, str], ...]] = (
     (b"SQLite format 3\x00", "", "an SQLite database"),
     (b"%PDF-", "", "a PDF"),
 )
-"""What begins otherwise than text."""
+"""The first bytes of files that are no text."""
 EXPORT: Final = "Save its sheet or table as CSV or Parquet, and name that file."
 
 
 @dataclass(frozen=True)
 class Head:
     """The first text of a file, without its byte order mark: as it is stored in a plain charset, else as UTF-8.
-    ``is_whole`` says that nothing follows."""
+
+    ``is_whole`` means that no bytes follow.
+    """
 
     text: bytes
     compression: str | None
@@ -42,7 +44,7 @@ class Head:
 
 
 def read_head(file: StoredFile, size: int, encoding: str | None, table: str) -> Head:
-    """Return the first ``size`` bytes of plain text; ``SOURCE_FAILED`` for a file that cannot be read."""
+    """Return the first ``size`` bytes of plain text. Raise ``SOURCE_FAILED`` for a file that cannot be read."""
     try:
         compression = find_compression(file, file.read_head(_MAGIC_BYTES))
         stream = file.stream(0, None if compression else size + 1)
@@ -65,7 +67,9 @@ def read_head(file: StoredFile, size: int, encoding: str | None, table: str) -> 
 
 
 def _require_text(head: Head, path: str, table: str) -> None:
-    """``SOURCE_FAILED`` for a file of another kind; one that is text by its bytes is read, however it begins."""
+    """Raise ``SOURCE_FAILED`` for a file that is no text. A file whose bytes are text is accepted with any
+    beginning.
+    """
     kind = next((kind for kind in MAGIC if head.text.startswith(kind[0])), None)
     if kind is None or explain_bad_text(head.text[:-4] if not head.is_whole else head.text, head.charset) is None:
         return
@@ -76,8 +80,9 @@ def _require_text(head: Head, path: str, table: str) -> None:
 
 
 def open_text(file: StoredFile, start: int, end: int, compression: str | None, charset: Charset) -> Iterator[bytes]:
-    """Yield a stretch of a file as plain text, without its byte order mark: in a plain charset as it is stored, else as
-    UTF-8."""
+    """Yield a part of a file as plain text, without its byte order mark: as it is stored in a plain charset, else as
+    UTF-8.
+    """
     try:
         blocks = decompress(file.stream(start, end), compression)
         if not charset.is_plain:
@@ -93,13 +98,13 @@ def open_text(file: StoredFile, start: int, end: int, compression: str | None, c
 
 
 class Window:
-    """What of a stream of blocks is held at a time."""
+    """The part of a stream of blocks that is held at a time."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks, self._held, self._is_whole = blocks, b"", False
 
     def fill(self, size: int) -> tuple[bytes, bool]:
-        """Return at least ``size`` bytes from where the window begins, and whether nothing follows them."""
+        """Return at least ``size`` bytes from the start of the window, and True if no bytes follow them."""
         parts, length = [self._held], len(self._held)
         while length < size and not self._is_whole:
             block = next(self._blocks, None)
@@ -110,5 +115,5 @@ class Window:
         return self._held, self._is_whole
 
     def drop(self, size: int) -> None:
-        """Let the window begin ``size`` bytes further on."""
+        """Move the start of the window by ``size`` bytes."""
         self._held = self._held[size:]

@@ -1,4 +1,4 @@
-"""Text in any charset that Python knows, as UTF-8, and where each byte of it stood."""
+"""Convert text of any charset that Python supports to UTF-8, and map each byte to its offset in the file."""
 
 import codecs
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _NEEDS_MARK: Final = ("utf-16", "utf-32")
 _UNITS: Final = {"utf-16-le": 2, "utf-16-be": 2, "utf-32-le": 4, "utf-32-be": 4}
 _BAD: Final = "lakewriter-bad-bytes"
 _FIRST_STAND_IN: Final = 0xDC00
-"""A byte that is no text stands as one half of a surrogate pair in what is decoded: no text has it."""
+"""A byte that is no text is decoded as a lone half of a surrogate pair, which no text contains."""
 _SHARE_OF_NULS: Final = 0.3
 
 
@@ -39,28 +39,30 @@ codecs.register_error(_BAD, _stand_in)
 
 @dataclass(frozen=True)
 class Charset:
-    """How a file's bytes stand for text: ``mark`` is the length of the byte order mark that it begins with."""
+    """The charset of a file; ``mark`` is the length of its byte order mark."""
 
     name: str = UTF_8
     mark: int = 0
 
     @property
     def is_plain(self) -> bool:
-        """True where separators, quotes and line ends are the bytes that they are in ASCII, and nothing else is."""
+        """True if separators, quotes and line ends are the same bytes as in ASCII, and no other characters use
+        these.
+        """
         return self.name == UTF_8 or _has_single_bytes(self.name)
 
     @property
     def shown_name(self) -> str:
-        """Its name for messages."""
+        """The name for messages."""
         return self.name.upper() if self.name.startswith("utf") else self.name
 
     @property
     def text_name(self) -> str:
-        """The charset in which text is looked at: its own if it is plain, else UTF-8."""
+        """The charset in which text is processed: this one if it is plain, else UTF-8."""
         return self.name if self.is_plain else UTF_8
 
     def decode(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield plain text as UTF-8 without its mark; a byte that is no text makes its place invalid UTF-8."""
+        """Yield plain text as UTF-8 without its mark. A byte that is no text becomes invalid UTF-8."""
         decoder, skipped = codecs.getincrementaldecoder(self.name)(_BAD), self.mark
         for block in blocks:
             taken = block[skipped:]
@@ -71,16 +73,16 @@ class Charset:
             yield text.encode(errors="surrogatepass")
 
     def to_utf8(self, data: bytes) -> bytes:
-        """Return text of a plain charset as UTF-8; a byte that is no text makes its place invalid."""
+        """Return text of a plain charset as UTF-8. A byte that is no text becomes invalid UTF-8."""
         return data if self.name == UTF_8 else data.decode(self.name, _BAD).encode(errors="surrogatepass")
 
-    def measure(self, data: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return how many stored bytes the UTF-8 text ``data`` has before each of the ascending ``places``."""
+    def measure(self, data: bytes, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the number of stored bytes before each of the ascending ``offsets`` in the UTF-8 text ``data``."""
         if self.is_plain:
-            return places
+            return offsets
         unit = _UNITS.get(self.name)
         if unit is None:
-            cuts = zip([0, *places.tolist()], places.tolist(), strict=False)
+            cuts = zip([0, *offsets.tolist()], offsets.tolist(), strict=False)
             return np.cumsum([self._measure_text(data[start:end]) for start, end in cuts], dtype=np.int64)
         array = np.frombuffer(data, np.uint8)
         weights = ((array & 0xC0) != 0x80).astype(np.int64) * unit
@@ -88,7 +90,7 @@ class Charset:
             weights += (array >= 0xF0) * unit
         bad = np.flatnonzero((array[:-1] == 0xED) & (array[1:] >= 0xB0))
         weights[bad] = 1
-        return np.concatenate(([0], np.cumsum(weights)))[places]
+        return np.concatenate(([0], np.cumsum(weights)))[offsets]
 
     def _measure_text(self, data: bytes) -> int:
         text = data.decode(errors="surrogatepass")
@@ -99,7 +101,7 @@ class Charset:
 def find_charset(path: str, head: bytes, encoding: str | None) -> Charset:
     """Return the charset of a file that begins with ``head``: by its byte order mark, else the ``encoding`` given.
 
-    ``SOURCE_FAILED`` where neither tells what a file of two bytes a character is.
+    Raise ``SOURCE_FAILED`` if a file with two bytes a character has neither.
     """
     for mark, name in _MARKS:
         if head.startswith(mark):
@@ -119,7 +121,9 @@ def find_charset(path: str, head: bytes, encoding: str | None) -> Charset:
 
 
 def look_up(encoding: str | None) -> str:
-    """Return Python's name of a charset, UTF-8 where none is given; ``SPEC_INVALID`` for one that it does not know."""
+    """Return Python's name of a charset, UTF-8 if none is given. Raise ``SPEC_INVALID`` if Python does not
+    support it.
+    """
     try:
         info = codecs.lookup(encoding or UTF_8)
         "".encode(info.name)
@@ -141,12 +145,12 @@ def _guess_order(head: bytes) -> str | None:
 
 @lru_cache(maxsize=64)
 def _has_single_bytes(name: str) -> bool:
-    """Return True for a charset of one byte a character that has ASCII in it."""
+    """Return True for a charset of one byte a character that includes ASCII."""
     undefined = [byte for byte in range(256) if _decode_length(name, bytes([byte])) != 1]
     ascii_text = bytes(range(128))
     if any(byte < 128 for byte in undefined) or ascii_text.decode(name) != ascii_text.decode("ascii"):
         return False
-    # A byte that is nothing alone may be the first of several.
+    # A byte that is no character alone may be the first of several.
     return not any(_decode_length(name, bytes([byte, second])) for byte in undefined for second in range(0x30, 0x100))
 
 
@@ -158,7 +162,7 @@ def _decode_length(name: str, data: bytes) -> int:
 
 
 def explain_bad_text(data: bytes, charset: Charset) -> str | None:
-    """Return what is wrong with the bytes of a row that are no text of its charset; None where all are."""
+    """Return the fault of a row's bytes that are no text of its charset; None if all are text."""
     try:
         data.decode(charset.text_name)
     except UnicodeDecodeError as error:
@@ -172,7 +176,7 @@ def explain_bad_text(data: bytes, charset: Charset) -> str | None:
 
 
 def show_text(row: bytes, charset: Charset) -> str:
-    """Return a row as it stands; a byte that is no text is escaped."""
+    """Return a row as text, with bytes that are no text escaped."""
     return row.decode(charset.text_name, "backslashreplace")
 
 

@@ -1,4 +1,4 @@
-"""What readers of files with typed columns have in common: the columns of all files, and batches in their types."""
+"""Share the code of readers of files with typed columns: the columns of all files, and batches in their types."""
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,21 +18,21 @@ from lakewriter.source.bad_rows import BAD_FIELD, note_cut
 from lakewriter.source.failures import make_unreadable_error
 from lakewriter.source.files.file_reader import Fault, Look, make_marks
 from lakewriter.source.files.judge import find_other_format, make_empty_error
-from lakewriter.source.files.merged_columns import Merged, find_place, merge_columns, widen
+from lakewriter.source.files.merged_columns import Merged, find_index, merge_columns, widen
 from lakewriter.source.files.stored import StoredFile
 from lakewriter.source.files.stored_values import Converted
 
 BY_SPARK: Final = "Leave the column out where the file is written, or let Spark read the file: read: {engine: spark}."
 MOST_DIGITS: Final = 38
-"""Of a decimal."""
+"""The limit for the digits of a decimal."""
 _THREADS: Final = 16
 _START_BYTES: Final = 4096
 _SMALL: Final = 4 * 1024 * 1024
-"""Files in S3 that are read by one request."""
+"""The size up to which a file in S3 is read by one request."""
 
 
 class _Ranges:
-    """A file object for Arrow over the ranges of a file in S3."""
+    """A file object for Arrow, which reads ranges of a file in S3."""
 
     def __init__(self, file: StoredFile) -> None:
         self._file, self._at = file, 0
@@ -67,7 +67,7 @@ class _Ranges:
 
 @contextmanager
 def name_file(file: StoredFile) -> Iterator[None]:
-    """Read a file as it was when it was listed; ``SOURCE_FAILED`` names it for what is wrong with it."""
+    """Require that a file does not change while it is read. ``SOURCE_FAILED`` names the file in its errors."""
     try:
         file.require_unchanged()
         yield
@@ -78,7 +78,7 @@ def name_file(file: StoredFile) -> Iterator[None]:
 
 @contextmanager
 def open_ranges(file: StoredFile, *, is_small: bool = True) -> Iterator[pa.NativeFile]:
-    """Open a file to read ranges of it, as ``name_file`` does; a small one in S3 is read at once."""
+    """Open a file to read ranges of it, as ``name_file`` does. A small one in S3 is read at once."""
     with name_file(file):
         if file.store.region is not None:
             whole = is_small and file.size <= _SMALL
@@ -95,9 +95,9 @@ def look_at_columns(
     describe: Callable[[StoredFile], tuple[pa.Schema, Any]],
     declared: pa.Schema | None,
 ) -> tuple[Merged, list[tuple[StoredFile, Any]]]:
-    """Return the columns of all files that have bytes, and each file with what ``describe`` says of it.
+    """Return the columns of all files that have bytes, and each file with its layout from ``describe``.
 
-    Of ``declared`` columns these alone, in their order and by their names, with the types that the files have.
+    If columns are ``declared``, only these are returned, in their order and by their names, with the files' types.
     """
     filled = [file for file in files if file.size]
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -128,7 +128,7 @@ def _describe(
 
 
 def refuse_column(path: str, column: str, what: str, remedy: str = BY_SPARK) -> SchemaIncompatibleError:
-    """Make the error for a column of a type that is not read."""
+    """Return the error for a column of a type that is not read."""
     return SchemaIncompatibleError(f"{path!r}: column {column!r} is {what}, which is not read.", remedy=remedy)
 
 
@@ -144,44 +144,46 @@ def _note_empty(merged: Merged, files: Sequence[StoredFile]) -> Merged:
 def _choose(merged: Merged, declared: pa.Schema, table: str) -> Merged:
     fields = []
     for column in declared:
-        place = find_place(merged.schema.names, column.name, is_exact=False)
-        if place is None:
+        index = find_index(merged.schema.names, column.name, is_exact=False)
+        if index is None:
             nearest = difflib.get_close_matches(column.name, merged.schema.names, 1, 0.0)
             raise SchemaIncompatibleError(
                 f"table {table!r}: read.columns names {column.name!r}, which no file has.",
                 remedy=f"The nearest is {nearest[0]!r}." if nearest else "The files have no columns.",
             )
-        fields.append(merged.schema.field(place))
+        fields.append(merged.schema.field(index))
     return Merged(pa.schema(fields), merged.notes, merged.is_exact)
 
 
 @dataclass(frozen=True)
-class ColumnPlaces:
-    """Where the columns that are asked for are among those of one file; None for one that it has not."""
+class ColumnIndexes:
+    """The indexes of the requested columns in one file; None for a column that the file lacks."""
 
     schema: pa.Schema
-    places: tuple[int | None, ...]
+    indexes: tuple[int | None, ...]
 
     @classmethod
-    def find(cls, schema: pa.Schema, names: Sequence[str], *, is_exact: bool) -> "ColumnPlaces":
+    def find(cls, schema: pa.Schema, names: Sequence[str], *, is_exact: bool) -> "ColumnIndexes":
         """Find the columns of a look's ``schema``, or some of them, in a file that has columns of these ``names``."""
         if list(names) == schema.names:
-            # Of names that occur twice only the place tells.
+            # Only the index identifies columns whose name occurs twice.
             return cls(schema, tuple(range(len(schema))))
-        return cls(schema, tuple(find_place(names, name, is_exact=is_exact) for name in schema.names))
+        return cls(schema, tuple(find_index(names, name, is_exact=is_exact) for name in schema.names))
 
     def make_batch(self, path: str, first: int, count: int, columns: Mapping[int, Converted]) -> pa.RecordBatch:
-        """Make a batch of ``count`` rows from the file's ``columns`` by their places; ``first`` is the number of its
-        first row."""
+        """Make a batch of ``count`` rows from the file's ``columns``, which are given by index.
+
+        ``first`` is the number of its first row in the file.
+        """
         arrays, cut, faults = [], dict[str, int](), dict[int, Fault]()
-        for field, place in zip(self.schema, self.places, strict=True):
-            if place is None:
+        for field, index in zip(self.schema, self.indexes, strict=True):
+            if index is None:
                 arrays.append(pa.nulls(count, field.type))
                 continue
-            found = columns[place]
-            arrays.append(widen(found.values, field.type))
-            cut[field.name] = found.cut
-            for row, fault in found.faults.items():
+            column = columns[index]
+            arrays.append(widen(column.values, field.type))
+            cut[field.name] = column.cut
+            for row, fault in column.faults.items():
                 faults.setdefault(row, fault)
         marks = make_marks(path, np.arange(first, first + count), faults)
         schema = note_cut(pa.schema([*self.schema, BAD_FIELD]), cut)
@@ -189,6 +191,6 @@ class ColumnPlaces:
 
 
 def make_look(merged: Merged, files: Sequence[tuple[StoredFile, Any]]) -> Look:
-    """Make what a reader's ``look`` returns, of the layouts of its files."""
+    """Return the result of a reader's ``look``, with the layouts of its files."""
     exact = tuple((file, replace(layout, is_exact=merged.is_exact)) for file, layout in files)
     return Look(merged.schema, exact, merged.notes)

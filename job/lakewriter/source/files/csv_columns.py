@@ -1,4 +1,6 @@
-"""The columns of CSV files whose headers may differ: by exact name, by name without case and blanks, or by position."""
+"""Match the columns of CSV files whose headers may differ: by exact name, by name without case and blanks, or by
+position.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,7 +11,7 @@ from lakewriter.report import format_count, join_first
 
 Header = tuple[str, ...]
 Positions = tuple[int, ...]
-"""For each column the field of a file that it is, -1 where the file has none."""
+"""The index of each column's field in a file, -1 if the file lacks it."""
 
 _MOST_NOTES = 20
 _MOST_NAMES = 4
@@ -17,7 +19,7 @@ _MOST_NAMES = 4
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of all columns, where each is in the files of a header, and notes on what differs."""
+    """The names of all columns, their positions in the files of each header, and notes on differences."""
 
     names: tuple[str, ...]
     positions: Mapping[Header, Positions]
@@ -25,10 +27,10 @@ class Columns:
 
 
 def match_headers(table: str, headers: Mapping[Header, Sequence[str]], declared: Sequence[str] | None) -> Columns:
-    """Return the columns of files by their headers; each header has the paths of its files, in the order of the files.
+    """Return the columns of files by their headers. Each header has the paths of its files, in the order of the files.
 
-    ``declared`` are the names that the table declares for all columns. ``SCHEMA_INCOMPATIBLE`` where columns cannot go
-    by the names of headers that differ.
+    ``declared`` are the names that the table declares for all columns. Raise ``SCHEMA_INCOMPATIBLE`` if headers differ
+    and their names cannot identify the columns.
     """
     if len(headers) == 1:
         ((header, paths),) = headers.items()
@@ -45,9 +47,9 @@ def match_headers(table: str, headers: Mapping[Header, Sequence[str]], declared:
 
 def _match_one(table: str, header: Header, path: str, declared: Sequence[str] | None) -> Columns:
     """Return the columns of files that all have one header."""
-    places = tuple(range(len(header)))
+    positions = tuple(range(len(header)))
     if declared is None:
-        return Columns(name_columns(header), {header: places})
+        return Columns(name_columns(header), {header: positions})
     if len(declared) != len(header):
         raise SchemaIncompatibleError(
             f"table {table!r}: read.columns has {format_count(len(declared), 'column')}, and the header of {path!r} "
@@ -57,13 +59,13 @@ def _match_one(table: str, header: Header, path: str, declared: Sequence[str] | 
     folded, wanted = [_fold(name) for name in header], [_fold(name) for name in declared]
     if folded == wanted or len(set(folded)) < len(folded) or set(folded) != set(wanted):
         note = f"read.columns names the columns of {path!r} by their positions: its header has {', '.join(header)}"
-        return Columns(tuple(declared), {header: places}, () if folded == wanted else (note,))
+        return Columns(tuple(declared), {header: positions}, () if folded == wanted else (note,))
     return Columns(tuple(declared), {header: tuple(folded.index(name) for name in wanted)})
 
 
 def name_columns(header: Header) -> tuple[str, ...]:
-    """Return the names of a header; a column that has none gets its position's."""
-    return tuple(name or f"_c{place}" for place, name in enumerate(header))
+    """Return the names of a header. A column without a name is named by its position."""
+    return tuple(name or f"_c{position}" for position, name in enumerate(header))
 
 
 def _find_positions(columns: Mapping[str, str], keys: Sequence[str]) -> Positions:
@@ -75,15 +77,17 @@ def _fold(name: str) -> str:
 
 
 def _make_key(name: str, twins: set[str]) -> str:
-    """Return by what a column is found: the name as it is where a file has two that differ by case or blanks alone."""
+    """Return the key of a column: its exact name if a file has two that differ by case or blanks alone, else the folded
+    one.
+    """
     return name if _fold(name) in twins else _fold(name)
 
 
 def _require_names(table: str, headers: Mapping[Header, Sequence[str]], declared: Sequence[str] | None) -> None:
     first = next(iter(headers))
-    known = None if declared is None else {_fold(name) for name in declared}
+    declared_names = None if declared is None else {_fold(name) for name in declared}
     for header, paths in headers.items():
-        strange = [name for name in header if known is not None and _fold(name) not in known]
+        strange = [name for name in header if declared_names is not None and _fold(name) not in declared_names]
         why = (
             "has names that are blank or occur twice" if len(set(header)) < len(header) or not all(map(_fold, header))
             else f"has {strange[0]!r}, which read.columns does not have" if strange
@@ -108,8 +112,8 @@ def _note_absent(
 ) -> tuple[str, ...]:
     total = sum(map(len, headers.values()))
     notes = []
-    for place, name in enumerate(names):
-        without = [path for header, paths in headers.items() if positions[header][place] < 0 for path in paths]
+    for index, name in enumerate(names):
+        without = [path for header, paths in headers.items() if positions[header][index] < 0 for path in paths]
         if without:
             notes.append(
                 f"column {name!r} is not in {len(without)} of {total} files, such as {without[0]!r}: null in their rows"

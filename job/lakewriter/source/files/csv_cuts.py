@@ -1,4 +1,4 @@
-"""Cut large CSV files where rows begin: a first pass over the quotes of all parts at once."""
+"""Cut large CSV files at the starts of rows, which a first pass over the quotes of all parts finds."""
 
 import re
 from dataclasses import dataclass, replace
@@ -7,13 +7,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from lakewriter.source.files.csv_rows import CR, LF, Flags, Grammar, Places
+from lakewriter.source.files.csv_rows import CR, LF, Flags, Grammar, Offsets
 from lakewriter.source.files.file_reader import Piece, Spread
 from lakewriter.source.files.stored import StoredFile
 
 _STRIDE: Final = 4 * 1024 * 1024
 _COMMENT_BYTES: Final = 64 * 1024
-"""Looked at behind a part for the end of a comment that begins in it."""
+"""The bytes behind a part that are searched for the end of a comment which begins in it."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class _Part:
 
     @property
     def size(self) -> int:
-        """The bytes that are read for it."""
+        """The number of bytes that are read."""
         return self.end - self.start
 
 
 @dataclass(frozen=True)
 class _Start:
-    """Where the first row of a part begins, and how many line ends of the part are before it."""
+    """The start of a part's first row, and the number of line ends before it in the part."""
 
     offset: int
     lines: int
@@ -40,9 +40,11 @@ class _Start:
 
 @dataclass(frozen=True)
 class _Scan:
-    """What a part of a file is, first if it begins outside quotes, second if inside: the start of its first row, None
-    without one, and whether a quote is not where it belongs. ``is_odd`` says that it ends otherwise than it begins,
-    ``lines`` counts its line ends."""
+    """The scan of a part of a file, for a part that begins outside quotes, and for one that begins inside.
+
+    It has the start of the first row, None without one, and True if a quote is misplaced. ``is_odd`` means that the
+    part has an odd number of quotes: it ends in the other state. ``lines`` counts its line ends.
+    """
 
     first_row: tuple[_Start | None, _Start | None]
     is_doubtful: tuple[bool, bool]
@@ -53,9 +55,9 @@ class _Scan:
 def cut_file(whole: Piece, grammar: Grammar, size: int, spread: Spread) -> list[Piece]:
     """Return the pieces of a file, each of about ``size`` bytes and with whole rows.
 
-    A file stays in one piece where a quote is not where it belongs or stands in a comment, and where it has a quote
-    at all but more than its neighbours is needed to tell what it does: then only who reads it from its beginning knows
-    where its rows begin.
+    A file stays in one piece if a quote is misplaced or part of a comment. It also stays in one piece if it has a quote
+    and the quote's neighbours do not show whether it opens or closes. In these cases the starts of rows depend on all
+    bytes before them.
     """
     file, mark = whole.file, whole.layout.charset.mark
     starts = [mark, *range(size, file.size, size)]
@@ -75,7 +77,7 @@ def cut_file(whole: Piece, grammar: Grammar, size: int, spread: Spread) -> list[
 
 
 def _scan(part: _Part) -> _Scan:
-    """Look at each quote of a part with its neighbours, for both states in which the part may begin."""
+    """Check each quote of a part with its neighbours, for both states in which the part may begin."""
     first = part.start if part.is_first else part.start - 1
     data = b"".join(part.file.stream(first, part.end + (_COMMENT_BYTES if part.grammar.comment else 1)))
     array = np.frombuffer(data, np.uint8)
@@ -94,7 +96,7 @@ def _scan(part: _Part) -> _Scan:
             is_placed = np.where(is_even ^ bool(is_inside), may_open, may_close)
             is_doubtful[is_inside] |= not is_placed.all()
             numbers = np.flatnonzero((before + is_inside) & 1 == 0)
-            # The first part begins with a row itself.
+            # The first part begins with a row.
             if rows[is_inside] is None and not part.is_first and len(numbers):
                 number = int(numbers[0])
                 rows[is_inside] = _Start(first + int(line_ends[number]) + 1, lines + number + 1)
@@ -104,24 +106,24 @@ def _scan(part: _Part) -> _Scan:
 
 
 def _may_mislead(data: bytes, grammar: Grammar) -> bool:
-    """Return True if a quote is in the data of which its neighbours cannot tell whether it opens or closes a field."""
+    """Return True if the data has a quote whose neighbours do not show whether it opens or closes a field."""
     if not grammar.quote:
         return False
     if grammar.needs_more_than_neighbours and grammar.quote in data:
         return True
     if not grammar.comment:
         return False
-    # A line that begins so inside quotes is no comment, and without a quote in it the same to both.
+    # Inside quotes such a line is no comment. Without a quote in it, both states read it alike.
     pattern = rb"(?:\A|[\r\n])%b[^\r\n]*(?:%b|\Z)" % (re.escape(grammar.comment), re.escape(grammar.quote))
     return re.search(pattern, data) is not None
 
 
-def _find(array: npt.NDArray[np.uint8], low: int, high: int, byte: bytes) -> Places:
+def _find(array: npt.NDArray[np.uint8], low: int, high: int, byte: bytes) -> Offsets:
     return np.flatnonzero(array[low:high] == byte[0]) + low if byte else np.zeros(0, np.int64)
 
 
-def _find_neighbours(array: npt.NDArray[np.uint8], quotes: Places, grammar: Grammar) -> tuple[Flags, Flags]:
-    """Return which quotes may open a field and which may close one, by the bytes beside them."""
+def _find_neighbours(array: npt.NDArray[np.uint8], quotes: Offsets, grammar: Grammar) -> tuple[Flags, Flags]:
+    """Return masks of the quotes that may open a field and of those that may close one, by the bytes beside them."""
     if not len(quotes):
         return quotes == 0, quotes == 0
     quote, sep = grammar.quote[0], grammar.sep[0]

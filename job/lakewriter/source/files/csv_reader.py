@@ -1,4 +1,4 @@
-"""CSV by RFC 4180: quotes doubled, line breaks in quotes kept, nothing a null, any fault a bad row."""
+"""Read CSV by RFC 4180: quotes doubled, line breaks in quotes kept, an empty field null, any fault a bad row."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,13 +33,15 @@ _MOST_BLOCK_BYTES: Final = 8 * MOST_ROW_BYTES
 _HINT_ROWS: Final = 20
 _SHOWN: Final = 200
 _MOST_REFUSALS: Final = 3
-"""Blocks of a piece that have a value which is no number, before all others are read as text at once."""
+"""The number of blocks with a value that is no number, after which a piece's other blocks are read as text at once."""
 
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """What one file is like. Its rows end with ``line_end``, blank for either of LF and CRLF; each has so many
-    ``fields``, of which the columns take those at ``positions``."""
+    """The layout of one file. Its rows end with ``line_end``, blank for both LF and CRLF.
+
+    Each row has ``fields`` fields; the columns take those at ``positions``.
+    """
 
     compression: str | None
     charset: Charset
@@ -52,8 +54,8 @@ class CsvLayout:
 class CsvReader:
     """The settings of a source of CSV. ``columns`` are the declared ones with their types.
 
-    ``null`` and ``empty`` are the texts of the options nullValue and emptyValue, None where they are not given. With
-    ``mixes_ends`` both LF and CRLF end rows; else those of another kind than a file's first one are faults.
+    ``null`` and ``empty`` are the texts of the options nullValue and emptyValue, None if they are not given. With
+    ``mixes_ends`` both LF and CRLF end rows; otherwise line ends that differ from a file's first one are faults.
     """
 
     grammar: Grammar = Grammar()  # noqa: RUF009 - it is frozen
@@ -115,13 +117,13 @@ class CsvReader:
             return Look(self.columns if self.columns is not None else pa.schema([]), ())
         layouts = []
         for file, (layout, header) in begun:
-            places = columns.positions.get(header, tuple(range(len(columns.names))))
-            layouts.append((file, replace(layout, fields=self._count_fields(columns, header), positions=places)))
+            positions = columns.positions.get(header, tuple(range(len(columns.names))))
+            layouts.append((file, replace(layout, fields=self._count_fields(columns, header), positions=positions)))
         hints = self._find_hints(begun[0][0], table)
         return Look(self._make_schema(columns), tuple(layouts), (*columns.notes, *hints))
 
     def _find_hints(self, file: StoredFile, table: str) -> tuple[Hint, ...]:
-        """Return what the first rows of a file let suspect."""
+        """Return notes on likely mistakes that the first rows of a file show."""
         head = read_head(file, _HEAD_BYTES, self.encoding, table)
         grammar = replace(self.grammar, end=self._find_line_end(head))
         rows = list_first_rows(head.text, grammar, head.charset, _HINT_ROWS, is_whole=head.is_whole)
@@ -142,7 +144,7 @@ class CsvReader:
             return None
         first = begun[0][1][1]
         if not self.header or self.by_position:
-            names = name_columns(first) if self.header else tuple(f"_c{place}" for place in range(len(first)))
+            names = name_columns(first) if self.header else tuple(f"_c{index}" for index in range(len(first)))
             return Columns(tuple(declared or names), {})
         headers: dict[Header, list[str]] = {}
         for file, (_, header) in begun:
@@ -150,7 +152,7 @@ class CsvReader:
         return match_headers(table, headers, declared)
 
     def _look_at(self, file: StoredFile, table: str) -> tuple[CsvLayout, Header] | None:
-        """Return the layout of a file and its first row; None for one without rows."""
+        """Return the layout of a file and its first row; None for a file without rows."""
         size, start, row = _HEAD_BYTES, 0, None
         while True:
             head = read_head(file, size, self.encoding, table)
@@ -167,12 +169,12 @@ class CsvReader:
         return CsvLayout(head.compression, head.charset, grammar.end, len(header)), header
 
     def _find_line_end(self, head: Head) -> bytes:
-        """Return the first line end outside quotes; blank where LF and CRLF both end rows."""
-        found = find_line_end(head.text, self.grammar.quote, is_whole=head.is_whole)
-        return b"" if self.mixes_ends and found != b"\r" else found
+        """Return the first line end outside quotes; blank if both LF and CRLF end rows."""
+        line_end = find_line_end(head.text, self.grammar.quote, is_whole=head.is_whole)
+        return b"" if self.mixes_ends and line_end != b"\r" else line_end
 
     def _read_header(self, head: Head, start: int, row: Row, grammar: Grammar, file: StoredFile, table: str) -> Header:
-        """Return the names in a file's first row, blank ones for those that are to be named by their positions."""
+        """Return the names in a file's first row, blank for columns that are named by their positions."""
         text = head.text[start : row.end].removesuffix(b"\r")
         fault = row.fault or explain_bad_text(text, head.charset)
         if self.header and fault is not None:
@@ -208,9 +210,9 @@ class CsvReader:
         for data, rows, is_row, base, blank in self._find_rows(piece):
             types = numbers if refused < _MOST_REFUSALS else {}
             values = parse_rows(Block(data, rows, grammar, layout.charset, layout.fields, types, self.null), is_row)
-            refused += any(values.columns[place].type != kind for place, kind in types.items())
+            refused += any(values.columns[index].type != kind for index, kind in types.items())
             nothing = pa.nulls(len(values.starts), pa.string())
-            texts = [self._settle(values.columns[place]) if place >= 0 else nothing for place in layout.positions]
+            texts = [self._settle(values.columns[index]) if index >= 0 else nothing for index in layout.positions]
             offsets = base + layout.charset.measure(data, values.starts)
             blank_lines += blank
             for batch in make_batches(texts, schema, make_marks(piece.file.path, offsets, values.faults), self.form):
@@ -220,11 +222,11 @@ class CsvReader:
             yield note_blank_lines(pa.RecordBatch.from_pylist([], pa.schema([*schema, BAD_FIELD])), blank_lines)
 
     def _find_numbers(self, schema: pa.Schema, positions: Positions) -> dict[int, pa.DataType]:
-        """Return the types of those fields that are to be integers or floating numbers, by their places in a row."""
+        """Return the types of the fields that are read as integers or floating numbers, by their indexes in a row."""
         if self.empty:
             return {}
-        types = {place: field.type for place, field in zip(positions, schema, strict=True) if place >= 0}
-        return {place: kind for place, kind in types.items() if pt.is_integer(kind) or pt.is_floating(kind)}
+        types = {index: field.type for index, field in zip(positions, schema, strict=True) if index >= 0}
+        return {index: kind for index, kind in types.items() if pt.is_integer(kind) or pt.is_floating(kind)}
 
     def find_line(self, piece: Piece, offset: int) -> int | None:
         """See ``FileReader``."""
@@ -240,7 +242,7 @@ class CsvReader:
         return None
 
     def _settle(self, column: pa.Array) -> pa.Array:
-        """Return a column with null for the text that stands for it, and the text that an empty one stands for."""
+        """Return a column with null for the text of nullValue, and with the text of emptyValue for empty texts."""
         if not pt.is_string(column.type):
             return column
         if self.empty:
@@ -250,8 +252,9 @@ class CsvReader:
         return column
 
     def _find_rows(self, piece: Piece) -> Iterator[tuple[bytes, Rows, Flags, int, int]]:
-        """Yield blocks with their rows, which of these count, how many stored bytes are before the block, and how many
-        blank lines are in it."""
+        """Yield blocks with their rows, a mask of the rows that count, the stored bytes before the block, and the
+        number of its blank lines.
+        """
         layout: CsvLayout = piece.layout
         grammar, charset = replace(self.grammar, end=layout.line_end), layout.charset
         has_header = self.header and piece.start == 0
@@ -272,7 +275,7 @@ class CsvReader:
 
 
 def _find_first_row(head: Head, grammar: Grammar) -> tuple[int, Row | None]:
-    """Return the first row that is neither blank nor a comment, and where it begins; None for one that is not whole."""
+    """Return the first row that is neither blank nor a comment, and its start; None if it is not whole."""
     start = 0
     while start < len(head.text):
         row = step(head.text, grammar, start, at_end=head.is_whole)

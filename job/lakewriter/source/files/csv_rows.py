@@ -1,4 +1,4 @@
-"""Where the rows of CSV begin and end: quotes counted by numpy, row by row where a quote is not where it belongs."""
+"""Find the rows of CSV: numpy counts the quotes, and single steps follow where a quote is misplaced."""
 
 import re
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from lakewriter.source.files.blocks import MOST_ROW_BYTES
 
-Places = npt.NDArray[np.int64]
+Offsets = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 LF: Final = 10
 CR: Final = 13
 _MOST_DOUBTS: Final = 256
-"""Rows of a block that are looked at one by one; with more of them all that follow are."""
+"""The limit for rows of a block that are stepped one by one; beyond it all following rows are."""
 OPEN_QUOTE: Final = "a quote is opened and not closed"
 BEHIND_QUOTE: Final = "text stands behind a closing quote"
 LINE_END: Final = "a line end of another kind than the file's stands outside quotes"
@@ -24,10 +24,10 @@ LINE_END: Final = "a line end of another kind than the file's stands outside quo
 
 @dataclass(frozen=True)
 class Grammar:
-    """How one file's rows are written: bytes of ASCII, but for a ``sep`` of any length.
+    """The syntax of one file's rows: ASCII bytes, except for a ``sep`` of any length.
 
-    ``quote``, ``escape`` and ``comment`` are empty where there is none; an ``escape`` is another byte than the quote.
-    Rows end with ``end``: CR, LF or CRLF; without it with LF or CRLF. With ``trims`` blanks around fields do not count.
+    ``quote``, ``escape`` and ``comment`` are empty if there is none; an ``escape`` differs from the quote. Rows end
+    with ``end``: CR, LF or CRLF; if it is blank, with LF or CRLF. With ``trims`` blanks around fields do not count.
     """
 
     sep: bytes = b","
@@ -39,7 +39,7 @@ class Grammar:
 
     @property
     def by_cr(self) -> bool:
-        """True where rows end with CR alone."""
+        """True if rows end with CR alone."""
         return self.end == b"\r"
 
     @property
@@ -49,23 +49,23 @@ class Grammar:
 
     @property
     def is_simple(self) -> bool:
-        """True where a field's neighbours can be told by one byte each."""
+        """True if one byte separates a field from its neighbours."""
         return len(self.sep) == 1
 
     @property
     def needs_more_than_neighbours(self) -> bool:
-        """True where a quote's neighbours do not tell what it does."""
+        """True if a quote's neighbours do not show whether it opens or closes."""
         return not self.is_simple or self.trims or bool(self.escape)
 
     @cached_property
     def row(self) -> re.Pattern[bytes]:
-        """A row without faults and its end; the end is the group."""
+        """A pattern of a row without faults and its end, which is the group."""
         end = rb"\r" if self.by_cr else rb"\r?\n"
         return re.compile(rb"%b(?:%b%b)*+(%b|\Z)" % (self._field, re.escape(self.sep), self._field, end), re.DOTALL)
 
     @cached_property
     def field(self) -> re.Pattern[bytes]:
-        """A field: the first group is what stands in quotes, the second what stands without."""
+        """A pattern of a field: the first group is text in quotes, the second is text without quotes."""
         return re.compile(self._make_field(b"(", b")"), re.DOTALL)
 
     @property
@@ -88,7 +88,7 @@ class Grammar:
 
     @cached_property
     def closing(self) -> re.Pattern[bytes]:
-        """What stands in quotes, from behind the opening one to behind the closing one."""
+        """A pattern of the text in quotes, from behind the opening quote to behind the closing one."""
         quote, mark = re.escape(self.quote), re.escape(self.escape)
         within = rb"[^%b]++|%b%b" % (quote, quote, quote)
         if self.escape:
@@ -102,27 +102,30 @@ def _escape_in_class(byte: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows in a block: ``starts`` and ``ends`` of each without its line end, ``rest`` where the first begins that is
-    not whole. ``doubtful`` ones have to be parsed one by one; ``faults`` says what is wrong with some of them."""
+    """The rows of a block: the ``starts`` and ``ends`` without line ends, and ``rest``, the start of the first row that
+    is not whole.
 
-    starts: Places
-    ends: Places
+    ``doubtful`` rows have to be parsed one by one; ``faults`` names the faults of some of them.
+    """
+
+    starts: Offsets
+    ends: Offsets
     doubtful: Flags
     rest: int
     faults: dict[int, str]
 
 
-class _Found:
-    """Rows in the making."""
+class _RowList:
+    """A list of rows that grows."""
 
     def __init__(self) -> None:
-        self.starts: list[Places] = []
-        self.ends: list[Places] = []
+        self.starts: list[Offsets] = []
+        self.ends: list[Offsets] = []
         self.doubts: list[int] = []
         self.faults: dict[int, str] = {}
         self.count = 0
 
-    def add(self, start: int, line_ends: Places) -> None:
+    def add(self, start: int, line_ends: Offsets) -> None:
         if len(line_ends):
             self.starts.append(np.concatenate(([start], line_ends[:-1] + 1)))
             self.ends.append(line_ends)
@@ -146,31 +149,31 @@ class _Found:
 
 
 def find_rows(data: bytes, grammar: Grammar, *, at_end: bool) -> Rows:
-    """Return the rows of a block that begins with one; ``at_end`` says that nothing follows the block."""
-    found = _Found()
+    """Return the rows of a block that begins with a row; ``at_end`` means that no bytes follow the block."""
+    rows_so_far = _RowList()
     rest, is_done = 0, False
     if not _needs_single_steps(data, grammar):
-        rest, is_done = _add_by_quotes(data, grammar, at_end, found)
+        rest, is_done = _add_by_quotes(data, grammar, at_end, rows_so_far)
     while not is_done and rest < len(data):
         row = step(data, grammar, rest, at_end=at_end)
         if row is None:
             break
-        found.add_one(rest, row)
+        rows_so_far.add_one(rest, row)
         rest = row.next
-    rows = _trim_line_ends(data, grammar, found.make(rest))
+    rows = _trim_line_ends(data, grammar, rows_so_far.make(rest))
     if grammar.escape and grammar.escape in data and grammar.quote in data:
         _doubt(rows, np.flatnonzero(np.frombuffer(data, np.uint8) == grammar.escape[0]))
     return rows
 
 
-def _doubt(rows: Rows, places: Places) -> None:
-    """Doubt the rows that have these bytes in them."""
-    numbers = np.searchsorted(rows.starts, places, side="right") - 1
-    rows.doubtful[numbers[(numbers >= 0) & (places < rows.rest)]] = True
+def _doubt(rows: Rows, offsets: Offsets) -> None:
+    """Mark the rows that contain these bytes as doubtful."""
+    numbers = np.searchsorted(rows.starts, offsets, side="right") - 1
+    rows.doubtful[numbers[(numbers >= 0) & (offsets < rows.rest)]] = True
 
 
 def _needs_single_steps(data: bytes, grammar: Grammar) -> bool:
-    """Return True where the block cannot be told by its quotes alone."""
+    """Return True if the quotes alone do not determine the block's rows."""
     if not grammar.is_simple or (grammar.trims and grammar.quote and grammar.quote in data):
         return True
     if not grammar.comment or not grammar.quote:
@@ -179,41 +182,43 @@ def _needs_single_steps(data: bytes, grammar: Grammar) -> bool:
     return re.search(pattern, data) is not None
 
 
-def _add_by_quotes(data: bytes, grammar: Grammar, at_end: bool, found: _Found) -> tuple[int, bool]:
-    """Add the rows up to the first that is not whole, or to where single steps take less; return where that is, and
-    whether no row is left."""
+def _add_by_quotes(data: bytes, grammar: Grammar, at_end: bool, rows: _RowList) -> tuple[int, bool]:
+    """Add the rows up to the first that is not whole, or to the point from which single steps are quicker.
+
+    Return the offset behind them, and True if no row is left.
+    """
     array = np.frombuffer(data, np.uint8)
     line_ends = np.flatnonzero(array == grammar.line_end)
     quotes = _find_quotes(data, array, grammar)
     doubts = _find_doubts(array, quotes, grammar)
     position = first = 0
-    while len(found.doubts) < _MOST_DOUBTS:
-        # Up to the first quote that is not where it belongs, each other one opens and the next closes.
+    while len(rows.doubts) < _MOST_DOUBTS:
+        # Up to the first misplaced quote, opening and closing quotes alternate.
         ahead = doubts[first & 1]
         next_doubt = np.searchsorted(ahead, first)
         stop = int(ahead[next_doubt]) if next_doubt < len(ahead) else len(quotes)
         limit = int(quotes[stop]) if stop < len(quotes) else len(data)
         span = line_ends[np.searchsorted(line_ends, position) : np.searchsorted(line_ends, limit)]
         span = span[(np.searchsorted(quotes, span) - first) & 1 == 0]
-        found.add(position, span)
+        rows.add(position, span)
         position = int(span[-1]) + 1 if len(span) else position
         if stop == len(quotes):
             is_open = (len(quotes) - first) & 1
             if position == len(data) or not (at_end or len(data) - position > MOST_ROW_BYTES):
                 return position, True
             if not is_open and at_end:
-                found.add(position, np.array([len(data)]))
+                rows.add(position, np.array([len(data)]))
                 return len(data), True
         row = step(data, grammar, position, at_end=at_end)
         if row is None:
             return position, True
-        found.add_one(position, row)
+        rows.add_one(position, row)
         position, first = row.next, int(np.searchsorted(quotes, row.next))
     return position, False
 
 
-def _find_quotes(data: bytes, array: npt.NDArray[np.uint8], grammar: Grammar) -> Places:
-    """Return where quotes stand that no escape takes for text."""
+def _find_quotes(data: bytes, array: npt.NDArray[np.uint8], grammar: Grammar) -> Offsets:
+    """Return the offsets of quotes that are not escaped."""
     if not grammar.quote or grammar.quote not in data:
         return np.zeros(0, np.int64)
     quotes = np.flatnonzero(array == grammar.quote[0])
@@ -230,8 +235,8 @@ def _find_quotes(data: bytes, array: npt.NDArray[np.uint8], grammar: Grammar) ->
     return quotes[~is_escaped]
 
 
-def _find_doubts(array: npt.NDArray[np.uint8], quotes: Places, grammar: Grammar) -> tuple[Places, Places]:
-    """Return the numbers of quotes that are not where they belong: if the even ones open, and if the odd ones do."""
+def _find_doubts(array: npt.NDArray[np.uint8], quotes: Offsets, grammar: Grammar) -> tuple[Offsets, Offsets]:
+    """Return the numbers of misplaced quotes: if the even ones open, and if the odd ones do."""
     if not len(quotes):
         return quotes, quotes
     before, behind = array[np.maximum(quotes - 1, 0)], array[np.minimum(quotes + 1, len(array) - 1)]
@@ -247,7 +252,7 @@ def _find_doubts(array: npt.NDArray[np.uint8], quotes: Places, grammar: Grammar)
 
 @dataclass(frozen=True)
 class Row:
-    """One row: where the last byte of its line end is, where the next begins, what is wrong with it."""
+    """One row: the offset of its line end's last byte, the start of the next row, and its fault."""
 
     end: int
     next: int
@@ -255,7 +260,7 @@ class Row:
 
 
 def step(data: bytes, grammar: Grammar, start: int, *, at_end: bool) -> Row | None:
-    """Return the row that begins at ``start``, None where it is not whole and the block is not the last."""
+    """Return the row that begins at ``start``; None if it is not whole and the block is not the last."""
     if grammar.comment and data.startswith(grammar.comment, start):
         return _end_line(data, grammar, start, at_end)
     row = grammar.row.match(data, start)
@@ -267,13 +272,15 @@ def step(data: bytes, grammar: Grammar, start: int, *, at_end: bool) -> Row | No
 
 
 def find_line_end(text: bytes, quote: bytes, *, is_whole: bool) -> bytes:
-    """Return the first line end outside quotes of a text, blank where there is none; ``is_whole`` says that nothing
-    follows the text."""
+    """Return the first line end outside quotes of a text, blank if there is none.
+
+    ``is_whole`` means that no bytes follow the text.
+    """
     if quote:
         mark = re.escape(quote)
         text = re.sub(rb"%b[^%b]*%b" % (mark, mark, mark), b"", text)
-    found = re.search(rb"\r\n|\n|\r" if is_whole else rb"\r\n|\n|\r(?!\Z)", text)
-    return b"" if found is None else found[0]
+    match = re.search(rb"\r\n|\n|\r" if is_whole else rb"\r\n|\n|\r(?!\Z)", text)
+    return b"" if match is None else match[0]
 
 
 def _end_line(data: bytes, grammar: Grammar, start: int, at_end: bool, fault: str | None = None) -> Row | None:
@@ -316,12 +323,12 @@ def _is_row_end(text: bytes, grammar: Grammar) -> bool:
 
 
 def _trim_line_ends(data: bytes, grammar: Grammar, rows: Rows) -> Rows:
-    """Leave the CR of CRLF out of the rows, and doubt those that have a line end of another kind in them or behind."""
+    """Remove the CR of CRLF from the rows, and mark rows with a line end of another kind as doubtful."""
     other = b"\n" if grammar.by_cr else b"\r"
     if not len(rows.starts) or (other not in data and grammar.end != b"\r\n"):
         return rows
     array = np.frombuffer(data, np.uint8)
-    places = np.flatnonzero(array == other[0])
+    offsets = np.flatnonzero(array == other[0])
     if not grammar.by_cr:
         before, at = np.maximum(rows.ends - 1, 0), np.minimum(rows.ends, len(data) - 1)
         is_ended = (rows.ends < len(data)) & (array[at] == LF)
@@ -331,6 +338,6 @@ def _trim_line_ends(data: bytes, grammar: Grammar, rows: Rows) -> Rows:
             strange = np.flatnonzero(is_crlf if grammar.end == b"\n" else is_ended & ~is_crlf)
             rows.doubtful[strange] = True
             rows.faults.update({number: LINE_END for number in strange.tolist() if number not in rows.faults})
-        places = places[(places + 1 == len(data)) | (array[np.minimum(places + 1, len(data) - 1)] != LF)]
-    _doubt(rows, places)
+        offsets = offsets[(offsets + 1 == len(data)) | (array[np.minimum(offsets + 1, len(data) - 1)] != LF)]
+    _doubt(rows, offsets)
     return rows

@@ -1,4 +1,4 @@
-"""The fields of CSV rows as columns of text: by Arrow where rows are as they should be, else row by row."""
+"""Convert the fields of CSV rows to columns of text: with Arrow for valid rows, else row by row."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ import pyarrow.csv
 import pyarrow.types as pt
 
 from lakewriter.source.files.charsets import Charset, explain_bad_text, show_text
-from lakewriter.source.files.csv_rows import CR, LF, Flags, Grammar, Places, Rows, step
+from lakewriter.source.files.csv_rows import CR, LF, Flags, Grammar, Offsets, Rows, step
 from lakewriter.source.files.file_reader import Fault
 from lakewriter.source.files.typed import may_write_small_numbers
 
@@ -21,17 +21,17 @@ _BLANKS: Final = b" \t"
 _SPARE: Final = 64
 _MINUS: Final = ord("-")
 _LOWER: Final = 0x20
-"""The bit by which ASCII's small letters differ from its capitals."""
+"""The bit that distinguishes small letters from capitals in ASCII."""
 
 Fields = Sequence[str | None]
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of plain text, its rows, and what they are to be: so many ``fields`` each.
+    """A block of plain text, its rows, and the number of ``fields`` of each.
 
-    ``numbers`` has the types of those fields that are to be numbers, by their places, and ``null`` is a text that is a
-    null; both only help Arrow to numbers without a detour over text.
+    ``numbers`` has the types of the fields that are read as numbers, by index, and ``null`` is a text that is a null.
+    Both only let Arrow parse numbers without a detour over text.
     """
 
     data: bytes
@@ -49,18 +49,22 @@ class Block:
 
 @dataclass(frozen=True)
 class Values:
-    """Rows of a block: where each begins in it, its ``columns``, null where nothing stands between separators, and what
-    is wrong with bad rows by their numbers, whose columns are null. Columns are text; either all of the block's
-    ``numbers`` are of their types, or none is."""
+    """The values of a block's rows: their ``starts`` in the block, and ``columns``, null if a field is empty.
 
-    starts: Places
+    ``faults`` names the faults of bad rows by their numbers; their columns are null. Columns are text; either all of
+    the block's ``numbers`` are of their types, or none is.
+    """
+
+    starts: Offsets
     columns: list[pa.Array]
     faults: dict[int, Fault]
 
 
 def select_rows(data: bytes, rows: Rows, grammar: Grammar, fields: int) -> tuple[Flags, int]:
-    """Return which rows count, and the number of lines of blanks, which do not where a row has several fields; nor do
-    comments."""
+    """Return a mask of the rows that count, and the number of blank lines.
+
+    Comments do not count. Blank lines do not count if rows have several fields.
+    """
     is_row = np.ones(len(rows.starts), np.bool_)
     if not len(is_row):
         return is_row, 0
@@ -95,8 +99,9 @@ def parse_rows(block: Block, is_row: Flags) -> Values:
 
 
 def has_plain_numbers(block: Block) -> bool:
-    """Return False if a field may be taken as a number by Arrow's reader that is none as text: one in hexadecimal, or
-    with blanks around it."""
+    """Return False if Arrow may read a field as a number that is none as text: in hexadecimal, or with blanks around
+    it.
+    """
     if not block.numbers or block.grammar.trims:
         return False
     array = np.frombuffer(block.data, np.uint8)
@@ -110,23 +115,23 @@ def has_plain_numbers(block: Block) -> bool:
                 return False
         elif _is_beside(array, np.flatnonzero(array == blank), edges):
             return False
-    # Comparing every byte takes a quarter of what looking for two in a row does.
+    # Comparing every byte takes a quarter of the time of a search for two bytes in a row.
     letters = np.flatnonzero((array | _LOWER) == ord("x"))
     zeros = letters[array[np.maximum(letters - 1, 0)] == ord("0")] - 1
     edges[_MINUS] = True
     return not ((zeros == 0) | edges[array[np.maximum(zeros - 1, 0)]]).any()
 
 
-def _is_beside(array: npt.NDArray[np.uint8], places: Places, edges: Flags) -> bool:
-    """Return True if one of the bytes at ``places`` is the first or last one or has one of ``edges`` beside it."""
-    if not len(places):
+def _is_beside(array: npt.NDArray[np.uint8], offsets: Offsets, edges: Flags) -> bool:
+    """Return True if a byte at ``offsets`` is the first or last one, or has one of ``edges`` beside it."""
+    if not len(offsets):
         return False
-    inner = places[0] > 0 and places[-1] < len(array) - 1
-    return not inner or bool(edges[array[places - 1]].any() or edges[array[places + 1]].any())
+    inner = offsets[0] > 0 and offsets[-1] < len(array) - 1
+    return not inner or bool(edges[array[offsets - 1]].any() or edges[array[offsets + 1]].any())
 
 
 def _find_bad_text(block: Block, is_row: Flags) -> dict[int, str]:
-    """Return what is wrong with rows that have bytes which are no text."""
+    """Return the faults of rows with bytes that are no text."""
     try:
         if not block.data.isascii():
             block.data.decode(block.charset.text_name)
@@ -144,10 +149,10 @@ def _find_bad_text(block: Block, is_row: Flags) -> dict[int, str]:
 
 def _parse_by_arrow(
     block: Block, is_good: Flags, types: Mapping[int, pa.DataType]
-) -> tuple[Places, list[pa.Array], list[int]]:
-    """Return the numbers and the columns of good rows, and the numbers of those that have other fields.
+) -> tuple[Offsets, list[pa.Array], list[int]]:
+    """Return the numbers and the columns of good rows, and the numbers of rows with another number of fields.
 
-    Without values that are none of their ``types`` the columns have these types.
+    The columns have their ``types`` if all values are of these types.
     """
     numbers = np.flatnonzero(is_good)
     nothing = numbers[:0], [pa.nulls(0, pa.string())] * block.fields, numbers.tolist()
@@ -162,7 +167,7 @@ def _parse_by_arrow(
         return "skip"
 
     table = _call_arrow(text, block, leave_out, types) if types else None
-    if table is None or not all(_is_exact(table.column(place), text) for place in types):
+    if table is None or not all(_is_exact(table.column(index), text) for index in types):
         others.clear()
         table = _call_arrow(text, block, leave_out, {})
     if table is None:
@@ -180,8 +185,8 @@ def _parse_by_arrow(
 def _call_arrow(
     text: bytes, block: Block, leave_out: Callable[[pa.csv.InvalidRow], str], types: Mapping[int, pa.DataType]
 ) -> pa.Table | None:
-    """Return the fields of all rows, text but for those with other ``types``; None where Arrow refuses one."""
-    names = [f"c{place}" for place in range(block.fields)]
+    """Return the fields of all rows, as text unless they have other ``types``; None if Arrow refuses a value."""
+    names = [f"c{index}" for index in range(block.fields)]
     grammar = block.grammar
     try:
         return pa.csv.read_csv(
@@ -196,7 +201,7 @@ def _call_arrow(
             ),
             pa.csv.ConvertOptions(
                 check_utf8=False,
-                column_types={name: types.get(place, pa.string()) for place, name in enumerate(names)},
+                column_types={name: types.get(index, pa.string()) for index, name in enumerate(names)},
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
                 null_values=[""] if block.null is None or not types else ["", block.null],
@@ -207,7 +212,7 @@ def _call_arrow(
 
 
 def _is_exact(column: pa.ChunkedArray, text: bytes) -> bool:
-    """Return False if numbers may be others than those in ``text``: what is beyond a double is infinite or zero."""
+    """Return False if numbers may differ from those in ``text``: beyond a double's range they are infinite or zero."""
     if not pt.is_floating(column.type):
         return True
     if pc.all(pc.is_finite(column)).as_py() is False:
@@ -215,12 +220,12 @@ def _is_exact(column: pa.ChunkedArray, text: bytes) -> bool:
     return pc.any(pc.equal(column, 0)).as_py() is not True or not may_write_small_numbers(text)
 
 
-def _join_rows(block: Block, numbers: Places) -> bytes:
-    """Return the rows with these numbers, one behind the other."""
+def _join_rows(block: Block, numbers: Offsets) -> bytes:
+    """Return the rows with these numbers, joined."""
     rows = block.rows
     if len(numbers) == len(rows.starts):
         text = block.data[int(rows.starts[0]) : rows.rest]
-        # Without a line end behind it Arrow takes a last field without a value for an empty text.
+        # Without a line end behind it, Arrow reads an empty last field as an empty text.
         return text if rows.ends[-1] < rows.rest else text + b"\n"
     # Rows that follow each other are taken at once.
     breaks = np.flatnonzero(np.diff(numbers) != 1)
@@ -245,9 +250,9 @@ def _parse_one(block: Block, number: int, text_fault: str | None) -> Fields | Fa
 
 
 def list_first_rows(text: bytes, grammar: Grammar, charset: Charset, most: int, *, is_whole: bool) -> list[list[str]]:
-    """Return the fields of the first rows without a fault, blank for nothing; comments and blank lines are none.
+    """Return the fields of the first rows without a fault, blank for empty ones. Skip comments and blank lines.
 
-    ``is_whole`` says that nothing follows the text, else a last row that is not whole is left out.
+    ``is_whole`` means that no bytes follow the text; otherwise a last row that is not whole is left out.
     """
     rows: list[list[str]] = []
     start = 0
@@ -261,19 +266,19 @@ def list_first_rows(text: bytes, grammar: Grammar, charset: Charset, most: int, 
 
 
 def split_row(row: bytes, grammar: Grammar) -> list[bytes | None]:
-    """Return the fields of a row that has no fault, None where nothing stands between separators."""
+    """Return the fields of a row that has no fault, None for empty ones."""
     values: list[bytes | None] = []
     position = 0
     while True:
-        found = grammar.field.match(row, position)
-        assert found is not None
-        quoted, bare = found.groups()
+        match = grammar.field.match(row, position)
+        assert match is not None
+        quoted, bare = match.groups()
         if quoted is not None:
             values.append(_unescape(quoted, grammar))
         else:
             text = bare.rstrip(_BLANKS) if grammar.trims else bare
             values.append(text or None)
-        position = found.end()
+        position = match.end()
         if position >= len(row):
             return values
         position += len(grammar.sep)
@@ -286,17 +291,17 @@ def _unescape(text: bytes, grammar: Grammar) -> bytes:
     return text.replace(grammar.quote * 2, grammar.quote)
 
 
-def _merge(block: Block, numbers: Places, columns: Sequence[pa.Array], parsed: Mapping[int, Fields | Fault]) -> Values:
-    """Bring rows that Arrow has parsed and single ones into their order."""
+def _merge(block: Block, numbers: Offsets, columns: Sequence[pa.Array], parsed: Mapping[int, Fields | Fault]) -> Values:
+    """Merge the rows that Arrow has parsed and the single ones in their order."""
     merged = np.concatenate((numbers, np.array(list(parsed), np.int64)))
     order = np.argsort(merged, kind="stable")
     taken = pa.array(order)
     nothing: Fields = [None] * block.fields
     values = [nothing if isinstance(row, Fault) else row for row in parsed.values()]
     whole = [
-        pa.concat_arrays([column, pa.array([row[place] for row in values], column.type)]).take(taken)
-        for place, column in enumerate(columns)
+        pa.concat_arrays([column, pa.array([row[index] for row in values], column.type)]).take(taken)
+        for index, column in enumerate(columns)
     ]
-    places = {number: place for place, number in enumerate(merged[order].tolist())}
-    faults = {places[number]: row for number, row in parsed.items() if isinstance(row, Fault)}
+    positions = {number: index for index, number in enumerate(merged[order].tolist())}
+    faults = {positions[number]: row for number, row in parsed.items() if isinstance(row, Fault)}
     return Values(block.rows.starts[merged[order]], whole, faults)

@@ -1,4 +1,4 @@
-"""What every reader of files offers: look at them on the driver, cut them into pieces, read a piece in a task."""
+"""Define what every reader of files does: look at them on the driver, cut them into pieces, read a piece in a task."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ Result = TypeVar("Result")
 class Piece:
     """The rows that begin in the bytes ``start`` to before ``end`` of a file, counted as they are stored.
 
-    ``layout`` is what the format's reader knows of this file from its look. ``first_line`` is the number of the line
-    that ``start`` is in, and ``rows`` how many rows there are, None where nobody has counted. A piece that
-    ``is_whole`` is all of a file that cannot be cut: offsets of its rows count plain, decompressed bytes.
+    ``layout`` is the reader's description of the file from its look. ``first_line`` is the number of the line at
+    ``start``, and ``rows`` the number of rows; both are None if they are not counted. A piece that ``is_whole`` is all
+    of a file that cannot be cut: offsets of its rows count plain, decompressed bytes.
     """
 
     file: StoredFile
@@ -34,12 +34,12 @@ class Piece:
 
     @property
     def size(self) -> int:
-        """The bytes that are read for it."""
+        """The number of bytes that are read."""
         return self.end - self.start
 
 
 class Hint(str):
-    """A note on what looks wrong in a source that can be read, and what to do if it is."""
+    """A note on a likely mistake in a source that can be read, and its remedy."""
 
     __slots__ = ("message", "remedy")
 
@@ -47,7 +47,7 @@ class Hint(str):
     remedy: str
 
     def __new__(cls, message: str, remedy: str) -> Self:
-        """Make the note; whoever prints it ends it with a full stop."""
+        """Make the note, without the last full stop, which is added where it is printed."""
         made = super().__new__(cls, f"{message} {remedy}".removesuffix("."))
         made.message, made.remedy = message, remedy
         return made
@@ -58,7 +58,7 @@ class Hint(str):
 
 @dataclass(frozen=True)
 class Look:
-    """What the driver knows of a source's files: the columns of all, each file with its layout, notes for a user."""
+    """The result of a look at a source's files: the columns of all, each file with its layout, notes for a user."""
 
     schema: pa.Schema
     files: tuple[tuple[StoredFile, Any], ...]
@@ -66,7 +66,9 @@ class Look:
 
 
 class Spread(Protocol):
-    """Calls a picklable function for each item, in tasks where there are any; returns the results in order."""
+    """A function that calls a picklable function for each item, in tasks if there are any, and returns the results in
+    order.
+    """
 
     def __call__(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Call ``work`` for each item."""
@@ -75,40 +77,40 @@ class Spread(Protocol):
 class FileReader(Protocol):
     """The settings of one source's reader; picklable.
 
-    Where it ``has_lines``, the offset of a row is that of its first byte, and the row's text can be read by itself.
-    Else it is the row's number in the file, from 0, and its columns have types.
+    If it ``has_lines``, the offset of a row is that of its first byte, and the row's text can be read by itself.
+    Otherwise the offset is the row's number in the file, from 0, and the columns have types.
     """
 
     has_lines: ClassVar[bool]
 
     def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
-        """Return the columns of the files. All that can be refused before a byte is written is refused here.
+        """Return the columns of the files. Raise all errors that can be raised before a byte is written.
 
-        ``spread`` is where files are looked through, if all their rows have to be.
+        ``spread`` calls the work on files, if all their rows have to be read.
         """
 
     def cut(self, look: Look, size: int, spread: Spread) -> list[Piece]:
         """Cut the files into pieces of about ``size`` bytes, in the order of the files."""
 
     def count(self, piece: Piece) -> int:
-        """Return how many rows ``read`` gives of a piece, bad ones included."""
+        """Return how many rows ``read`` yields for a piece, bad ones included."""
 
     def read(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a piece, in the columns of a look's ``schema`` and ``BAD_FIELD`` behind them.
+        """Yield the rows of a piece, in the columns of a look's ``schema``, with ``BAD_FIELD`` as the last column.
 
-        Every row's mark has ``file`` and ``offset``; that of a bad row also ``reason`` and ``value``, the row as it
-        stands, and the row's columns are null.
+        Every row's mark has ``file`` and ``offset``. A bad row's mark also has ``reason`` and ``value``, the text of
+        the row, and the row's columns are null.
         """
 
     def find_line(self, piece: Piece, offset: int) -> int | None:
-        """Return the number of the line in which the row at ``offset`` begins; None where nobody has counted."""
+        """Return the number of the line in which the row at ``offset`` begins; None if lines are not counted."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with one row: the kind of fault in words, and the row's text.
+    """The fault of one row: its kind in words, and the row's text.
 
-    Where a ``column`` alone is to blame, ``value`` is its text; of several ``row`` has their texts as JSON.
+    If a single ``column`` is wrong, ``value`` is its text; if several are, ``row`` has their texts as JSON.
     """
 
     reason: str
@@ -118,7 +120,7 @@ class Fault:
 
 
 def make_marks(path: str, offsets: npt.NDArray[np.int64], faults: Mapping[int, Fault]) -> pa.StructArray:
-    """Return the marks of rows that begin at ``offsets``; ``faults`` has the bad ones by their number among them."""
+    """Return the marks of rows that begin at ``offsets``; ``faults`` has the bad ones by their index."""
     count = len(offsets)
     texts = {name: _place_texts(count, faults, name) for name in ("column", "value", "reason", "row")}
     arrays = {

@@ -1,4 +1,4 @@
-"""List the files of a source: local ones and S3's by the same rules, which are Spark's, each pinned to its contents."""
+"""List the files of a source by Spark's rules, on local disks and in S3, and pin each one's version."""
 
 import difflib
 import fnmatch
@@ -26,7 +26,7 @@ _COPYING: Final = "._COPYING_"
 
 @dataclass(frozen=True)
 class Entry:
-    """A file or a folder directly in another; ``version`` is as ``StoredFile`` has it, blank for folders."""
+    """A file or a folder directly in another; ``version`` is that of ``StoredFile``, blank for folders."""
 
     name: str
     path: str
@@ -40,30 +40,30 @@ class Entry:
 
 
 class _Tree(Protocol):
-    """Where files lie."""
+    """A tree of files."""
 
     def find(self, path: str) -> Entry | None:
-        """Return what is at a path, None where nothing is."""
+        """Return the entry at a path; None if there is none."""
 
     def list_folder(self, path: str) -> list[Entry]:
-        """Return what lies directly in a folder, by name."""
+        """Return the entries directly in a folder, by name."""
 
 
 class _Disk:
     def find(self, path: str) -> Entry | None:
-        place = Path(path)
-        if not place.exists():
+        file = Path(path)
+        if not file.exists():
             return None
-        return Entry(place.name, path) if place.is_dir() else Entry(place.name, path, *pin_local(place))
+        return Entry(file.name, path) if file.is_dir() else Entry(file.name, path, *pin_local(file))
 
     def list_folder(self, path: str) -> list[Entry]:
-        places = sorted(Path(path).iterdir())
-        return [entry for place in places if (entry := self.find(str(place))) is not None]
+        paths = sorted(Path(path).iterdir())
+        return [entry for item in paths if (entry := self.find(str(item))) is not None]
 
 
 class _Bucket:
     def find(self, path: str) -> Entry | None:
-        """By listing alone: whether one key exists is not to be told from an answer of 403."""
+        """List by prefix only: a 403 for one key does not show whether it exists."""
         bucket, _, key = path.partition("/")
         name = key.rpartition("/")[2]
         objects, folders = list_objects(bucket, f"{key}/" if key else "")
@@ -79,13 +79,13 @@ class _Bucket:
         names = [folder.rstrip("/").rpartition("/")[2] for folder in folders]
         below = [Entry(name, f"{path}/{name}") for name in names if name]
         files = [Entry(item.key.rpartition("/")[2], f"{bucket}/{item.key}", item.size, item.etag) for item in objects]
-        # An object whose key ends with a slash stands for its folder.
+        # An object whose key ends with a slash represents its folder.
         return sorted([*below, *(file for file in files if file.name)], key=lambda entry: entry.name)
 
 
 @dataclass
 class Listing:
-    """The files of a source by their paths; ``missing`` is the error for a path that has none."""
+    """The files of a source by their paths; ``missing`` is the error for a path without files."""
 
     files: list[StoredFile] = field(default_factory=list)
     missing: SourceFailedError | None = None
@@ -98,10 +98,10 @@ class Listing:
 
 
 def list_stored(paths: Sequence[str], options: Mapping[str, str], table: str) -> Listing:
-    """Return the files at the paths, those of a folder by their names; ``options`` have names in lower case.
+    """Return the files at the paths, those of a folder by name; ``options`` have names in lower case.
 
     A folder's files are those directly in it and in its folders ``key=value``; with ``recursiveFileLookup`` all files
-    below it. Names that begin with ``_`` or ``.`` are passed over. ``SOURCE_FAILED`` where a path is not there, or
+    below it. Names that begin with ``_`` or ``.`` are skipped. Raise ``SOURCE_FAILED`` if a path does not exist, or
     names a file that another path has named.
     """
     listing = Listing()
@@ -127,7 +127,7 @@ def _make_tree(store: Store) -> _Tree:
 
 @dataclass(frozen=True)
 class _Walk:
-    """One path on its way into a listing."""
+    """One path whose files are added to a listing."""
 
     listing: Listing
     tree: _Tree
@@ -190,13 +190,13 @@ def _add_folder(
 
 
 def parse_folder(name: str) -> tuple[str, str | None] | None:
-    """Return the key and value that a folder's name has, None for a name without."""
+    """Return the key and value in a folder's name; None for a name without."""
     key, equals, value = name.partition("=")
     return (unquote(key), None if value == _NO_VALUE else unquote(value)) if equals else None
 
 
 def _match(tree: _Tree, pattern: str) -> Iterator[Entry]:
-    """Yield what matches a pattern, folder by folder; nothing twice."""
+    """Yield the entries that match a pattern, folder by folder, without repeats."""
     seen = set[str]()
     for text in expand_braces(pattern):
         steps = text.split("/")
@@ -223,7 +223,7 @@ def _match_steps(tree: _Tree, base: str, steps: Sequence[str]) -> Iterator[Entry
 
 
 def expand_braces(text: str) -> list[str]:
-    """Return a pattern with ``{a,b}`` as one for each of the texts in it."""
+    """Return a pattern with ``{a,b}`` as one pattern for each alternative."""
     inner = _BRACES.search(text)
     if inner is None:
         return [text]
@@ -243,7 +243,7 @@ def _require_once(listing: Listing, table: str) -> None:
 
 
 def require_same_keys(listing: Listing, table: str) -> None:
-    """``SOURCE_FAILED`` for files in folders of different keys."""
+    """Raise ``SOURCE_FAILED`` for files in folders of different keys."""
     for file in listing.files:
         if tuple(key for key, _ in file.folders) != listing.folder_keys:
             raise SourceFailedError(
@@ -254,7 +254,7 @@ def require_same_keys(listing: Listing, table: str) -> None:
 
 
 def _make_absent_error(walk: _Walk, root: str) -> SourceFailedError:
-    """Make the error for a path or pattern without any match: what there is instead is its remedy."""
+    """Return the error for a path or pattern without any match. Its remedy names what exists instead."""
     if is_remote(walk.path):
         return SourceFailedError(
             f"table {walk.table!r}: there is no object at or below {walk.path!r}.",
@@ -265,7 +265,7 @@ def _make_absent_error(walk: _Walk, root: str) -> SourceFailedError:
 
 
 def find_nearby(path: Path) -> str:
-    """Return what is there along the path: the nearest names in the deepest folder that exists."""
+    """Return the nearest names in the deepest existing folder of a path, as a sentence."""
     missing, folder = path.name, path.parent
     while not folder.exists() and folder != folder.parent:
         missing, folder = folder.name, folder.parent

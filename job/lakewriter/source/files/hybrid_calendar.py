@@ -1,6 +1,7 @@
-"""Dates and times of files whose writer counted days by the Julian calendar before 15 October 1582, as Java once did.
+"""Convert dates and times of files whose writer counted days before 15 October 1582 by the Julian calendar, as Java
+once did.
 
-The day that such a file calls 1500-01-01 is another one than ours: it becomes the day that ISO 8601 calls so.
+The day that such a file calls 1500-01-01 becomes the day that ISO 8601 calls so.
 
 See: org.apache.spark.sql.catalyst.util.RebaseDateTime
 """
@@ -28,7 +29,7 @@ _LEGACY_INT96: Final = b"org.apache.spark.legacyINT96"
 FIRST_GREGORIAN: Final = -141_427
 """15 October 1582, in days since 1970: before it the calendars differ."""
 _FIRST_CIVIL_MICROS: Final = -2_208_988_800_000_000
-"""1900: before it Java's old and new classes know other offsets of zones."""
+"""1900: before it Java's old and new classes have other offsets for time zones."""
 _DAY_MICROS: Final = 86_400_000_000
 _NO_DAY: Final = "it is a 29th of February that only the Julian calendar has"
 _NO_ZONE: Final = "it is before 1900, in the calendar and the time zone that Java once had"
@@ -37,7 +38,7 @@ UTC_NAMES: Final = frozenset({"utc", "etc/utc", "gmt", "z", "zulu", "etc/gmt", "
 
 @dataclass(frozen=True)
 class Calendar:
-    """How a file's writer counted days: whether by the Julian calendar, and by which time zone's clock."""
+    """The calendar and the time zone by which a file's writer counted days."""
 
     zone: str = "UTC"
     is_julian: bool = False
@@ -45,7 +46,7 @@ class Calendar:
 
     @classmethod
     def read(cls, notes: Mapping[bytes, bytes]) -> "Calendar":
-        """Read what Spark notes in its files; without notes days are those of ISO 8601."""
+        """Read Spark's notes in its files. Without notes days are those of ISO 8601."""
         version = notes.get(_VERSION, b"9").decode(errors="replace")
         is_old = version.startswith(("1.", "2."))
         return cls(
@@ -55,18 +56,18 @@ class Calendar:
         )
 
     def take_dates(self, convert: Convert | None = None) -> Convert | None:
-        """Return how dates are taken, which ``convert`` takes where days are those of ISO 8601."""
+        """Return the conversion of dates; ``convert`` is that of days of ISO 8601."""
         return partial(_take_dates, convert) if self.is_julian else convert
 
     def take_times(self, convert: Convert | None) -> Convert | None:
-        """Return how points in time are taken, which ``convert`` takes where days are those of ISO 8601.
+        """Return the conversion of points in time; ``convert`` is that of days of ISO 8601.
 
         Spark has never counted times without a zone by the Julian calendar.
         """
         return partial(_take_times, convert, self.zone) if self.is_julian else convert
 
     def take_int96(self, convert: Convert) -> Convert:
-        """Return how timestamps of 96 bits are taken."""
+        """Return the conversion of timestamps of 96 bits."""
         return partial(_take_times, convert, self.zone) if self.is_julian_in_int96 else convert
 
 
@@ -81,7 +82,7 @@ def _take_times(convert: Convert | None, zone: str, *readings: pa.Array) -> Conv
 
 
 def rebase_days(days: Days) -> tuple[Days, npt.NDArray[np.bool_]]:
-    """Return the days that ISO 8601 gives the names of days of the Julian calendar, and where it has no such day."""
+    """Return the ISO 8601 days of the same names as these Julian days, and a mask of days that ISO 8601 lacks."""
     # Years begin in March, so that a leap day is the last of its year.
     number = days + 719_468 + 2
     era, day_of_era = np.divmod(number, 1461)
@@ -102,7 +103,7 @@ def rebase_dates(values: pa.Array) -> Converted:
         return Converted(values)
     rebased, is_missing = rebase_days(days[early])
     days[early] = rebased
-    faults = {int(place): Fault(_NO_DAY, f"{int(days[place])} days since 1970") for place in early[is_missing]}
+    faults = {int(row): Fault(_NO_DAY, f"{int(days[row])} days since 1970") for row in early[is_missing]}
     return Converted(pc.if_else(values.is_valid(), pa.array(days.astype(np.int32)).view(pa.date32()), None), faults)
 
 
@@ -115,9 +116,9 @@ def rebase_times(values: pa.Array, zone: str) -> Converted:
         return Converted(values)
     if not is_utc:
         texts = values.cast(pa.timestamp("us")).cast(pa.string())
-        return Converted(values, {int(place): Fault(_NO_ZONE, texts[int(place)].as_py()) for place in early})
+        return Converted(values, {int(row): Fault(_NO_ZONE, texts[int(row)].as_py()) for row in early})
     days = micros[early] // _DAY_MICROS
     rebased, is_missing = rebase_days(days)
     micros[early] += (rebased - days) * _DAY_MICROS
-    faults = {int(place): Fault(_NO_DAY, f"{int(micros[place])} us since 1970") for place in early[is_missing]}
+    faults = {int(row): Fault(_NO_DAY, f"{int(micros[row])} us since 1970") for row in early[is_missing]}
     return Converted(pc.if_else(values.is_valid(), pa.array(micros).view(values.type), None), faults)

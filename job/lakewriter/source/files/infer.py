@@ -1,4 +1,4 @@
-"""Types for columns of text, if every value of every row is one: what the option inferSchema asks for."""
+"""Infer types for columns of text if every value fits, as the option inferSchema asks."""
 
 from collections.abc import Sequence, Set
 from functools import partial
@@ -21,39 +21,39 @@ _UNLIKE: Final = {
     pa.float64(): r"^[+-]?0[0-9]|^\+|(?:[0-9]\.?){16}",
     pa.bool_(): r"^(?i:t|f|yes|no|y|n|1|0)$",
 }
-"""Texts that would convert to a type and are not taken for it."""
+"""Texts that would convert to a type but do not count as its values."""
 
 Candidates = tuple[tuple[int, ...], ...]
-"""For each column the places in the ladder of the types that it may have."""
+"""For each column the indexes in the ladder of the types that it may have."""
 
 
 def infer_types(
     reader: FileReader, schema: pa.Schema, pieces: Sequence[Piece], declared: Set[str], spread: Spread
 ) -> pa.Schema:
-    """Return the schema with a type for each column of text, but for those that are ``declared``."""
+    """Return the schema with a type for each column of text that is not ``declared``."""
     asked = tuple(field.name.lower() not in declared and pa.types.is_string(field.type) for field in schema)
     every = tuple(range(len(_LADDER)))
-    found: list[tuple[Candidates, tuple[bool, ...]]] = spread(partial(_infer, reader, schema, asked), pieces)
+    results: list[tuple[Candidates, tuple[bool, ...]]] = spread(partial(_infer, reader, schema, asked), pieces)
     fields = list(schema)
-    for place, field in enumerate(schema):
-        has_values = any(filled[place] for _, filled in found)
-        fitting = [number for number in every if all(number in candidates[place] for candidates, _ in found)]
-        if asked[place] and has_values and fitting:
-            fields[place] = field.with_type(_LADDER[fitting[0]])
+    for index, field in enumerate(schema):
+        has_values = any(filled[index] for _, filled in results)
+        fitting = [number for number in every if all(number in candidates[index] for candidates, _ in results)]
+        if asked[index] and has_values and fitting:
+            fields[index] = field.with_type(_LADDER[fitting[0]])
     return pa.schema(fields)
 
 
 def _infer(
     reader: FileReader, schema: pa.Schema, asked: Sequence[bool], piece: Piece
 ) -> tuple[Candidates, tuple[bool, ...]]:
-    """Return what the columns of one piece may be, and which of them have a value."""
+    """Return the candidates of the columns of one piece, and a flag for each that is true if it has a value."""
     candidates = [tuple(range(len(_LADDER))) if is_asked else () for is_asked in asked]
     filled = [False] * len(asked)
     for batch in reader.read(piece, schema):
-        for place, numbers in enumerate(candidates):
-            values = batch.column(place)
-            filled[place] |= values.null_count < len(values)
-            candidates[place] = tuple(number for number in numbers if _is_all(values, _LADDER[number]))
+        for index, numbers in enumerate(candidates):
+            values = batch.column(index)
+            filled[index] |= values.null_count < len(values)
+            candidates[index] = tuple(number for number in numbers if _is_all(values, _LADDER[number]))
     return tuple(candidates), tuple(filled)
 
 

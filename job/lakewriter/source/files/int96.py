@@ -1,8 +1,8 @@
-"""Timestamps of 96 bits in Parquet files: Julian days, and nanoseconds of a day.
+"""Convert timestamps of 96 bits in Parquet files: Julian days, and nanoseconds of a day.
 
-Arrow gives them in one unit at a time, and beyond the unit's range a number that wrapped. Of three units together
-nothing is lost: seconds reach over all days, microseconds are right where they have these seconds, and what
-nanoseconds differ by from these is what is finer, whether they wrapped or not.
+Arrow returns them in one unit at a time, and a number that wrapped beyond the unit's range. Three units together lose
+nothing: seconds cover all days, and microseconds are right if they are of these seconds. The difference between
+nanoseconds and these microseconds is the finer part, even if the nanoseconds wrapped.
 """
 
 import numpy as np
@@ -12,11 +12,11 @@ from lakewriter.source.files.file_reader import Fault
 from lakewriter.source.files.stored_values import BEYOND, UTC_MICROS, Converted, as_numbers, judge_rest
 
 UNITS = ("us", "ns", "s")
-"""The units of the readings that ``take_int96`` takes."""
+"""The units of the arguments of ``take_int96``."""
 
 
 def take_int96(micros: pa.Array, nanos: pa.Array, seconds: pa.Array, *, truncates: bool) -> Converted:
-    """Return the timestamps in microseconds of three readings."""
+    """Return the timestamps in microseconds from three readings."""
     whole, fine, coarse = as_numbers(micros), as_numbers(nanos), as_numbers(seconds)
     with np.errstate(over="ignore"):
         rest = fine - whole * 1000
@@ -27,5 +27,5 @@ def take_int96(micros: pa.Array, nanos: pa.Array, seconds: pa.Array, *, truncate
     )
     if not len(beyond):
         return judged
-    faults = {int(place): Fault(BEYOND, f"{int(coarse[place])} s since 1970") for place in beyond}
+    faults = {int(row): Fault(BEYOND, f"{int(coarse[row])} s since 1970") for row in beyond}
     return Converted(judged.values, {**judged.faults, **faults}, judged.cut)

@@ -1,4 +1,4 @@
-"""Documents of many lines at a time: a fast parser for those without anything doubtful, an exact one for others."""
+"""Parse many lines of documents at a time: with a fast parser for plain lines, an exact one for the others."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,37 +23,37 @@ from lakewriter.source.files.json_documents import (
 )
 from lakewriter.source.files.json_fast import FastParser, can_parse_fast
 
-Places = npt.NDArray[np.int64]
+Offsets = npt.NDArray[np.int64]
 
 MOST_BYTES: Final = 128 * 1024 * 1024
-"""Of one document."""
+"""The limit for one document."""
 _SHOWN_BYTES: Final = 256 * 1024
-"""Of a bad row's text, which marks cut to fewer characters."""
+"""The limit for a bad row's text, which marks cut to fewer characters."""
 _FAST_LEVELS: Final = 256
-"""Opening brackets of a line, above which its depth is looked at by the exact parser."""
+"""The number of opening brackets in a line above which the exact parser checks its depth."""
 _MOST_REFUSALS: Final = 12
-"""Parts of a block that the fast parser may refuse before the exact one takes over."""
+"""The number of parts of a block that the fast parser may refuse before the exact one takes over."""
 _FEW: Final = 16
-"""Lines that are not worth halving again."""
+"""The number of lines up to which a part is not halved again."""
 _MINUS: Final = ord("-")
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines that are not blank, or documents of several lines: where each begins and ends in ``data``, without white
-    space around it, and its offset in the file.
+    """Lines that are not blank, or documents of several lines: the starts and ends in ``data``, without white space
+    around them, and the offsets in the file.
 
-    ``reasons`` say what is wrong with some, by their number. Where an array ``is_rows`` its documents are rows.
+    ``reasons`` are the faults of some, by their number. With ``is_rows`` the documents of an array are rows.
     """
 
     data: bytes
-    starts: Places
-    ends: Places
-    offsets: Places
+    starts: Offsets
+    ends: Offsets
+    offsets: Offsets
     reasons: Mapping[int, str] = field(default_factory=dict)
     is_rows: bool = True
     charset: Charset = Charset()  # noqa: RUF009 - it is frozen
-    """Theirs before they were UTF-8."""
+    """The charset of the lines before they were converted to UTF-8."""
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -64,7 +64,7 @@ class Lines:
 
     @cached_property
     def is_plain(self) -> npt.NDArray[np.bool_]:
-        """Whether each line may be given to the fast parser."""
+        """Return a mask of the lines that the fast parser may parse."""
         codes = np.frombuffer(self.data, np.uint8)
         plain: npt.NDArray[np.bool_] = (codes[self.starts] == ord("{")) & (codes[self.ends - 1] == ord("}"))
         if (self.ends - self.starts).max(initial=0) > 2 * _FAST_LEVELS:
@@ -76,12 +76,12 @@ class Lines:
         plain[list(self.reasons)] = False
         return plain
 
-    def find_minus_zeros(self) -> Places:
-        """Return which lines may have the integer -0 in them."""
+    def find_minus_zeros(self) -> Offsets:
+        """Return the numbers of lines that may contain the integer -0."""
         codes = np.frombuffer(self.data, np.uint8)
-        places = np.flatnonzero(codes[:-2] == _MINUS)
-        places = places[(codes[places + 1] == ord("0")) & _ENDS_NUMBER[codes[places + 2]]]
-        numbers: Places = np.unique(np.searchsorted(self.starts, places, side="right") - 1)
+        offsets = np.flatnonzero(codes[:-2] == _MINUS)
+        offsets = offsets[(codes[offsets + 1] == ord("0")) & _ENDS_NUMBER[codes[offsets + 2]]]
+        numbers: Offsets = np.unique(np.searchsorted(self.starts, offsets, side="right") - 1)
         return numbers[numbers >= 0]
 
     def _clear_other_bytes(self, plain: npt.NDArray[np.bool_]) -> None:
@@ -93,7 +93,7 @@ class Lines:
                 if not line.isascii():
                     plain[number] &= _is_utf8(line)
 
-    def join(self, numbers: Places) -> bytes:
+    def join(self, numbers: Offsets) -> bytes:
         """Return some lines, one after the other; blank ones may lie between."""
         if not len(numbers):
             return b""
@@ -113,7 +113,7 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def split_lines(data: bytes, offset: int = 0) -> Lines:
-    """Find the lines of a block at ``offset``: they end with LF, CRLF or CR, which no text of JSON has in it."""
+    """Return the lines of a block at ``offset``. They end with LF, CRLF or CR, which no text of JSON contains."""
     codes = np.frombuffer(data, np.uint8)
     is_end = codes == ord("\n")
     if b"\r" in data and data.count(b"\r") > data.count(b"\r\n"):
@@ -121,7 +121,7 @@ def split_lines(data: bytes, offset: int = 0) -> Lines:
     breaks = np.flatnonzero(is_end)
     starts = np.concatenate([np.zeros(1, np.int64), breaks + 1])
     ends = np.concatenate([breaks, np.full(1, len(data), np.int64)])
-    # Of a line with LF alone this is another byte, or the end of the line before.
+    # In a line with LF alone this is another byte, or the end of the line before.
     ends = ends - ((ends > starts) & (codes[ends - 1] == ord("\r")) if len(codes) else 0)
     filled = starts < ends
     starts, ends = starts[filled], ends[filled]
@@ -153,15 +153,15 @@ _ENDS_NUMBER[list(b",]}")] = True
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a block: their columns, where each begins, and what is wrong with bad ones by their number."""
+    """Rows of a block: their columns, their offsets, and the faults of bad ones by their number."""
 
     columns: list[pa.Array]
-    offsets: Places
+    offsets: Offsets
     faults: dict[int, Fault]
 
 
 class BlockReader:
-    """Reads blocks of lines into columns. With ``takes_nan`` ``NaN`` and infinities are numbers."""
+    """A reader of blocks of lines into columns. With ``takes_nan`` ``NaN`` and infinities are numbers."""
 
     def __init__(self, columns: Columns, *, takes_nan: bool = False) -> None:
         self._columns, self._takes_nan = columns, takes_nan
@@ -185,8 +185,8 @@ class BlockReader:
         offsets = np.concatenate([lines.offsets[numbers], np.array(rest.offsets, np.int64)])[order]
         return Rows(columns, offsets, {int(moved[len(numbers) + row]): fault for row, fault in faults.items()})
 
-    def _parse_fast(self, lines: Lines, plain: Places) -> tuple[Places, list[pa.Array]]:
-        """Return which of the lines the fast parser has read without a doubt, and their columns."""
+    def _parse_fast(self, lines: Lines, plain: Offsets) -> tuple[Offsets, list[pa.Array]]:
+        """Return the numbers of the lines that the fast parser has read without a doubt, and their columns."""
         if self._parser is None:
             return np.zeros(0, np.int64), []
         parts = [(numbers[part.sure], part.columns) for numbers, part in parse_ranges(lines, plain, self._parser.parse)]
@@ -201,9 +201,11 @@ Parsed = TypeVar("Parsed")
 
 
 def parse_ranges(
-    lines: Lines, numbers: Places, parse: Callable[[bytes, int], Parsed | None]
-) -> Iterator[tuple[Places, Parsed]]:
-    """Yield what ``parse`` makes of lines, and of which: parts that it refuses are halved until few are left."""
+    lines: Lines, numbers: Offsets, parse: Callable[[bytes, int], Parsed | None]
+) -> Iterator[tuple[Offsets, Parsed]]:
+    """Yield the results of ``parse`` with the numbers of their lines. Parts that it refuses are halved until few are
+    left.
+    """
     waiting, refusals = [numbers], 0
     while waiting:
         part = waiting.pop()
@@ -217,7 +219,7 @@ def parse_ranges(
 
 @dataclass
 class ExactRows:
-    """Rows that were parsed one by one: of which line each is, where it begins, its bytes, and its document."""
+    """Rows that were parsed one by one: the number of each one's line, its offset, its bytes, and its document."""
 
     lines: list[int]
     offsets: list[int]
@@ -227,7 +229,7 @@ class ExactRows:
     charset: Charset
 
     def add(self, line: int, offset: int, raw: bytes, value: Any, reason: str | None = None) -> None:
-        """Add a row, which is bad where its value is no object."""
+        """Add a row, which is bad if its value is no object."""
         if reason is None and not isinstance(value, dict):
             reason = f"it is {describe_value(value)}, expected an object"
         if reason is not None:
@@ -238,7 +240,7 @@ class ExactRows:
         self.documents.append(value if reason is None else None)
 
     def build(self, columns: Columns) -> tuple[list[pa.Array], dict[int, Fault]]:
-        """Return the columns, null in bad rows, and what is wrong with these."""
+        """Return the columns, null in bad rows, and the faults of these."""
         built = build_columns(columns, [document or {} for document in self.documents])
         lines = built.others | self.reasons
         faults = {row: Fault(reason, _show(self.raws[row], self.charset)) for row, reason in lines.items()}
@@ -248,12 +250,12 @@ class ExactRows:
                 faults[row] = _make_fault(columns, document, reasons)
         if not lines:
             return built.arrays, faults
-        places = pa.array([None if row in lines else row for row in range(len(self.lines))], pa.int64())
-        return [array.take(places) for array in built.arrays], faults
+        row_numbers = pa.array([None if row in lines else row for row in range(len(self.lines))], pa.int64())
+        return [array.take(row_numbers) for array in built.arrays], faults
 
 
 def _make_fault(columns: Columns, document: Mapping[str, Any], reasons: Mapping[str, str]) -> Fault:
-    """Return the fault of a row with values that do not fit; of several it has the texts of all."""
+    """Return the fault of a row with values that do not fit. If there are several, it has the texts of all."""
     texts = {name: document[name] for name in columns.schema.names if name in reasons}
     texts = {name: value if type(value) is str else write_text(value) for name, value in texts.items()}
     column, text = next(iter(texts.items()))
@@ -267,30 +269,30 @@ def _show(raw: bytes, charset: Charset) -> str:
 
 
 def _to_stored(raw: bytes, charset: Charset) -> bytes:
-    """Return text in the charset of its file, where what stands for a byte is that byte again."""
+    """Return text in the charset of its file, with the original bytes for those that are no text."""
     if not charset.is_plain or charset.name == UTF_8:
         return raw
     return raw.decode(errors="surrogatepass").encode(charset.name, "surrogateescape")
 
 
 def parse_exactly(lines: Lines, numbers: Sequence[int], *, takes_nan: bool = False) -> ExactRows:
-    """Parse lines one by one; an array of documents on a line is a row each."""
+    """Parse lines one by one. Each document of an array on a line is a row."""
     rows = ExactRows([], [], [], [], {}, lines.charset)
     for number in numbers:
-        raw, place = lines.get(number), int(lines.offsets[number])
+        raw, offset = lines.get(number), int(lines.offsets[number])
         if number in lines.reasons:
-            rows.add(number, place, raw, None, lines.reasons[number])
+            rows.add(number, offset, raw, None, lines.reasons[number])
             continue
         try:
             value = parse_document(raw, takes_nan=takes_nan)
         except DocumentError as error:
             rows.add(
-                number, place, raw, None, explain_bad_text(_to_stored(raw, lines.charset), lines.charset) or str(error)
+                number, offset, raw, None, explain_bad_text(_to_stored(raw, lines.charset), lines.charset) or str(error)
             )
             continue
         if not (lines.is_rows and isinstance(value, list)):
-            rows.add(number, place, raw, value)
+            rows.add(number, offset, raw, value)
             continue
-        for part in split_documents(iter([raw]), place, most=MOST_BYTES):
+        for part in split_documents(iter([raw]), offset, most=MOST_BYTES):
             rows.add(number, part.offset, part.raw, parse_document(part.raw, takes_nan=takes_nan))
     return rows

@@ -1,4 +1,4 @@
-"""Columns of documents that are parsed one by one; what does not fit its column makes its row bad."""
+"""Build columns of documents that are parsed one by one. A value that does not fit its column makes its row bad."""
 
 import math
 import re
@@ -19,16 +19,16 @@ from lakewriter.source.strict_cast import cast_text, explain_misfit
 
 Path = tuple[str, ...]
 EXACT_DIGITS: Final = 15
-"""A double gives back every number of so many digits. https://en.cppreference.com/w/cpp/types/numeric_limits/digits10"""
+"""A double stores every number of up to so many digits. https://en.cppreference.com/w/cpp/types/numeric_limits/digits10"""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that documents are read into.
+    """The columns into which documents are read.
 
-    Those ``declared`` by a user take texts for numbers and truth values too, and keys that differ from them by case
-    alone are told. With ``is_sampled`` the types of the others are those of some documents only. ``form`` is how dates
-    and times are spelled.
+    Columns ``declared`` by a user accept texts for numbers and truth values too, and keys that differ from them by case
+    alone are faults. With ``is_sampled`` the types of the others are those of some documents only. ``form`` is the
+    spelling of dates and times.
     """
 
     schema: pa.Schema
@@ -36,13 +36,16 @@ class Columns:
     is_sampled: bool = False
     form: TextForm = DEFAULT
     shown: Mapping[str, str] = field(default_factory=dict)
-    """The names of all files for those that one file spells otherwise."""
+    """The common names of columns that one file spells otherwise."""
 
 
 @dataclass(frozen=True)
 class Built:
-    """The columns of documents. ``misfits`` has for each row why values of its columns do not fit, by column, which are
-    null there; ``others`` why a row is none of these columns'."""
+    """The columns of documents.
+
+    ``misfits`` has for each row, by column, the reasons why values do not fit, which are null; ``others`` has the
+    reasons why a row does not fit the columns at all.
+    """
 
     arrays: list[pa.Array]
     misfits: dict[int, dict[str, str]]
@@ -58,15 +61,15 @@ def build_columns(columns: Columns, documents: Sequence[Mapping[str, Any]]) -> B
         for column in columns.schema
     ]
     builder.tell_other_spellings(sorted(columns.declared), documents, rows, ())
-    for place, name in enumerate(columns.schema.names):
+    for index, name in enumerate(columns.schema.names):
         if any(name in of_row for of_row in builder.misfits.values()):
-            kept = [None if name in builder.misfits.get(row, ()) else row for row in rows]
-            arrays[place] = arrays[place].take(pa.array(kept, pa.int64()))
+            row_numbers = [None if name in builder.misfits.get(row, ()) else row for row in rows]
+            arrays[index] = arrays[index].take(pa.array(row_numbers, pa.int64()))
     return Built(arrays, builder.misfits, builder.others)
 
 
 class _Builder:
-    """Builds columns; ``misfits`` and ``others`` have the first of each."""
+    """A builder of columns; ``misfits`` and ``others`` have the first reason of each."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
@@ -86,18 +89,18 @@ class _Builder:
     def tell_other_spellings(
         self, names: Sequence[str], objects: Sequence[Mapping[str, Any] | None], rows: Sequence[int], path: Path
     ) -> None:
-        """Note keys that differ from a column by case alone, where their object has no key of the column's name."""
+        """Record keys that differ from a column by case alone, if their object has no key of the column's name."""
         folded = {name.lower(): name for name in names}
-        known = {*names, *self.columns.schema.names} if not path else set(names)
+        column_names = {*names, *self.columns.schema.names} if not path else set(names)
         for value, row in zip(objects, rows, strict=True):
-            for key in (value or {}).keys() - known:
+            for key in (value or {}).keys() - column_names:
                 name = folded.get(key.lower())
                 if value is not None and name is not None and name not in value:
                     reason = f"its key {key!r} differs by case from the column {'.'.join((*path, name))!r}"
                     self.others.setdefault(row, reason)
 
     def _add(self, row: int, path: Path, value: Any, what: str) -> None:
-        """Note why a value does not fit; one inside others is named by its place in them."""
+        """Record why a value does not fit. An inner value is named by its path."""
         inside = f"in {write_json_pointer(path[1:])} {describe_value(value)}" if path[1:] else "it"
         self.misfits.setdefault(row, {}).setdefault(path[0], f"{inside} {what}")
 
@@ -149,9 +152,9 @@ class _Builder:
             return pa.array([self._decode(text, row, path) for text, row in zip(texts, rows, strict=True)], kind)
         cast = cast_text(pa.array(texts, pa.string()), kind, form)
         if cast.misfits is not None:
-            for place in cast.misfits.fill_null(False).to_numpy(zero_copy_only=False).nonzero()[0].tolist():
-                why = explain_misfit(str(texts[place]), kind, form)
-                self._add(rows[place], path, values[place], f"is no {name_type(kind)}: {why}")
+            for index in cast.misfits.fill_null(False).to_numpy(zero_copy_only=False).nonzero()[0].tolist():
+                why = explain_misfit(str(texts[index]), kind, form)
+                self._add(rows[index], path, values[index], f"is no {name_type(kind)}: {why}")
         if pt.is_float64(kind) and path[0] not in self.columns.declared:
             for text, row in zip(texts, rows, strict=True):
                 if text is not None and len(text) > EXACT_DIGITS and not keeps_digits(text):
@@ -159,7 +162,7 @@ class _Builder:
         return cast.values
 
     def _take_text(self, value: Any, kind: pa.DataType, row: int, path: Path) -> str | None:
-        """Return the text to be cast; None where the value is of another kind than the column."""
+        """Return the text to be cast; None if the value is of another kind than the column."""
         if value is None:
             return None
         if isinstance(value, NumberText):
@@ -169,7 +172,7 @@ class _Builder:
         else:
             fits = isinstance(value, str) and (pt.is_temporal(kind) or pt.is_binary(kind))
         if path[0] in self.columns.declared and not pt.is_binary(kind):
-            # Its cast sees what is written, whatever kind of value that is.
+            # The cast accepts the text of values of any kind.
             fits = not isinstance(value, dict | list)
         if not fits:
             self._add(row, path, value, f"is no {name_type(kind)}")
@@ -185,7 +188,7 @@ class _Builder:
 
 
 def keeps_digits(text: str) -> bool:
-    """Return True if a double has all digits of a number, of which the shortest text of the double then tells."""
+    """Return True if a double keeps all digits of a number, which its shortest text then shows."""
     number = float(text)
     if math.isinf(number) or not number:
         return not number and not re.search("[1-9]", text.lower().partition("e")[0])
@@ -193,7 +196,7 @@ def keeps_digits(text: str) -> bool:
 
 
 def _count_offsets(values: Sequence[Any]) -> pa.Array:
-    """Return where each list begins among all items; null for one that is null."""
+    """Return the start of each list among all items; null for a list that is null."""
     offsets: list[int | None] = []
     end = 0
     for value in values:

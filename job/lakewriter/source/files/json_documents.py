@@ -1,4 +1,4 @@
-"""One JSON document as RFC 8259 has it, exactly: numbers stay their text, and what the RFC leaves open is refused."""
+"""Parse one JSON document exactly by RFC 8259: numbers keep their text, and ambiguous documents are refused."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 MOST_LEVELS: Final = 512
-"""Arrays and objects inside each other; Python's parser calls itself for each."""
+"""The limit for nested arrays and objects: Python's parser recurses for each level."""
 
 BLANK: Final = b" \t\r\n"
 _SHOWN: Final = 40
@@ -16,7 +16,7 @@ _BRACKETS: Final = re.compile(rb"[\[{]|[\]}]")
 _ESCAPES: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
-"""Escapes from left to right; the group is half of a surrogate pair alone."""
+"""Escapes from left to right. The group is a lone half of a surrogate pair."""
 _MESSAGES: Final = {
     "Expecting value": "no value",
     "Expecting property name enclosed in double quotes": "no key in double quotes",
@@ -25,11 +25,11 @@ _MESSAGES: Final = {
     "Unterminated string starting at": "a text without its closing quote",
     "Invalid control character at": "a control character that is not written as an escape,",
 }
-"""What Python's parser says, and what there is in its words; a place follows."""
+"""The messages of Python's parser, and ours in their stead; a position follows."""
 
 
 class DocumentError(ValueError):
-    """What is wrong with a document; completes "it is no document: "."""
+    """A fault of a document, whose text completes "it is no document: "."""
 
 
 class NumberText(str):
@@ -39,9 +39,10 @@ class NumberText(str):
 
 
 def parse_document(raw: bytes, *, takes_nan: bool = False) -> Any:
-    """Return the value of a JSON text: objects as dicts, numbers as their text; ``DocumentError``.
+    """Return the value of a JSON text: objects as dicts, numbers as their text. Raise ``DocumentError`` for other
+    texts.
 
-    With ``takes_nan`` ``NaN``, ``Infinity`` and ``-Infinity`` are numbers, as Spark's option has it.
+    With ``takes_nan`` ``NaN``, ``Infinity`` and ``-Infinity`` are numbers, as Spark's option defines it.
     """
     try:
         text = raw.decode()
@@ -60,7 +61,7 @@ def parse_document(raw: bytes, *, takes_nan: bool = False) -> Any:
 
 
 def describe_value(value: Any) -> str:
-    """Return what a value is, in words for a user."""
+    """Return the kind of a value, in words for a user."""
     if value is None:
         return "null"
     if isinstance(value, dict):
@@ -106,13 +107,13 @@ def _count_levels(raw: bytes) -> int:
 
 
 def _describe(error: json.JSONDecodeError, text: str) -> str:
-    place = f"character {error.pos + 1}"
+    position = f"character {error.pos + 1}"
     if error.msg == "Extra data":
         behind = text[error.pos : error.pos + _SHOWN]
-        return f"behind the document, at {place}, is {behind!r}"
+        return f"behind the document, at {position}, is {behind!r}"
     if error.pos >= len(text.rstrip()):
-        return f"it breaks off at {place}"
-    return f"there is {_MESSAGES.get(error.msg, error.msg)} at {place}"
+        return f"it breaks off at {position}"
+    return f"there is {_MESSAGES.get(error.msg, error.msg)} at {position}"
 
 
 def _make_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -138,7 +139,7 @@ _STRICT: Final = _make_decoder(_refuse_constant)
 _LENIENT: Final = _make_decoder(NumberText)
 
 _TO_BRACKET: Final = re.compile(rb'[^"{}\[\]]*+(?:"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"[^"{}\[\]]*+)*+', re.DOTALL)
-"""From inside an object or array to the next bracket that is not in a text, or to a text that is not closed."""
+"""The bytes from inside an object or array to the next bracket outside texts, or to a text that is not closed."""
 _OPEN_LINE: Final = re.compile(rb'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+\n', re.DOTALL)
 """A text whose line ends before it does, which no JSON text may."""
 _SCALAR: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^"{}\[\],\s]++', re.DOTALL)
@@ -146,9 +147,9 @@ _SCALAR: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^"{}\[\],\s]++', re.
 
 @dataclass(frozen=True)
 class Part:
-    """A document, or an element of an array of them: where it begins, and its bytes.
+    """A document, or an element of an array of documents: its offset, and its bytes.
 
-    ``fault`` says why what stands there is neither.
+    ``fault`` is the reason if the bytes are neither.
     """
 
     offset: int
@@ -157,36 +158,38 @@ class Part:
 
 
 def split_documents(blocks: Iterator[bytes], offset: int = 0, *, most: int) -> Iterator[Part]:
-    """Yield the documents that stand one behind the other in ``blocks``, and those in arrays one by one.
+    """Yield the consecutive documents in ``blocks``, and those in arrays one by one.
 
-    ``most`` is how many bytes one may have. Behind what is no JSON nothing more is found: the rest is one part.
+    ``most`` is the limit for a document in bytes. After the first fault the rest is one part.
     """
     return _Splitter(blocks, offset, most).split()
 
 
 class _Splitter:
-    """The bytes from ``place`` on that are not split yet, and where the first of ``held`` is."""
+    """A splitter of bytes into documents; ``position`` is the index in ``held`` of the next byte, ``offset`` that of
+    ``held`` in the file.
+    """
 
     def __init__(self, blocks: Iterator[bytes], offset: int, most: int) -> None:
         self.blocks, self.offset, self.most = blocks, offset, most
-        self.held, self.place = b"", 0
+        self.held, self.position = b"", 0
 
     def split(self) -> Iterator[Part]:
         end = -1
         while self._skip_blank():
-            if self.offset + self.place == end:
+            if self.offset + self.position == end:
                 yield self._take_rest(f"{self._peek().decode(errors='replace')!r} right behind a document")
             elif self._peek() == b"[":
                 yield from self._split_array()
             else:
                 yield self._take_value()
-            end = self.offset + self.place
+            end = self.offset + self.position
 
     def _split_array(self) -> Iterator[Part]:
-        start = self.offset + self.place
-        self.place += 1
+        start = self.offset + self.position
+        self.position += 1
         if self._skip_blank() and self._peek() == b"]":
-            self.place += 1
+            self.position += 1
             return
         while self._skip_blank():
             if self._peek() in (b",", b"]", b"}"):
@@ -202,17 +205,17 @@ class _Splitter:
             if behind not in (b",", b"]"):
                 yield self._take_rest("neither ',' nor the end of the array")
                 return
-            self.place += 1
+            self.position += 1
             if behind == b"]":
                 return
-        yield Part(self.offset + self.place, b"", f"the array that begins at byte {start} breaks off")
+        yield Part(self.offset + self.position, b"", f"the array that begins at byte {start} breaks off")
 
     def _take_value(self) -> Part:
         first = self._peek()
         if first in (b"{", b"["):
             return self._take_nested()
         while True:
-            scalar = _SCALAR.match(self.held, self.place)
+            scalar = _SCALAR.match(self.held, self.position)
             if scalar is not None and scalar.end() < len(self.held):
                 return self._take(scalar.end())
             if not self._read():
@@ -222,7 +225,7 @@ class _Splitter:
         return self._take(scalar.end())
 
     def _take_nested(self) -> Part:
-        level, end = 0, self.place
+        level, end = 0, self.position
         while True:
             match = _TO_BRACKET.match(self.held, end)
             assert match is not None
@@ -232,12 +235,12 @@ class _Splitter:
                 # The bytes held end within it, maybe within a text.
                 if bracket and _OPEN_LINE.match(self.held, end):
                     return self._take_rest("a text without its closing quote")
-                if self.most < len(self.held) - self.place:
+                if self.most < len(self.held) - self.position:
                     return self._take_rest(f"a document of more than {self.most} bytes")
-                dropped = self.place
+                dropped = self.position
                 if not self._read():
                     return self._take_rest("a document that breaks off")
-                end -= dropped - self.place
+                end -= dropped - self.position
                 continue
             end += 1
             level += 1 if bracket in b"{[" else -1
@@ -245,36 +248,38 @@ class _Splitter:
                 return self._take(end)
 
     def _take(self, end: int) -> Part:
-        part = Part(self.offset + self.place, self.held[self.place : end])
-        self.place = end
+        part = Part(self.offset + self.position, self.held[self.position : end])
+        self.position = end
         return part
 
     def _take_rest(self, fault: str) -> Part:
-        """Return what is left as one part; no more of it than can be shown is kept."""
-        part = Part(self.offset + self.place, self.held[self.place : self.place + _SHOWN * 1024], f"there is {fault}")
-        self.place = len(self.held)
+        """Return the rest as one part, with only as much of it as can be shown."""
+        part = Part(
+            self.offset + self.position, self.held[self.position : self.position + _SHOWN * 1024], f"there is {fault}"
+        )
+        self.position = len(self.held)
         while self._read():
-            self.place = len(self.held)
+            self.position = len(self.held)
         return part
 
     def _skip_blank(self) -> bool:
-        """Go to the next byte that is not white space; False where there is none."""
+        """Move to the next byte that is not white space; return False if there is none."""
         while True:
-            rest = self.held[self.place : self.place + 64].lstrip(BLANK)
+            rest = self.held[self.position : self.position + 64].lstrip(BLANK)
             if rest:
-                self.place += min(64, len(self.held) - self.place) - len(rest)
+                self.position += min(64, len(self.held) - self.position) - len(rest)
                 return True
-            self.place = min(self.place + 64, len(self.held))
-            if self.place == len(self.held) and not self._read():
+            self.position = min(self.position + 64, len(self.held))
+            if self.position == len(self.held) and not self._read():
                 return False
 
     def _peek(self) -> bytes:
-        return self.held[self.place : self.place + 1]
+        return self.held[self.position : self.position + 1]
 
     def _read(self) -> bool:
-        """Hold the next block behind what is not split yet; False at the end."""
+        """Append the next block to the held bytes; return False at the end."""
         block = next(self.blocks, b"")
-        self.held = self.held[self.place :] + block
-        self.offset += self.place
-        self.place = 0
+        self.held = self.held[self.position :] + block
+        self.offset += self.position
+        self.position = 0
         return bool(block)

@@ -1,8 +1,8 @@
-"""Documents of many plain lines at a time, parsed by Arrow into typed columns, but for what it takes otherwise.
+"""Parse many plain lines of documents at a time with Arrow into typed columns, and find rows that it may read wrongly.
 
-``pyarrow.json`` refuses a key that is twice, and everything that RFC 8259 does, but for what is guarded against here
-and by what a plain line is: a second document on a line, ``NaN``, an exponent that makes a zero, bytes that are no
-UTF-8, and at which it ends the process: depth, a document that is no object, a decimal with a negative exponent.
+``pyarrow.json`` refuses repeated keys and all that RFC 8259 forbids, with exceptions. These are excluded here and by
+the definition of a plain line: a second document on a line, ``NaN``, an exponent that makes a zero, bytes that are no
+UTF-8. Other exceptions end the process: depth, a document that is no object, a decimal with a negative exponent.
 """
 
 import io
@@ -26,14 +26,14 @@ from lakewriter.source.strict_cast import cast_text
 
 DIGITS: Final = bytes.maketrans(b"123456789.", b"0000000000")
 LONG_NUMBER: Final = b"0" * (EXACT_DIGITS + 1)
-"""What a number of more digits than a double keeps has in it, once its digits and its point are zeros."""
+"""A part of any number with more digits than a double keeps, once its digits and its point are zeros."""
 WIDE: Final = pa.decimal256(76, 38)
 _FAR_PLACES: Final = re.compile(rb"[eE]-0*+(?:[2-9][0-9]|1[0-9]{2})|\.[0-9]{19}[0-9]*+[eE]-")
 """A negative exponent of 20 or more, or one behind 19 or more places: others are 38 places at most."""
 
 
 def parse_json(data: bytes, count: int, schema: pa.Schema | None) -> pa.Table | None:
-    """Return the ``count`` documents of lines that are plain; None where one of them is refused."""
+    """Return the ``count`` documents of plain lines; None if one of them is refused."""
     if schema is not None and any(_has_decimals(field.type) for field in schema) and _has_far_places(data):
         return None
     try:
@@ -42,49 +42,49 @@ def parse_json(data: bytes, count: int, schema: pa.Schema | None) -> pa.Table | 
             read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
             parse_options=pj.ParseOptions(explicit_schema=schema, newlines_in_values=False),
         )
-        # Of lists whose types it has to find pyarrow leaves out the nulls that come before the first item.
+        # When pyarrow infers the types of lists, it leaves out the nulls before the first item.
         table.validate()
     except (pa.ArrowException, UnicodeDecodeError):
-        # Of a key that is no UTF-8 pyarrow cannot say what is wrong.
+        # For a key that is no UTF-8 pyarrow's own error cannot be decoded.
         return None
-    # Each line begins and ends as an object does, so that as many rows as lines are one a line.
+    # Each line begins and ends as an object does: if there are as many rows as lines, each line is one row.
     return table if table.num_rows == count else None
 
 
 def _has_decimals(kind: pa.DataType) -> bool:
-    return pt.is_decimal(kind) or any(_has_decimals(kind.field(place).type) for place in range(kind.num_fields))
+    return pt.is_decimal(kind) or any(_has_decimals(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def _has_far_places(data: bytes) -> bool:
-    """Return True if a number may have more decimal places than Arrow's table of powers of ten has for any decimal.
+    """Return True if a number may have more decimal places than Arrow's table of powers of ten.
 
-    It reads behind the end of the table: ``1e-77`` is 0.00 as a ``decimal(10,2)`` then, ``1e-10000007`` the end of the
-    process.
+    Arrow then reads behind the end of the table: ``1e-77`` becomes 0.00 as a ``decimal(10,2)``, and ``1e-10000007``
+    ends the process.
     """
     return (b"e-" in data or b"E-" in data) and _FAR_PLACES.search(data) is not None
 
 
 @dataclass(frozen=True)
 class ParsedPart:
-    """The columns of those rows that are ``sure``, of all that were parsed."""
+    """The columns of the ``sure`` rows, and a mask of these among all parsed rows."""
 
     columns: list[pa.Array]
     sure: npt.NDArray[np.bool_]
 
 
 class _DoubtError(Exception):
-    """A value inside others wants the exact parser."""
+    """An inner value that only the exact parser can decide."""
 
 
 class FastParser:
-    """Parses plain lines into columns; rows whose value may be another than what is written are left out."""
+    """A parser of plain lines into columns. Rows with a value that may be read wrongly are left out."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._schema = pa.schema([pa.field(c.name, _to_parsed_type(c.type)) for c in columns.schema])
 
     def parse(self, data: bytes, count: int) -> ParsedPart | None:
-        """Return the columns of plain lines; None where one of them is refused."""
+        """Return the columns of plain lines; None if one of them is refused."""
         wanted = self._columns.schema
         table = parse_json(data, count, self._schema)
         if table is None or self._has_other_spelling(table.schema):
@@ -115,11 +115,11 @@ class FastParser:
     def _convert(
         self, array: pa.Array, column: pa.Field, may_vanish: Callable[[], bool], sure: npt.NDArray[np.bool_]
     ) -> pa.Array:
-        """Return a column in its own type; rows that want the exact parser are no longer ``sure``."""
+        """Return a column in its type. Rows that need the exact parser are no longer ``sure``."""
         doubts: list[pa.Array] = []
         converted = _convert_leaves(array, column.type, self._columns.form, may_vanish, doubts)
         if pt.is_nested(column.type) and not is_finite(array):
-            # Of members that are not read too.
+            # Members that are not read count too.
             raise _DoubtError
         for doubt in doubts:
             if pc.any(doubt).as_py():
@@ -130,9 +130,9 @@ class FastParser:
 
 
 def is_finite(array: pa.Array) -> bool:
-    """Return False if there is NaN or an infinity among parsed values, which pyarrow takes as numbers."""
+    """Return False if parsed values include NaN or an infinity, which pyarrow accepts as numbers."""
     if pt.is_struct(array.type):
-        return all(is_finite(array.field(place)) for place in range(array.type.num_fields))
+        return all(is_finite(array.field(index)) for index in range(array.type.num_fields))
     if pt.is_list(array.type):
         return is_finite(array.values)
     return not pt.is_floating(array.type) or pc.all(pc.is_finite(array)).as_py() is not False
@@ -152,7 +152,7 @@ def _is_parsed(kind: pa.DataType) -> bool:
 
 
 def _to_parsed_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type that pyarrow parses for a type: dates and times are texts that are cast."""
+    """Return the type as which pyarrow parses a type: dates and times are texts that are cast."""
     if pt.is_struct(kind):
         return pa.struct([pa.field(field.name, _to_parsed_type(field.type)) for field in kind])
     if pt.is_list(kind):
@@ -163,7 +163,7 @@ def _to_parsed_type(kind: pa.DataType) -> pa.DataType:
 def _convert_leaves(
     array: pa.Array, kind: pa.DataType, form: TextForm, may_vanish: Callable[[], bool], doubts: list[pa.Array]
 ) -> pa.Array:
-    """Return parsed values in their own type; ``doubts`` get what may be another value than what is written."""
+    """Return parsed values in their types; ``doubts`` collects masks of values that may be read wrongly."""
     if pt.is_struct(kind):
         members = [_convert_leaves(array.field(field.name), field.type, form, may_vanish, doubts) for field in kind]
         return pa.StructArray.from_arrays(members, fields=list(kind), mask=array.is_null())
@@ -198,7 +198,7 @@ def _has_other_member(parsed: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def find_changed_rows(data: bytes, table: pa.Table, schema: pa.Schema) -> npt.NDArray[np.bool_]:
-    """Return which rows have a number that has more digits than the double that it was parsed as."""
+    """Return a mask of rows with a number that has more digits than the double as which it was parsed."""
     changed = np.zeros(table.num_rows, np.bool_)
     names = [field.name for field in schema if pt.is_floating(field.type)]
     if LONG_NUMBER not in data.translate(DIGITS):

@@ -1,4 +1,4 @@
-"""The lines and the documents of a piece of a file, whatever its compression and charset are."""
+"""Read the lines and the documents of a piece of a file, of any compression and charset."""
 
 import re
 from collections import deque
@@ -18,7 +18,7 @@ from lakewriter.source.files.json_documents import Part, split_documents
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
 _DOCUMENTS: Final = 16_384
 _SHOWN_BYTES: Final = 256 * 1024
-"""Of a line without an end, of which no more is held."""
+"""The limit for the held bytes of a line without an end."""
 _BREAK: Final = re.compile(rb"\r\n?|\n")
 
 
@@ -59,7 +59,7 @@ def find_line(piece: Piece, compression: str | None, charset: Charset, offset: i
 
 
 def _to_utf8(lines: Lines, charset: Charset, base: int) -> Lines:
-    """Return lines of a block, before which ``base`` stored bytes are, as UTF-8, each with its offset."""
+    """Return the lines of a block as UTF-8, each with its offset; ``base`` stored bytes are before the block."""
     offsets = base + charset.measure(lines.data, lines.starts)
     if charset.name != UTF_8 and charset.is_plain and not lines.data.isascii():
         lines = replace(split_lines(charset.to_utf8(lines.data)), reasons=lines.reasons)
@@ -67,30 +67,30 @@ def _to_utf8(lines: Lines, charset: Charset, base: int) -> Lines:
 
 
 def _bound_lines(piece: Piece, charset: Charset) -> tuple[Iterator[bytes], int]:
-    """Return the lines that begin in a piece of a plain file, and where the first of them does."""
-    place = max(piece.start - 1, 0)
-    blocks = _keep_breaks(open_text(piece.file, place, piece.file.size, None, charset))
+    """Return the lines that begin in a piece of a plain file, and the offset of the first."""
+    offset = max(piece.start - 1, 0)
+    blocks = _keep_breaks(open_text(piece.file, offset, piece.file.size, None, charset))
     if not piece.start:
         return _end_lines(blocks, charset.mark, piece.end), charset.mark
     for block in blocks:
         # The byte before the piece may end the line before it.
         if match := _BREAK.search(block):
-            place += match.end()
-            return _end_lines(chain([block[match.end() :]], blocks), place, piece.end), place
-        place += len(block)
-    return iter(()), place
+            offset += match.end()
+            return _end_lines(chain([block[match.end() :]], blocks), offset, piece.end), offset
+        offset += len(block)
+    return iter(()), offset
 
 
-def _end_lines(blocks: Iterator[bytes], place: int, end: int) -> Iterator[bytes]:
-    """Yield the lines that begin at ``place`` or later and before ``end``."""
-    if place >= end:
+def _end_lines(blocks: Iterator[bytes], offset: int, end: int) -> Iterator[bytes]:
+    """Yield the lines that begin at ``offset`` or later and before ``end``."""
+    if offset >= end:
         return
     for block in blocks:
-        if place + len(block) >= end and (match := _BREAK.search(block, max(end - 1 - place, 0))):
+        if offset + len(block) >= end and (match := _BREAK.search(block, max(end - 1 - offset, 0))):
             yield block[: match.end()]
             return
         yield block
-        place += len(block)
+        offset += len(block)
 
 
 def _keep_breaks(blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -110,9 +110,9 @@ def _measure(data: bytes, charset: Charset) -> int:
 
 
 def _group_lines(blocks: Iterator[bytes], charset: Charset) -> Iterator[tuple[bytes, int, bool]]:
-    """Yield whole lines, about as many bytes at a time as a block has, and how many stored bytes they are.
+    """Yield whole lines, about a block's bytes at a time, with the number of their stored bytes.
 
-    A line that is too long to be read is one of its own, of which only the beginning is there.
+    A line that is too long to be read is yielded alone, and only its beginning.
     """
     held, size, passed = list[bytes](), 0, 0
     for block in blocks:
@@ -164,7 +164,7 @@ def read_documents(piece: Piece, compression: str | None, charset: Charset) -> I
 
 
 class _Meter:
-    """Blocks of text as they pass, and where in the file each byte of them stood."""
+    """Blocks of text as they pass, which map each byte to its offset in the file."""
 
     def __init__(self, blocks: Iterator[bytes], charset: Charset, base: int) -> None:
         self._blocks, self._charset, self._base = blocks, charset, base
@@ -172,16 +172,16 @@ class _Meter:
 
     def pass_blocks(self) -> Iterator[bytes]:
         """Yield the blocks."""
-        place, stored = 0, self._base
+        position, stored = 0, self._base
         for block in self._blocks:
-            self._passed.append((place, stored, block))
-            place += len(block)
+            self._passed.append((position, stored, block))
+            position += len(block)
             stored += _measure(block, self._charset)
             yield block
 
-    def measure(self, place: int) -> int:
-        """Return where the byte ``place`` of the text stood; no earlier one is asked for any more."""
-        while len(self._passed) > 1 and self._passed[1][0] <= place:
+    def measure(self, position: int) -> int:
+        """Return the offset in the file of the byte ``position`` of the text. Positions must ascend."""
+        while len(self._passed) > 1 and self._passed[1][0] <= position:
             self._passed.popleft()
         start, stored, block = self._passed[0]
-        return stored + _measure(block[: place - start], self._charset)
+        return stored + _measure(block[: position - start], self._charset)

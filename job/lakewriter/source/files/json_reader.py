@@ -1,4 +1,4 @@
-"""JSON by RFC 8259: a document a line, or whole documents and arrays of them; any fault is a bad row."""
+"""Read JSON by RFC 8259: a document a line, or whole documents and arrays of them. Any fault makes a bad row."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +30,7 @@ from lakewriter.source.files.typed import make_form
 _THREADS: Final = 16
 _HEAD_BYTES: Final = 64 * 1024
 _LOOK_BYTES: Final = 32 * 1024 * 1024
-"""Of a file, looked at at a time."""
+"""The bytes of a file that one look reads at a time."""
 _BATCH_ROWS: Final = 65_536
 _SHOWN: Final = 200
 _OPENING: Final = ord("[")
@@ -38,8 +38,7 @@ _OPENING: Final = ord("[")
 
 @dataclass(frozen=True)
 class JsonLayout:
-    """What one file is like. ``columns`` are those that were found, by the names that they have in it; None where they
-    are declared."""
+    """The layout of one file. ``columns`` are its columns by the file's names; None if they are declared."""
 
     compression: str | None
     charset: Charset
@@ -50,7 +49,7 @@ class JsonLayout:
 class JsonReader:
     """The settings of a source of JSON. ``columns`` are the declared ones with their types.
 
-    Of every ``step`` documents one is looked at to find columns that are not declared.
+    If columns are not declared, one in ``step`` documents is read to find them.
     """
 
     columns: pa.Schema | None = None
@@ -133,7 +132,7 @@ class JsonReader:
         return JsonLayout(head.compression, head.charset)
 
     def _describe(self, files: Sequence[tuple[StoredFile, JsonLayout]], spread: Spread) -> list[Shape]:
-        """Return what the documents of each file are."""
+        """Return the shape of each file's documents."""
         pieces = [self._cut_file(file, layout, _LOOK_BYTES) for file, layout in files]
         described = iter(spread(self.describe, [piece for of_file in pieces for piece in of_file]))
         shapes = []
@@ -145,7 +144,7 @@ class JsonReader:
         return shapes
 
     def describe(self, piece: Piece) -> Shape:
-        """Return what the documents of a piece are."""
+        """Return the shape of a piece's documents."""
         shape = NOTHING
         for lines in self._read_lines(piece):
             shape = shape.merge(describe_lines(lines, self.step))
@@ -180,17 +179,19 @@ class JsonReader:
             for start in range(0, batch.num_rows, _BATCH_ROWS):
                 yield batch.slice(start, _BATCH_ROWS)
 
-    def _choose_columns(self, found: pa.Schema | None, asked: pa.Schema) -> Columns:
-        """Return the columns by the names that one file has for them; what is asked for in another type is declared."""
-        if found is None:
+    def _choose_columns(self, file_columns: pa.Schema | None, asked: pa.Schema) -> Columns:
+        """Return the columns by the names of one file. A column that is requested with another type counts as
+        declared.
+        """
+        if file_columns is None:
             return Columns(asked, frozenset(asked.names), form=self.form)
-        of_all = zip(found, asked, strict=True)
+        of_all = zip(file_columns, asked, strict=True)
         fields = [
             (one.with_type(other.type), True) if not _is_alike(one.type, other.type) else (one, False)
             for one, other in of_all
         ]
         declared = frozenset(field.name for field, is_declared in fields if is_declared)
-        shown = {one: other for one, other in zip(found.names, asked.names, strict=True) if one != other}
+        shown = {one: other for one, other in zip(file_columns.names, asked.names, strict=True) if one != other}
         return Columns(pa.schema([field for field, _ in fields]), declared, self.step > 1, self.form, shown)
 
     def find_line(self, piece: Piece, offset: int) -> int | None:
@@ -223,7 +224,7 @@ def _rename(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if array.type == kind:
         return array
     if pt.is_struct(kind):
-        members = [_rename(array.field(place), member.type) for place, member in enumerate(kind)]
+        members = [_rename(array.field(index), member.type) for index, member in enumerate(kind)]
         return pa.StructArray.from_arrays(members, fields=list(kind), mask=array.is_null())
     if pt.is_list(kind):
         items = _rename(array.values, kind.value_type)
@@ -252,4 +253,4 @@ def _require_type(column: pa.Field, options: Options) -> None:
                 "the keys of JSON are text.",
                 remedy="Declare map<string, ...>.",
             )
-        kinds += [kind.field(place).type for place in range(kind.num_fields)]
+        kinds += [kind.field(index).type for index in range(kind.num_fields)]

@@ -1,4 +1,4 @@
-"""What JSON documents hold, all of them or a sample, and the columns that take it without losing a digit."""
+"""Find the shape of JSON documents, all of them or a sample, and choose columns that lose no digit."""
 
 import math
 from collections import Counter
@@ -22,17 +22,19 @@ from lakewriter.source.files.json_fast import DIGITS, LONG_NUMBER, WIDE, parse_j
 _MOST_DIGITS: Final = 38
 _EXACT_INTEGER: Final = 2**53
 _SMALL: Final = (b"e-3", b"E-3")
-"""What a number has in it that a double holds with fewer digits, as those close to zero are."""
+"""Parts of a number close to zero, which a double may hold with fewer digits."""
 _LONG_DIGITS: Final = 20
 _NUMBER_PARTS: Final = r"^-?(?P<before>[0-9]+)(?:\.(?P<behind>[0-9]+))?(?:[eE](?P<power>[+-]?[0-9]+))?$"
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers of one place: the digits before and behind the point that hold them all, and what they have in common."""
+    """The numbers at one path: the digits before and behind the point that hold them all, and their common
+    properties.
+    """
 
     whole: int = 1
-    places: int = 0
+    scale: int = 0
     is_integer: bool = True
     """They are written without a point and without an exponent."""
     is_long: bool = True
@@ -43,10 +45,10 @@ class Numbers:
     """An integer is written as -0, which no integer is."""
 
     def merge(self, other: "Numbers") -> "Numbers":
-        """Return what holds of the numbers of both."""
+        """Return the properties of the numbers of both."""
         return Numbers(
             max(self.whole, other.whole),
-            max(self.places, other.places),
+            max(self.scale, other.scale),
             self.is_integer and other.is_integer,
             self.is_long and other.is_long,
             self.is_double and other.is_double,
@@ -54,16 +56,16 @@ class Numbers:
         )
 
     def choose_type(self, *, prefers_decimal: bool) -> pa.DataType:
-        """Return the type that takes all of them: text where no number does."""
+        """Return the type that holds all of them: text if no number type does."""
         if not self.whole:
             return pa.float64()
         is_integer = self.is_integer and not (self.has_minus_zero and self.is_double)
-        fits = self.whole + self.places <= _MOST_DIGITS
+        fits = self.whole + self.scale <= _MOST_DIGITS
         if is_integer and self.is_long:
             return pa.int64()
         if not is_integer and self.is_double and not (prefers_decimal and fits):
             return pa.float64()
-        return pa.decimal128(self.whole + self.places, self.places) if fits else pa.string()
+        return pa.decimal128(self.whole + self.scale, self.scale) if fits else pa.string()
 
 
 _BEYOND: Final = Numbers(whole=0)
@@ -72,7 +74,9 @@ _BEYOND: Final = Numbers(whole=0)
 
 @dataclass(frozen=True)
 class Shape:
-    """What values of one place are: ``kinds`` of null, boolean, text, and what their numbers, members and items are."""
+    """The shape of the values at one path: ``kinds`` of null, boolean, text, and the shapes of numbers, members and
+    items.
+    """
 
     kinds: frozenset[str] = frozenset()
     numbers: Numbers | None = None
@@ -80,7 +84,7 @@ class Shape:
     items: "Shape | None" = None
 
     def merge(self, other: "Shape") -> "Shape":
-        """Return what the values of both are."""
+        """Return the shape of the values of both."""
         return Shape(
             self.kinds | other.kinds,
             _merge(self.numbers, other.numbers),
@@ -110,14 +114,14 @@ _BOOLEAN: Final = Shape(frozenset(["boolean"]))
 
 @dataclass(frozen=True)
 class TypeChoice:
-    """How types are chosen, by Spark's options of the same names."""
+    """The options of Spark by which types are chosen, under Spark's names."""
 
     prefers_decimal: bool = False
     is_text: bool = False
     drops_nulls: bool = False
 
     def choose(self, shape: Shape) -> pa.DataType | None:
-        """Return the type of a place; None where there is nothing but null, which can be left out."""
+        """Return the type of a path; None if its values are all null and can be left out."""
         held = [*(shape.kinds - {"null"}), *(["number"] if shape.numbers else [])]
         held += ["object"] if shape.members is not None else []
         held += ["array"] if shape.items is not None else []
@@ -137,7 +141,7 @@ class TypeChoice:
         return pa.bool_() if shape.numbers is None else shape.numbers.choose_type(prefers_decimal=self.prefers_decimal)
 
     def list_fields(self, members: Mapping[str, Shape]) -> list[pa.Field]:
-        """Return the fields of an object in the order of Spark's: by their names."""
+        """Return the fields of an object, by name as Spark orders them."""
         kinds = {name: self.choose(members[name]) for name in sorted(members, key=_order_name)}
         return [
             pa.field(name, kind or pa.string())
@@ -147,12 +151,12 @@ class TypeChoice:
 
 
 def _order_name(name: str) -> bytes:
-    """Return what orders names as Java compares them."""
+    """Return the key that orders names as Java compares them."""
     return name.encode("utf-16-be")
 
 
 def describe_values(values: Iterable[Any]) -> Shape:
-    """Return what parsed values are together: each key of theirs is looked at once, for all of them."""
+    """Return the common shape of parsed values. Each key is described once, for all values."""
     kinds, numbers = set[str](), set[str]()
     members: dict[str, list[Any]] | None = None
     items: list[Any] | None = None
@@ -177,21 +181,21 @@ def describe_values(values: Iterable[Any]) -> Shape:
 
 
 def _describe_number(text: str) -> Shape:
-    """Return the shape of a number; one whose exponent is beyond every type is bad anywhere, and says nothing."""
+    """Return the shape of a number. If its exponent is beyond every type, it fits nowhere and has no digits."""
     mantissa, _, exponent = text.lower().partition("e")
     is_zero, number = not mantissa.strip("-0."), float(text)
     if exponent and (math.isinf(number) or (not number and not is_zero)):
         return Shape(numbers=_BEYOND)
     is_integer = not exponent and "." not in text
-    whole, places = (1, 0) if is_zero else _count_digits(Decimal(text))
+    whole, scale = (1, 0) if is_zero else _count_digits(Decimal(text))
     is_long = is_integer and whole < _LONG_DIGITS and -(2**63) <= int(text) < 2**63
     is_short = not exponent and len(text) <= EXACT_DIGITS
     is_double = abs(int(text)) <= _EXACT_INTEGER if is_long else is_short or keeps_digits(text)
-    return Shape(numbers=Numbers(whole, places, is_integer, is_long, is_double, text == "-0"))
+    return Shape(numbers=Numbers(whole, scale, is_integer, is_long, is_double, text == "-0"))
 
 
 def _count_digits(number: Decimal) -> tuple[int, int]:
-    """Return how many digits a number that is not zero has before and behind its point."""
+    """Return the number of digits before and behind the point of a number that is not zero."""
     _, digits, power = number.as_tuple()
     assert isinstance(power, int)
     count = len(digits)
@@ -201,7 +205,7 @@ def _count_digits(number: Decimal) -> tuple[int, int]:
 
 
 def describe_lines(lines: Lines, step: int = 1) -> Shape:
-    """Return the shape of the documents of every ``step``-th line; of what is no document nothing."""
+    """Return the shape of the documents of every ``step``-th line. Lines that are no documents have no shape."""
     plain = lines.is_plain.copy()
     plain[lines.find_minus_zeros()] = False
     shape, read = NOTHING, np.ones(len(lines), np.bool_)
@@ -214,7 +218,7 @@ def describe_lines(lines: Lines, step: int = 1) -> Shape:
 
 
 def _describe_plain(data: bytes, count: int) -> Shape | None:
-    """Return the shape of plain lines; None where they are for the exact parser."""
+    """Return the shape of plain lines; None if they need the exact parser."""
     table = parse_json(data, count, None)
     if table is None:
         return None
@@ -235,7 +239,7 @@ def _describe_plain(data: bytes, count: int) -> Shape | None:
 
 
 class _UnclearError(Exception):
-    """Numbers whose text is needed to tell what they are."""
+    """Numbers whose text is needed to describe them."""
 
 
 def _widen(kind: pa.DataType) -> pa.DataType:
@@ -248,14 +252,14 @@ def _widen(kind: pa.DataType) -> pa.DataType:
 
 
 def _describe_array(array: pa.Array, exact: pa.Array) -> Shape:
-    """Return the shape of parsed values; ``exact`` are the same with their digits, where they were parsed for them."""
+    """Return the shape of parsed values; ``exact`` are the same values with all digits, if they were parsed so."""
     kind = array.type
     if pt.is_null(kind):
         return _NULL
     if pt.is_struct(kind):
         return Shape(
             members={
-                field.name: _describe_array(array.field(place), exact.field(place)) for place, field in enumerate(kind)
+                field.name: _describe_array(array.field(index), exact.field(index)) for index, field in enumerate(kind)
             }
         )
     if pt.is_list(kind):
@@ -264,7 +268,7 @@ def _describe_array(array: pa.Array, exact: pa.Array) -> Shape:
         return Shape(numbers=_describe_integers(array))
     if pt.is_float64(kind):
         return Shape(numbers=_describe_doubles(array, exact))
-    # What looks like a time is parsed as one: it is text.
+    # A text that looks like a time is parsed as one: it is text.
     return _BOOLEAN if pt.is_boolean(kind) else _TEXT
 
 
@@ -286,15 +290,17 @@ def _describe_doubles(array: pa.Array, exact: pa.Array) -> Numbers:
     powers = pc.if_else(pc.equal(parts.field("power"), ""), "0", parts.field("power")).cast(pa.int64())
     behind = pc.utf8_length(pc.utf8_rtrim(parts.field("behind"), "0"))
     before = pc.utf8_length(parts.field("before"))
-    whole, places = pc.max(pc.add(before, powers)).as_py(), pc.max(pc.subtract(behind, powers)).as_py()
-    if places <= 0 and pc.max(pc.abs(array)).as_py() >= 2**63:
+    whole, scale = pc.max(pc.add(before, powers)).as_py(), pc.max(pc.subtract(behind, powers)).as_py()
+    if scale <= 0 and pc.max(pc.abs(array)).as_py() >= 2**63:
         raise _UnclearError
-    return Numbers(max(whole, 1), max(places, 0), False, False, is_double)
+    return Numbers(max(whole, 1), max(scale, 0), False, False, is_double)
 
 
 def fold_files(shapes: Sequence[Shape]) -> Shape:
-    """Return what the documents of all files are: names that differ by case alone are one, as the first file with it
-    spells it, unless one file has both."""
+    """Return the shape of the documents of all files.
+
+    Names that differ by case alone are one name, as the first file spells it, unless one file has both.
+    """
     members = [shape.members for shape in shapes if shape.members is not None]
     items = [shape.items for shape in shapes if shape.items is not None]
     numbers = None
@@ -326,7 +332,7 @@ def _fold_members(files: Sequence[Mapping[str, Shape]]) -> dict[str, Shape]:
 
 
 def spell(fields: Iterable[pa.Field], shape: Shape) -> list[pa.Field]:
-    """Return the fields of all files with the names that one file has for them."""
+    """Return the fields of all files with the names of one file."""
     fields, members = list(fields), shape.members or {}
     names = {field.name for field in fields}
     others = {name.lower(): name for name in members if name not in names}

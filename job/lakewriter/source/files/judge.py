@@ -1,5 +1,6 @@
-"""What a file is by its first bytes, where that is not what its source says it is: in the words of ``init``, ``check``,
-``plan`` and ``run`` alike."""
+"""Find the format of a file by its first bytes, if it differs from its source's, in the same words for ``init``,
+``check``, ``plan`` and ``run``.
+"""
 
 import re
 from collections import Counter
@@ -25,7 +26,7 @@ _MOST_BYTES: Final = 128 * 1024 * 1024
 _DELIMITERS: Final = {";": ";", "\t": "\\t", "|": "|", ",": ","}
 _MOST_NAMES: Final = 4
 _LONGEST_NAME: Final = 40
-"""Characters of the longest name of a column that is taken for one."""
+"""The length of the longest text that counts as a column's name."""
 _WESTERN: Final = re.compile(
     "(?<=[A-Za-z])[\\w]{1,3}|[\\w]{1,3}(?=[A-Za-z])|[\u20ac\u00a3\u00a7\u00b0\u2018\u2019\u201c\u201d\u2013\u2014]"
 )
@@ -46,7 +47,7 @@ def guess_format(data: bytes) -> str:
 
 
 def find_other_format(data: bytes, path: str, form: str, table: str) -> SourceFailedError | None:
-    """Make the error for a file that begins with ``data`` and is not of a binary format; None for one that may be."""
+    """Return the error for a file that begins with ``data`` and is not of its binary format; None if it may be."""
     if form not in _BINARY or data.startswith(next(start for start, name, _ in MAGIC if name == form)):
         return None
     guess = guess_format(data)
@@ -59,7 +60,7 @@ def find_other_format(data: bytes, path: str, form: str, table: str) -> SourceFa
 
 
 def make_empty_error(paths: Sequence[str], table: str) -> SourceFailedError:
-    """Make the error for files without a byte."""
+    """Return the error for files without a byte."""
     what = f"{paths[0]!r} is" if len(paths) == 1 else f"all {format_count(len(paths), 'file')} are"
     return SourceFailedError(
         f"table {table!r}: {what} empty, without any byte.",
@@ -72,7 +73,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def _is_utf8(data: bytes) -> bool:
-    """Return True for UTF-8, but for a character that the end of ``data`` cuts."""
+    """Return True for UTF-8, even if the end of ``data`` cuts a character."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -81,7 +82,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def require_documents(head: Head, path: str, table: str) -> None:
-    """``SOURCE_FAILED`` for a file that is read as a document a line, and plainly is something else."""
+    """Raise ``SOURCE_FAILED`` for a file that is read as a document a line, and plainly is not."""
     text = head.charset.to_utf8(head.text) if head.charset.is_plain else head.text
     lines = text.splitlines()
     filled = [line for line in (lines if head.is_whole else lines[:-1])[:_MOST_LINES] if line.strip()]
@@ -102,7 +103,7 @@ def require_documents(head: Head, path: str, table: str) -> None:
 
 
 def _has_documents(text: bytes, *, is_whole: bool) -> bool:
-    """Return True if a text is nothing but documents and arrays of them, but for a last one that its end cuts."""
+    """Return True if a text consists of documents and arrays of them. Its end may cut the last one."""
     parts = list(islice(split_documents(iter([text]), most=_MOST_BYTES), _MOST_PARTS))
     whole = parts if is_whole or len(parts) == _MOST_PARTS else parts[:-1]
     is_cut = bool(parts) and not whole and not any(map(_is_document, text.splitlines()[1:_MOST_LINES]))
@@ -117,7 +118,7 @@ def _is_document(line: bytes) -> bool:
 
 
 def show_start(data: bytes) -> str:
-    """Return how a file begins, for a message."""
+    """Return the beginning of a file, for a message."""
     try:
         first = data[: _SHOWN * 4].decode().splitlines()[0]
     except (UnicodeDecodeError, IndexError):
@@ -126,13 +127,13 @@ def show_start(data: bytes) -> str:
 
 
 def suggest_charset(shown: str) -> str:
-    """Return what to do about a row with bytes that are no UTF-8, which ``shown`` has as escapes: blank where nothing
-    is likely to be right.
+    """Return the remedy for a row whose bytes are no UTF-8, which ``shown`` has as escapes; blank if no charset is
+    likely.
 
     Only windows-1252 is ever likely: every other charset of one byte has the same bytes for other letters.
     """
     if not _ESCAPED.search(shown) or not shown.isascii():
-        # Text of UTF-8 beside it says that bytes of the file are damaged.
+        # UTF-8 text beside it means that bytes of the file are damaged.
         return ""
     data = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), shown)
     try:
@@ -149,7 +150,7 @@ def suggest_charset(shown: str) -> str:
 def list_csv_hints(
     path: str, rows: Sequence[Sequence[str]], separator: str, *, has_header: bool, is_declared: bool
 ) -> tuple[Hint, ...]:
-    """Return what the first rows of a CSV file let suspect."""
+    """Return notes on likely mistakes that the first rows of a CSV file show."""
     if not rows:
         return ()
     if rows[0][0].lstrip().startswith(("{", '[{"')):
@@ -165,7 +166,7 @@ def list_csv_hints(
 
 
 def _find_delimiter(path: str, rows: Sequence[Sequence[str]], separator: str) -> Hint | None:
-    """One column in which every row has the same number of another delimiter."""
+    """Return a note on a single column in which every row has the same number of another delimiter."""
     if len(rows) < 2 or any(len(row) != 1 for row in rows):
         return None
     for delimiter, written in _DELIMITERS.items():
@@ -180,13 +181,13 @@ def _find_delimiter(path: str, rows: Sequence[Sequence[str]], separator: str) ->
 
 
 def _find_names(path: str, rows: Sequence[Sequence[str]]) -> Hint | None:
-    """A first row that looks like names, where the reader takes it as data."""
+    """Return a note on a first row that looks like names, but is read as data."""
     first, rest = rows[0], rows[1:]
     if not rest or not _are_names(first):
         return None
     texts = [
-        pa.array([row[place] for row in rest if place < len(row) and row[place]], pa.string())
-        for place in range(len(first))
+        pa.array([row[index] for row in rest if index < len(row) and row[index]], pa.string())
+        for index in range(len(first))
     ]
     is_typed = any(propose_type(text).type for text in texts)
     are_words = all(name.replace("_", "").isalnum() and name.isascii() for name in first)
@@ -210,7 +211,7 @@ def _is_value(text: str) -> bool:
 
 
 def _find_data(path: str, names: Sequence[str]) -> Hint | None:
-    """A first row that is taken as names and has numbers or dates."""
+    """Return a note on a first row that is read as names, but has numbers or dates."""
     typed = [value for value in names if value.strip() and _is_value(value)]
     if not typed:
         return None
@@ -221,7 +222,7 @@ def _find_data(path: str, names: Sequence[str]) -> Hint | None:
 
 
 def _find_odd_names(path: str, names: Sequence[str]) -> Hint | None:
-    blank = [str(place + 1) for place, name in enumerate(names) if not name.strip()]
+    blank = [str(index + 1) for index, name in enumerate(names) if not name.strip()]
     twice = [name for name, count in Counter(name.strip().lower() for name in names).items() if count > 1 and name]
     said = [f"no name for column {join_first(blank, _MOST_NAMES)}"] if blank else []
     said += [f"the name {join_first(twice, _MOST_NAMES)} more than once"] if twice else []

@@ -1,4 +1,4 @@
-"""One schema for files whose schemas differ: columns are matched by name, types widen where no value is lost."""
+"""Merge the schemas of files that differ: columns match by name, types widen if no value is lost."""
 
 import itertools
 from collections.abc import Sequence
@@ -17,8 +17,10 @@ _MOST_NOTES: Final = 20
 
 @dataclass(frozen=True)
 class Merged:
-    """The columns of all files, and notes on what not every file has. Where ``is_exact`` names are told apart by their
-    case, since one file has two that differ by it alone."""
+    """The columns of all files, and notes on columns that not every file has.
+
+    With ``is_exact`` the case of names matters, because one file has two names that differ by it alone.
+    """
 
     schema: pa.Schema
     notes: tuple[str, ...] = ()
@@ -27,7 +29,7 @@ class Merged:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A type that ``files`` files have, of which ``file`` is the first."""
+    """A type that ``files`` files have; ``file`` is the first of them."""
 
     kind: pa.DataType
     file: str
@@ -38,8 +40,11 @@ class _Seen:
 
 
 def merge_columns(table: str, schemas: Sequence[tuple[str, pa.Schema]]) -> Merged:
-    """Return the schema of all files, which are given by their paths; ``SCHEMA_INCOMPATIBLE`` names two files whose
-    types have none in common, and one with two columns of a name where others have other columns."""
+    """Return the schema of all files, which are given by their paths.
+
+    Raise ``SCHEMA_INCOMPATIBLE`` for two files whose types have no common type, and for a file with two columns of one
+    name if others have other columns.
+    """
     variants: dict[pa.Schema, _Seen] = {}
     for path, schema in schemas:
         seen = variants.get(schema)
@@ -70,7 +75,7 @@ def _require_single_names(table: str, one: _Seen, distinct: Sequence[_Seen]) -> 
 
 
 class _Merging:
-    """What is found out on the way through the columns."""
+    """The results of a walk through the columns."""
 
     def __init__(self, table: str, variants: Sequence[_Seen]) -> None:
         self.notes: list[str] = []
@@ -101,7 +106,7 @@ class _Merging:
         return pa.field(name, self.find_common_type(full, having))
 
     def find_common_type(self, path: str, seen: Sequence[_Seen]) -> pa.DataType:
-        """Return the type that holds the values of all; notes where it is not the same everywhere."""
+        """Return the type that holds the values of all. Add a note if the types differ."""
         typed = [one for one in seen if not pt.is_null(one.kind)] or list(seen)
         kinds = [one.kind for one in typed]
         if all(map(pt.is_struct, kinds)):
@@ -120,7 +125,7 @@ class _Merging:
         for one in distinct:
             if all(other is one or can_hold(one.kind, other.kind) for other in distinct):
                 if len(distinct) > 1:
-                    kinds = ", ".join(f"{name_type(each.kind)} in {each.file!r}" for each in distinct)
+                    kinds = ", ".join(f"{name_type(variant.kind)} in {variant.file!r}" for variant in distinct)
                     self.notes.append(f"column {path!r} is {kinds}: read as {name_type(one.kind)}")
                 return one.kind
         raise self._make_conflict_error(path, distinct)
@@ -137,30 +142,30 @@ class _Merging:
 
 
 def _has_twins(seen: _Seen) -> bool:
-    """True where one struct has two fields whose names differ in case only."""
+    """Return True if one struct has two fields whose names differ in case only."""
     return len({field.name.lower() for field in seen.kind}) < len({field.name for field in seen.kind})
 
 
-def find_place(names: Sequence[str], name: str, *, is_exact: bool) -> int | None:
-    """Return where a name is among those of a file; None where it is not."""
+def find_index(names: Sequence[str], name: str, *, is_exact: bool) -> int | None:
+    """Return the index of a name among those of a file; None if it is not there."""
     if name in names:
         return names.index(name)
     lower = name.lower()
-    return None if is_exact else next((place for place, other in enumerate(names) if other.lower() == lower), None)
+    return None if is_exact else next((index for index, other in enumerate(names) if other.lower() == lower), None)
 
 
 def widen(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return values of one file in the type of all files."""
+    """Convert values of one file to the type of all files."""
     if values.type.equals(kind):
         return values
     if pt.is_struct(kind):
         names = [field.name for field in values.type]
         is_exact = len({field.name.lower() for field in kind}) < kind.num_fields
         flat = values.flatten()
-        places = [find_place(names, field.name, is_exact=is_exact) for field in kind]
+        indexes = [find_index(names, field.name, is_exact=is_exact) for field in kind]
         members = [
-            pa.nulls(len(values), field.type) if place is None else widen(flat[place], field.type)
-            for field, place in zip(kind, places, strict=True)
+            pa.nulls(len(values), field.type) if index is None else widen(flat[index], field.type)
+            for field, index in zip(kind, indexes, strict=True)
         ]
         return pa.StructArray.from_arrays(members, fields=list(kind), mask=values.is_null())
     if pt.is_list(kind):

@@ -1,4 +1,4 @@
-"""Reader options by Spark's names: taken where their meaning is kept, otherwise refused with what to use instead."""
+"""Check reader options by Spark's names: accept those whose meaning is kept, and refuse others with an alternative."""
 
 import re
 from collections.abc import Mapping
@@ -36,10 +36,10 @@ TAKEN: Final[Mapping[str, frozenset[str]]] = {
     "orc": frozenset(),
     "parquet": frozenset(),
 }
-"""The options that a format's reader goes by; their case does not matter."""
+"""The options that a format's reader uses; their case does not matter."""
 
 OF_LISTING: Final = frozenset({"recursivefilelookup", "pathglobfilter"})
-"""The options by which files are found."""
+"""The options that select files."""
 
 _WITHOUT_EFFECT: Final = frozenset(
     {
@@ -54,7 +54,7 @@ _WITHOUT_EFFECT: Final = frozenset(
         *("mergeschema", "datetimerebasemode", "int96rebasemode"),
     }
 )
-"""Options that change nothing of what is read: the first are limits and hints, the others are a writer's."""
+"""Options that do not change the rows: the first are limits and hints, the others are a writer's."""
 
 _ONLY: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     # option: the values with which it changes nothing, what to use instead of others
@@ -101,7 +101,7 @@ class Options:
         return next((self.given[name.lower()] for name in names if name.lower() in self.given), None)
 
     def is_true(self, name: str) -> bool:
-        """Return whether an option is true; ``SPEC_INVALID`` for one that is neither true nor false."""
+        """Return True if an option is true. Raise ``SPEC_INVALID`` if it is neither true nor false."""
         value = self.given.get(name.lower(), "false").strip().lower()
         if value not in ("true", "false"):
             raise self.refuse(name, "expected true or false", "Write one of them, without quotes.")
@@ -125,7 +125,7 @@ class Options:
 
 
 def take_options(form: str, options: Mapping[str, str], table: str) -> Options:
-    """Return the options of a format; ``SPEC_INVALID`` for one that would be read otherwise than it asks."""
+    """Return the options of a format. Raise ``SPEC_INVALID`` for an option that the reader would not follow."""
     taken = Options({name.lower(): str(value) for name, value in options.items()}, table)
     for name in options:
         lower = name.lower()
@@ -138,5 +138,5 @@ def take_options(form: str, options: Mapping[str, str], table: str) -> Options:
 
 
 def unescape(text: str) -> str:
-    r"""Return a separator as it is meant: ``\t`` is a tab, ``\\`` a backslash."""
-    return re.sub(r"\\([t\\])", lambda found: "\t" if found[1] == "t" else "\\", text)
+    r"""Return a separator without escapes: ``\t`` is a tab, ``\\`` a backslash."""
+    return re.sub(r"\\([t\\])", lambda match: "\t" if match[1] == "t" else "\\", text)

@@ -1,4 +1,4 @@
-"""What Arrow does not tell of an ORC file's footer: its calendar, and where its stripes lie.
+"""Read the parts of an ORC file's footer that Arrow does not expose: its calendar, and the positions of its stripes.
 
 See: https://orc.apache.org/specification/ORCv1/
 """
@@ -21,12 +21,12 @@ _MORE, _KIND, _DELIMITED = 0x80, 0x07, 2
 
 
 class UnknownFooterError(Exception):
-    """The footer is not what its specification says."""
+    """A footer that does not follow its specification."""
 
 
 @dataclass(frozen=True)
 class Stripe:
-    """Where a stripe begins, how many bytes it has, its rows, and how many of the bytes are its own footer's."""
+    """The position of a stripe: its offset, its size in bytes, its rows, and the bytes of its footer."""
 
     start: int
     size: int
@@ -36,8 +36,9 @@ class Stripe:
 
 @dataclass(frozen=True)
 class OrcFooter:
-    """The stripes, whether days before 15 October 1582 are counted by the Julian calendar, how streams are compressed,
-    and the kind and the number of each column at the top."""
+    """The stripes, True if days before 15 October 1582 are counted by the Julian calendar, the compression of streams,
+    and the kind and the number of each top-level column.
+    """
 
     stripes: tuple[Stripe, ...]
     counts_by_julian: bool
@@ -46,7 +47,7 @@ class OrcFooter:
 
 
 def read_orc_footer(source: pa.NativeFile) -> OrcFooter:
-    """Read the footer; ``UnknownFooterError`` where it cannot be understood."""
+    """Read the footer. Raise ``UnknownFooterError`` if it cannot be understood."""
     try:
         return _read(source)
     except (IndexError, KeyError, ValueError, OSError, zlib.error, pa.ArrowException) as error:
@@ -65,7 +66,7 @@ def _read(source: pa.NativeFile) -> OrcFooter:
     stripes, types, calendar, writer = list[Stripe](), list[bytes](), 0, _JAVA
     for number, value in list_fields(plain):
         if number == 3 and isinstance(value, bytes):
-            part = {name: _as_number(found) for name, found in list_fields(value)}
+            part = {name: _as_number(item) for name, item in list_fields(value)}
             stripes.append(
                 Stripe(part.get(1, 0), sum(part.get(name, 0) for name in (2, 3, 4)), part.get(5, 0), part.get(4, 0))
             )
@@ -80,14 +81,14 @@ def _read(source: pa.NativeFile) -> OrcFooter:
 
 
 def _list_kinds(types: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the kind and the number of each column of the type at the top, which is the first."""
+    """Yield the kind and the number of each column of the top-level type, which is the first."""
     for number, value in list_fields(types[0] if types else b""):
         if number != 2:
             continue
-        place, packed = 0, value if isinstance(value, bytes) else b""
+        index, packed = 0, value if isinstance(value, bytes) else b""
         columns = [] if isinstance(value, bytes) else [value]
-        while place < len(packed):
-            column, place = read_number(packed, place)
+        while index < len(packed):
+            column, index = read_number(packed, index)
             columns.append(column)
         for column in columns:
             yield _as_number(dict(list_fields(types[column])).get(1, 0)), column
@@ -100,41 +101,41 @@ def _as_number(value: int | bytes) -> int:
 
 
 def list_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a message of Protocol Buffers: numbers, or bytes."""
-    place = 0
-    while place < len(data):
-        tag, place = read_number(data, place)
-        value, place = read_number(data, place)
+    """Yield the fields of a Protocol Buffers message: numbers, or bytes."""
+    index = 0
+    while index < len(data):
+        tag, index = read_number(data, index)
+        value, index = read_number(data, index)
         if tag & _KIND == _DELIMITED:
-            yield tag >> 3, data[place : place + value]
-            place += value
+            yield tag >> 3, data[index : index + value]
+            index += value
         elif tag & _KIND == 0:
             yield tag >> 3, value
         else:
             raise ValueError(f"field {tag >> 3} has an unknown kind")
 
 
-def read_number(data: bytes, place: int) -> tuple[int, int]:
-    """Return a number of seven bits a byte, and where the next byte is."""
+def read_number(data: bytes, index: int) -> tuple[int, int]:
+    """Return a number of seven bits a byte, and the index of the next byte."""
     number, shift = 0, 0
     while True:
-        byte = data[place]
+        byte = data[index]
         number |= (byte & 0x7F) << shift
-        place, shift = place + 1, shift + 7
+        index, shift = index + 1, shift + 7
         if not byte & _MORE:
-            return number, place
+            return number, index
 
 
 def unpack(data: bytes, codec: str) -> bytes:
-    """Return the plain bytes of chunks, each of which says its length and whether it is compressed."""
+    """Return the plain bytes of chunks, each of which states its length and whether it is compressed."""
     if codec == "none":
         return data
-    plain, place = b"", 0
-    while place < len(data):
-        head = int.from_bytes(data[place : place + 3], "little")
-        chunk = data[place + 3 : place + 3 + (head >> 1)]
+    plain, index = b"", 0
+    while index < len(data):
+        head = int.from_bytes(data[index : index + 3], "little")
+        chunk = data[index + 3 : index + 3 + (head >> 1)]
         plain += chunk if head & 1 else _unpack_chunk(chunk, codec)
-        place += 3 + (head >> 1)
+        index += 3 + (head >> 1)
     return plain
 
 
@@ -149,29 +150,29 @@ def _unpack_chunk(chunk: bytes, codec: str) -> bytes:
 
 
 def _unpack_lz4(chunk: bytes) -> bytes:
-    """Return the bytes of a block of LZ4, whose size is not told: Arrow takes none without.
+    """Return the bytes of a block of LZ4 of unstated size, which Arrow would need.
 
     See: https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md
     """
-    plain, place = bytearray(), 0
-    while place < len(chunk):
-        token, place = chunk[place], place + 1
-        length, place = _read_length(chunk, place, token >> 4)
-        plain += chunk[place : place + length]
-        place += length
-        if place >= len(chunk):
+    plain, index = bytearray(), 0
+    while index < len(chunk):
+        token, index = chunk[index], index + 1
+        length, index = _read_length(chunk, index, token >> 4)
+        plain += chunk[index : index + length]
+        index += length
+        if index >= len(chunk):
             break
-        distance, place = int.from_bytes(chunk[place : place + 2], "little"), place + 2
-        length, place = _read_length(chunk, place, token & 15)
-        # What is copied may begin in what it adds.
+        distance, index = int.from_bytes(chunk[index : index + 2], "little"), index + 2
+        length, index = _read_length(chunk, index, token & 15)
+        # The copied bytes may overlap the added ones.
         for _ in range(length + 4):
             plain.append(plain[-distance])
     return bytes(plain)
 
 
-def _read_length(chunk: bytes, place: int, length: int) -> tuple[int, int]:
+def _read_length(chunk: bytes, index: int, length: int) -> tuple[int, int]:
     more = 255 if length == 15 else 0
     while more == 255:
-        more, place = chunk[place], place + 1
+        more, index = chunk[index], index + 1
         length += more
-    return length, place
+    return length, index

@@ -1,4 +1,4 @@
-"""ORC: pieces are stripes, types are those of the footer, and the calendar of its days too."""
+"""Read ORC: pieces are stripes, types and the calendar are those of the footer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from lakewriter.column_types import make_list
 from lakewriter.errors import SchemaIncompatibleError, ValueUnrepresentableError
 from lakewriter.source.files.columnar import (
     MOST_DIGITS,
-    ColumnPlaces,
+    ColumnIndexes,
     look_at_columns,
     make_look,
     open_ranges,
@@ -46,8 +46,11 @@ _BEYOND: Final = "out of range for nanosecond resolution"
 
 @dataclass(frozen=True)
 class OrcLayout:
-    """The stripes of a file, or of a piece of it; ``first_stripe`` is the number of the first of them in the file, and
-    ``first_row`` that of its first row. Where ``is_exact`` columns are matched by the case of their names."""
+    """The stripes of a file, or of a piece of it.
+
+    ``first_stripe`` is the number of the first of them in the file, and ``first_row`` that of its first row. With
+    ``is_exact`` the case of column names matters.
+    """
 
     stripes: tuple[Stripe, ...]
     first_stripe: int = 0
@@ -85,7 +88,7 @@ class OrcReader:
         return [(field.name, types.convert(field, field.name)) for field in schema]
 
     def read_stored_types(self, file: StoredFile) -> pa.Schema:
-        """Return the columns as the file says that they are."""
+        """Return the columns with the types of the file."""
         with open_ranges(file, is_small=False) as source:
             return po.ORCFile(source).schema
 
@@ -106,25 +109,25 @@ class OrcReader:
             footer = _read_footer(source, path)
             columns = self._list_columns(file.schema, footer, path)
             beyond = make_conversion(is_julian=footer.counts_by_julian, truncates=self.truncates)
-            places = ColumnPlaces.find(schema, [name for name, _ in columns], is_exact=layout.is_exact)
+            indexes = ColumnIndexes.find(schema, [name for name, _ in columns], is_exact=layout.is_exact)
             row = layout.first_row
             for number, stripe in enumerate(layout.stripes, layout.first_stripe):
-                arrays = _read_stripe(_Opened(file, source, footer, path), number, places)
+                arrays = _read_stripe(_Opened(file, source, footer, path), number, indexes)
                 if any(len(array) != stripe.rows for array in arrays.values()):
                     raise OSError(f"a column of stripe {number} has other rows than the {stripe.rows} of its footer")
                 for start in range(0, stripe.rows, _BATCH_ROWS):
                     count = min(_BATCH_ROWS, stripe.rows - start)
-                    found = {
-                        place: convert_column(
+                    converted = {
+                        index: convert_column(
                             beyond
-                            if pt.is_struct(array.type) and pt.is_timestamp(file.schema.field(place).type)
-                            else columns[place][1],
-                            columns[place][0],
+                            if pt.is_struct(array.type) and pt.is_timestamp(file.schema.field(index).type)
+                            else columns[index][1],
+                            columns[index][0],
                             [array.slice(start, count)],
                         )
-                        for place, array in arrays.items()
+                        for index, array in arrays.items()
                     }
-                    yield places.make_batch(path, row + start, count, found)
+                    yield indexes.make_batch(path, row + start, count, converted)
                 row += stripe.rows
 
     def find_line(self, piece: Piece, offset: int) -> int | None:
@@ -137,7 +140,7 @@ def _read_footer(source: pa.NativeFile, path: str) -> OrcFooter:
     try:
         return read_orc_footer(source)
     except UnknownFooterError as error:
-        # Arrow's own words for a file that is no ORC.
+        # Arrow raises its error for a file that is no ORC.
         po.ORCFile(source)
         raise SchemaIncompatibleError(
             f"{path!r}: its footer tells no calendar and stripes: {error}.", remedy="Let Spark read it: engine: spark."
@@ -161,7 +164,7 @@ def _cut_file(file: StoredFile, layout: OrcLayout, size: int) -> Iterator[Piece]
 
 @dataclass(frozen=True)
 class _Opened:
-    """A file as Arrow reads it, and as its footer describes it."""
+    """A file opened by Arrow, and its footer."""
 
     file: po.ORCFile
     source: pa.NativeFile
@@ -169,54 +172,54 @@ class _Opened:
     path: str
 
 
-def _read_stripe(opened: _Opened, number: int, places: ColumnPlaces) -> Mapping[int, pa.Array]:
-    """Return the columns of a stripe that are asked for, by their places in the file.
+def _read_stripe(opened: _Opened, number: int, indexes: ColumnIndexes) -> Mapping[int, pa.Array]:
+    """Return the requested columns of a stripe, by their indexes in the file.
 
     Timestamps that Arrow cannot hold are structs of seconds and nanoseconds.
     """
     names = opened.file.schema.names
-    asked = sorted({place for place in places.places if place is not None})
+    asked = sorted({index for index in indexes.indexes if index is not None})
     is_all = len(asked) == len(names) or len(set(names)) < len(names)
     if not asked:
         return {}
     try:
-        batch = opened.file.read_stripe(number, None if is_all else [names[place] for place in asked])
+        batch = opened.file.read_stripe(number, None if is_all else [names[index] for index in asked])
     except pa.ArrowInvalid as error:
         if _BEYOND not in str(error) or len(set(names)) < len(names):
             raise
-        return {place: _read_beyond(opened, number, place) for place in asked}
-    return {place: batch.column(place if is_all else batch.schema.get_field_index(names[place])) for place in asked}
+        return {index: _read_beyond(opened, number, index) for index in asked}
+    return {index: batch.column(index if is_all else batch.schema.get_field_index(names[index])) for index in asked}
 
 
-def _read_beyond(opened: _Opened, number: int, place: int) -> pa.Array:
+def _read_beyond(opened: _Opened, number: int, index: int) -> pa.Array:
     """Return one column of a stripe that has a timestamp which Arrow cannot hold, in this column or another."""
-    name = opened.file.schema.names[place]
+    name = opened.file.schema.names[index]
     try:
         return opened.file.read_stripe(number, [name]).column(0)
     except pa.ArrowInvalid as error:
         if _BEYOND not in str(error):
             raise
-        found = read_seconds(opened.source, opened.footer, number, place)
-        if found is None:
+        seconds = read_seconds(opened.source, opened.footer, number, index)
+        if seconds is None:
             raise ValueUnrepresentableError(
                 f"{opened.path!r}, stripe {number}, column {name!r}: a timestamp is beyond the years 1677 to 2262, "
                 f"which are read of nested columns and of other clocks than UTC's: {error}.",
                 remedy="Let Spark read the file: read: {engine: spark}. It reads no timestamps with a time zone.",
                 column=name,
             ) from error
-        return found
+        return seconds
 
 
 @dataclass(frozen=True)
 class _Types:
-    """Goes through the types of a file's columns."""
+    """A walk through the types of a file's columns."""
 
     path: str
     counts_by_julian: bool
     truncates: bool
 
     def convert(self, field: pa.Field, column: str) -> Conversion:
-        """Return how the values of a column are taken; ``SCHEMA_INCOMPATIBLE`` names one that is not read."""
+        """Return the conversion of a column's values. Raise ``SCHEMA_INCOMPATIBLE`` for a type that is not read."""
         kind, noted = field.type, (field.metadata or {}).get(_SPARK_TYPE, b"").decode()
         if noted.startswith(("interval", "variant", "geometry", "geography")):
             raise refuse_column(self.path, column, f"Spark's {noted}")
@@ -239,7 +242,7 @@ class _Types:
 
     def _convert_leaf(self, kind: pa.DataType, column: str) -> Conversion:
         if pt.is_timestamp(kind):
-            # A time without a zone is the clock time of UTC, as everywhere.
+            # A time without a zone is read as UTC.
             return Conversion(UTC_MICROS, partial(_take_utc, truncates=self.truncates))
         if pt.is_date32(kind):
             return Conversion(kind, rebase_dates if self.counts_by_julian else None)

@@ -1,4 +1,4 @@
-"""Parquet: pieces are row groups, types are those of the footer, and every page's checksum is compared."""
+"""Read Parquet: pieces are row groups, types are those of the footer, and every page's checksum is compared."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.source.files.columnar import BY_SPARK, ColumnPlaces, look_at_columns, make_look, open_ranges
+from lakewriter.source.files.columnar import BY_SPARK, ColumnIndexes, look_at_columns, make_look, open_ranges
 from lakewriter.source.files.file_reader import Look, Piece, Spread
 from lakewriter.source.files.int96 import UNITS
 from lakewriter.source.files.options import Options
@@ -25,7 +25,7 @@ _LEAST_BATCH_ROWS: Final = 1024
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Where a row group begins, how many bytes it has, and its rows."""
+    """The offset of a row group, its size in bytes, and its rows."""
 
     start: int
     size: int
@@ -34,8 +34,11 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class ParquetLayout:
-    """The row groups of a file, or of a piece of it; ``first_group`` is the number of the first of them in the file,
-    and ``first_row`` that of its first row. Where ``is_exact`` columns are matched by the case of their names."""
+    """The row groups of a file, or of a piece of it.
+
+    ``first_group`` is the number of the first of them in the file, and ``first_row`` that of its first row. With
+    ``is_exact`` the case of column names matters.
+    """
 
     groups: tuple[RowGroup, ...]
     first_group: int = 0
@@ -71,7 +74,7 @@ class ParquetReader:
         return schema, ParquetLayout(tuple(map(_measure, groups)))
 
     def read_stored_types(self, file: StoredFile) -> pa.Schema:
-        """Return the columns as the file says that they are."""
+        """Return the columns with the types of the file."""
         with open_ranges(file, is_small=False) as source:
             return pq.read_schema(source)
 
@@ -90,12 +93,12 @@ class ParquetReader:
         with open_ranges(piece.file) as source:
             footer = pq.read_metadata(source)
             columns = list_stored_columns(footer, path, truncates=self.truncates)
-            places = ColumnPlaces.find(schema, [column.name for column in columns], is_exact=layout.is_exact)
+            indexes = ColumnIndexes.find(schema, [column.name for column in columns], is_exact=layout.is_exact)
             row = layout.first_row
             for number in range(layout.first_group, layout.first_group + len(layout.groups)):
                 expected = row + footer.row_group(number).num_rows
-                for count, converted in _read_group(source, footer, number, columns, places):
-                    yield places.make_batch(path, row, count, converted)
+                for count, converted in _read_group(source, footer, number, columns, indexes):
+                    yield indexes.make_batch(path, row, count, converted)
                     row += count
                 if row != expected:
                     raise OSError(f"a column of row group {number} has {row - expected:+} rows than its footer says")
@@ -107,7 +110,7 @@ class ParquetReader:
 
 
 def list_stored_columns(footer: pq.FileMetaData, path: str, *, truncates: bool) -> list[StoredColumn]:
-    """Return the columns of a file; ``SCHEMA_INCOMPATIBLE`` names one whose type is not read."""
+    """Return the columns of a file. Raise ``SCHEMA_INCOMPATIBLE`` for a column whose type is not read."""
     try:
         return list_columns(footer, truncates=truncates)
     except UnreadTypeError as error:
@@ -147,19 +150,19 @@ def _read_group(
     footer: pq.FileMetaData,
     number: int,
     columns: Sequence[StoredColumn],
-    places: ColumnPlaces,
+    indexes: ColumnIndexes,
 ) -> Iterator[tuple[int, dict[int, Converted]]]:
-    """Yield how many rows there are in each batch of a row group, and its columns by their places in the file."""
-    asked = sorted({place for place in places.places if place is not None})
-    special = [place for place in asked if columns[place].has_int96]
+    """Yield the number of rows in each batch of a row group, and its columns by their indexes in the file."""
+    asked = sorted({index for index in indexes.indexes if index is not None})
+    special = [index for index in asked if columns[index].has_int96]
     size = _choose_batch_rows(footer.row_group(number))
     read = partial(_read_columns, source, footer, number, columns, size)
     finer = zip(*(read(special, unit) for unit in UNITS[1:]), strict=True) if special else repeat(())
     for (count, arrays), more in zip(read(asked, UNITS[0]), finer, strict=False):
         converted = {}
-        for place, array in arrays.items():
-            readings = [array, *(other[place] for _, other in more if place in other)]
-            converted[place] = convert_column(columns[place].conversion, columns[place].name, readings)
+        for index, array in arrays.items():
+            readings = [array, *(other[index] for _, other in more if index in other)]
+            converted[index] = convert_column(columns[index].conversion, columns[index].name, readings)
         yield count, converted
 
 
@@ -172,18 +175,20 @@ def _read_columns(
     asked: Sequence[int],
     unit: str,
 ) -> Iterator[tuple[int, dict[int, pa.Array]]]:
-    """Yield the rows in each batch of a row group, and the arrays of some columns by their places."""
-    # One row group a call: all that is asked for is fetched before the first batch.
+    """Yield the number of rows in each batch of a row group, and the arrays of some columns by their indexes."""
+    # One row group a call: Arrow fetches all of the request before the first batch.
     file = pq.ParquetFile(
         source, metadata=footer, coerce_int96_timestamp_unit=unit, page_checksum_verification=True,
         arrow_extensions_enabled=False, pre_buffer=isinstance(source, pa.PythonFile),
     )  # fmt: skip
     names = [column.name for column in columns]
     is_all = len(asked) == len(columns) or len(set(names)) < len(names)
-    leaves = None if is_all else [leaf for place in asked for leaf in columns[place].leaves]
+    leaves = None if is_all else [leaf for index in asked for leaf in columns[index].leaves]
     for batch in file.iter_batches(size, row_groups=[number], columns=leaves, use_threads=False):
-        found = range(len(columns)) if is_all else [batch.schema.get_field_index(names[place]) for place in asked]
-        wanted = {place: batch.column(found[place if is_all else number]) for number, place in enumerate(asked)}
+        batch_indexes = (
+            range(len(columns)) if is_all else [batch.schema.get_field_index(names[index]) for index in asked]
+        )
+        wanted = {index: batch.column(batch_indexes[index if is_all else number]) for number, index in enumerate(asked)}
         yield batch.num_rows, wanted
 
 

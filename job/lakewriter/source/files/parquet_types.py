@@ -1,4 +1,4 @@
-"""What the columns of a Parquet file are, by its footer: each has an exact type here, or is refused by name.
+"""Map the columns of a Parquet file to exact types by its footer, or refuse them by name.
 
 See: https://github.com/apache/parquet-format/blob/master/LogicalTypes.md
 """
@@ -52,11 +52,11 @@ _OF_KIND: Final[Mapping[str, Conversion]] = {
     "Time": Conversion(pa.string(), write_times),
     "Null": Conversion(pa.null()),
 }
-"""The logical types that are read in one way."""
+"""The logical types without parameters."""
 
 
 class UnreadTypeError(Exception):
-    """A column has a type that is not read; ``remedy`` is the way out."""
+    """A column of a type that is not read; ``remedy`` is the way out."""
 
     def __init__(self, column: str, kind: str, remedy: str = BY_SPARK) -> None:
         super().__init__(f"column {column!r} is {kind}, which is not read")
@@ -65,9 +65,9 @@ class UnreadTypeError(Exception):
 
 @dataclass(frozen=True)
 class StoredColumn:
-    """A column of a file, the paths of its leaves, and how its values become those of its type.
+    """A column of a file, the paths of its leaves, and the conversion of its values.
 
-    ``has_int96`` is true where there are timestamps of 96 bits in it, of which three readings are needed.
+    ``has_int96`` is true if it contains timestamps of 96 bits, which need three readings.
     """
 
     name: str
@@ -77,7 +77,7 @@ class StoredColumn:
 
 
 def list_columns(footer: pq.FileMetaData, *, truncates: bool) -> list[StoredColumn]:
-    """Return a file's columns; ``UnreadTypeError`` for one that is not read."""
+    """Return a file's columns. Raise ``UnreadTypeError`` for a column that is not read."""
     notes = footer.metadata or {}
     if variant := _VARIANT.search(str(footer.schema)):
         raise UnreadTypeError(variant[1], "a variant")
@@ -86,14 +86,14 @@ def list_columns(footer: pq.FileMetaData, *, truncates: bool) -> list[StoredColu
     leaves = iter([footer.schema.column(index) for index in range(footer.num_columns)])
     columns = []
     for column in footer.schema.to_arrow_schema():
-        found = _Leaves(leaves, calendar, truncates, column.name)
-        conversion = found.convert(column.type)
-        columns.append(StoredColumn(column.name, tuple(found.paths), conversion, found.has_int96))
+        walk = _Leaves(leaves, calendar, truncates, column.name)
+        conversion = walk.convert(column.type)
+        columns.append(StoredColumn(column.name, tuple(walk.paths), conversion, walk.has_int96))
     return columns
 
 
 def _require_read(notes: Mapping[bytes, bytes]) -> None:
-    """Refuse what Spark notes of its columns where the file itself has only whole numbers or bytes for it."""
+    """Refuse types that Spark notes and that the file itself stores as whole numbers or bytes."""
     try:
         noted = json.loads(notes.get(_SPARK_SCHEMA, b"{}"))
     except ValueError:
@@ -105,7 +105,7 @@ def _require_read(notes: Mapping[bytes, bytes]) -> None:
 
 
 def _find_own(kind: Any) -> str:
-    """Return the first of Spark's own types in a type as it notes them; blank for none."""
+    """Return the first of Spark's special types in a type as Spark notes it; blank for none."""
     if isinstance(kind, str):
         return kind if kind.startswith(("interval", "calendarinterval", "variant", "geometry", "geography")) else ""
     if isinstance(kind, dict):
@@ -118,7 +118,7 @@ def _find_own(kind: Any) -> str:
 
 @dataclass
 class _Leaves:
-    """Goes through the types of one column, and beside it through the leaves that the footer describes."""
+    """A walk through the types of one column, and through the leaves that the footer describes."""
 
     leaves: Iterator[pq.ColumnSchema]
     calendar: Calendar
@@ -128,7 +128,7 @@ class _Leaves:
     paths: list[str] = field(default_factory=list)
 
     def convert(self, kind: pa.DataType) -> Conversion:
-        """Return how the values of a type that Arrow gives are taken."""
+        """Return the conversion of the values of an Arrow type."""
         if pt.is_struct(kind) and kind.num_fields:
             names = [field.name for field in kind]
             if len(set(names)) < len(names):
@@ -155,14 +155,14 @@ class _Leaves:
             self.has_int96 = True
             return Conversion(UTC_MICROS, self.calendar.take_int96(partial(take_int96, truncates=self.truncates)))
         if name == "Null" and leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
-            # So Java's library describes intervals, and Arrow takes their values for nulls.
+            # Java's library describes intervals so, and Arrow reads their values as nulls.
             raise UnreadTypeError(self.column, "an interval of Java's", "Write it as text, or leave it out.")
         if name == "None":
             return Conversion(_BARE[leaf.physical_type])
         return _OF_KIND[name] if name in _OF_KIND else self._convert_logical(name, logical)
 
     def _convert_logical(self, name: str, logical: Mapping[str, Any]) -> Conversion:
-        """Return how the values of a logical type with parameters are taken."""
+        """Return the conversion of the values of a logical type with parameters."""
         if name == "Int":
             widths = _SIGNED if logical["isSigned"] else _UNSIGNED
             return Conversion(widths[logical["bitWidth"]])

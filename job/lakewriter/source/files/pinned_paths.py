@@ -1,4 +1,4 @@
-"""Files that another listing has named, pinned as they are now: their sizes, versions, and folders ``key=value``."""
+"""Pin the files that another listing has named: their present sizes, versions, and folders ``key=value``."""
 
 import fnmatch
 from collections.abc import Mapping, Sequence
@@ -24,24 +24,24 @@ _MILLISECOND: Final = 1_000_000
 
 @dataclass(frozen=True)
 class PlannedFile:
-    """A file that another listing has named: its path or URI, and when it was last changed, in milliseconds."""
+    """A file that another listing has named: its path or URI, and the time of its last change, in milliseconds."""
 
     path: str
     modified: int
 
 
 def pin_paths(planned: Sequence[PlannedFile], root: str, options: Mapping[str, str], table: str) -> Listing:
-    """Return the files that were ``planned``, which were found below ``root``, a path or a pattern.
+    """Return the ``planned`` files, which were listed below ``root``, a path or a pattern.
 
-    ``SOURCE_FAILED`` names one that is no longer there; a note tells of those that have changed. ``options`` have names
-    in lower case.
+    Raise ``SOURCE_FAILED`` for a file that no longer exists. A note names changed files. ``options`` have names in
+    lower case.
     """
     is_recursive = options.get("recursivefilelookup", "").lower() == "true"
     roots = [] if is_recursive else [pattern.rstrip("/") for pattern in _list_roots(root)]
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(partial(_pin, roots=roots, table=table), planned))
-    listing = Listing([file for file, _ in found])
-    changed = [file.path for file, is_changed in found if is_changed]
+        pinned = list(pool.map(partial(_pin, roots=roots, table=table), planned))
+    listing = Listing([file for file, _ in pinned])
+    changed = [file.path for file, is_changed in pinned if is_changed]
     if changed:
         listing.notes.append(
             f"{format_count(len(changed), 'file')} changed between Spark's listing and the batch, such as "
@@ -52,13 +52,13 @@ def pin_paths(planned: Sequence[PlannedFile], root: str, options: Mapping[str, s
 
 
 def _list_roots(root: str) -> list[str]:
-    """Return the root as a file's path has it, and the patterns that it stands for."""
+    """Return the root as files' paths have it, and the patterns that it expands to."""
     bare = find_store(root)[1]
     return list(dict.fromkeys([bare, *expand_braces(bare)]))
 
 
 def _pin(planned: PlannedFile, roots: Sequence[str], table: str) -> tuple[StoredFile, bool]:
-    """Return a file, and whether it has changed since it was planned."""
+    """Return a file, and True if it has changed since it was planned."""
     path = planned.path
     try:
         store, bare = find_store(path)
@@ -67,11 +67,11 @@ def _pin(planned: PlannedFile, roots: Sequence[str], table: str) -> tuple[Stored
             file = StoredFile(bare, *pin_local(Path(bare)), store, folders)
             return file, int(file.version) // _MILLISECOND != planned.modified
         bucket, _, key = bare.partition("/")
-        found = find_dated_object(bucket, key)
-        if found is not None:
-            # S3 tells seconds.
-            is_changed = int(found.modified.timestamp()) != planned.modified // 1000
-            return StoredFile(bare, found.size, found.etag, store, folders), is_changed
+        stored = find_dated_object(bucket, key)
+        if stored is not None:
+            # S3 gives seconds.
+            is_changed = int(stored.modified.timestamp()) != planned.modified // 1000
+            return StoredFile(bare, stored.size, stored.etag, store, folders), is_changed
     except FileNotFoundError:
         pass
     except (OSError, BotoCoreError, ClientError) as error:

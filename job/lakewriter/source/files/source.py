@@ -1,4 +1,6 @@
-"""A source of files as one table reads it: its reader, the types that the table declares, what a bad row does."""
+"""Open a source of files as one table reads it: with its reader, the types that the table declares, and its rule for
+bad rows.
+"""
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
@@ -49,27 +51,27 @@ _MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = 
     "parquet": ParquetReader.make,
     "text": TextReader.make,
 }
-"""What makes the reader of each format."""
+"""The functions that make the reader of each format."""
 _TYPED_BY_VALUES: Final = frozenset({"csv", "json"})
-"""Formats whose files do not say what types their columns have."""
+"""Formats whose files do not state the types of their columns."""
 _SHOWN: Final = 300
 _LARGE: Final = 256 * 1024 * 1024
-"""Bytes as they are stored of a file that is worth several tasks."""
+"""The stored size in bytes from which a file is worth several tasks."""
 _ASIDE: Final = "Correct the file, or keep such rows apart: on_bad_row: quarantine."
 
 
 def has_reader(read: Read) -> bool:
-    """Return whether files of this format are read by a reader of the product's own."""
+    """Return True if the product's own reader reads files of this format."""
     return bool(read.paths) and read.sql is None and read.engine is None and str(read.format).lower() in _MAKE
 
 
 @dataclass(frozen=True)
 class FilesSource:
-    """What a task needs to read a piece: picklable.
+    """The source that a task needs to read a piece; picklable.
 
-    ``read_schema`` is what the reader is asked for, ``chosen`` the columns and where they are in it, None for just
-    these. The folders' keys are texts behind them; ``casts`` are those of all these columns. Where ``aside`` batches
-    have marks behind their columns, else the first bad row is an error.
+    ``read_schema`` are the columns that the reader is asked for. ``chosen`` are the columns of the batches with their
+    indexes in it; None if both are the same. The folders' keys are texts behind them; ``casts`` apply to all these
+    columns. If ``aside``, batches have marks behind their columns; otherwise the first bad row is an error.
     """
 
     table: str

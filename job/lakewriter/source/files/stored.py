@@ -1,4 +1,4 @@
-"""Files of a source as they are stored: listed once, and then read as they were."""
+"""Read the stored files of a source in the versions in which they were listed."""
 
 import bz2
 import lzma
@@ -23,15 +23,15 @@ LOCAL: Final = Store()
 
 
 class FileChangedError(OSError):
-    """The file is no longer the one that was listed."""
+    """A file that has changed since it was listed."""
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """One file: ``path`` is a local one, or ``bucket/key`` in S3.
+    """A file; ``path`` is a local path, or ``bucket/key`` in S3.
 
     ``version`` pins its contents: the ETag in S3, the time of its last change on a local disk. ``folders`` are the keys
-    and values in the names of the folders ``key=value`` that it lies in.
+    and values in the names of its folders ``key=value``.
     """
 
     path: str
@@ -43,7 +43,7 @@ class StoredFile:
     def stream(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
         """Yield the bytes from ``start`` to before ``end`` as they are stored, in blocks.
 
-        ``FileChangedError`` and ``ObjectChangedError`` say that the file has changed since it was listed.
+        Raise ``FileChangedError`` or ``ObjectChangedError`` if the file has changed since it was listed.
         """
         stop = self.size if end is None else min(end, self.size)
         if self.store.region is not None:
@@ -61,7 +61,9 @@ class StoredFile:
             self.require_unchanged()
 
     def require_unchanged(self) -> None:
-        """``FileChangedError`` for a local file that has changed since it was listed; S3 compares on each request."""
+        """Raise ``FileChangedError`` for a local file that has changed since it was listed. S3 compares on each
+        request.
+        """
         if self.store.region is None and pin_local(Path(self.path)) != (self.size, self.version):
             raise FileChangedError(f"{self.path} has changed since the load listed it")
 
@@ -72,21 +74,21 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class HeldFile(StoredFile):
-    """A stretch of a file that is held in memory; any range of the file is this stretch."""
+    """A part of a file that is held in memory. Any range of the file is this part."""
 
     content: bytes = b""
 
     def stream(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """Yield what is held."""
+        """Yield the held bytes."""
         del start, end
         yield self.content
 
     def require_unchanged(self) -> None:
-        """Return: what is held stays."""
+        """Do nothing: the held bytes do not change."""
 
 
 def pin_local(path: Path) -> tuple[int, str]:
-    """Return a local file's size and what tells one state of it from another."""
+    """Return a local file's size, and a version that differs after a change."""
     stat = path.stat()
     return stat.st_size, str(stat.st_mtime_ns)
 
@@ -94,7 +96,7 @@ def pin_local(path: Path) -> tuple[int, str]:
 def find_compression(file: StoredFile, head: bytes) -> str | None:
     """Return the compression of a file that begins with ``head``, None for a plain one; its content decides.
 
-    ``SOURCE_FAILED`` for a compression that is not read.
+    Raise ``SOURCE_FAILED`` for a compression that is not read.
     """
     by_content = next((name for magic, name in _MAGIC if head.startswith(magic)), None)
     ending = Path(file.path).suffix.lower()
@@ -109,7 +111,7 @@ def find_compression(file: StoredFile, head: bytes) -> str | None:
 def decompress(blocks: Iterator[bytes], compression: str | None) -> Iterator[bytes]:
     """Yield the plain bytes of a compressed stream, its members one after the other.
 
-    ``OSError`` for one that breaks off or is damaged.
+    Raise ``OSError`` for a stream that breaks off or is damaged.
     """
     if compression is None:
         return blocks
@@ -149,12 +151,14 @@ def _decompress_members(
 
 
 def _decompress_bounded(member: Any, data: bytes) -> Iterator[bytes]:
-    """Yield what a member makes of ``data``, at most ``BLOCK`` bytes at a time: some data grows a thousandfold."""
+    """Yield the plain bytes of a member's ``data``, at most ``BLOCK`` bytes at a time: some data grows a
+    thousandfold.
+    """
     while True:
         plain = member.decompress(data, BLOCK)
         if plain:
             yield plain
-        # zlib gives back the bytes that it has not looked at; the others keep them.
+        # zlib returns the bytes that it has not processed; the other libraries keep them.
         data = getattr(member, "unconsumed_tail", b"")
         if member.eof or not (data or len(plain) == BLOCK):
             return

@@ -1,4 +1,4 @@
-"""Values as a file stores them, as those of a table's columns: exactly, or told one by one."""
+"""Convert values as a file stores them to those of a table's columns: exactly, or as a fault of the row."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,8 +27,11 @@ _DASHES: Final = (8, 13, 18, 23)
 
 @dataclass(frozen=True)
 class Converted:
-    """Converted values: ``faults`` are those that have no exact one, by their places, where anything but a null may
-    stand among the values. ``cut`` counts times that lost nanoseconds."""
+    """Converted values.
+
+    ``faults`` are those without an exact value, by their indexes, at which the values are arbitrary. ``cut`` counts
+    times that lost nanoseconds.
+    """
 
     values: pa.Array
     faults: Mapping[int, Fault] = field(default_factory=dict)
@@ -36,13 +39,16 @@ class Converted:
 
 
 Convert = Callable[..., Converted]
-"""Takes the array of a leaf, of some leaves in several readings."""
+"""A function of the array of a leaf; of several arrays, if a leaf is read several times."""
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """How stored values become those of ``kind``: a leaf by ``convert``, or by Arrow's cast where that loses nothing; a
-    nested value by the conversions ``inside``."""
+    """The conversion of stored values to those of ``kind``.
+
+    A leaf is converted by ``convert``, or by Arrow's cast if that loses nothing; a nested value by the conversions
+    ``inside``.
+    """
 
     kind: pa.DataType
     convert: Convert | None = None
@@ -50,19 +56,21 @@ class Conversion:
 
     @property
     def is_plain(self) -> bool:
-        """True where Arrow's cast does it, and all that can be wrong is bytes that are no text."""
+        """True if Arrow's cast converts the values, and bytes that are no text are the only faults."""
         return self.convert in (None, take_text) and all(child.is_plain for child in self.inside)
 
 
 def convert_column(conversion: Conversion, name: str, readings: Sequence[pa.Array]) -> Converted:
-    """Return the values of a column, null where they have a fault; ``readings`` are one array or more of the same."""
+    """Return the values of a column, null if they have a fault; ``readings`` are one or more arrays of the same
+    values.
+    """
     converted = _convert(conversion, readings)
     if not converted.faults:
         return converted
     mask = np.zeros(len(converted.values), bool)
     mask[list(converted.faults)] = True
     values = pc.if_else(pa.array(mask), pa.scalar(None, conversion.kind), converted.values)
-    faults = {place: Fault(fault.reason, fault.value, name) for place, fault in converted.faults.items()}
+    faults = {row: Fault(fault.reason, fault.value, name) for row, fault in converted.faults.items()}
     return Converted(values, faults, converted.cut)
 
 
@@ -77,7 +85,7 @@ def _convert(conversion: Conversion, readings: Sequence[pa.Array]) -> Converted:
             if not conversion.inside and conversion.convert is None:
                 raise
     if not conversion.inside:
-        convert = conversion.convert or (lambda found, *_: Converted(found.cast(conversion.kind)))
+        convert = conversion.convert or (lambda array, *_: Converted(array.cast(conversion.kind)))
         return convert(*(unwrap(reading) for reading in readings))
     if pt.is_struct(conversion.kind):
         return _convert_structs(conversion, values, readings)
@@ -85,7 +93,7 @@ def _convert(conversion: Conversion, readings: Sequence[pa.Array]) -> Converted:
 
 
 def unwrap(values: pa.Array) -> pa.Array:
-    """Return the values of an extension type or of a dictionary as they are."""
+    """Return the storage of an extension type, or the values of a dictionary."""
     if isinstance(values, pa.ExtensionArray):
         return unwrap(values.storage)
     return values.dictionary_decode() if pt.is_dictionary(values.type) else values
@@ -95,10 +103,10 @@ def _convert_structs(conversion: Conversion, values: pa.Array, readings: Sequenc
     members = zip(*(unwrap(reading).flatten() for reading in readings), strict=True)
     inside = [_convert(child, arrays) for child, arrays in zip(conversion.inside, members, strict=True)]
     whole = pa.StructArray.from_arrays(
-        [found.values for found in inside], fields=list(conversion.kind), mask=values.is_null()
+        [member.values for member in inside], fields=list(conversion.kind), mask=values.is_null()
     )
-    faults = {place: fault for found in reversed(inside) for place, fault in found.faults.items()}
-    return Converted(whole, faults, sum(found.cut for found in inside))
+    faults = {row: fault for member in reversed(inside) for row, fault in member.faults.items()}
+    return Converted(whole, faults, sum(member.cut for member in inside))
 
 
 def _to_lists(values: pa.Array) -> pa.Array:
@@ -115,25 +123,25 @@ def _convert_lists(conversion: Conversion, readings: Sequence[pa.Array]) -> Conv
     inside = [_convert(child, arrays) for child, arrays in zip(conversion.inside, parts, strict=True)]
     make = pa.MapArray.from_arrays if is_map else pa.ListArray.from_arrays
     whole = make(
-        compute_flat_offsets(lists), *(found.values for found in inside), type=conversion.kind, mask=lists.is_null()
+        compute_flat_offsets(lists), *(child.values for child in inside), type=conversion.kind, mask=lists.is_null()
     )
     faults: dict[int, Fault] = {}
-    if any(found.faults for found in inside):
+    if any(child.faults for child in inside):
         parents = pc.list_parent_indices(lists).to_pylist()
-        for found in inside:
-            for place, fault in found.faults.items():
-                faults.setdefault(parents[place], fault)
-    return Converted(whole, faults, sum(found.cut for found in inside))
+        for child in inside:
+            for row, fault in child.faults.items():
+                faults.setdefault(parents[row], fault)
+    return Converted(whole, faults, sum(child.cut for child in inside))
 
 
 def take_text(values: pa.Array) -> Converted:
-    """Take bytes as text; those that are no UTF-8 are told, with the bytes escaped."""
+    """Convert bytes to text. Bytes that are no UTF-8 are faults, which show them escaped."""
     raw = values.cast(pa.binary())
     faults, texts = {}, raw.to_pylist()
-    for place, value in enumerate(texts):
+    for row, value in enumerate(texts):
         if value is not None and (reason := explain_bad_text(value, Charset())):
-            faults[place] = Fault(reason, show_text(value, Charset()))
-            texts[place] = b""
+            faults[row] = Fault(reason, show_text(value, Charset()))
+            texts[row] = b""
     return Converted(pa.array(texts, pa.binary()).cast(pa.string()), faults)
 
 
@@ -144,7 +152,7 @@ def write_uuids(values: pa.Array) -> Converted:
     rows = data[first : first + len(values) * _UUID_BYTES].reshape(-1, _UUID_BYTES)
     digits = _HEX[rows].reshape(len(values), 2 * _UUID_BYTES)
     text = np.full((len(values), 36), ord("-"), np.uint8)
-    text[:, [place for place in range(36) if place not in _DASHES]] = digits
+    text[:, [index for index in range(36) if index not in _DASHES]] = digits
     texts = pa.FixedSizeBinaryArray.from_buffers(pa.binary(36), len(values), [None, pa.py_buffer(text.tobytes())])
     return Converted(pc.if_else(values.is_valid(), texts.cast(pa.binary()).cast(pa.string()), None))
 
@@ -155,8 +163,8 @@ def write_times(values: pa.Array) -> Converted:
     numbers = _view(values)
     is_other = pc.or_(pc.less(numbers, 0), pc.greater_equal(numbers, _DAY * ticks))
     faults = {
-        place: Fault(_NO_TIME, f"{numbers[place].as_py()} {values.type.unit}")
-        for place in pc.indices_nonzero(pc.fill_null(is_other, False)).to_pylist()
+        row: Fault(_NO_TIME, f"{numbers[row].as_py()} {values.type.unit}")
+        for row in pc.indices_nonzero(pc.fill_null(is_other, False)).to_pylist()
     }
     if faults:
         values = pc.if_else(is_other, pa.scalar(0, numbers.type), numbers).view(values.type)
@@ -165,13 +173,13 @@ def write_times(values: pa.Array) -> Converted:
 
 
 def write_intervals(values: pa.Array) -> Converted:
-    """Write Parquet's intervals, three counts of months, days and milliseconds, as ISO 8601 has them."""
+    """Write Parquet's intervals, three counts of months, days and milliseconds, as ISO 8601."""
     texts = [None if value is None else _write_interval(value) for value in values.to_pylist()]
     return Converted(pa.array(texts, pa.string()))
 
 
 def _write_interval(value: bytes) -> str:
-    months, days, millis = (int.from_bytes(value[place : place + 4], "little") for place in (0, 4, 8))
+    months, days, millis = (int.from_bytes(value[index : index + 4], "little") for index in (0, 4, 8))
     seconds = f"{millis // 1000}.{millis % 1000:03d}".rstrip("0").rstrip(".")
     return f"P{months}M{days}DT{seconds}S"
 
@@ -188,8 +196,8 @@ def take_millis(values: pa.Array) -> Converted:
     faults: dict[int, Fault] = {}
     if bounds["min"] is not None and (bounds["min"] < -most or bounds["max"] > most):
         is_beyond = pc.fill_null(pc.or_(pc.less(numbers, -most), pc.greater(numbers, most)), False)
-        for place in pc.indices_nonzero(is_beyond).to_pylist():
-            faults[place] = Fault(BEYOND, f"{numbers[place].as_py()} {values.type.unit} since 1970")
+        for row in pc.indices_nonzero(is_beyond).to_pylist():
+            faults[row] = Fault(BEYOND, f"{numbers[row].as_py()} {values.type.unit} since 1970")
         numbers = pc.if_else(is_beyond, 0, numbers)
     return Converted(pc.multiply(numbers, factor).view(_micros(values.type)), faults)
 
@@ -199,14 +207,14 @@ def _micros(kind: pa.DataType) -> pa.DataType:
 
 
 def take_nanos(values: pa.Array, *, truncates: bool) -> Converted:
-    """Return times of nanoseconds in microseconds; what is finer is cut where it ``truncates``, and a fault else."""
+    """Return times of nanoseconds in microseconds. A finer time is cut if it ``truncates``, else a fault."""
     numbers = values.view(pa.int64())
     whole, rest = floor_micros(numbers)
     return judge_rest(whole, rest, _micros(values.type), truncates=truncates)
 
 
 def floor_micros(numbers: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return whole microseconds of nanoseconds, and how many nanoseconds are left."""
+    """Return the whole microseconds of nanoseconds, and the remaining nanoseconds."""
     data = numbers.to_numpy(zero_copy_only=False) if not numbers.null_count else pc.fill_null(numbers, 0).to_numpy()
     whole = data // 1000
     mask = numbers.is_null().to_numpy(zero_copy_only=False) if numbers.null_count else None
@@ -214,7 +222,7 @@ def floor_micros(numbers: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def judge_rest(whole: pa.Array, rest: pa.Array, kind: pa.DataType, *, truncates: bool) -> Converted:
-    """Return microseconds as times, with what is wrong with those of which nanoseconds are left."""
+    """Return microseconds as times, with the faults of those that have remaining nanoseconds."""
     is_finer = pc.fill_null(pc.not_equal(rest, 0), False)
     values = whole.view(kind)
     count = pc.sum(is_finer).as_py() or 0
@@ -222,13 +230,13 @@ def judge_rest(whole: pa.Array, rest: pa.Array, kind: pa.DataType, *, truncates:
         return Converted(values, {}, count)
     texts = whole.view(MICROS).cast(pa.string())
     faults = {
-        place: Fault(FINER, f"{texts[place].as_py()}{rest[place].as_py():03d}")
-        for place in pc.indices_nonzero(is_finer).to_pylist()
+        row: Fault(FINER, f"{texts[row].as_py()}{rest[row].as_py():03d}")
+        for row in pc.indices_nonzero(is_finer).to_pylist()
     }
     return Converted(values, faults)
 
 
 def as_numbers(values: pa.Array) -> npt.NDArray[np.int64]:
-    """Return whole numbers of dates or times, 0 for nulls."""
+    """Return the integers of dates or times, 0 for nulls."""
     numbers = values.view(pa.int32() if pt.is_date32(values.type) else pa.int64()).cast(pa.int64())
     return np.asarray(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False), np.int64)

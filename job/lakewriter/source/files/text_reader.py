@@ -1,4 +1,4 @@
-"""Files of lines: one column of text, a row for each line or for each file."""
+"""Read files of lines: one column of text, a row for each line or for each file."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from lakewriter.source.files.options import Options
 from lakewriter.source.files.stored import StoredFile
 from lakewriter.source.files.typed import make_batches, make_form
 
-Places = npt.NDArray[np.int64]
+Offsets = npt.NDArray[np.int64]
 
 _BLOCK_BYTES: Final = 8 * 1024 * 1024
 _HEAD_BYTES: Final = 1024
@@ -28,7 +28,7 @@ _SCHEMA: Final = pa.schema([pa.field("value", pa.string())])
 
 @dataclass(frozen=True)
 class TextLayout:
-    """What one file is like."""
+    """The layout of one file."""
 
     compression: str | None
     charset: Charset
@@ -106,10 +106,10 @@ class TextReader:
             line += len(lines)
         return None
 
-    def _find_lines(self, piece: Piece) -> Iterator[tuple[int, Places, list[bytes]]]:
-        """Yield how many stored bytes are before a block, where its lines begin behind these, and the lines."""
+    def _find_lines(self, piece: Piece) -> Iterator[tuple[int, Offsets, list[bytes]]]:
+        """Yield the number of stored bytes before a block, the offsets of its lines behind these, and the lines."""
         charset: Charset = piece.layout.charset
-        # The byte before a piece tells whether its first line begins there.
+        # The byte before a piece shows whether its first line begins there.
         skips = piece.start > 0 and not piece.is_whole
         first = piece.start - 1 if skips else piece.start
         end = piece.end if piece.is_whole else piece.file.size
@@ -132,7 +132,7 @@ class TextReader:
             base += int(stored[-1])
 
     def _split(self, data: bytes, at_end: bool) -> tuple[list[int], list[bytes]]:
-        """Return where the lines of a block begin, the rest of the block behind them, and the lines."""
+        """Return the starts of a block's lines and of its rest, and the lines."""
         ends = re.escape(self.line_end) if self.line_end else _LINE_ENDS
         spans = [] if self.whole else [match.span() for match in re.finditer(ends, data)]
         if spans and not at_end and spans[-1][1] == len(data):
