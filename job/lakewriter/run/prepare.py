@@ -24,7 +24,7 @@ from lakewriter.shape.contract import find_columns_to_discard, require_types
 from lakewriter.shape.cursor import write_spark_literal
 from lakewriter.shape.envelope import EnvelopePlan, choose_name_rule, plan_documents, plan_rows
 from lakewriter.shape.flatten_plan import plan_flatten
-from lakewriter.shape.inferred_columns import Known
+from lakewriter.shape.inferred_columns import InferredColumns
 from lakewriter.shape.partitions import make_grouping
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
@@ -146,7 +146,7 @@ def _plan_shape(
     table: TableSpec,
     in_place: CatalogTable,
     sync: TableSync | None,
-    known: Known,
+    known: InferredColumns,
     rename: ColumnNames,
 ) -> AnyPlan:
     if spec.envelope is not None:

@@ -9,15 +9,15 @@ from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.shape.table import ShapePlan
 from lakewriter.spec.specification import TableSpec
 
-Known = Mapping[str, pa.DataType] | None
+ExistingTypes = Mapping[str, pa.DataType] | None
 """The table's columns by name in lower case; None before there is a table."""
 
 
-def find_columns_to_discard(table: TableSpec, plan: ShapePlan, known: Known) -> frozenset[str]:
-    """Written names of columns that are left out; ``SCHEMA_INCOMPATIBLE`` where columns are frozen."""
-    if table.contract is None or known is None or table.contract.columns == "evolve":
+def find_columns_to_discard(table: TableSpec, plan: ShapePlan, existing: ExistingTypes) -> frozenset[str]:
+    """Return the written names of columns that are left out; raise ``SCHEMA_INCOMPATIBLE`` if columns are frozen."""
+    if table.contract is None or existing is None or table.contract.columns == "evolve":
         return frozenset()
-    added = [column for column in plan.columns if column.name.lower() not in known]
+    added = [column for column in plan.columns if column.name.lower() not in existing]
     if added and table.contract.columns == "freeze":
         names = ", ".join(repr(column.source) for column in added)
         raise SchemaIncompatibleError(
@@ -29,12 +29,12 @@ def find_columns_to_discard(table: TableSpec, plan: ShapePlan, known: Known) -> 
     return frozenset(column.name for column in added)
 
 
-def require_types(table: TableSpec, plan: ShapePlan, known: Known) -> None:
-    """``SCHEMA_INCOMPATIBLE`` where types are frozen and the table would have to change one."""
-    if table.contract is None or known is None or table.contract.types == "evolve":
+def require_types(table: TableSpec, plan: ShapePlan, existing: ExistingTypes) -> None:
+    """Raise ``SCHEMA_INCOMPATIBLE`` if types are frozen and the table would have to change one."""
+    if table.contract is None or existing is None or table.contract.types == "evolve":
         return
     for column in plan.columns:
-        there = known.get(column.name.lower())
+        there = existing.get(column.name.lower())
         if there is not None and to_glue_type(there) != to_glue_type(column.type):
             raise SchemaIncompatibleError(
                 f"column {column.source!r} of {table.id!r} is {to_glue_type(column.type)!r} in the source and "

@@ -30,7 +30,7 @@ class Conversion:
 
 
 def normalise_names(t: pa.DataType, rename: Rename = name_columns) -> pa.DataType:
-    """``t`` with the names of every struct made fit by ``rename``; void fields keep theirs taken."""
+    """Return ``t`` with the names of every struct made fit by ``rename``; void fields reserve theirs."""
     return rebuild_type(t, rename)
 
 
@@ -48,23 +48,23 @@ def plan_conversion(source: pa.DataType, target: pa.DataType, rename: Rename = n
     if not pt.is_struct(source):
         return Conversion(target)
     names = rename([field.name for field in source])
-    places = {name: place for place, name in enumerate(names) if not is_void(source.field(place).type)}
+    positions = {name: position for position, name in enumerate(names) if not is_void(source.field(position).type)}
     return Conversion(
-        target, tuple(_plan_child(source, places.get(field.name), field.type, rename) for field in target)
+        target, tuple(_plan_child(source, positions.get(field.name), field.type, rename) for field in target)
     )
 
 
 def _plan_child(
-    source: pa.DataType, place: int | None, target: pa.DataType, rename: Rename
+    source: pa.DataType, position: int | None, target: pa.DataType, rename: Rename
 ) -> tuple[int | None, Conversion]:
-    if place is None:
+    if position is None:
         return None, Conversion(target)
-    child = source.field(place)
-    return place, plan_conversion(child.type, target, enter(rename, child.name))
+    child = source.field(position)
+    return position, plan_conversion(child.type, target, enter(rename, child.name))
 
 
 def convert(array: pa.Array, to: Conversion) -> pa.Array:
-    """``array`` as ``to.type``, sharing its buffers where nothing changes; ``ArrowInvalid`` where a value is lost."""
+    """Convert ``array`` to ``to.type``, sharing its buffers if nothing changes; ``ArrowInvalid`` if a value is lost."""
     if array.type.equals(to.type, check_metadata=True):
         return array
     if pt.is_dictionary(array.type):
@@ -84,8 +84,8 @@ def _convert_struct(array: pa.StructArray, to: Conversion) -> pa.Array:
     # Unlike field(), flatten() hides the children's values where the struct is null: they may be anything.
     sources = array.flatten()
     children = [
-        pa.nulls(len(array), child.type) if place is None else convert(sources[place], child)
-        for place, child in to.children
+        pa.nulls(len(array), child.type) if position is None else convert(sources[position], child)
+        for position, child in to.children
     ]
     return pa.StructArray.from_arrays(children, fields=list(to.type), mask=_find_nulls(array))
 

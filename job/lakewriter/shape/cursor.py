@@ -55,7 +55,7 @@ def choose_lower(a: Cursor | None, b: Cursor | None) -> Cursor | None:
 
 
 def write_spark_literal(c: Cursor) -> str:
-    """Spark SQL for the cursor's exact value and type."""
+    """Return Spark SQL for the cursor's exact value and type."""
     kind, value = to_comparable(c)
     if kind == "string":
         return f"'{c.text.translate(_ESCAPES)}'"
@@ -67,8 +67,8 @@ def write_spark_literal(c: Cursor) -> str:
         return f"TIMESTAMP '{c.text.replace('T', ' ').replace('Z', '+00:00')}'"
     if isinstance(value, float):
         return f"CAST('{c.text}' AS {c.type.upper()})"
-    if found := _DECIMAL.fullmatch(c.type):
-        return f"CAST('{c.text}' AS DECIMAL({found[1]},{found[2]}))"
+    if decimal := _DECIMAL.fullmatch(c.type):
+        return f"CAST('{c.text}' AS DECIMAL({decimal[1]},{decimal[2]}))"
     return f"{c.text}L"
 
 
@@ -86,10 +86,10 @@ def parse_cursor(kind: str, text: str) -> Cursor:
 
 
 def _refuse_nan(array: pa.Array, column: str, first_index: int) -> None:
-    place = pc.index(pc.is_nan(array), value=True).as_py()
-    if place >= 0:
+    row = pc.index(pc.is_nan(array), value=True).as_py()
+    if row >= 0:
         raise ValueUnrepresentableError(
-            f"cursor column {column!r} is NaN in row {first_index + place}, which has no order.",
+            f"cursor column {column!r} is NaN in row {first_index + row}, which has no order.",
             remedy="Filter such rows, or use another cursor column.",
             column=column,
         )
@@ -106,15 +106,15 @@ def to_comparable(c: Cursor) -> tuple[str, Comparable]:
     raise SchemaIncompatibleError(f"cursor {c.text!r} of type {c.type!r} has no order here.")
 
 
-def _parse_integers(found: re.Match[str]) -> tuple[int, ...]:
-    return tuple(int(part) for part in found.groups())
+def _parse_integers(match: re.Match[str]) -> tuple[int, ...]:
+    return tuple(int(part) for part in match.groups())
 
 
 _KINDS: Final[tuple[tuple[str, str, str, Callable[[re.Match[str]], Comparable]], ...]] = (
-    ("number", r"int\d+", r"-?\d+", lambda found: int(found[0])),
-    ("number", r"decimal128\(.*\)", r"-?\d+(\.\d+)?", lambda found: Decimal(found[0])),
-    ("number", r"float|double", r"-?(\d+(\.\d+)?(e[+-]?\d+)?|inf)", lambda found: float(found[0])),
-    ("string", r"string", r".*", lambda found: found[0]),
+    ("number", r"int\d+", r"-?\d+", lambda match: int(match[0])),
+    ("number", r"decimal128\(.*\)", r"-?\d+(\.\d+)?", lambda match: Decimal(match[0])),
+    ("number", r"float|double", r"-?(\d+(\.\d+)?(e[+-]?\d+)?|inf)", lambda match: float(match[0])),
+    ("string", r"string", r".*", lambda match: match[0]),
     ("date", r"date32\[day\]", _DATE, _parse_integers),
     ("timestamp", r"timestamp\[us\]", _DATE + _TIME, _parse_integers),
     ("timestamp with zone", r"timestamp\[us, tz=UTC\]", _DATE + _TIME + "Z", _parse_integers),

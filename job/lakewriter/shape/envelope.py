@@ -88,13 +88,13 @@ class EnvelopePlan:
     def watched_schema(self) -> pa.Schema:
         """The types of ``watched``."""
         fields = self.watched.fields if self.watched is not None else ()
-        return pa.schema([make_arrow_field(name, own, name_avro_fields, name) for name, own in fields])
+        return pa.schema([make_arrow_field(name, kind, name_avro_fields, name) for name, kind in fields])
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
-        """The record's own columns."""
-        own = [field for field in self.schema if field.name not in self.envelope.names]
-        return tuple(own)
+        """The fields of the record without the envelope's columns."""
+        fields = [field for field in self.schema if field.name not in self.envelope.names]
+        return tuple(fields)
 
 
 def choose_name_rule(envelope: Envelope) -> NameRule:
@@ -128,10 +128,10 @@ def plan_documents(
     """Plan documents; ``record`` types them for files that have types."""
     rename, reserved = rename or choose_name_rule(envelope).name_all, len(envelope.names)
     if not envelope.typed:
-        kept = None if envelope.data else tuple(properties)
-        names = rename([*envelope.names, *kept])[reserved:] if kept else []
+        lifted = None if envelope.data else tuple(properties)
+        names = rename([*envelope.names, *lifted])[reserved:] if lifted else []
         fields = [_make_json_field(name) for name in names]
-        return EnvelopePlan(source, make_file_schema(envelope, table, fields), envelope, table.id, properties=kept)
+        return EnvelopePlan(source, make_file_schema(envelope, table, fields), envelope, table.id, properties=lifted)
     names = rename([*envelope.names, *(name for name, _ in record.fields)])[reserved:]
     typed = zip(names, record.fields, strict=True)
     fields = [make_arrow_field(name, t, enter(rename, original), original) for name, (original, t) in typed]
@@ -160,7 +160,7 @@ def _name_field(name: str, t: pa.DataType, source: pa.Field, rename: Rename) -> 
 
 
 def _rename_nested(t: pa.DataType, source: pa.DataType, rename: Rename) -> pa.DataType:
-    """``t``, which is written for ``source``, with the names that its structs have there."""
+    """Return ``t``, which is written for ``source``, with the names that its structs have there."""
     if is_wrapped(source):
         return _rename_nested(t, source.value_type, rename)
     if is_list_like(source):
@@ -181,10 +181,10 @@ def _make_json_field(name: str) -> pa.Field:
 
 
 MOST_SAMPLES: Final = 100
-"""Changes that a file's receipt tells of, besides their number."""
+"""A file's receipt lists at most so many changes, besides their number."""
 
 MOST_FIELDS: Final = 200
-"""Fields whose changes are counted apart, in a file."""
+"""The changes of at most so many fields are counted apart in a file."""
 OTHER_FIELDS: Final = "other fields"
 CUT: Final = "to the microsecond"
 
@@ -209,7 +209,7 @@ class EnvelopeShaper:
         self.typed: pa.RecordBatch | None = None
 
     def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """``batch`` with exactly the plan's schema."""
+        """Return ``batch`` with exactly the plan's schema."""
         index = self._first_index + self.rows
         numbers = pa.arange(index, index + batch.num_rows) if self._rows else batch.column(ROW)
         data, changes = self._shape_typed_rows(batch) if self._rows else self._decode_documents(batch)
@@ -259,8 +259,8 @@ class EnvelopeShaper:
         texts = []
         for name, column in zip(shaped.schema.names, shaped.columns, strict=True):
             texts.append(render_json(column, COMPACT))
-            for place in find_non_finite(column):
-                changes.setdefault(place, []).append({"field": name, "change": NULLED, "reason": NO_FIT})
+            for row in find_non_finite(column):
+                changes.setdefault(row, []).append({"field": name, "change": NULLED, "reason": NO_FIT})
         if envelope.data:
             texts = [render_objects(zip(shaped.schema.names, texts, strict=True), batch.num_rows)]
         return texts, changes
@@ -290,9 +290,9 @@ class EnvelopeShaper:
         return columns, changes
 
     def _make_extracted_at(self, batch: pa.RecordBatch) -> pa.Array:
-        own = pa.scalar(self._started, pa.int64())
-        found = pa.repeat(own, batch.num_rows) if self._rows else pc.fill_null(batch.column(EMITTED), own)
-        return found.cast(MILLIS) if self.plan.envelope.typed else found
+        started = pa.scalar(self._started, pa.int64())
+        times = pa.repeat(started, batch.num_rows) if self._rows else pc.fill_null(batch.column(EMITTED), started)
+        return times.cast(MILLIS) if self.plan.envelope.typed else times
 
     def _make_meta(self, changes: Changes, rows: int) -> pa.Array:
         typed, sync_id = self.plan.envelope.typed, self.plan.sync_id
@@ -309,28 +309,34 @@ class EnvelopeShaper:
     def _note(self, changes: Changes, numbers: pa.Array) -> None:
         self._findings.changes += sum(map(len, changes.values()))
         for row, entries in changes.items():
-            for each in entries:
-                self._count(each["field"], each["change"], each["reason"])
-            for each in entries[: MOST_SAMPLES - len(self._findings.samples)]:
-                place = f"row {numbers[row].as_py()}, {each['field']}"
-                self._findings.samples.append(f"{place}: {each['change']} ({each['reason']})")
+            for entry in entries:
+                self._count(entry["field"], entry["change"], entry["reason"])
+            for entry in entries[: MOST_SAMPLES - len(self._findings.samples)]:
+                location = f"row {numbers[row].as_py()}, {entry['field']}"
+                self._findings.samples.append(f"{location}: {entry['change']} ({entry['reason']})")
 
     def _note_cuts(self, cuts: Sequence[tuple[int, str]], numbers: pa.Array) -> None:
-        """Note the times of which digits beyond the microsecond were cut off: each is counted, and a file's first one
-        of each field is told of. A source that gives nanoseconds gives them in every row."""
+        """Note the times whose digits beyond the microsecond were cut off.
+
+        Every cut is counted; of each field the first one in a file is a sample. A source that gives nanoseconds gives
+        them in every row.
+        """
         self._findings.changes += len(cuts)
         for row, path in cuts:
             self._count(path, TRUNCATED, CUT)
             if path not in self._cut and len(self._findings.samples) < MOST_SAMPLES:
                 self._cut.add(path)
-                place = f"row {numbers[row].as_py()} and others of this file, {path}"
-                self._findings.samples.append(f"{place}: {TRUNCATED} ({CUT})")
+                location = f"row {numbers[row].as_py()} and others of this file, {path}"
+                self._findings.samples.append(f"{location}: {TRUNCATED} ({CUT})")
 
     def _count(self, path: str, change: str, reason: str) -> None:
-        """Count a change of one field. A record's own keys may be in the path, so it is not told of every field."""
+        """Count a change of one field.
+
+        Fields beyond ``MOST_FIELDS`` are counted together: the path may hold a record's own keys.
+        """
         counted, field = self._findings.changed, _ELEMENT.sub("[]", path)
-        known = (field, change, reason) in counted or len(counted) < MOST_FIELDS
-        counted[field if known else OTHER_FIELDS, change, reason] += 1
+        is_counted = (field, change, reason) in counted or len(counted) < MOST_FIELDS
+        counted[field if is_counted else OTHER_FIELDS, change, reason] += 1
 
 
 def make_raw_ids(head: str, numbers: pa.Array) -> pa.Array:
@@ -352,7 +358,7 @@ def _put_first(changes: Changes, supplied: pa.Array) -> None:
     for row, text in enumerate(supplied.to_pylist()):
         entries = _decode_or(text or "null", list[msgspec.Raw], [])
         if entries:
-            changes[row] = [_read_change(each) for each in entries] + changes.get(row, [])
+            changes[row] = [_read_change(entry) for entry in entries] + changes.get(row, [])
 
 
 def _read_change(entry: msgspec.Raw) -> dict[str, str]:
@@ -360,15 +366,15 @@ def _read_change(entry: msgspec.Raw) -> dict[str, str]:
 
     No part of a change may be null in the files, so what the source leaves out is blank.
     """
-    own = _decode_or(entry, dict[str, msgspec.Raw], {"reason": entry})
+    members = _decode_or(entry, dict[str, msgspec.Raw], {"reason": entry})
     return {
-        key: (_decode_or(own[key], str | None, bytes(own[key]).decode()) if key in own else None) or ""
+        key: (_decode_or(members[key], str | None, bytes(members[key]).decode()) if key in members else None) or ""
         for key in ("field", "change", "reason")
     }
 
 
 def _decode_or(text: str | msgspec.Raw, kind: Any, otherwise: Any) -> Any:
-    """JSON text as ``kind``, or what is given where it is something else."""
+    """Decode JSON text as ``kind``; return the given default if it is something else."""
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.MsgspecError:

@@ -16,7 +16,7 @@ from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError
 from lakewriter.receipt import InferredColumn
 from lakewriter.shape.conversion import plan_conversion
 from lakewriter.shape.inferred_columns import (
-    Known,
+    InferredColumns,
     add_columns,
     add_paths,
     apply_contract,
@@ -104,12 +104,12 @@ def plan_flatten(
     source: pa.Schema,
     table: TableSpec,
     seen: Seen | None = None,
-    known: Known = (),
+    inferred: InferredColumns = (),
     name_fields: NameFields | None = None,
 ) -> FlattenPlan:
     """Plan rows of ``source``.
 
-    ``seen`` is what JSON documents without a schema have, ``known`` the columns that earlier ones gave the table.
+    ``seen`` is what JSON documents without a schema have, ``inferred`` the columns that earlier ones gave the table.
     ``name_fields`` names the columns of all others.
     """
     collection = table.collection
@@ -118,7 +118,7 @@ def plan_flatten(
     _refuse_twins(source, table)
     documents = None if collection.column is None else _find_documents(source, collection.column, table)
     if documents is not None and collection.locations is None:
-        return _plan_inferred(source, table, documents, seen or {}, known)
+        return _plan_inferred(source, table, documents, seen or {}, inferred)
     declared = collection.locations
     locations = list(list_source_locations(source)) if declared is None else list(declared)
     is_seen = declared is None and _has_guessed_columns(table)
@@ -139,16 +139,18 @@ def _group_properties(locations: Iterable[Location]) -> Mapping[Path, frozenset[
         names.setdefault(location.path[:-1], set()).add(location.path[-1])
     if ("_meta",) in names:
         names["_meta",].add("uuid")
-    return {path: frozenset(own) for path, own in names.items()}
+    return {path: frozenset(properties) for path, properties in names.items()}
 
 
-def _plan_inferred(source: pa.Schema, table: TableSpec, documents: int, seen: Seen, known: Known) -> FlattenPlan:
+def _plan_inferred(
+    source: pa.Schema, table: TableSpec, documents: int, seen: Seen, inferred: InferredColumns
+) -> FlattenPlan:
     assert table.collection is not None
-    known = add_paths(known, seen, table.collection.selection.separator)
-    pins = Pins(frozenset(column.name for column in known), partial(find_pinned_name, known))
-    chosen = choose(table.id, list_locations(table.id, seen, known), table.collection, seen=True, pins=pins)
-    fields, discarded = apply_contract(table, chosen, known)
-    after = add_columns(known, fields, chosen.named)
+    inferred = add_paths(inferred, seen, table.collection.selection.separator)
+    pins = Pins(frozenset(column.name for column in inferred), partial(find_pinned_name, inferred))
+    chosen = choose(table.id, list_locations(table.id, seen, inferred), table.collection, seen=True, pins=pins)
+    fields, discarded = apply_contract(table, chosen, inferred)
+    after = add_columns(inferred, fields, chosen.named)
     left_out = (*chosen.left_out, *(f"{field.name} (contract.columns: discard)" for field in discarded))
     plan = _make_plan(source, table, documents, fields, left_out)
     return replace(plan, inferred=after, discarded=discarded)
@@ -171,7 +173,7 @@ def _make_plan(
 
 
 def list_source_locations(schema: pa.Schema) -> Iterator[Location]:
-    """Every location of rows that are documents; what has no type is none."""
+    """Return every location of rows that are documents; a column without a type is none."""
     yield from _list_nested_locations(schema, ())
 
 
@@ -179,10 +181,10 @@ def _list_nested_locations(fields: Sequence[pa.Field], path: tuple[str, ...]) ->
     for field in fields:
         if is_void(field.type):
             continue
-        place, kind = (*path, field.name), find_kind(field.type)
-        yield Location(place, kind)
+        nested, kind = (*path, field.name), find_kind(field.type)
+        yield Location(nested, kind)
         if kind is Kind.OBJECT:
-            yield from _list_nested_locations(list(unwrap(field.type)), place)
+            yield from _list_nested_locations(list(unwrap(field.type)), nested)
 
 
 def find_kind(t: pa.DataType) -> Kind:
@@ -222,7 +224,9 @@ def _to_stored(name: str, t: pa.DataType) -> pa.DataType:
 
 
 def _require_fit(field: Field, t: pa.DataType) -> None:
-    """Numbers, text and times of the source fit columns of their own sort; text is read as any."""
+    """Raise an error if a column of the source does not fit its declared one: numbers, text and times fit columns of
+    their own sort; text is read as any.
+    """
     kind = find_kind(t)
     if not (kind in (field.kind, Kind.STRING) or kind in _FITTING.get(field.kind, ())):
         raise SchemaIncompatibleError(

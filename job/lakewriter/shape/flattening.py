@@ -44,7 +44,7 @@ class Flattener:
         self.typed: pa.RecordBatch | None = None
 
     def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """``batch`` with exactly the plan's schema.
+        """Return ``batch`` with exactly the plan's schema.
 
         ``VALUE_UNREPRESENTABLE`` for a document that is none, or that holds a value its column cannot.
         """
@@ -94,7 +94,7 @@ class Flattener:
             return None
 
     def take_findings(self) -> Findings:
-        """Values cut, and values of documents without a schema that have no column, since the last call."""
+        """Return the values cut, and those of documents without a schema that have no column, since the last call."""
         taken = Findings(changes=self.changes, undeclared=self.undeclared)
         self.changes, self.undeclared = 0, Counter()
         return taken
@@ -112,7 +112,7 @@ class Flattener:
             for path, count in levels.count_others(self.plan.declared or {}).items():
                 is_named = path in self.undeclared or len(self.undeclared) < MOST_NAMED
                 self.undeclared[path if is_named else OTHERS] += count
-            return [self._decode(field, own) for field, own in zip(self.plan.fields, raws, strict=True)]
+            return [self._decode(field, values) for field, values in zip(self.plan.fields, raws, strict=True)]
         levels = Levels(texts, self.rows, any_value=True)
         for field in self.plan.discarded:
             self._leave_out(field, sum(raw != NULL and raw[:1] != b"{" for raw in levels.read_raws(field.path)))
@@ -190,6 +190,6 @@ class Flattener:
             f" {field.kind.value}: {reason}.",
             remedy="Correct the document, or the collection's schema.",
             column=write_json_pointer(field.path),
-            # As much of it as tells where it is in the source.
+            # Enough of the text to find the document in the source.
             document=cut(text.decode(errors="replace") if isinstance(text, bytes) else text or "", 300),
         )

@@ -19,50 +19,55 @@ INCLUDED: Final = "included"
 _KINDS: Final = (Kind.VALUE, Kind.OBJECT, Kind.ARRAY, Kind.MAP)
 """A path that has several of them has this one's column, or is left out as the first of them."""
 
-Known = Sequence[InferredColumn]
+InferredColumns = Sequence[InferredColumn]
 
 
-def list_locations(table: str, seen: Seen, known: Known) -> tuple[Location, ...]:
+def list_locations(table: str, seen: Seen, inferred: InferredColumns) -> tuple[Location, ...]:
     """Return the table's locations, each with the kind that it has there, then those that are new."""
-    kept = {column.path: Kind(column.kind) for column in known if column.path and column.kind != INCLUDED}
+    kinds_by_path = {column.path: Kind(column.kind) for column in inferred if column.path and column.kind != INCLUDED}
     # Objects inside a value that is kept whole are part of its text.
-    whole = [path for path, kind in kept.items() if kind is Kind.JSON]
+    whole = [path for path, kind in kinds_by_path.items() if kind is Kind.JSON]
     new = {
         path: next(kind for kind in _KINDS if kind in kinds)
         for path, kinds in seen.items()
-        if path not in kept and not any(path[: len(above)] == above for above in whole)
+        if path not in kinds_by_path and not any(path[: len(above)] == above for above in whole)
     }
-    require_few(table, len(kept) + len(new))
-    return tuple(Location(path, kind) for path, kind in (kept | new).items())
+    require_few(table, len(kinds_by_path) + len(new))
+    return tuple(Location(path, kind) for path, kind in (kinds_by_path | new).items())
 
 
-def add_paths(known: Known, seen: Seen, separator: str) -> tuple[InferredColumn, ...]:
-    """Columns of which only the table's files tell, with the path that comes to their name."""
-    unknown = {column.name: column for column in known if not column.path}
+def add_paths(inferred: InferredColumns, seen: Seen, separator: str) -> tuple[InferredColumn, ...]:
+    """Return the columns, those of unknown path with the path that yields their name.
+
+    Only the table's files name such a column.
+    """
+    unknown = {column.name: column for column in inferred if not column.path}
     claimed: dict[str, InferredColumn] = {}
-    taken = {column.path for column in known}
+    taken = {column.path for column in inferred}
     for path in seen:
         name = separator.join(path)
         if path not in taken and name in unknown and name not in claimed:
             claimed[name] = unknown[name].model_copy(update={"path": path})
-    return tuple(claimed.get(column.name, column) if not column.path else column for column in known)
+    return tuple(claimed.get(column.name, column) if not column.path else column for column in inferred)
 
 
-def find_pinned_name(known: Known, path: tuple[str, ...], name: str) -> str | None:
+def find_pinned_name(inferred: InferredColumns, path: tuple[str, ...], name: str) -> str | None:
     """Return the name in the table of the column that wants ``name``: the same, or with the number it got beside
     another.
     """
     form = re.compile(re.escape(name) + r"(_\d+)?")
-    return next((column.name for column in known if column.path == path and form.fullmatch(column.name)), None)
+    return next((column.name for column in inferred if column.path == path and form.fullmatch(column.name)), None)
 
 
-def apply_contract(table: TableSpec, chosen: Chosen, known: Known) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
+def apply_contract(
+    table: TableSpec, chosen: Chosen, inferred: InferredColumns
+) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
     """Return the fields to write, and those left out by the contract: of a table that has columns, what is new."""
     columns = table.contract.columns if table.contract is not None else "evolve"
-    paths = {column.path for column in known}
+    paths = {column.path for column in inferred}
     asked = paths | chosen.named
     new = [f for f in chosen.fields if f.path not in asked and not f.key and f.kind is not Kind.PUBLISHED]
-    if columns == "evolve" or not known or not new:
+    if columns == "evolve" or not inferred or not new:
         return chosen.fields, ()
     if columns == "freeze":
         names = ", ".join(repr(field.name) for field in new)
@@ -73,10 +78,12 @@ def apply_contract(table: TableSpec, chosen: Chosen, known: Known) -> tuple[tupl
     return tuple(field for field in chosen.fields if field not in new), tuple(new)
 
 
-def add_columns(known: Known, fields: Iterable[Field], named: frozenset[tuple[str, ...]]) -> tuple[InferredColumn, ...]:
+def add_columns(
+    inferred: InferredColumns, fields: Iterable[Field], named: frozenset[tuple[str, ...]]
+) -> tuple[InferredColumn, ...]:
     """Return the table's columns: those it had, then the new ones."""
-    had = {(column.path, column.name) for column in known}
-    kinds = {column.path: column.kind for column in known if column.kind != INCLUDED}
+    had = {(column.path, column.name) for column in inferred}
+    kinds = {column.path: column.kind for column in inferred if column.kind != INCLUDED}
     new = [
         InferredColumn(
             name=field.name,
@@ -86,7 +93,7 @@ def add_columns(known: Known, fields: Iterable[Field], named: frozenset[tuple[st
         for field in fields
         if (field.path, field.name) not in had
     ]
-    return (*known, *new)
+    return (*inferred, *new)
 
 
 def _name_kind(field: Field, *, is_included: bool) -> str:

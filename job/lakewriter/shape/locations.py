@@ -28,7 +28,9 @@ class SourceLocation:
 
 
 def find_location(source: Sequence[pa.Field], path: Path) -> SourceLocation:
-    """``SCHEMA_INCOMPATIBLE`` where the way leads through a type that holds nothing by name."""
+    """Return where the path leads in the source's types; ``SCHEMA_INCOMPATIBLE`` if it leads through a type without
+    names.
+    """
     column = next((field for field in source if field.name == path[0]), None)
     if column is None:
         return SourceLocation(None)
@@ -60,12 +62,12 @@ def read_values(batch: pa.RecordBatch, path: Path) -> pa.Array:
 
 
 def unwrap(t: pa.DataType) -> pa.DataType:
-    """``t``, or what a dictionary or run-end encoding of it stands for."""
+    """Return ``t``, or the type of the values of a dictionary or run-end encoding."""
     return unwrap(t.value_type) if is_wrapped(t) else t
 
 
 def is_text(t: pa.DataType) -> bool:
-    """Any of Arrow's layouts of text."""
+    """Return whether ``t`` is any of Arrow's layouts of text."""
     return bool(pt.is_string(t) or pt.is_large_string(t) or pt.is_string_view(t))
 
 

@@ -65,8 +65,8 @@ class Column:
         encoded = _floor_to_hour(array, self.field).dictionary_encode(null_encoding="encode")
         transform, result = self.transform.transform(self.type), self.result
         partitions: dict[str | int | bool | None, int] = {}
-        places = []
-        for place, value in enumerate(_to_plain_values(encoded.dictionary)):
+        indices = []
+        for index, value in enumerate(_to_plain_values(encoded.dictionary)):
             try:
                 partition = None if value is None else to_json(result, transform(value))
                 if partition not in partitions:
@@ -74,9 +74,9 @@ class Column:
                     self.name_directory(partition)
                     partitions[partition] = len(partitions)
             except (ValueError, OverflowError, struct.error) as error:
-                raise self._make_error(encoded.dictionary.slice(place, 1), error) from error
-            places.append(partitions[partition])
-        return pa.array(places, pa.int32()).take(encoded.indices), list(partitions)
+                raise self._make_error(encoded.dictionary.slice(index, 1), error) from error
+            indices.append(partitions[partition])
+        return pa.array(indices, pa.int32()).take(encoded.indices), list(partitions)
 
     def _make_error(self, value: pa.Array, error: Exception) -> ValueUnrepresentableError:
         # Arrow's own text: Python's dates end with the year 9999.
@@ -88,7 +88,7 @@ class Column:
         )
 
     def name_directory(self, value: str | int | bool | None) -> str:
-        """``{field}={value}``, long values cut short."""
+        """Return ``{field}={value}``, long values cut short."""
         text = self.transform.to_human_string(self.result, to_manifest_value(value, self.result))
         short = _escape(text[:MAX_VALUE_CHARACTERS])[:MAX_VALUE_CHARACTERS]
         return f"{_escape(self.field.name)}={_HALF_ESCAPE.sub('', short)}"
@@ -96,7 +96,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Transforms:
-    """What tells of each row which partition it is in; picklable."""
+    """Transforms of partition fields, which assign each row to its partition; picklable."""
 
     columns: tuple[Column, ...]
 
@@ -106,19 +106,19 @@ class Transforms:
         return cls(tuple(_make_column(field, schema.field(field.column).type) for field in fields))
 
     def split_by_partition(self, batch: pa.RecordBatch) -> Iterator[tuple[Values, pa.RecordBatch]]:
-        """Neighbouring rows of one partition, and the partition."""
-        found = [column.compute_values(batch.column(column.field.column)) for column in self.columns]
-        starts = _find_run_starts([places for places, _ in found], batch.num_rows)
+        """Yield each partition with its neighbouring rows."""
+        computed = [column.compute_values(batch.column(column.field.column)) for column in self.columns]
+        starts = _find_run_starts([indices for indices, _ in computed], batch.num_rows)
         for start, end in pairwise([*starts, batch.num_rows]):
-            partition = tuple(values[places[start].as_py()] for places, values in found)
+            partition = tuple(values[indices[start].as_py()] for indices, values in computed)
             yield partition, batch.slice(start, end - start)
 
     def write_keys(self, arrays: Sequence[pa.Array]) -> pa.Array:
         """Return a text for each row, the same for rows of one partition only; ``arrays`` are the fields' columns."""
         texts = []
         for column, array in zip(self.columns, arrays, strict=True):
-            places, values = column.compute_values(array)
-            texts.append(pa.array([json.dumps(value) for value in values], pa.string()).take(places))
+            indices, values = column.compute_values(array)
+            texts.append(pa.array([json.dumps(value) for value in values], pa.string()).take(indices))
         return pc.binary_join_element_wise(*texts, ",")
 
     def name_directory(self, partition: Values) -> str:
@@ -132,13 +132,13 @@ def to_manifest_value(value: str | int | bool | None, t: PrimitiveType) -> Any:
 
 
 def _escape(text: str) -> str:
-    """``text`` as Java's URLEncoder, and so Iceberg's own library, has it."""
+    """Return ``text`` as Java's URLEncoder, and so Iceberg's library, escapes it."""
     return quote_plus(text, safe="*").replace("~", "%7E")
 
 
 def _make_column(field: PartitionField, t: pa.DataType) -> Column:
-    known, transform = _to_iceberg_type(t), parse_transform(field.transform)
-    if known is None or not transform.can_transform(known):
+    source_type, transform = _to_iceberg_type(t), parse_transform(field.transform)
+    if source_type is None or not transform.can_transform(source_type):
         raise SpecInvalidError(
             f"partition_by {field}: column {field.column!r} is written as {str(t)!r}, which it does not take.",
             remedy="Days and hours go with dates and timestamps, truncate with whole numbers, decimals, strings and "
@@ -150,7 +150,7 @@ def _make_column(field: PartitionField, t: pa.DataType) -> Column:
             f"partition_by {field}: folders would be named {folder!r}: the name {fault}.",
             remedy="Rename the column with an sql: read.",
         )
-    return Column(field, known, transform)
+    return Column(field, source_type, transform)
 
 
 def _to_iceberg_type(t: pa.DataType) -> PrimitiveType | None:
@@ -159,7 +159,7 @@ def _to_iceberg_type(t: pa.DataType) -> PrimitiveType | None:
         return DecimalType(t.precision, t.scale)
     if pt.is_timestamp(t):
         return TimestamptzType() if t.tz else TimestampType()
-    known: dict[pa.DataType, PrimitiveType] = {
+    types: dict[pa.DataType, PrimitiveType] = {
         pa.bool_(): BooleanType(),
         pa.int32(): IntegerType(),
         pa.int64(): LongType(),
@@ -167,11 +167,11 @@ def _to_iceberg_type(t: pa.DataType) -> PrimitiveType | None:
         pa.string(): StringType(),
         pa.binary(): BinaryType(),
     }
-    return known.get(t)
+    return types.get(t)
 
 
 def _floor_to_hour(array: pa.Array, field: PartitionField) -> pa.Array:
-    """Timestamps cut to the hour for transforms that see no more, which leaves few distinct values."""
+    """Cut timestamps to the hour for transforms that see no more, which leaves few distinct values."""
     if not pt.is_timestamp(array.type):
         return array
     plain = array.view(pa.timestamp(array.type.unit))
@@ -179,19 +179,19 @@ def _floor_to_hour(array: pa.Array, field: PartitionField) -> pa.Array:
 
 
 def _to_plain_values(array: pa.Array) -> list[Any]:
-    """Values as PyIceberg's transforms take them: dates and timestamps as numbers."""
+    """Return values as PyIceberg's transforms take them: dates and timestamps as numbers."""
     if pt.is_timestamp(array.type):
         return list(array.view(pa.int64()).to_pylist())
     return list((array.view(pa.int32()) if pt.is_date32(array.type) else array).to_pylist())
 
 
-def _find_run_starts(places: Sequence[pa.Array], rows: int) -> list[int]:
+def _find_run_starts(arrays: Sequence[pa.Array], rows: int) -> list[int]:
     """Return the indexes at which runs of equal values begin."""
     if rows == 0:
         return []
     changes = pa.array([True, *[False] * (rows - 1)])
-    for each in places:
-        changed = pc.not_equal(each.slice(1), each.slice(0, rows - 1))
+    for array in arrays:
+        changed = pc.not_equal(array.slice(1), array.slice(0, rows - 1))
         changes = pc.or_(changes, pa.concat_arrays([pa.array([False]), changed]))
     return list(pc.indices_nonzero(changes).to_pylist())
 
@@ -220,10 +220,12 @@ class Grouping:
 
 
 def make_grouping(shape: ShapePlan) -> Grouping | None:
-    """None where a load has one partition in all; ``SPEC_INVALID`` where a column's type has no such transform."""
+    """Return the grouping, None if a load has one partition in all; ``SPEC_INVALID`` if a column's type has no such
+    transform.
+    """
     transforms = Transforms.of(shape.partition, shape.schema)
     columns = {column.name: column for column in shape.columns}
-    fields = [each for each in transforms.columns if each.field.column in columns]
+    fields = [column for column in transforms.columns if column.field.column in columns]
     if not fields:
         return None
-    return Grouping(tuple(columns[each.field.column] for each in fields), Transforms(tuple(fields)))
+    return Grouping(tuple(columns[column.field.column] for column in fields), Transforms(tuple(fields)))

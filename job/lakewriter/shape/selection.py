@@ -67,12 +67,12 @@ def choose(
     pins: Pins | None = None,
     name_fields: NameFields | None = None,
 ) -> Chosen:
-    """Keys and included fields, and by default every scalar that no included object holds.
+    """Choose keys and included fields, and by default every scalar that no included object holds.
 
-    ``SPEC_INVALID`` for a field or a key that is not there. Where ``locations`` are only those ``seen`` in one load's
-    documents a field may be missing, and is left out; so may a key, and is a column in which no document has a value.
-    With ``pins`` they are of documents without a schema: what is included is whole, whatever it is. The columns of
-    other documents are named by ``name_fields``.
+    ``SPEC_INVALID`` for a field or a key that is not there. If ``locations`` are only those ``seen`` in one load's
+    documents, a missing field is left out, and a missing key is a column in which no document has a value. ``pins`` are
+    for documents without a schema: an included value is whole, whatever it is. ``name_fields`` names the columns of
+    other documents.
     """
     chosen = _Choice(table, locations, collection, seen, pins).choose()
     if pins is not None:
@@ -92,10 +92,12 @@ class _Choice:
         self._pins = pins
         keys = dict.fromkeys(map(steps, collection.keys))
         if pins is not None:
-            locations = [Location(own.path, Kind.VALUE) if own.path in keys and own.kind in _OPEN else own
-                         for own in locations]  # fmt: skip
-        known = {location.path for location in locations}
-        unseen = [path for path in keys if seen and path not in known]
+            locations = [
+                replace(location, kind=Kind.VALUE) if location.path in keys and location.kind in _OPEN else location
+                for location in locations
+            ]
+        paths = {location.path for location in locations}
+        unseen = [path for path in keys if seen and path not in paths]
         kind = Kind.STRING if pins is None else Kind.VALUE
         self._locations = [*locations, *(Location(path, kind) for path in unseen)]
         self._selection = collection.selection
@@ -169,14 +171,16 @@ class _Choice:
 
     def _list_names(self, path: Path) -> list[str]:
         """Return a projection's names instead of the path, unless that is included too."""
-        own = [name for name, place in self._projected.items() if place == path and name not in self._excluded]
+        names = [
+            name for name, projected in self._projected.items() if projected == path and name not in self._excluded
+        ]
         plain = "/".join(path)
-        if not own or plain in self._included:
-            own.append(self._join(path, self._selection.separator))
-        return own
+        if not names or plain in self._included:
+            names.append(self._join(path, self._selection.separator))
+        return names
 
     def _join(self, path: Path, separator: str) -> str:
-        """Of documents without a schema the name is a JSON pointer's: no two properties come to one."""
+        """Join a path to a name. Without a schema it is a JSON pointer's, so that no two properties get the same."""
         if self._pins is None or separator != "/":
             return separator.join(path)
         return write_json_pointer(path)[1:]

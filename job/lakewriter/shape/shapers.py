@@ -23,7 +23,7 @@ class AnyShaper(Protocol):
         """The rows of the last batch with the types that they have before a text format makes text of them."""
 
     def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """``batch`` with exactly the plan's schema."""
+        """Return ``batch`` with exactly the plan's schema."""
 
     def take_cursor(self) -> tuple[Cursor | None, int]:
         """Return the highest cursor and the number of null ones since the last call; both start anew."""

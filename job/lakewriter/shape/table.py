@@ -129,8 +129,8 @@ def _plan_columns(
             continue
         inner = enter(rename, field.name)
         plain = normalise_names(field.type, inner)
-        known = existing.get(name.lower())
-        written = to_stored_type(field.name, plain) if known is None else reconcile(field.name, plain, known)
+        stored = existing.get(name.lower())
+        written = to_stored_type(field.name, plain) if stored is None else reconcile(field.name, plain, stored)
         way = plan_conversion(field.type, written, inner)
         columns.append(ColumnPlan(position, field.name, name, field.type, written, way, casts=plain != written))
     return tuple(columns), tuple(left_out)
@@ -140,10 +140,10 @@ def _make_tracking_fields(spec: Spec, existing: Mapping[str, pa.DataType]) -> li
     fields = []
     for column in spec.tracking:
         t = TRACKING_TYPES[column.holds]
-        known = existing.get(column.name.lower(), t)
-        if known != t and not (pt.is_timestamp(known) and pt.is_timestamp(t)):
+        stored = existing.get(column.name.lower(), t)
+        if stored != t and not (pt.is_timestamp(stored) and pt.is_timestamp(t)):
             raise SchemaIncompatibleError(
-                f"tracking column {column.name!r} is {str(known)!r} in the table, expected {str(t)!r}.",
+                f"tracking column {column.name!r} is {str(stored)!r} in the table, expected {str(t)!r}.",
                 remedy="Load into a new table or under a new prefix.",
             )
         fields.append(pa.field(column.name, t, nullable=False))
@@ -176,35 +176,35 @@ def _plan_order(
 ) -> tuple[str, ...]:
     """Return the written names of the columns by which rows are sorted."""
     what = f"sort_by of {table.id!r}"
-    found = tuple(find_column(each, names, what, left_out) for each in table.sort_by)
+    sorted_by = tuple(find_column(column, names, what, left_out) for column in table.sort_by)
     types = {column.name: column.type for column in columns}
-    for wanted, name in zip(table.sort_by, found, strict=True):
-        if found.count(name) > 1:
+    for wanted, name in zip(table.sort_by, sorted_by, strict=True):
+        if sorted_by.count(name) > 1:
             raise SpecInvalidError(f"{what}: column {wanted!r} is named twice.", remedy="Name it once.")
         if not any(is_sorted(types[name]) for is_sorted in _SORTED):
             raise SpecInvalidError(
                 f"{what}: column {wanted!r} has type {str(types[name])!r}, by which no rows are sorted.",
                 remedy="Use a column of numbers, text, booleans, dates or timestamps.",
             )
-    return found
+    return sorted_by
 
 
 def _plan_partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequence[str]) -> Partition:
     """Return the fields by written names: of source columns, and of tracking columns that a load has one value for."""
     what = f"partition_by of {table.id!r}"
     steady = [(column.name, column.name) for column in spec.tracking if column.holds in STEADY]
-    known = [*(pair for pair in names if (pair[0], pair[0]) not in steady), *steady]
+    available = [*(pair for pair in names if (pair[0], pair[0]) not in steady), *steady]
     fields = tuple(
-        field.model_copy(update={"column": find_column(field.column, known, what, left_out)})
+        field.model_copy(update={"column": find_column(field.column, available, what, left_out)})
         for field in table.partition_by
     )
     # As Iceberg's own library has it: of one column an hour within a day tells nothing new.
     kinds = [(field.column, "time" if field.of_time else field.kind) for field in fields]
     columns = {name.lower() for _, name in names}
-    for place, field in enumerate(fields):
-        if kinds[place] in kinds[:place]:
+    for position, field in enumerate(fields):
+        if kinds[position] in kinds[:position]:
             raise SpecInvalidError(
-                f"{what}: {field} repeats {fields[kinds.index(kinds[place])]}.", remedy="Keep the finer of the two."
+                f"{what}: {field} repeats {fields[kinds.index(kinds[position])]}.", remedy="Keep the finer of the two."
             )
         if field.name != field.column and field.name.lower() in columns:
             raise SpecInvalidError(
@@ -256,7 +256,7 @@ class Shaper:
         self.typed: pa.RecordBatch | None = None
 
     def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """``batch`` with exactly the plan's schema.
+        """Return ``batch`` with exactly the plan's schema.
 
         ``SOURCE_FAILED`` when it is not of the plan's source schema, ``VALUE_UNREPRESENTABLE`` for a value that
         does not fit its column.
@@ -290,7 +290,7 @@ class Shaper:
 
     def read_cursor(self, batch: pa.RecordBatch) -> Cursor | None:
         """See ``AnyShaper``."""
-        column = next((each for each in self.plan.columns if each.name == self.plan.cursor), None)
+        column = next((planned for planned in self.plan.columns if planned.name == self.plan.cursor), None)
         if column is None:
             return None
         try:
@@ -300,7 +300,7 @@ class Shaper:
             return None
 
     def take_findings(self) -> Findings:
-        """Values of discarded columns; one that does not fit fails the load."""
+        """Return the number of values of discarded columns since the last call; a misfit fails the load."""
         taken, self._findings = self._findings, Findings()
         return taken
 
@@ -317,10 +317,10 @@ class Shaper:
                 f"a batch has the columns {schema.names!r}, expected {expected.names!r}.",
                 remedy="The source changed while it was read; run the load again.",
             )
-        for found, planned in zip(schema, expected, strict=True):
-            if _strip_encodings(found.type) != _strip_encodings(planned.type):
+        for field, planned in zip(schema, expected, strict=True):
+            if _strip_encodings(field.type) != _strip_encodings(planned.type):
                 raise SourceFailedError(
-                    f"column {found.name!r} of a batch is {str(found.type)!r}, expected {str(planned.type)!r}.",
+                    f"column {field.name!r} of a batch is {str(field.type)!r}, expected {str(planned.type)!r}.",
                     remedy="The source changed while it was read; run the load again, or declare the type under"
                     " columns:.",
                 )
@@ -336,10 +336,10 @@ def _convert_column(column: ColumnPlan, array: pa.Array, index: int) -> pa.Array
     try:
         return convert(array, column.conversion)
     except pa.ArrowInvalid as exc:
-        place = _find_first_bad(column, array)
-        shown = _describe_value(array.slice(place, 1))
+        position = _find_first_bad(column, array)
+        shown = _describe_value(array.slice(position, 1))
         raise ValueUnrepresentableError(
-            f"column {column.source!r}, row {index + place}: value {shown!r} of type {str(array.type)!r} cannot be"
+            f"column {column.source!r}, row {index + position}: value {shown!r} of type {str(array.type)!r} cannot be"
             f" written as {str(column.type)!r} without loss.",
             remedy=f"Convert it in the source, or declare its type, for example columns: {{{column.source}: string}}.",
             column=column.source,

@@ -57,7 +57,7 @@ class TextRowsShaper:
         return self._rows.typed
 
     def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """``batch`` as text; ``VALUE_UNREPRESENTABLE`` for NaN and the infinities, which JSON has no text for."""
+        """Return ``batch`` as text; ``VALUE_UNREPRESENTABLE`` for NaN and the infinities, which JSON lacks."""
         index = self._first_index + self._rows.rows
         shaped = self._rows.shape(batch)
         texts = []

@@ -28,7 +28,7 @@ ESCAPE: Final = "\\"
 
 
 def compute_row_ids(columns: Sequence[pa.Array]) -> pa.Array:
-    """Lower-case hex SHA-256 of ``write_key_texts``; ``columns`` hold the values as they are written."""
+    """Return the lower-case hex SHA-256 of ``write_key_texts``; ``columns`` hold the values as written."""
     return compute_digests(write_key_texts(columns))
 
 
@@ -67,7 +67,7 @@ class TrackingValues:
     def make_column(
         self, holds: Tracking, first_index: int, rows: int, keys: Sequence[pa.Array], deleted: pa.Array | None
     ) -> pa.Array:
-        """``rows`` values of one kind; ``deleted`` is the feed's own column, null counting as false."""
+        """Return ``rows`` values of one kind; ``deleted`` is the feed's column, null counting as false."""
         if holds is Tracking.INDEX:
             return pa.arange(first_index, first_index + rows)
         if holds is Tracking.ID:
@@ -77,8 +77,8 @@ class TrackingValues:
         return self._repeat_constant(holds, rows)
 
     def _repeat_constant(self, holds: Tracking, rows: int) -> pa.Array:
-        known = self._longest.get(holds)
-        if known is None or len(known) < rows:
-            known = pa.repeat(pa.scalar(self._constants[holds], TRACKING_TYPES[holds]), rows)
-            self._longest[holds] = known
-        return known.slice(0, rows)
+        longest = self._longest.get(holds)
+        if longest is None or len(longest) < rows:
+            longest = pa.repeat(pa.scalar(self._constants[holds], TRACKING_TYPES[holds]), rows)
+            self._longest[holds] = longest
+        return longest.slice(0, rows)
