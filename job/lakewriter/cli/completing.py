@@ -1,4 +1,4 @@
-"""What a shell offers for a stage and for a table: those of the file that the command line names already."""
+"""Complete a stage and a table in a shell, from the file that the command line names already."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,17 +8,17 @@ import click
 
 
 def complete_stage(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """The file's stages."""
+    """Return the file's stages."""
     return _filter(_list_stages(_find_lake(ctx)), incomplete)
 
 
 def complete_table(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """The ids of the file's tables."""
+    """Return the ids of the file's tables."""
     return _filter(_list_tables(_find_lake(ctx), ctx.params.get("stage")), incomplete)
 
 
 def _find_lake(ctx: click.Context) -> Any:
-    """The file; click leaves the arguments where they are when the last option has no value yet."""
+    """Return the file; click leaves the arguments where they are when the last option has no value yet."""
     return ctx.params.get("lake") or next(iter(ctx.args), None)
 
 

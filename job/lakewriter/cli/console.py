@@ -49,7 +49,7 @@ def show_status(out: Console, states: Mapping[str, TableState]) -> None:
 
 
 def show_health(out: Console, health: Health, continuous: Mapping[str, Any] | None, now: datetime) -> None:
-    """How a continuous run fares, which loads wait, and which tables have no state to show."""
+    """Show how a continuous run fares, which loads wait, and which tables have no state to show."""
     for table_id, error in health.unreadable.items():
         out.print(f"[red]{escape(f'{table_id}: {error}')}[/]", soft_wrap=True)
     for line in health.waiting:
@@ -62,7 +62,7 @@ def show_health(out: Console, health: Health, continuous: Mapping[str, Any] | No
 
 
 def show_verified(out: Console, found: "Verified") -> None:
-    """What was compared, then each difference."""
+    """Show what was compared, then each difference."""
     for difference in found.differences:
         out.print(f"[red]{difference.code}[/]: {escape(difference.message)}", soft_wrap=True)
     for table_id in found.missing:
@@ -105,5 +105,5 @@ def show_queries(out: Console, queries: "Sequence[Query]") -> None:
 
 
 def make_right_column(name: str) -> Column:
-    """A column of numbers."""
+    """Return a column of numbers."""
     return Column(name, justify="right")

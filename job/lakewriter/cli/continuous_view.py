@@ -74,7 +74,8 @@ class _Live:
 
 @contextmanager
 def show_batches(spec: Spec, errors: Console, stage: str) -> Iterator[Watch]:
-    """A line per table that changes on a terminal; JSON lines elsewhere, with metrics of ``stage``."""
+    """Yield the watch of a run: a line per table that changes on a terminal; JSON lines elsewhere, with metrics of
+    ``stage``."""
     if not errors.is_terminal:
         yield _Lines(spec, errors, stage)
         return

@@ -1,4 +1,4 @@
-"""How every command ends: its exit code, ``CODE: message`` on standard error, and with ``--json`` one object."""
+"""End every command alike: its exit code, ``CODE: message`` on standard error, and with ``--json`` one object."""
 
 import logging
 import re
@@ -34,7 +34,7 @@ class Terminated(BaseException):
 
 
 def report_errors(command: Callable[..., int]) -> Callable[..., None]:
-    """The command's exit code; a failure a user can act on is printed as ``CODE: message``, without a traceback."""
+    """Return the command's exit code; print a failure a user can act on as ``CODE: message``, without a traceback."""
 
     @wraps(command)
     def guarded(*args: Any, **kwargs: Any) -> None:

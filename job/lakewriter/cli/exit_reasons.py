@@ -1,4 +1,4 @@
-"""Why a command that has printed its own object does not exit with 0."""
+"""Find why a command that has printed its own object does not exit with 0."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from lakewriter.report import ErrorReport
 
 
 def find_check_error(findings: Sequence[Finding]) -> ErrorReport | None:
-    """The first finding that failed."""
+    """Return the first finding that failed."""
     finding = next((finding for finding in findings if finding.status == "failed"), None)
     if finding is None:
         return None
@@ -22,7 +22,8 @@ def find_check_error(findings: Sequence[Finding]) -> ErrorReport | None:
 
 
 def find_plan_error(tables: Sequence[PlannedTable], *, exit_code: bool = False) -> ErrorReport | None:
-    """The error of the first table that a load would fail on; with ``exit_code`` else what readers would fail on."""
+    """Return the error of the first table that a load would fail on; with ``exit_code`` else what readers would fail
+    on."""
     text = next((table.error for table in tables if table.error), None)
     if text is not None:
         return ErrorReport.of(_parse_error(text))
@@ -31,7 +32,7 @@ def find_plan_error(tables: Sequence[PlannedTable], *, exit_code: bool = False) 
 
 
 def find_verify_error(loads: Sequence[Verified]) -> ErrorReport | None:
-    """The first difference, with the exit code that all of them come to."""
+    """Return the first difference, with the exit code that all of them come to."""
     exit_code = choose_exit_code(loads) if loads else EXIT_OK
     differences = (difference for load in loads for difference in load.differences)
     if exit_code == EXIT_OK or (first := next(differences, None)) is None:
@@ -40,7 +41,8 @@ def find_verify_error(loads: Sequence[Verified]) -> ErrorReport | None:
 
 
 def find_status_error(health: Health) -> ErrorReport | None:
-    """What the exit code of ``status`` goes by: the continuous run, a state that cannot be read, a load that waits."""
+    """Return the error that decides the exit code of ``status``: the continuous run's, a state that cannot be read, a
+    load that waits."""
     code = health.exit_code
     if code == EXIT_OK:
         return None

@@ -34,7 +34,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def fit_columns(names: Column, others: Sequence[Column], width: int | None) -> tuple[list[Column], list[str]]:
-    """The columns that fit beside ``names``, and the names as they then fit; None is as wide as it takes."""
+    """Return the columns that fit beside ``names``, and the names as they then fit; None is as wide as it takes."""
     columns = list(others)
     most = names.width
     if width is not None:
@@ -46,7 +46,7 @@ def fit_columns(names: Column, others: Sequence[Column], width: int | None) -> t
 
 
 def lay_out(column: Column) -> list[str]:
-    """The title and the cells, each as wide as the column."""
+    """Return the title and the cells, each as wide as the column."""
     return [text.rjust(column.width) if column.right else text.ljust(column.width) for text in _texts(column)]
 
 

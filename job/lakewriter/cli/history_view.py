@@ -56,13 +56,13 @@ def print_load(lake: Path, stage: str | None, job_id: str | None, *, as_json: bo
 
 
 def narrow(record: LoadRecord, table_id: str) -> LoadRecord:
-    """The load as if it had only this table."""
+    """Return the load as if it had only this table."""
     tables = tuple(table for table in record.tables if table.id == table_id)
     return record.model_copy(update={"tables": tables, "seconds": next(table.seconds for table in tables)})
 
 
 def show_history(out: Console, loads: Sequence[LoadSummary]) -> None:
-    """A row for each load; a pipe gets every column in full."""
+    """Show a row for each load; a pipe gets every column in full."""
     if not loads:
         out.print("no load has records that are kept")
         return

@@ -82,7 +82,7 @@ def _ask_for_places(*, asks: bool) -> tuple[str, ...]:
 
 
 def _ask(question: str, *, asks: bool) -> str | None:
-    """The answer on a terminal; None for a blank one, and wherever nobody answers."""
+    """Ask on a terminal and return the answer; None for a blank one, and wherever nobody answers."""
     return click.prompt(question, default="", show_default=False) or None if asks else None
 
 
@@ -138,7 +138,7 @@ def _show(draft: Draft, output: Path, beside: list[str]) -> None:
 
 
 def _report(drafted: Drafted, output: Path) -> InitReport:
-    """What was written, and what of it only the user can put in."""
+    """Print what was written, and what of it only the user can put in."""
     problems: tuple[str, ...] = ()
     try:
         load(output)

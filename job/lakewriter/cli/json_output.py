@@ -1,4 +1,4 @@
-"""What ``--json`` prints: exactly one object on standard output, whatever became of the command."""
+"""Print with ``--json`` exactly one object on standard output, whatever became of the command."""
 
 import json
 from typing import TYPE_CHECKING, Any, Final

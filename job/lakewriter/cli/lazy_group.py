@@ -40,11 +40,11 @@ class LazyGroup(click.Group):
         self._places = {name: place for group in groups.values() for name, place in group.items()} | dict(others)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the alphabet's order."""
+        """List the names, in the alphabet's order."""
         return sorted({*super().list_commands(ctx), *self._places})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, its module imported now."""
+        """Return the command of this name, its module imported now."""
         place = self._places.get(cmd_name)
         if place is None:
             return super().get_command(ctx, cmd_name)

@@ -38,7 +38,7 @@ PRINTED: Final[dict[str, tuple[type[Model], ...]]] = {
 
 
 def make_output_schema(command: str, *, is_open: bool = True) -> dict[str, Any]:
-    """The schema of what ``command`` prints.
+    """Return the schema of what ``command`` prints.
 
     A later release may add fields, so that the published schema takes any; one that is not open takes those of this
     release alone.
@@ -67,7 +67,8 @@ def _name(place: dict[str, str]) -> str:
 
 
 def _tidy(schema: Any, *, is_open: bool) -> Any:
-    """The schema without the titles that pydantic makes of names, and open to further fields if it ``is_open``."""
+    """Return the schema without the titles that pydantic makes of names, and open to further fields if it
+    ``is_open``."""
     if isinstance(schema, list):
         return [_tidy(part, is_open=is_open) for part in schema]
     if not isinstance(schema, dict):

@@ -90,7 +90,7 @@ def _show_new_columns(out: Console, table: PlannedTable) -> None:
 
 
 def _show_retyped(out: Console, table: PlannedTable) -> None:
-    """The columns whose name or type is another one than in the source."""
+    """Show the columns whose name or type is another one than in the source."""
     named = [column for column in table.columns if column.source]
     texts = [_describe_retyped(column) for column in named if column.change or column.source != column.name]
     if texts:
@@ -107,7 +107,7 @@ def _describe_retyped(column: PlannedColumn) -> str:
 
 
 def _summarise(table: PlannedTable) -> str:
-    """How many columns change in each way, and how many do not."""
+    """Return how many columns change in each way, and how many do not."""
     counts = list(_count_changes(table.changes))
     touched = sum(change.change in ("added", "type") for change in table.changes)
     same = f"{len(table.columns) - touched:,} as before"

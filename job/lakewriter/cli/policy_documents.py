@@ -68,7 +68,7 @@ def _find_account(lake: Lake) -> str:
 def _choose_roles(
     lake: Lake, arns: Arns, who: Who | None, *, stage: str | None, state_machine: str | None
 ) -> list[Role]:
-    """The file's roles; for ``who`` that the file has none of, what one would need."""
+    """Return the file's roles; for ``who`` that the file has none of, what one would need."""
     found = [role for role in list_roles(lake.spec, lake.deployment, arns) if who in (None, role.who)]
     if found or who is None:
         return found

@@ -43,7 +43,7 @@ class StatusReport(Model):
     def of(
         cls, states: Mapping[str, TableState], continuous: Mapping[str, Any] | None, health: Health
     ) -> "StatusReport":
-        """The report of the tables whose state can be read, and of what ``health`` says of the others."""
+        """Return the report of the tables whose state can be read, and of what ``health`` says of the others."""
         told = HealthReport(
             continuous=health.run,
             waiting=health.waiting,
@@ -88,7 +88,7 @@ class LoadSummary(Model):
 
     @classmethod
     def of(cls, record: LoadRecord) -> "LoadSummary":
-        """The sums of a load's record."""
+        """Return the sums of a load's record."""
         return cls(
             job_id=record.job_id,
             status=record.status,
@@ -155,7 +155,7 @@ class UndoneTable(Model):
 
     @classmethod
     def of(cls, undoing: Undoing, *, planned: bool) -> "UndoneTable":
-        """What is planned, or was done."""
+        """Return what is planned, or was done."""
         plan, following = undoing.plan, make_next_job_id(undoing.job_id)
         if plan is None:
             return cls(table=undoing.table_id, job_id=undoing.job_id, status="already_undone", next=following)

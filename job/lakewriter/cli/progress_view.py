@@ -44,8 +44,8 @@ class Display(Protocol):
 
 @contextmanager
 def show_progress(spec: Spec, errors: Console, *, job_id: str | None = None, quiet: bool = False) -> Iterator[Display]:
-    """What is called at each step of each table. The load's id comes first, so that it can be gone on with whatever
-    happens."""
+    """Yield what is called at each step of each table. The load's id comes first, so that it can be gone on with
+    whatever happens."""
     if quiet:
         yield _Silence()
     elif not errors.is_terminal:
@@ -154,7 +154,7 @@ class Lines:
             self._waiting.pop()
 
     def draw(self) -> RenderableType:
-        """The tables' lines, a line for the whole where there are several, and under them what they wait for."""
+        """Return the tables' lines, a line for the whole where there are several, and under them what they wait for."""
         with self._lock:
             steps = dict(self._steps)
             lines: list[RenderableType] = [self._draw_tables(self._choose(steps), steps)]
@@ -219,7 +219,7 @@ class Lines:
 
 
 def describe_staging(staging: Staging, width: int | None = None) -> str:
-    """How far it is, in so many columns: what matters least is left out first."""
+    """Describe how far it is, in so many columns: what matters least is left out first."""
     left, done = staging.seconds_left, staging.done
     parts = [
         # rank, text
@@ -251,7 +251,7 @@ def _format_seconds(seconds: float) -> str:
 
 
 def log_step(errors: Console, spec: Spec, table: TableSpec, step: str, detail: str) -> None:
-    """A step as a JSON line."""
+    """Write a step as a JSON line."""
     _log(errors, spec, table.id, step, detail, {})
 
 

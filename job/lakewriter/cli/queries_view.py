@@ -60,7 +60,7 @@ def print_queries(
 
 
 def _find_last_loads(context: Context, states: Mapping[str, TableState]) -> dict[str, str]:
-    """The last load of each table that has one: an undo is none."""
+    """Return the last load of each table that has one: an undo is none."""
     jobs = {table_id: state.last_job for table_id, state in states.items() if state.last_job}
     undone = [context.controls()[table_id] for table_id, job in jobs.items() if job.startswith(UNDO)]
     for table in read_table_loads(undone) if undone else ():

@@ -116,7 +116,7 @@ def _choose_spec(spec: Spec, wanted: Wanted) -> Spec:
 
 
 def _accept(spec: Spec, wanted: Wanted) -> Spec:
-    """The spec with the expectations that this load need not meet, by whom and why."""
+    """Return the spec with the expectations that this load need not meet, by whom and why."""
     if wanted.acceptance is not None:
         return accept(spec, _read_acceptance(wanted))
     reason = (wanted.reason or "").strip()
@@ -139,7 +139,7 @@ class _Accepted(Model):
 
 
 def _read_acceptance(wanted: Wanted) -> Acceptance:
-    """What ``--acceptance`` says; ``SPEC_INVALID`` for what an orchestrator has put together wrongly."""
+    """Read ``--acceptance``; ``SPEC_INVALID`` for what an orchestrator has put together wrongly."""
     if wanted.accept or wanted.reason:
         raise SpecInvalidError("expected --acceptance, or --accept with --reason, not both.")
     try:
@@ -155,7 +155,7 @@ def _read_acceptance(wanted: Wanted) -> Acceptance:
 
 
 def _find_user() -> str:
-    """Who runs this, as the machine calls them; blank where it does not."""
+    """Return who runs this, as the machine calls them; blank where it does not."""
     try:
         return getpass.getuser()
     except (ImportError, KeyError, OSError):
@@ -163,7 +163,7 @@ def _find_user() -> str:
 
 
 def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id: str) -> str:
-    """How to go on with a load: the command, as a person would type it."""
+    """Say how to go on with a load: the command, as a person would type it."""
     options = {
         "--stage": stage,
         "--sync-id": wanted.sync_id,
@@ -225,7 +225,7 @@ def _schedule(spec: Spec, time: datetime) -> Spec:
 
 
 def _tell(text: str) -> None:
-    """A line on standard error, above the progress that is shown there."""
+    """Print a line on standard error, above the progress that is shown there."""
     ERR.print(text, markup=False, soft_wrap=True)
 
 

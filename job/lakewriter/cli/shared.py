@@ -1,4 +1,4 @@
-"""What the commands share: arguments, and how they print and exit; no library but click and rich is imported here."""
+"""Arguments of the commands, and how they print and exit; no library but click and rich is imported here."""
 
 import sys
 from contextlib import nullcontext

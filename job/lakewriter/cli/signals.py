@@ -74,7 +74,7 @@ class Signals:
                         self._take(signal.Signals(number).name)
 
     def end(self) -> None:
-        """The command is over."""
+        """End the command."""
         self._over.set()
 
     def _interrupt(self, number: int, _: FrameType | None) -> None:
@@ -123,7 +123,7 @@ def _print_nowhere() -> None:
 
 @contextmanager
 def handle_signals(signals: Signals) -> Iterator[Stop]:
-    """What asks to stop, while the signals are handled; in another thread than the main one nothing does."""
+    """Yield what asks to stop, while the signals are handled; in another thread than the main one nothing does."""
     if threading.current_thread() is not threading.main_thread():
         yield signals.stop
         return

@@ -46,7 +46,7 @@ def show_again(show: Callable[[], int], pause: Callable[[], None]) -> int:
 
 
 def read_states(controls: Mapping[str, Control]) -> tuple[dict[str, TableState], dict[str, LakeError]]:
-    """The tables' states, and why others have none; what keeps all of them from being read is raised."""
+    """Return the tables' states, and why others have none; raise what keeps all of them from being read."""
     answers = dict(zip(controls, call_all(_read_state, controls.items()), strict=True))
     states = {table_id: answer for table_id, answer in answers.items() if isinstance(answer, TableState)}
     broken = {table_id: answer for table_id, answer in answers.items() if isinstance(answer, LakeError)}

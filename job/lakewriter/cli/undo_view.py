@@ -62,7 +62,7 @@ def undo_load(lake: Path, stage: str | None, wanted: WantedUndo, *, as_json: boo
 
 
 def show_undo(out: Console, report: UndoReport, lake: Path, stage: Sequence[str] = ()) -> None:
-    """A paragraph for each table, and how the rows come back."""
+    """Show a paragraph for each table, and how the rows come back."""
     for table in report.tables:
         out.print("\n".join(_describe(table)), markup=False, soft_wrap=True)
     changed = [table for table in report.tables if table.status != "already_undone"]

@@ -1,4 +1,4 @@
-"""What the options of ``lakewriter run`` ask for."""
+"""Read what the options of ``lakewriter run`` ask for."""
 
 from dataclasses import dataclass
 

@@ -48,7 +48,7 @@ class Effects:
 
     @property
     def is_decided(self) -> bool:
-        """Whether rows would be visible twice, or not at all, if nobody knew that the catalog has the change."""
+        """True if rows would be visible twice, or not at all, unless the catalog is known to have the change."""
         replaces = self.replaces != "nothing" or bool(self.deletes or self.loaded)
         return self.adds and replaces
 
@@ -70,7 +70,7 @@ class Change(ABC):
     @property
     @abstractmethod
     def effects(self) -> Effects:
-        """What the change does to the table."""
+        """The effects on the table."""
 
     def depends(self) -> bool:
         """Return whether the change is valid only while no other has committed since it began."""

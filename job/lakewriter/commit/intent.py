@@ -268,7 +268,7 @@ class Intent(ControlObject):
 
     @property
     def depends_on_state(self) -> bool:
-        """Whether the load is valid only on the state that it was planned on: it depends on a cursor, a counter, the
+        """True if the load is valid only on the state that it was planned on: it depends on a cursor, a counter, the
         batch before, a sync, inferred columns, files that were read, or bad rows that it takes."""
         if self.taken or (self.inputs is not None and self.inputs.exclusive):
             return True

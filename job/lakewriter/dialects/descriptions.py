@@ -1,4 +1,4 @@
-"""What each key of a lake.yaml means, in the words that editors show and ``init`` writes beside it."""
+"""Describe each key of a lake.yaml, in the words that editors show and ``init`` writes beside it."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -12,7 +12,8 @@ Schema = Mapping[str, Any]
 
 
 def describe(kind: str, path: str) -> str:
-    """The description of a key in a file whose ``destination.type`` is ``kind``; ``LookupError`` for a key it has not.
+    """Return the description of a key in a file whose ``destination.type`` is ``kind``; ``LookupError`` for a key it
+    has not.
 
     ``path`` has dots, and no numbers of tables: ``tables.read.options``, ``destination.format.compression_codec``.
     """
@@ -37,7 +38,8 @@ def _read_schema() -> dict[str, Any]:
 
 
 def list_definitions(kind: str) -> dict[str, list[str]]:
-    """The definitions of the schema that ``destination`` and an entry of ``tables`` may have, where they differ."""
+    """Return the definitions of the schema that ``destination`` and an entry of ``tables`` may have, where they
+    differ."""
     dialect = BY_TYPE[kind]
     form = dialect.table_form
     return {
@@ -47,7 +49,7 @@ def list_definitions(kind: str) -> dict[str, list[str]]:
 
 
 def list_mappings(place: Schema) -> Iterator[Schema]:
-    """The mappings that may stand at a place, through references, unions and lists."""
+    """Yield the mappings that may stand at a place, through references, unions and lists."""
     if "$ref" in place:
         yield from list_mappings(_read_schema()["$defs"][place["$ref"].rpartition("/")[2]])
     for other in (*place.get("anyOf", ()), *place.get("oneOf", ()), *filter(None, [place.get("items")])):
@@ -57,7 +59,8 @@ def list_mappings(place: Schema) -> Iterator[Schema]:
 
 
 def _find_properties(mapping: Schema, key: str) -> Iterator[Schema]:
-    """The schema of a key; in a mapping of names that the user chooses, such as those of views, that of any name."""
+    """Yield the schema of a key; in a mapping of names that the user chooses, such as those of views, that of any
+    name."""
     properties, others = mapping.get("properties", {}), mapping.get("additionalProperties")
     if key in properties:
         yield properties[key]

@@ -16,7 +16,7 @@ _SINGLE: Final = ("items", "additionalProperties", "propertyNames")
 
 
 def make_lake_schema() -> dict[str, Any]:
-    """The schema as editors show it."""
+    """Return the schema as editors show it."""
     schema = _tidy(LakeFile.model_json_schema())
     definitions = schema.pop("$defs")
     for tag, model in MODELS.items():
@@ -45,7 +45,7 @@ def _tidy_value(key: str, value: Any) -> Any:
 
 
 def _is_told(key: str, value: Any, schema: dict[str, Any]) -> bool:
-    """Whether an editor shows it: a default of nothing, or of what the keys inside say themselves, is noise."""
+    """Return whether an editor shows a default: one of nothing, or of what the keys inside say themselves, is noise."""
     if key == "default":
         return value not in (None, [], {}) and not (isinstance(value, dict) and "$ref" in schema)
     return key not in _OF_PYDANTIC

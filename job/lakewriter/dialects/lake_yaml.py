@@ -218,7 +218,7 @@ class Lake:
 
 
 def load_spec(path: Path, *, stage: str | None = None) -> Spec:
-    """The Spec of the file at ``path``; ``SPEC_INVALID`` with every problem of the file at once."""
+    """Return the Spec of the file at ``path``; ``SPEC_INVALID`` with every problem of the file at once."""
     return load(path, stage=stage).spec
 
 
@@ -264,7 +264,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
 
 
 def _settle_repetition(spec: Spec, file: LakeFile) -> Spec:
-    """The spec whose tables say what happens to rows that are read again."""
+    """Return the spec whose tables say what happens to rows that are read again."""
     own = [entry.repeated for entry in file.tables]
     tables = []
     for number, table in enumerate(spec.tables):
@@ -274,7 +274,7 @@ def _settle_repetition(spec: Spec, file: LakeFile) -> Spec:
 
 
 def _read_files(document: Document) -> tuple[Document, tuple[str, ...]]:
-    """The document with the content of the files that it names, and warnings about them."""
+    """Return the document with the content of the files that it names, and warnings about them."""
     warnings: tuple[str, ...] = ()
     for dialect in DIALECTS:
         if dialect.read_files is not None:
@@ -289,7 +289,7 @@ def _list_option_notes(spec: Spec) -> Iterator[str]:
 
 
 def _choose_interval(file: LakeFile, spec: Spec) -> dict[str, int | None]:
-    """The seconds between loads, and how far they may grow."""
+    """Return the seconds between loads, and how far they may grow."""
     seconds = file.interval_seconds or spec.interval_seconds
     if file.interval is None:
         return {"interval_seconds": seconds}
@@ -354,7 +354,7 @@ def _validate(document: Document) -> LakeFile:
 
 
 def _find_homes(tag: str | None) -> dict[str, str]:
-    """Where keys belong that stand at the top of a file by mistake."""
+    """Return where keys belong that stand at the top of a file by mistake."""
     parts: dict[str, type[Model]] = {"deployment": Deployment, "limits": LimitsEntry}
     if tag:
         parts["destination"] = MODELS[tag]

@@ -48,7 +48,7 @@ UNION_TAGS: Final[Mapping[str, Sequence[str]]] = {
 
 
 def find_tag(value: Any) -> str | None:
-    """Which model a destination has; None for a type that no dialect has."""
+    """Return the tag of a destination's model; None for a type that no dialect has."""
 
     def get_value(key: str) -> Any:
         return value.get(key) if isinstance(value, dict) else getattr(value, key, None)
@@ -59,7 +59,7 @@ def find_tag(value: Any) -> str | None:
 
 
 def _find_form(value: Any) -> str:
-    """Which form a table entry has, by its keys."""
+    """Return the form that a table entry has, by its keys."""
     fits = (
         form.name
         for form in _FORMS
@@ -69,22 +69,22 @@ def _find_form(value: Any) -> str:
 
 
 def _make_union(members: Mapping[str, type[Model]], which: Any) -> Any:
-    """A union for pydantic, whose members ``which`` tells apart."""
+    """Return a union for pydantic, whose members ``which`` tells apart."""
     return Annotated[reduce(or_, (Annotated[model, Tag(tag)] for tag, model in members.items())), Discriminator(which)]
 
 
 def make_destination_type() -> Any:
-    """The type of ``destination``: the models of all dialects."""
+    """Return the type of ``destination``: the models of all dialects."""
     return _make_union(MODELS, find_tag)
 
 
 def make_table_type() -> Any:
-    """The type of an entry of ``tables``: plain ones, and those that a dialect has."""
+    """Return the type of an entry of ``tables``: plain ones, and those that a dialect has."""
     return _make_union({_PLAIN: TableEntry, **{form.name: form.model for form in _FORMS}}, _find_form)
 
 
 def make_source_type() -> Any:
-    """The type of ``source``: what a dialect takes in place of tables."""
+    """Make the type of ``source``: what a dialect takes in place of tables."""
     return reduce(or_, (dialect.source for dialect in DIALECTS if dialect.source))
 
 
@@ -95,5 +95,5 @@ def list_destinations_with(key: str) -> str:
 
 
 def find_dialect(destination: Destination) -> Dialect[Any]:
-    """The dialect whose settings ``destination`` is."""
+    """Return the dialect whose settings ``destination`` is."""
     return next(dialect for dialect in DIALECTS if isinstance(destination, tuple(dialect.models.values())))

@@ -44,12 +44,12 @@ class Chosen:
 
     @property
     def goes_by_record(self) -> bool:
-        """Whether the load is valid only while no other load has read more files."""
+        """True if the load is valid only while no other load has read more files."""
         return self.listed is not None and bool(self.table.read.new_files or self.table.repeated == "fail")
 
     @property
     def repeated(self) -> RepeatedFiles | None:
-        """What is appended again, as far as it is known; None for a table that no load appends to again."""
+        """The rows that are appended again, as far as is known; None for a table that no load appends to again."""
         if not is_appended(self.table) or (self.table.stream is not None and self.listed is None):
             return None
         is_allowed = self.table.repeated == "allow"

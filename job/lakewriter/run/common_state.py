@@ -108,8 +108,8 @@ def list_unsure(seen: Input, members: Sequence[Member]) -> list[Member]:
 
 
 def hold_unsure(seen: Input, members: Sequence[Member]) -> dict[str, Verdict]:
-    """The verdicts of such a source. While another stream is not complete, no incremental stream without a state is
-    ended."""
+    """Return the verdicts of such a source. While another stream is not complete, no incremental stream without a state
+    is ended."""
     verdicts = {each.table_id: each.verdict for each in members}
     failed = next((each for each in members if not each.verdict.complete), None)
     if failed is None:
@@ -145,7 +145,8 @@ def _complete(members: Sequence[Member], split: Callable[[Member], SourceState])
 
 
 def _cut(seen: Input, members: Sequence[Member]) -> dict[str, Event]:
-    """The state up to which each member is loaded; empty where they have no state in common behind what is committed.
+    """Return the state up to which each member is loaded; empty where they have no state in common behind what is
+    committed.
 
     A stream that a state says nothing of is sent again from its beginning: nothing of it is loaded yet. A source that
     has changed to states of each stream has none for all: each is loaded up to its own, if all have one.
@@ -190,12 +191,13 @@ def catch_up(seen: Input, members: Sequence[Member], job_id: str) -> dict[str, V
 
 
 def _is_exact(source: SourceState) -> bool:
-    """Whether the rows of a table go up to its state: earlier releases ended a stream alone, beyond a state for all."""
+    """Return whether the rows of a table go up to its state: earlier releases ended a stream alone, beyond a state for
+    all."""
     return not source.is_shared or source.record is not None
 
 
 def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Ended) -> dict[str, Verdict]:
-    """The rest of a load that is done in other tables: exactly up to the state that those are at."""
+    """Return the rest of a load that is done in other tables: exactly up to the state that those are at."""
     verdicts = {each.table_id: each.verdict if each.verdict.complete else each.refuse("") for each in members}
     # A full refresh is read from its beginning by every sync, and has to be whole.
     left = [each for each in members if each.goes_on]
@@ -218,7 +220,7 @@ def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Ended) -
 
 
 def _explain_ended(ended: Ended, job_id: str) -> tuple[str, str]:
-    """Why nothing can be committed beside a table that is done, and what to do; blank where something can."""
+    """Say why nothing can be committed beside a table that is done, and what to do; blank where something can."""
     if ended.source is None or not _is_exact(ended.source):
         return (
             f"table {ended.table_id} is done under this job id, and nothing tells up to which state",

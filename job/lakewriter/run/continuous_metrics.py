@@ -70,7 +70,7 @@ class Minutes:
         self._before: Mapping[str, TableStatus] = {}
 
     def take(self, status: RunStatus) -> list[MinuteMetrics]:
-        """The metrics of every table since the last call."""
+        """Return the metrics of every table since the last call."""
         found = [self._describe(status, name, table) for name, table in status.tables.items()]
         self._before = status.tables
         return found
@@ -124,7 +124,7 @@ def make_sender(spec: Spec, stage: str) -> Send | None:
 
 
 def write_embedded(metrics: MinuteMetrics, stage: str) -> str:
-    """A line of JSON that CloudWatch Logs makes metrics of: in the dimensions of pipeline and stage, and of the table.
+    """Return a line of JSON of which CloudWatch Logs makes metrics: by pipeline and stage, and by table.
 
     See: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
     """
@@ -139,7 +139,7 @@ def write_embedded(metrics: MinuteMetrics, stage: str) -> str:
 
 
 def write_plain(metrics: MinuteMetrics) -> dict[str, Any]:
-    """The same as people read it."""
+    """Return the same as people read it."""
     return {"step": "minute", **metrics.model_dump(mode="json", exclude_none=True)}
 
 

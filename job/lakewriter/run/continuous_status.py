@@ -1,4 +1,4 @@
-"""What a continuous run says of itself: metrics of every batch, and a status object that a monitor can read."""
+"""Describe a continuous run: metrics of every batch, and a status object that a monitor can read."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -69,7 +69,8 @@ class TableStatus(Model):
     message: str | None = None
 
     def after(self, metrics: BatchMetrics) -> "TableStatus":
-        """The status with one batch more; one that was done before, and that Spark called again, is not counted."""
+        """Return the status with one batch more; one that was done before, and that Spark called again, is not
+        counted."""
         new = metrics.status == "done"
         return self.model_copy(
             update={
@@ -111,12 +112,12 @@ class Lag:
         self._last: tuple[float, float] | None = None
 
     def extend(self, until: float) -> None:
-        """The next trigger waits until then, for a batch that came to its end."""
+        """Set the time until which the next trigger waits, for a batch that came to its end."""
         if self._last is not None:
             self._last = self._last[0], max(self._last[1], until)
 
     def of(self, began: float, ended: float) -> float:
-        """The lag of a batch, which becomes the last one."""
+        """Return the lag of a batch, which becomes the last one."""
         since = began - self._interval
         if self._last is not None and self._last[1] > since:
             since = self._last[0]
@@ -140,7 +141,7 @@ class StatusObject:
             decode(self._key, stored[0])
 
     def due(self, now: float, *, news: bool) -> bool:
-        """Whether it is time, in seconds of a clock that never goes back."""
+        """Return whether it is time, in seconds of a clock that never goes back."""
         return now - self._written >= (STATUS_SECONDS if news else HEARTBEAT_SECONDS)
 
     def write(self, status: RunStatus, now: float) -> None:
@@ -163,7 +164,7 @@ class Over(Protocol):
     """A ``threading.Event``, or what a test puts in its place."""
 
     def wait(self, seconds: float, /) -> bool:
-        """Whether it is set, after ``seconds`` at most."""
+        """Return whether it is set, after ``seconds`` at most."""
 
 
 def beat(

@@ -58,13 +58,13 @@ class Watch(Protocol):
     """Who is told how a continuous run goes."""
 
     def step(self, table: TableSpec, step: str, detail: str) -> None:
-        """The step a table is in, with a detail for people; ``note`` is none, and tells something once a run."""
+        """Take the step a table is in, with a detail for people; ``note`` is no step, and is said once a run."""
 
     def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
-        """A batch is done."""
+        """Take a batch that is done."""
 
     def minute(self, metrics: list[MinuteMetrics]) -> None:
-        """A minute has gone by: all tables."""
+        """Take the metrics of a minute, of all tables."""
 
 
 class _Stopping(Exception):  # noqa: N818 - not a failure: the run is ending
@@ -108,11 +108,11 @@ class TableRun:
 
     @property
     def over(self) -> bool:
-        """Whether this table has failed for good."""
+        """True if this table has failed for good."""
         return self.status.state == "failed"
 
     def describe(self) -> TableStatus:
-        """The status, as fresh as the table is known to be."""
+        """Return the status, as fresh as the table is known to be."""
         known = [at for at in (self.status.fresh_at, self._idle_at) if at is not None]
         return self.status.model_copy(update={"fresh_at": max(known, default=None)})
 
@@ -305,7 +305,7 @@ class TableRun:
         return {name: str(value) for source in sources for name, value in (source.metrics or {}).items()}
 
     def _explain_end(self, query: StreamingQuery) -> LakeError:
-        """Why the query ended."""
+        """Return the error by which the query ended."""
         raised = self._raised
         if isinstance(raised, LakeError):
             return raised
@@ -345,7 +345,7 @@ def _is_positive(value: str | None) -> bool:
 
 
 def describe_batch(metrics: BatchMetrics) -> str:
-    """A batch in words."""
+    """Return a batch in words."""
     files = f"{format_count(metrics.rows, 'row')} in {format_count(metrics.files, 'file')}"
     aside = f", {format_count(metrics.rows_set_aside, 'bad row')} set aside" if metrics.rows_set_aside else ""
     return f"batch {metrics.batch}: {files}{aside}, {metrics.seconds:.1f} s"

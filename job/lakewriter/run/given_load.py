@@ -101,7 +101,7 @@ def begin_write(
 
 
 def end_write(write: OpenWrite, clients: Clients, outputs: Sequence[str], progress: Progress) -> RunReport:
-    """The intent and steps 4 to 9; ``outputs`` are what the tasks yielded."""
+    """Make the intent, and do steps 4 to 9; ``outputs`` are what the tasks yielded."""
     load, table = _reopen(write, clients, progress)
 
     def end(load: Load, table: TableSpec) -> tuple[TableResult, Totals]:
@@ -152,7 +152,7 @@ def _refuse_spark() -> SparkSession:
 
 
 def explain_unwritable(table: TableSpec) -> SpecInvalidError | None:
-    """Why Spark's writer cannot write a table: its rows are prepared by jobs of their own, or by Spark's SQL."""
+    """Say why Spark's writer cannot write a table: its rows are prepared by jobs of their own, or by Spark's SQL."""
     for key, is_wanted, why in _HINDRANCES:
         if is_wanted(table):
             also = ", or set index: sparse" if key == "index: contiguous" else ""

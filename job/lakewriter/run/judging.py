@@ -28,13 +28,14 @@ from lakewriter.spec.specification import Encoding, Spec, TableSpec
 
 
 def plan_watched(spec: Spec, table: TableSpec, shape: AnyPlan) -> Watched:
-    """What a table's expectations ask about; ``SPEC_INVALID`` for a column that its loads do not write."""
+    """Return the columns that a table's expectations ask about; ``SPEC_INVALID`` for one that its loads do not
+    write."""
     table = _settle(table, spec.acceptance)
     return find_watched(table, shape, is_parquet=isinstance(table.encoding or spec.encoding, Encoding))
 
 
 def _settle(table: TableSpec, acceptance: Acceptance | None) -> TableSpec:
-    """The table whose checks keep no rows out that are accepted: these are loaded as they are."""
+    """Return the table whose checks keep no rows out that are accepted: these are loaded as they are."""
     if acceptance is None:
         return table
     accepted = tuple(
@@ -47,7 +48,7 @@ def _settle(table: TableSpec, acceptance: Acceptance | None) -> TableSpec:
 
 
 def look_for_repeated(watched: Watched, feed: Feed) -> dict[str, Violations]:
-    """How many rows of the feed have values of other rows where each is to have its own, by check."""
+    """Count the rows of the feed that have values of other rows where every row is to have its own, by check."""
     if not watched.unique:
         return {}
     assert isinstance(feed, RowsFeed)
@@ -77,7 +78,8 @@ class Judged:
 
 
 def judge_staged(staged: Judged, spec: Spec, last_loads: LastLoads) -> tuple[Verdict, ...]:
-    """The verdicts on what a load has staged; ``EXPECTATION_FAILED`` where one of them keeps it from being bound."""
+    """Return the verdicts on what a load has staged; ``EXPECTATION_FAILED`` where one of them keeps it from being
+    bound."""
     table, attempt, began, totals = _settle(staged.table, spec.acceptance), staged.attempt, staged.began, staged.totals
     of_keys = _judge_keys(table, staged.keys)
     if not table.expect:
@@ -99,7 +101,7 @@ def judge_staged(staged: Judged, spec: Spec, last_loads: LastLoads) -> tuple[Ver
 
 
 def _judge_keys(table: TableSpec, keys: RepeatedKeys | None) -> tuple[Verdict, ...]:
-    """The warning that rows share a primary key; none where each has its own."""
+    """Return the warning that rows share a primary key; none where each has its own."""
     if keys is None or not keys.violations.rows:
         return ()
     first = "first " if keys.is_cut else ""
@@ -118,7 +120,7 @@ def _judge_keys(table: TableSpec, keys: RepeatedKeys | None) -> tuple[Verdict, .
 
 
 def _find_excess(staged: Judged) -> str | None:
-    """How many rows may be kept out of the table, where more are."""
+    """Return how many rows may be kept out of the table if there are more; None otherwise."""
     kept, rule = staged.kept_out.rows, staged.table.on_bad_row
     if rule is None or kept <= max(staged.allowed, rule.at_most * (kept + staged.totals.rows)):
         return None
@@ -138,7 +140,7 @@ def _make_error(
 
 
 def _write_remedy(staged: Judged, checks: Sequence[str], spec: Spec) -> str:
-    """How to load again, as it is done for this kind of load."""
+    """Say how to load again, as it is done for this kind of load."""
     table, job_id = staged.table, staged.attempt.job_id
     accept = " ".join(f"--accept {shlex.quote(check)}" for check in checks)
     if job_id.startswith(REPLAY):
@@ -173,13 +175,14 @@ def _write_remedy(staged: Judged, checks: Sequence[str], spec: Spec) -> str:
 
 
 def describe_verdict(verdict: Verdict) -> str:
-    """A verdict in words."""
+    """Return a verdict in words."""
     samples = f", such as {', '.join(verdict.samples)}" if verdict.samples else ""
     return f"{verdict.check} found {verdict.found}{samples}, expected {verdict.expected}"
 
 
 def list_departures(report: RunReport) -> Iterator[str]:
-    """What the tables of a load have that is not as expected, or not known to be, and was published all the same."""
+    """Yield what the tables of a load have that is not as expected, or not known to be, and was published all the
+    same."""
     for result in report.tables:
         name = result.id
         for verdict in result.expectations:
@@ -194,7 +197,8 @@ def list_departures(report: RunReport) -> Iterator[str]:
 
 
 def accept(spec: Spec, acceptance: Acceptance) -> Spec:
-    """The pipeline for a load whose expectations need not all be met; ``SPEC_INVALID`` for a name that none has."""
+    """Return the pipeline for a load whose expectations need not all be met; ``SPEC_INVALID`` for a name that none
+    has."""
     known = [(table.id, each.name) for table in spec.tables for each in table.expect]
     for check in acceptance.checks:
         if not any(check in (name, f"{table}:{name}") for table, name in known):

@@ -62,7 +62,7 @@ class Begun:
 
 
 def load_table(load: Load, table: TableSpec) -> tuple[TableResult, Totals]:
-    """The nine steps of one table. What ends it before it is bound withdraws what is staged."""
+    """Do the nine steps of one table. What ends it before it is bound withdraws what is staged."""
     begun, kept = begin_table(load, table), list[Receipts]()
     if isinstance(begun, TableResult):
         return begun, NOTHING
@@ -254,7 +254,7 @@ def load_apart(load: Load, tables: Sequence[TableSpec]) -> tuple[Outcome, ...]:
 
 
 def guard_table(load: Load, table: TableSpec, work: Callable[[Load, TableSpec], tuple[TableResult, Totals]]) -> Outcome:
-    """A table that fails does not stop the others."""
+    """Load a table by ``work``, and return its failure as an outcome: the other tables go on."""
     clock = time.monotonic()
     if load.stopped.is_set() or load.stop.is_asked:
         load.progress(table, "stopped", "did not begin")
@@ -299,7 +299,7 @@ def report_done(load: Load, table: TableSpec, receipts: Receipts) -> TableResult
 
 
 def _find_done(load: Load, table: TableSpec) -> TableResult:
-    """The result of a load that is done here, maybe under the job id of one that this load repeats."""
+    """Return the result of a load that is done here, maybe under the job id of one that this load repeats."""
     control, attempt = load.control(table), load.attempt
     _require_own_batch(load, table)
     done = attempt.job_id
@@ -327,7 +327,8 @@ def _recover(load: Load, table: TableSpec) -> TableState:
 
 
 def _date_after(load: Load, table: TableSpec, began: TableState) -> Load:
-    """The load with a time after the table's last commit, which another load may have made since this one started.
+    """Return the load with a time after the table's last commit, which another load may have made since this one
+    started.
 
     Its keys differ then, so a begin record of the table's own says them before anything is staged under them.
     """
@@ -346,7 +347,7 @@ def _date_after(load: Load, table: TableSpec, began: TableState) -> Load:
 
 
 def _plan_sync(load: Load, table: TableSpec, began: TableState) -> TableSync | None:
-    """The table's part of a sync; ``CONCURRENT_LOAD`` where its input was chosen by a state that is over."""
+    """Return the table's part of a sync; ``CONCURRENT_LOAD`` where its input was chosen by a state that is over."""
     sync, spec, control = load.kind.sync, load.pipeline.spec, load.control(table)
     if sync is None:
         return None

@@ -89,7 +89,7 @@ def _replace(
 
 
 def _ignore_stops(load: Load) -> Load:
-    """The load as it is behind its point of no return: nothing ends it early."""
+    """Return the load as it is behind its point of no return: nothing ends it early."""
     return replace(load, stop=Stop(), stopped=Event())
 
 

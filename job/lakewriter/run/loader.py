@@ -85,7 +85,7 @@ class Loader:
         self._listed: tuple[ListedFile, ...] | None = None
 
     def plan_tables(self, sync_id: int | None, kind: Plain | MicroBatch) -> Sync | MicroBatch:
-        """The sync of tables that are read by Spark; each is complete when it is loaded."""
+        """Plan the sync of tables that Spark reads; each is complete when it is loaded."""
         is_batch = isinstance(kind, MicroBatch)
         number = self.begin(sync_id, counted_alone=is_batch)
         # The number of a batch is counted by the one table's state, which therefore has to be as it was.
@@ -97,7 +97,7 @@ class Loader:
         return replace(kind, sync=sync) if isinstance(kind, MicroBatch) else sync
 
     def messages(self, source: MessageSource, sync_id: int | None) -> RunReport:
-        """The streams of an input of messages."""
+        """Load the streams of an input of messages."""
         number = self.begin(sync_id)
         if self._is_done() and source.paths != _STDIN:
             # No look at the input, which takes a Spark session. Whoever writes to standard input has its records taken.
@@ -126,7 +126,7 @@ class Loader:
         return report.model_copy(update={"notes": (*messages.describe(known), *report.notes)})
 
     def run(self, kind: Kind, *, job_id: str | None = None) -> RunReport:
-        """The tables of a sync."""
+        """Load the tables of a sync."""
         decision = kind.together if isinstance(kind, Sync) else None
         return run(
             self.spec,
@@ -179,7 +179,7 @@ class Loader:
             )
 
     def _list_repeated(self) -> set[str]:
-        """The tables in which a load is done that this one repeats: no part of their streams is loaded again."""
+        """Return the tables in which a load is done that this one repeats: no part of their streams is loaded again."""
         repeats = read_repeats(self._pipeline.first_control, self.job_id)
 
         def is_done(name: str) -> bool:
@@ -193,7 +193,7 @@ class Loader:
         return {name for name, done in zip(names, call_all(is_done, names), strict=True) if done}
 
     def _is_done(self) -> bool:
-        """Whether this job id is loaded, and no table is left."""
+        """Return whether this job id is loaded, and no table is left."""
         return not self.broken and self._done >= {table.id for table in self.spec.tables}
 
     def _recover(self, control: Control) -> TableState | LakeError:
@@ -229,7 +229,7 @@ class Loader:
             yield look_through(spark, files, "")
 
     def read_saved_state(self) -> str | None:
-        """The state for a source that is run by hand; a load cannot tell that its input goes on from it."""
+        """Return the state for a source that is run by hand; a load cannot tell that its input goes on from it."""
         states = call_all(lambda control: control.state.read(), self.controls.values())
         by_table = dict(zip(self.controls, states, strict=True))
         return self._plan_resumption(self.spec.tables, by_table, continues=False).text
@@ -362,7 +362,7 @@ def load(  # noqa: PLR0913 - four of them are options by name
 def plan_kind(
     spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, kind: Plain, sync_id: int | None
 ) -> Plain | Sync:
-    """What a load of tables is: where the destination numbers its syncs, a sync with its number."""
+    """Return the kind of a load of tables: where the destination numbers its syncs, a sync with its number."""
     if spec.envelope is None:
         return kind
     loader = Loader(spec, job_id, clients, spark, lambda *_: None)
@@ -372,14 +372,15 @@ def plan_kind(
 
 
 def with_messages(spec: Spec, path: str) -> Spec:
-    """The same pipeline with its messages read from elsewhere."""
+    """Return the same pipeline with its messages read from elsewhere."""
     if spec.source is None:
         raise SpecInvalidError("this pipeline reads no messages.", remedy="Give it a 'source' with a catalog.")
     return spec.model_copy(update={"source": spec.source.model_copy(update={"paths": (path,), "command": ()})})
 
 
 def _make_decision(parts: Mapping[str, TablePart], before: str | None) -> Decision:
-    """The decision that binds the tables of a sync together, with the state for all streams that they come to."""
+    """Return the decision that binds the tables of a sync together, with the state for all streams that they come
+    to."""
     sources = [part.ending.source for part in parts.values() if part.ending is not None]
     said = (source for source in sources if source is not None and source.is_shared and source.record is None)
     source = next(said, None)

@@ -17,12 +17,12 @@ from lakewriter.run.stop import Stopped, exit_code_of
 
 
 def choose_error(errors: Sequence[LakeError]) -> LakeError | None:
-    """The error that decides the exit code: the first one that a retry cannot help, else the first one."""
+    """Return the error that decides the exit code: the first one that a retry cannot help, else the first one."""
     return next((error for error in errors if not error.transient), errors[0] if errors else None)
 
 
 def find_failure(report: RunReport) -> LakeError | None:
-    """The same from a run's report, whose tables carry code and message."""
+    """Return the same from a run's report, whose tables carry code and message."""
     return choose_error([_make_error(table.code, table) for table in report.tables if table.code])
 
 
@@ -37,7 +37,7 @@ def _make_error(code: str, table: TableResult) -> LakeError:
 
 
 def describe_end(error: LakeError | None, at: datetime) -> dict[str, Any]:
-    """The content of ``outcome.json``."""
+    """Return the content of ``outcome.json``."""
     end = _Ending(
         error.code if error else None,
         str(error) if error else None,
@@ -48,13 +48,13 @@ def describe_end(error: LakeError | None, at: datetime) -> dict[str, Any]:
 
 
 def describe_crash(error: BaseException, at: datetime) -> dict[str, Any]:
-    """The same for an end that no code describes: a fault of the program, or an interruption."""
+    """Return the same for an end that no code describes: a fault of the program, or an interruption."""
     end = _Ending(None, f"{type(error).__name__}: {error}", is_transient=False, exit_code=EXIT_FAILED)
     return end.describe(at)
 
 
 def describe_stop(reason: str, at: datetime) -> dict[str, Any]:
-    """The same for a load that was stopped by a signal; the same job id goes on."""
+    """Return the same for a load that was stopped by a signal; the same job id goes on."""
     said = f"stopped by {reason} before all tables were done"
     return _Ending(None, said, is_transient=True, exit_code=exit_code_of(reason)).describe(at)
 
@@ -180,7 +180,7 @@ def summarize_run(result: tuple[RunStatus, LakeError | None]) -> Ended:
 
 
 def _measure_pending(controls: Mapping[str, Control], now: datetime) -> timedelta:
-    """How long ago the oldest intent became pending; states that cannot be read count as having none."""
+    """Return how long ago the oldest intent became pending; states that cannot be read count as having none."""
 
     def measure(control: Control) -> timedelta:
         try:
@@ -216,6 +216,6 @@ def _leave(controls: Mapping[str, Control], name: str, content: Mapping[str, Any
 
 
 def _put(control: Control, key: str, body: bytes) -> None:
-    """A process that is started again under the same name replaces what the one before it left."""
+    """Write the object. A process that is started again under the same name replaces what the one before it left."""
     if control.store.create(key, body) is None and (stored := control.store.get(key)):
         control.store.replace(key, body, stored[1])

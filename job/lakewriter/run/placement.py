@@ -35,8 +35,8 @@ def number_objects(store: Store, names: ObjectNames, state: TableState) -> Objec
 
 
 def _find_next_generation(store: Store, names: ObjectNames, state: TableState) -> int:
-    """The number after the last full refresh's, and after those of all folders: whatever lies in one, readers of the
-    refresh would see as well."""
+    """Return the number after the last full refresh's and after those of all folders: readers of the refresh would see
+    whatever lies in its folder as well."""
     root = f"{join_key(names.directory)}/"
     numbers = (parse_generation(folder.removeprefix(root).rstrip("/")) for folder in store.list_folders(f"{root}g"))
     return max(state.generation, *(number for number in numbers if number is not None), 0) + 1
@@ -45,7 +45,7 @@ def _find_next_generation(store: Store, names: ObjectNames, state: TableState) -
 def make_ready(
     prepared: Prepared, access: Access, names: ObjectNames, state: TableState, latest: Callable[[], TableState]
 ) -> tuple[CatalogAction, AnyPlan, ObjectNames]:
-    """The catalog's table made ready for files: what to commit, how to shape, and where the files go."""
+    """Make the catalog's table ready for files. Return what to commit, how to shape, and where the files go."""
     action, schema = prepared.table.prepare(prepared.shape.schema, state, prepared.shape.partition, latest)
     if isinstance(action, IcebergAction):
         names = replace(names, directory=_find_data_directory(action.location, access, names.directory))
@@ -72,13 +72,13 @@ def _find_data_directory(location: str, access: Access, planned: str) -> str:
 
 
 def find_in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str, clients: Clients) -> CatalogTable:
-    """The table as the catalog has it; ``load`` is the value of the objects' load metadata."""
+    """Return the table as the catalog has it; ``load`` is the value of the objects' load metadata."""
     action, keeps = plan_catalog_action(spec, table, names), table.mode is Mode.REPLACE_PARTITIONS
     return open_catalog_table(action, clients, load, spec.maintenance, keeps_partitions=keeps)
 
 
 def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:
-    """The catalog action of the load, without columns: those are known once the source is open."""
+    """Return the catalog action of the load, without columns: those are known once the source is open."""
     location = spec.table_location(table)
     if isinstance(spec.catalog, IcebergCatalog):
         return IcebergAction(
@@ -108,7 +108,7 @@ def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> Cat
 
 
 def _plan_refreshed(spec: Spec, table: TableSpec, names: ObjectNames, root: str) -> GlueAction:
-    """The table of one full refresh: its folder is the partition, so the table has no other."""
+    """Return the table of one full refresh: its folder is the partition, so the table has no other."""
     return GlueAction(
         database=table.schema_name,
         database_location=root.rpartition("/")[0],
@@ -124,8 +124,8 @@ def _plan_refreshed(spec: Spec, table: TableSpec, names: ObjectNames, root: str)
 
 
 def plan_quarantine_action(spec: Spec, table: TableSpec) -> FilesAction | GlueAction:
-    """The table of the rows that are kept out of ``table``: in Glue where that is there, in whichever form, and else
-    files alone. Its files are plain Parquet, so that a load commits one Iceberg table at most."""
+    """Return the table of the rows that are kept out of ``table``: in Glue if the pipeline's tables are there, in
+    whichever form, else files alone. Its files are plain Parquet, so that a load commits one Iceberg table at most."""
     if not spec.in_glue:
         return FilesAction()
     location = f"s3://{join_key(spec.access.bucket, table.quarantine or '')}"
@@ -144,13 +144,13 @@ def plan_quarantine_action(spec: Spec, table: TableSpec) -> FilesAction | GlueAc
 
 
 def find_next_counter(names: ObjectNames, receipts: Receipts) -> int | None:
-    """The first counter that no file of a load has, None where keys carry none."""
+    """Return the first counter that no file of a load has, None where keys carry none."""
     if not names.counts or not receipts:
         return None
     return names.first + 1 + receipts.totals.last_seq
 
 
 def _codec_beside_gzip(spec: Spec) -> str | None:
-    """The codec of Parquet files; None for gzip, which an intent does not say."""
+    """Return the codec of Parquet files; None for gzip, which an intent does not say."""
     codec = spec.encoding.codec if isinstance(spec.encoding, Encoding) else "gzip"
     return None if codec == "gzip" else codec

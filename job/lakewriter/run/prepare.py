@@ -68,7 +68,8 @@ def prepare(
     sync: TableSync | None = None,
     opener: FeedOpener | None = None,
 ) -> Prepared:
-    """The feed is the caller's to close; it is closed here when something after it fails."""
+    """Open a table's feed, which the caller closes, and plan its shape; the feed is closed here if something after it
+    fails."""
     condition = write_cursor_condition(table, state.cursor)
     feed = _open_feed(table, condition, spark, sync, opener)
     try:
@@ -185,7 +186,7 @@ def _plan_envelope(
 
 
 def _type_watched(table: TableSpec, envelope: Envelope) -> Record | None:
-    """The types of the properties that expectations name, of documents that become text."""
+    """Return the types of the properties that expectations name, of documents that become text."""
     if envelope.typed or not table.expected_columns or table.stream is None:
         return None
     return make_record_type(table.stream.json_schema)
@@ -215,7 +216,7 @@ def _cluster_rows(feed: Feed, shape: ShapePlan) -> None:
 def check_empty(
     store: Store, table: TableSpec, state: TableState, latest: Callable[[], TableState] | None = None
 ) -> None:
-    """The first-run check: ``TABLE_NOT_EMPTY`` when anything lies under the path of a table never loaded.
+    """Raise ``TABLE_NOT_EMPTY`` if anything lies under the path of a table that was never loaded.
 
     An attempt that was killed may have left metadata of an Iceberg table, which alone is no data. ``latest`` reads the
     table's state anew: another load may have been the first since this one registered.
@@ -294,7 +295,7 @@ def check_mode(spec: Spec, table: TableSpec, state: TableState) -> None:
 def check_unwritten(
     in_place: CatalogTable, table: TableSpec, state: TableState, latest: Callable[[], TableState] | None = None
 ) -> None:
-    """The same of the catalog's table, which others may have written to."""
+    """Raise the same for the catalog's table, which others may have written to."""
     if table.must_be_empty and not state.committed and (what := in_place.explain_occupied()) and not _is_begun(latest):
         raise _make_not_empty_error(table, what)
 

@@ -36,7 +36,7 @@ class Chosen:
     since: datetime | None = None
 
     def has(self, folder: str, entry: Entry) -> bool:
-        """Whether a file is among them, as far as its name and its age say."""
+        """Return whether a file is among them, as far as its name and its age say."""
         name = entry.key.removeprefix(f"{folder}/")
         is_file = "/" not in name and name.endswith(".parquet")
         is_due = self.since is None or entry.modified >= self.since.replace(microsecond=0)
@@ -84,12 +84,12 @@ _HINDRANCES: Final[Sequence[tuple[Callable[[Spec, TableSpec], bool], str, str]]]
 
 
 def _is_refreshed(table: TableSpec) -> bool:
-    """Whether the catalog asks for a sync that older generations go with."""
+    """Return whether the catalog asks for a sync that older generations go with."""
     return table.stream is not None and bool(table.stream.minimum_generation_id)
 
 
 def _is_of_rows(expectation: Expectation) -> bool:
-    """Whether each row keeps it or does not."""
+    """Return whether a check keeps every row out by itself or not."""
     return isinstance(expectation, RowCheck) and not (isinstance(expectation, NullShare) and expectation.at_most)
 
 
@@ -108,12 +108,12 @@ class Replay:
         return make_replay_job_id((file.key, file.etag) for file in self.files)
 
     def make_kind(self, control: Control) -> Plain:
-        """The kind of load that it is."""
+        """Return the kind of load that a replay is."""
         return Plain(partial(self._open, control), self.files)
 
     def make_spec(self) -> Spec:
-        """The pipeline with this table alone. What is asked of a whole load is not asked of some rows of others, and
-        rows that are still bad go back, however many."""
+        """Return the pipeline with this table alone. What is asked of a whole load is not asked of some rows of others,
+        and rows that are still bad go back, however many."""
         expect = tuple(each for each in self.table.expect if _is_of_rows(each))
         apart = BadRows(action="quarantine", at_most=1)
         table = self.table.model_copy(update={"expect": expect, "on_bad_row": apart})

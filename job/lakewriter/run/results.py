@@ -8,8 +8,8 @@ from lakewriter.spec.specification import TableSpec
 
 
 def read_result(control: Control, attempt: Attempt, done: str | None = None) -> TableResult:
-    """A table whose report says that it is done, by this attempt or by another of its job; ``done`` is the job id under
-    which it is, where that is one that the job repeats."""
+    """Return a table whose report says that it is done, by this attempt or by another of its job; ``done`` is the job
+    id under which it is, where that is one that the job repeats."""
     content = control.read_report(done or attempt.job_id)
     if content is None:
         # It was held for longer than control objects are kept: its report was there when it was taken to its end.
@@ -34,12 +34,13 @@ def read_result(control: Control, attempt: Attempt, done: str | None = None) -> 
 
 
 def make_repeated(table: TableSpec) -> TableResult:
-    """A batch from before the last one; its report may be cleared away already."""
+    """Return the result of a batch from before the last one; its report may be cleared away already."""
     return TableResult(schema_=table.schema_name, table=table.name, status="already_done")
 
 
 def make_not_run(table: TableSpec, stopped: BaseException | None = None) -> TableResult:
-    """A table of which nothing is published; ``stopped`` is what ended it, noted with what could not be withdrawn."""
+    """Return a table of which nothing is published; ``stopped`` is what ended it, noted with what could not be
+    withdrawn."""
     notes = _collect_notes(stopped) if stopped is not None else ()
     return TableResult(schema_=table.schema_name, table=table.name, status="not_run", notes=notes)
 
@@ -50,7 +51,7 @@ def _collect_notes(error: BaseException) -> tuple[str, ...]:
 
 
 def make_failed(table: TableSpec, error: LakeError, seconds: float) -> TableResult:
-    """A table that could not be loaded, with what the error was noted with."""
+    """Return a table that could not be loaded, with what the error was noted with."""
     return TableResult(
         schema_=table.schema_name,
         table=table.name,

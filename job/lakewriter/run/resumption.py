@@ -102,7 +102,7 @@ def _hand_over(
     kept: Mapping[str, SourceState],
     decisions: Mapping[str, Decision | None],
 ) -> Resumption:
-    """The state for all streams that they have in common, without those that begin anew."""
+    """Return the state for all streams that they have in common, without those that begin anew."""
     kept = _drop_replaced(tables, states, kept)
     fresh = [table for table in tables if table.id not in kept]
     common = _find_common(kept, decisions, {table.id for table in fresh if _is_new(table, states[table.id].sync)})

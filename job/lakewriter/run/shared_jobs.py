@@ -69,7 +69,7 @@ class SharedJobs:
             time.sleep(_LOOK_SECONDS)
 
     def _is_worth_waiting(self) -> bool:
-        """Whether more tables may come soon; False where none waits any more."""
+        """Return whether more tables may come soon; False where none waits any more."""
         if not self._waiting or self._to_come <= 0 or len(self._waiting) >= self._enough:
             return False
         return time.monotonic() < self._waiting[0].since + _WAIT_SECONDS

@@ -1,4 +1,4 @@
-"""What the tables of a load share, and what each of them is between its steps."""
+"""State that the tables of a load share, and of each of them between its steps."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class BeginRecord:
 
 
 def seems_done(pipeline: Pipeline, attempt: Attempt, kind: Kind) -> bool:
-    """Whether the first table that is to be loaded is done: of a load that was finished, all are."""
+    """Return whether the first table that is to be loaded is done: of a load that was finished, all are."""
     if isinstance(kind, MicroBatch):
         last = pipeline.first_control.state.recall().last_batch
         return last is not None and last.query == kind.batch.query and kind.batch.number <= last.number
@@ -93,7 +93,7 @@ class Load:
         return len(self.pipeline.spec.tables) > 1
 
     def control(self, table: TableSpec) -> Control:
-        """The table's control objects."""
+        """Return the table's control objects."""
         return self.pipeline.controls[table.id]
 
     def note_begin(self) -> None:

@@ -63,7 +63,7 @@ class Measured(Protocol):
 def measure_staging(
     progress: object, table: TableSpec, feed: Feed, spark: Callable[[], SparkSession]
 ) -> Iterator[Teller | None]:
-    """What the tasks tell by, while ``progress`` is told of it; None where nobody wants to know."""
+    """Return what the tasks count by, while ``progress`` is called with the counts; None if nobody wants to know."""
     tally = _open_tally(spark()) if isinstance(progress, Measured) else None
     if tally is None or not isinstance(progress, Measured):
         yield None

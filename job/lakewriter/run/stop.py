@@ -35,7 +35,7 @@ class Stop:
 
     @property
     def is_asked(self) -> bool:
-        """Whether somebody has asked."""
+        """True if somebody has asked."""
         return bool(self.reason)
 
     def check(self, cause: Exception | None = None) -> None:
@@ -55,5 +55,5 @@ class Stop:
 
 
 def exit_code_of(reason: str) -> int:
-    """The exit code of a process that has stopped: 128 and the signal's number."""
+    """Return the exit code of a process that has stopped: 128 and the signal's number."""
     return 128 + signal.Signals[reason] if reason in signal.Signals.__members__ else EXIT_FAILED

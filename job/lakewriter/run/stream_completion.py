@@ -68,7 +68,7 @@ class Input:
 
     @classmethod
     def of(cls, messages: Messages, source: MessageSource, sets_aside: Collection[StreamKey] = ()) -> "Input":
-        """The input of a load from ``source``, of which some streams set bad records aside."""
+        """Return the input of a load from ``source``, of which some streams set bad records aside."""
         ended: Ended = "no statuses" if source.statuses == "none" else "unseen"
         if source.command and not messages.failure:
             ended = "exit 0"
@@ -127,8 +127,8 @@ class Input:
         return Verdict(Stretch(stream, start, last.position), source, complete=False, error=error, reached=start - 1)
 
     def _find_start(self, stream: StreamKey, part: SourceState, given: SourceState | None, error: str) -> int | None:
-        """The place behind the records that this load has committed, up to the state ``part``; 0 where the input holds
-        none of them, None where it may hold some.
+        """Return the place behind the records that this load has committed, up to the state ``part``; 0 where the input
+        holds none of them, None where it may hold some.
 
         A source may repeat a state after new records, so the state's text alone does not identify its place: in an
         input that is read again, the state is at the same place as before. A connector that was given an older state
@@ -143,7 +143,7 @@ class Input:
         return 0 if part.place is None or self._is_another(stream, part, part.place, error) else None
 
     def _is_another(self, stream: StreamKey, part: SourceState, place: int, error: str) -> bool:
-        """Whether the input is not the one of which the records before ``place`` were committed."""
+        """Return whether the input is not the one of which the records before ``place`` were committed."""
         first = self.find_first(stream)
         if first is None:
             # None of the stream's records can be loaded twice. That none follow is the user's word alone: for a file
@@ -154,7 +154,7 @@ class Input:
         return part.first.place == place or part.first.digest != first.digest
 
     def find_first(self, stream: StreamKey) -> FirstMessage | None:
-        """The stream's first record, or the first state where that comes before it."""
+        """Return the stream's first record, or the first state where that comes before it."""
         states = ((e.position, e.digest) for e in self.events if e.kind == "state" and e.stream in (None, stream))
         records = (self.first_records[stream],) if stream in self.first_records else ()
         first = min((*records, *states), default=None)
@@ -172,7 +172,7 @@ class Input:
         return f"{committed}, and the input, which has the same first message of the stream, has another line there"
 
     def list_states(self, stream: StreamKey) -> list[Event]:
-        """The stream's states with all records before them: none behind a line that cannot be read."""
+        """Return the stream's states with all records before them: none behind a line that cannot be read."""
         faults = self.list_faults(stream)
         end = faults[0].position if faults else END
         return [
@@ -188,7 +188,7 @@ class Input:
         ]
 
     def error(self, stream: StreamKey) -> str:
-        """Why a stream did not come to its end, blank where it did.
+        """Say why a stream did not come to its end, blank where it did.
 
         It did where its status COMPLETE came after all its records, or where the connector exited with 0 and did not
         report it as INCOMPLETE. The end of an input without any status counts only where the user says so: a source
@@ -209,7 +209,7 @@ class Input:
         return self.failure or self._explain_end(status)
 
     def _find_status(self, stream: StreamKey) -> Event | None:
-        """The last status of a stream. One that is INCOMPLETE remains so until the stream is started again."""
+        """Return the last status of a stream. One that is INCOMPLETE remains so until the stream is started again."""
         last = None
         for event in self.events:
             if event.kind != "status" or event.stream != stream:
@@ -219,7 +219,7 @@ class Input:
         return last
 
     def _explain_end(self, status: Event | None) -> str:
-        """Why the input's end is not the end of a stream without COMPLETE."""
+        """Say why the input's end is not the end of a stream without COMPLETE."""
         is_reported = any(event.kind == "status" for event in self.events)
         may_end = self.ended == "exit 0" or (self.ended == "no statuses" and not is_reported)
         if is_reported and (not may_end or (status is not None and status.text == "INCOMPLETE")):
@@ -236,7 +236,7 @@ def describe_place(place: int) -> str:
 
 
 def make_source_state(event: Event, job_id: str, first: FirstMessage | None = None) -> SourceState:
-    """The state to keep with the data before it; ``first`` is that of an input that is to be read again."""
+    """Return the state to keep with the data before it; ``first`` is that of an input that is to be read again."""
     kind: Literal["stream", "global", "legacy"] = "stream"
     if event.stream is None:
         kind = "global" if json.loads(event.text).get("type") == "GLOBAL" else "legacy"

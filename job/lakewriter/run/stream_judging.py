@@ -125,7 +125,7 @@ class StreamJudge:
         return verdict
 
     def _explain_overtaking(self, table: TableSpec) -> str:
-        """Why the rest of an input cannot follow the part of it that this job committed; blank if it can.
+        """Say why the rest of an input cannot follow the part of it that this job committed; blank if it can.
 
         The table tells only of its last load how far that came. Once another one has followed, the records of the part
         would be loaded again. A part that another attempt of this job has just committed is gone on from.
@@ -161,7 +161,7 @@ class StreamJudge:
 
 
 def make_partial_job_id(job_id: str, source: SourceState, committed: int) -> str:
-    """The job id of the load that ends with this state: the same state again is the same load.
+    """Return the job id of the load that ends with this state: the same state again is the same load.
 
     A source may end with the same state again after new records, so the number of loads before it counts too.
     """
@@ -170,7 +170,7 @@ def make_partial_job_id(job_id: str, source: SourceState, committed: int) -> str
 
 
 def join_partial_job_ids(job_id: str, ids: Mapping[str, str]) -> str:
-    """The job id of the load of several tables, of the job ids that each would have alone."""
+    """Return the job id of the load of several tables, of the job ids that each would have alone."""
     if len(set(ids.values())) == 1:
         return next(iter(ids.values()))
     ending = " ".join(f"{table} {own}" for table, own in sorted(ids.items()))

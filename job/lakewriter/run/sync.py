@@ -30,7 +30,7 @@ class TableSync:
     purge: tuple[tuple[str, str], ...] = ()
 
     def with_source_in(self, record: str) -> "TableSync":
-        """The same, with a new state for all streams kept by the decision of ``record``."""
+        """Return the same, with a new state for all streams kept by the decision of ``record``."""
         source = self.intent.source
         if source is None or not source.is_shared or source.record is not None:
             return self
@@ -38,13 +38,13 @@ class TableSync:
 
     @property
     def refreshes(self) -> bool:
-        """Whether older generations go, with this load or with a later one."""
+        """True if older generations go, with this load or with a later one."""
         return self.intent.minimum_generation_id > 0
 
 
 def find_known_number(spec: Spec, reports: Iterable[int | None], given: int | None) -> int | None:
-    """The number of this sync: as given, as the catalog says, as an earlier attempt of the load had it; None where it
-    is to be counted."""
+    """Return the number of this sync: as given, as the catalog says, as an earlier attempt of the load had it; None
+    where it is to be counted."""
     if given is not None:
         return given
     said = [table.stream.sync_id for table in spec.tables if table.stream and table.stream.sync_id is not None]
@@ -60,7 +60,7 @@ class SyncNumber(ControlObject):
 
 
 def find_next_number(states: Iterable[TableState]) -> int:
-    """The number after the highest that a table has."""
+    """Return the number after the highest that a table has."""
     return max((state.sync.sync_id for state in states), default=0) + 1
 
 
@@ -73,7 +73,7 @@ def claim_next_number(control: Control, job_id: str, states: Mapping[str, TableS
 
 
 def _read_number(control: Control, table_id: str) -> int:
-    """The highest number of a table that the load does not touch; 0 where this release cannot read its state."""
+    """Return the highest number of a table that the load does not touch; 0 where this release cannot read its state."""
     try:
         return Control(control.store, control.keys, table_id).state.read().sync.sync_id
     except LakeError as error:
@@ -109,14 +109,14 @@ def _claim(control: Control, job_id: str, number: int) -> int:
 
 
 def _create(control: Control, key: str, body: bytes) -> bool:
-    """Whether the object is created; False where one is there already, which may be this very one."""
+    """Return whether the object is created; False where one is there already, which may be this very one."""
     return write(key, lambda: control.store.create(key, body) is not None, control.pause)
 
 
 def plan_sync(
     spec: Spec, table: TableSpec, control: Control, state: TableState, sync_id: int, part: TablePart
 ) -> TableSync:
-    """The generations of one table's load, and the objects that go with it, by the state it registered with."""
+    """Return the generations of one table's load, and the objects that go with it, by the state it registered with."""
     ending = part.ending or Ending(complete=not state.sync.unfinished, source=state.sync.source)
     generation, lowest, objects = state.sync.generation_id, 0, None
     if table.stream and table.stream.generation_id is not None:
@@ -143,7 +143,7 @@ def plan_sync(
 
 
 def make_ownership(spec: Spec, table: TableSpec, control: Control) -> Ownership:
-    """The record of who writes where the table's objects lie."""
+    """Return the record of who writes where the table's objects lie."""
     return Ownership(control, spec.pipeline, table.layout)
 
 

@@ -75,7 +75,7 @@ def _list_notes(began: TableState, staged: Staged) -> list[str]:
 
 
 def _note_inputs(load: Load, table: TableSpec, began: TableState, staged: Staged) -> InputsIntent | None:
-    """What the load adds to the record of the files that were read. Rows that a program gives are of none."""
+    """Return what the load adds to the record of the files that were read. Rows that a program gives are of none."""
     inputs = staged.planned.inputs
     if inputs is not None:
         rows = staged.receipts.totals.rows + staged.quarantined.totals.rows
@@ -88,8 +88,8 @@ def _note_inputs(load: Load, table: TableSpec, began: TableState, staged: Staged
 
 
 def _find_cursor_after(load: Load, table: TableSpec, began: TableState, staged: Staged) -> Cursor | None:
-    """The highest of all rows. Those of a replay leave a cursor where a person has set it, or taken it away: the rows
-    from there on are to be read again."""
+    """Return the highest cursor of all rows. A replay leaves a cursor where a person has set it, or taken it away: the
+    rows from there on are to be read again."""
     before = began.cursor if table.cursor else None
     if load.kind.takes and (before is None or began.is_cursor_by_hand):
         return before
@@ -108,7 +108,7 @@ def _judge(load: Load, table: TableSpec, began: TableState, staged: Staged) -> t
 
 
 def count_allowed(load: Load) -> int:
-    """How many bad rows are few, whatever their share."""
+    """Return how many bad rows are few, whatever their share."""
     return MOST_OF_A_BATCH if load.kind.batch else 0
 
 

@@ -1,4 +1,4 @@
-"""How many tables of a load run at a time: many small ones, and beside them a few of the others."""
+"""Run several tables of a load at a time: many small ones, and beside them a few of the others."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -70,7 +70,7 @@ def _run_lane(at_once: int, work: Callable[[TableSpec], Outcome], tables: Sequen
 
 
 def _open_in_turn(spark: SparkFactory) -> SparkFactory:
-    """The session, opened by one thread alone: the settings of its start are those of the whole process."""
+    """Return the session, opened by one thread alone: the settings of its start are those of the whole process."""
     lock = Lock()
 
     def open_session() -> SparkSession:
@@ -81,14 +81,15 @@ def _open_in_turn(spark: SparkFactory) -> SparkFactory:
 
 
 def _open_in_pool(spark: SparkFactory, pool: str) -> SparkSession:
-    """The session, whose jobs from this thread are in a pool: neither kind of tables waits for all of the other."""
+    """Return the session, whose jobs from this thread are in a pool: neither kind of tables waits for all of the
+    other."""
     session = spark()
     use_scheduler_pool(session, pool)
     return session
 
 
 def _find_small(load: Load, tables: Sequence[TableSpec]) -> set[str]:
-    """The tables whose input is known to be small without Spark; what cannot be listed may be of any size."""
+    """Return the tables whose input is known to be small without Spark; what cannot be listed may be of any size."""
     with ThreadPoolExecutor(SMALL_AT_ONCE, thread_name_prefix="size") as threads:
         sizes = list(threads.map(partial(_measure, load), tables))
     return {table.id for table, size in zip(tables, sizes, strict=True) if size is not None and size <= SMALL_BYTES}

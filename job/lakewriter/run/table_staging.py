@@ -252,7 +252,8 @@ def _tell_of_others(load: Load, table: TableSpec, began: TableState, *, exclusiv
 def _place_files(
     load: Load, table: TableSpec, began: TableState, names: ObjectNames, prepared: Prepared
 ) -> tuple[CatalogAction, AnyPlan, ObjectNames]:
-    """The table ready for files; where the catalog chooses their place, earlier attempts' uploads are aborted there."""
+    """Make the table ready for files; where the catalog chooses their location, abort earlier attempts' uploads
+    there."""
     control, access = load.control(table), load.pipeline.spec.access
     action, shape, placed = make_ready(prepared, access, names, began, control.state.read)
     for note in prepared.table.left:
@@ -273,7 +274,8 @@ def plan_task(
     first_indexes: Sequence[int],
     counts: tuple[int, ...] | None,
 ) -> TaskPlan:
-    """What the tasks need, in ``partitions`` of which each has its first index and, where known, its count of rows."""
+    """Return what the tasks need, in ``partitions`` of which each has its first index and, where known, its count of
+    rows."""
     spec, shape, metadata = load.pipeline.spec, planned.shape, {}
     if planned.sync is not None:
         metadata = {GENERATION_METADATA: str(planned.sync.generation_id), TABLE_METADATA: table.id}

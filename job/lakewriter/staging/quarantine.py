@@ -197,7 +197,7 @@ class QuarantineWriter:
     def _make_columns(
         self, check: str, rows: Rows, reasons: pa.Array, texts: pa.Array | None = None, lines: pa.Array | None = None
     ) -> pa.RecordBatch:
-        """What the quarantine has of rows; those without ``texts`` are not rendered yet."""
+        """Make the columns that the quarantine has of rows; those without ``texts`` are not rendered yet."""
         count = rows.batch.num_rows
         files, offsets = self._find_places(rows)
         start = self._plan.start.astimezone(UTC)
@@ -216,7 +216,7 @@ class QuarantineWriter:
         return pa.RecordBatch.from_pydict(columns, QUARANTINE_SCHEMA)
 
     def _find_places(self, rows: Rows) -> tuple[pa.Array, pa.Array]:
-        """Where rows begin: in the source's files where that is known, and else in the partition."""
+        """Return where rows begin: in the source's files if that is known, else in the partition."""
         numbers, partition = rows.row_numbers, f"partition {self._partition}"
         if rows.marks is None:
             return pa.repeat(partition, len(numbers)), numbers
@@ -295,7 +295,7 @@ def _make_renderable(column: pa.Array) -> pa.Array:
 
 
 def _render_messages(batch: pa.RecordBatch) -> pa.Array:
-    """What the messages of records say besides the data: JSON with ``emitted_at`` and ``changes``."""
+    """Return what the messages of records say besides the data: JSON with ``emitted_at`` and ``changes``."""
     if batch.schema.names != DOCUMENTS.names:
         return pa.nulls(batch.num_rows, pa.string())
     emitted, changes = (join([f'"{name}":', batch.column(name).cast(pa.string())]) for name in (EMITTED, CHANGES))
@@ -315,7 +315,7 @@ def _make_lists(texts: pa.Array) -> pa.Array:
 
 
 def _list_reasons(failing: Sequence[Failing], rows: pa.Array) -> pa.Array:
-    """Why each of the ``rows`` with these numbers fails: the reasons of all checks that it does."""
+    """Return why the ``rows`` with these numbers fail: for each the reasons of all checks that it fails."""
     if len(failing) == 1:
         return _make_lists(pa.repeat(failing[0].rule.reason, len(rows)))
     # Of many rows few fail other checks together than the rest: each such set is listed once.

@@ -1,4 +1,5 @@
-"""What a task returns to the driver, as JSON: a few receipts themselves, of many the parts that it has written."""
+"""Encode what a task returns to the driver, as JSON: a few receipts themselves, of many the parts that it has
+written."""
 
 import itertools
 import json

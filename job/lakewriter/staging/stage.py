@@ -51,7 +51,7 @@ class AccumulatorTally:
         return self
 
     def begin(self, partition: int) -> TaskTally:
-        """The tally of a task that begins."""
+        """Begin the tally of a task."""
         return _AddingTally(self.total)
 
     def read(self) -> Staged:
@@ -63,7 +63,7 @@ class AccumulatorTally:
 
 
 def open_tally(spark: SparkSession) -> Tally | None:
-    """What tells the driver how far its tasks are; None for a session that has no Spark behind it."""
+    """Return what tells the driver how far its tasks are; None for a session that has no Spark behind it."""
     context = spark.sparkContext
     if not isinstance(context, SparkContext):
         return None
@@ -107,7 +107,7 @@ def _make_quarantine(plan: TaskPlan, partition: int) -> QuarantineWriter | None:
 
 
 def is_any_stage_repeated(returned: Returned) -> bool:
-    """Whether a stage ran again: after the loss of shuffle files its tasks count their tries anew."""
+    """Return whether a stage ran again: after the loss of shuffle files its tasks count their tries anew."""
     return any(map(_count_earlier_runs, returned.stages))
 
 
@@ -136,7 +136,7 @@ class SparseIndexes(Sequence[int]):
     def __getitem__(self, partition: slice) -> Sequence[int]: ...
 
     def __getitem__(self, partition: int | slice) -> int | Sequence[int]:
-        """The index of one partition, or those of several."""
+        """Return the index of one partition, or those of several."""
         if isinstance(partition, slice):
             return [self[number] for number in range(*partition.indices(len(self)))]
         if not 0 <= partition < len(self):

@@ -43,7 +43,7 @@ class TaskTally(ABC):
         self.staged = Staged()
 
     def count(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same batches, their rows counted as they are read."""
+        """Yield the same batches, their rows counted as they are read."""
         for batch in batches:
             self.staged += Staged(rows=batch.num_rows)
             self.tell()
@@ -67,7 +67,7 @@ class Teller(Protocol):
     """What a task takes with it; picklable."""
 
     def begin(self, partition: int) -> TaskTally:
-        """The tally of a task that begins."""
+        """Begin the tally of a task."""
 
 
 class Tally(Protocol):
@@ -75,10 +75,10 @@ class Tally(Protocol):
 
     @property
     def teller(self) -> Teller:
-        """What tasks take with them."""
+        """The object that tasks take with them."""
 
     def read(self) -> Staged:
-        """What is known to be done by now."""
+        """Return what is known to be done by now."""
 
     def close(self) -> None:
         """Nobody reads any more."""
@@ -109,7 +109,7 @@ class DatagramTeller:
     token: str
 
     def begin(self, partition: int) -> TaskTally:
-        """The tally of a task that begins."""
+        """Begin the tally of a task."""
         return _DatagramTally(self.port, self.token, partition)
 
 
@@ -124,7 +124,7 @@ class DatagramListener:
         self._heard: dict[int, Staged] = {}
 
     def read(self) -> Staged:
-        """The sum of what each partition told last."""
+        """Return what is known to be done by now."""
         with suppress(BlockingIOError):
             while True:
                 self._take(self._socket.recv(_MOST_BYTES))

@@ -1,4 +1,4 @@
-"""What a destination says to Airbyte's platform: one JSON message a line on standard output, and nothing else.
+"""Write messages of Airbyte's protocol: one JSON message a line on standard output, and nothing else.
 
 See: https://docs.airbyte.com/understanding-airbyte/airbyte-protocol
 """
@@ -21,7 +21,7 @@ Emit = Callable[[dict[str, Any]], None]
 
 @contextmanager
 def standard_output() -> Iterator[Emit]:
-    """The way to standard output; whatever else writes there goes to standard error meanwhile."""
+    """Yield the way to standard output; whatever else writes there goes to standard error meanwhile."""
     sys.stdout.flush()
     own = os.dup(1)
     os.dup2(2, 1)
@@ -42,12 +42,12 @@ def standard_output() -> Iterator[Emit]:
 
 
 def make_log(level: str, message: str) -> dict[str, Any]:
-    """A LOG; ``level`` is INFO, WARN or ERROR."""
+    """Return a LOG; ``level`` is INFO, WARN or ERROR."""
     return {"type": "LOG", "log": {"level": level, "message": message}}
 
 
 def make_trace(error: BaseException) -> dict[str, Any]:
-    """A TRACE with an error, which tells the platform whether a retry may help."""
+    """Return a TRACE with an error, which tells the platform whether a retry may help."""
     kind = "system_error"
     if isinstance(error, SpecInvalidError):
         kind = "config_error"
@@ -59,7 +59,7 @@ def make_trace(error: BaseException) -> dict[str, Any]:
 
 
 def make_state(text: str, records: int, counts: Mapping[str, int] = MappingProxyType({})) -> dict[str, Any]:
-    """A STATE handed back: the records before it, so many since the one before, are committed.
+    """Return a STATE handed back: the records before it, so many since the one before, are committed.
 
     Its parts stay text: the source's numbers may be of more digits than a float has. ``counts`` are what else is
     counted of the records.
@@ -70,6 +70,6 @@ def make_state(text: str, records: int, counts: Mapping[str, int] = MappingProxy
 
 
 def make_connection_status(problem: str | None) -> dict[str, Any]:
-    """The answer to a check."""
+    """Return the answer to a check."""
     own = {"status": "SUCCEEDED"} if problem is None else {"status": "FAILED", "message": problem}
     return {"type": "CONNECTION_STATUS", "connectionStatus": own}

@@ -90,7 +90,7 @@ def write(config: Path, catalog: Path, step_mb: int | None, step_seconds: float,
 
 
 def _guard(work: Callable[[Emit], None], emit: Emit) -> int:
-    """The exit code: the platform takes anything but 0 for a failure, and reads why from the TRACE."""
+    """Return the exit code: the platform takes anything but 0 for a failure, and reads why from the TRACE."""
     try:
         work(emit)
     except LakeError as error:
@@ -116,7 +116,7 @@ def _read_spec(config: Path, catalog: Path | None, emit: Emit) -> Spec:
 
 
 def _find_problem(config: Path, emit: Emit) -> str | None:
-    """What keeps the destination from working, None where nothing does."""
+    """Return the error that keeps the destination from working, None where nothing does."""
     try:
         require_standard_input(os.environ)
         own = _read_spec(config, None, emit)

@@ -1,4 +1,4 @@
-"""What became of a sync's records, told to the platform: rows, files and bytes, what was deleted, changed and left out.
+"""Tell the platform what became of a sync's records: rows, files and bytes, what was deleted, changed and left out.
 
 The platform has no other way to see it: a load's report is a control object in the bucket.
 """
@@ -53,7 +53,8 @@ class StreamStatistics:
         )
 
     def list_losses(self) -> Iterator[str]:
-        """A line for each field of which values are not as the source gave them, and for each property left out."""
+        """Yield a line for each field of which values are not as the source gave them, and for each property left
+        out."""
         yield from _list_most(self.changed, _describe_change, "fields with changed values")
         yield from _list_most(self.undeclared, _describe_undeclared, "undeclared properties")
 
@@ -80,7 +81,7 @@ class SyncStatistics:
         return {name: count for name, count in self._untold.pop(key, Counter[str]()).items() if count}
 
     def summarise(self) -> Iterator[tuple[str, str]]:
-        """The level and the text of a LOG for each stream, and for each loss in it."""
+        """Yield the level and the text of a LOG for each stream, and for each loss in it."""
         for stream in self._streams.values():
             yield "INFO", f"{stream.name}: {stream.describe()} in all"
             for loss in stream.list_losses():

@@ -55,7 +55,7 @@ class StreamQueue:
             self._since = now
 
     def take_state(self, place: int, step_bytes: int) -> bool:
-        """A STATE that covers all records so far; whether a load of so many bytes is to end here."""
+        """Take a STATE that covers all records so far, and return whether a load of so many bytes is to end here."""
         if not self._size:
             # Nothing lies between it and the cut before it.
             if self._cuts:
@@ -91,18 +91,18 @@ class StreamQueue:
             self.feed.give_up()
 
     def is_due(self, now: float, seconds: float) -> bool:
-        """Whether the last STATE has waited for so long, or too much waits behind it."""
+        """Return whether the last STATE has waited for so long, or too much waits behind it."""
         late = self._since is not None and now - self._since >= seconds
         return self._state >= 0 and (late or self._beyond >= HELD_BYTES)
 
     @property
     def may_be_cut(self) -> bool:
-        """Whether its load could end now."""
+        """True if its load could end now."""
         return self.feed is not None and self.end is None and self._state >= 0
 
     @property
     def wants_load(self) -> bool:
-        """Whether a load is to begin."""
+        """True if a load is to begin."""
         more = not self._is_finished and self.backlog.has_file(self._limit)
         return self.feed is None and (bool(self._cuts) or more)
 
@@ -128,7 +128,7 @@ class StreamQueue:
         self.feed.end()
 
     def close(self, *, committed: bool) -> None:
-        """The load is over."""
+        """End the load."""
         if committed and self.end is not None:
             self.start = self.end.place
         self.feed = self.end = None

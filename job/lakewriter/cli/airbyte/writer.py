@@ -124,7 +124,7 @@ class Writer:
                 self._changed.notify_all()
 
     def _find_slots(self) -> None:
-        """How many loads run side by side, and how many tasks each may have: none waits for another one's."""
+        """Return how many loads run side by side, and how many tasks each may have: none waits for another one's."""
         cores = count_slots(self._spark())
         with self._changed:
             self._slots = min(self._loader.spec.limits.tables_at_once, cores)
@@ -196,7 +196,7 @@ class Writer:
         return self._step.size or self._sizes[queue.key].bytes_for(self._tasks)
 
     def _is_behind(self) -> bool:
-        """Whether more waits on the disk than loads can take at once."""
+        """Return whether more waits on the disk than loads can take at once."""
         queues = [queue for queue in self._queues.values() if queue.feed is not None or not self._slots]
         waiting = sum(queue.backlog.size + (queue.feed.waiting_bytes if queue.feed else 0) for queue in queues)
         return waiting > WAITING_BYTES
@@ -289,7 +289,7 @@ class Writer:
                 queue.close(committed=committed)
 
     def _take_report(self, queue: StreamQueue, report: RunReport) -> bool:
-        """Whether the load is committed."""
+        """Take a load's report, and return whether the load is committed."""
         (result,) = report.tables
         is_committed = result.status in ("done", "already_done")
         if queue.given_up and not is_committed:
@@ -321,7 +321,7 @@ class Writer:
             self._emit(make_state(event.text, records, self.statistics.take_counts(event.stream)))
 
     def _is_silent(self, event: Event) -> bool:
-        """Whether a source that went on from the STATE would leave out what the next overwrite replaces."""
+        """Return whether a source that went on from the STATE would leave out what the next overwrite replaces."""
         if event.stream is not None:
             return event.stream in self._silent
         return any(is_covered(event.text, key, needs_part=True) for key in self._silent)

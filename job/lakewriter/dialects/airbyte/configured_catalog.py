@@ -89,7 +89,7 @@ class ConfiguredStream(_Foreign):
 
     @property
     def mode(self) -> Mode:
-        """What a load does to the rows that are there."""
+        """The way in which a load treats the rows that are there."""
         return _MODES[self.destination_sync_mode]
 
 
@@ -171,7 +171,7 @@ class SourceEntry(FileModel):
         return (self.messages,) if isinstance(self.messages, str) else self.messages
 
     def make_message_source(self, paths: Sequence[str], folder: str) -> MessageSource:
-        """The neutral form; ``folder`` is where the command runs."""
+        """Return the neutral form; ``folder`` is where the command runs."""
         return MessageSource(
             paths=tuple(paths),
             command=self.command,
@@ -181,7 +181,7 @@ class SourceEntry(FileModel):
         )
 
     def choose_namespace(self, stream: StreamDefinition) -> str:
-        """The namespace in the destination, blank for none."""
+        """Return the namespace in the destination, blank for none."""
         own = stream.namespace or ""
         if self.namespace_definition == "customformat":
             return self.namespace_format.replace("${SOURCE_NAMESPACE}", own)

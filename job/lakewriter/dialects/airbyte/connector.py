@@ -43,7 +43,7 @@ _SECRET: Final = ("access_key_id", "secret_access_key", "external_id")
 
 
 def make_connector_specification() -> dict[str, Any]:
-    """The content of a SPEC message."""
+    """Return the content of a SPEC message."""
     schema = AirbyteS3.model_json_schema()
     properties = {}
     for number, (key, label) in enumerate(FIELDS.items()):
@@ -85,7 +85,7 @@ def require_standard_input(environment: Mapping[str, str]) -> None:
 
 
 def _simplify_schema(schema: Any, definitions: dict[str, Any]) -> Any:
-    """A schema as the platform's form takes it, which follows no references and has no field for null.
+    """Return a schema as the platform's form takes it, which follows no references and has no field for null.
 
     It refuses nothing that is accepted here: blank text counts as absent, unknown keys are warnings.
     """
@@ -105,13 +105,13 @@ def _simplify_schema(schema: Any, definitions: dict[str, Any]) -> Any:
 
 
 def read_form(config: Path) -> tuple[AirbyteS3, Place]:
-    """The settings of a configuration, and the place in the file where they stand."""
+    """Return the settings of a configuration, and the place in the file where they stand."""
     content, place, _ = _read_config(config)
     return _validate(AirbyteS3, content, place), place
 
 
 def read_connection(config: Path, catalog: Path | None) -> Spec:
-    """The Spec of a connection; without a catalog it has no tables."""
+    """Return the Spec of a connection; without a catalog it has no tables."""
     content, place, unknown = _read_config(config)
     form, file = _validate(AirbyteS3, content, place), place.file
     source = None
@@ -135,7 +135,7 @@ def read_connection(config: Path, catalog: Path | None) -> Spec:
 
 
 def _read_config(config: Path) -> tuple[dict[str, Any], Place, Sequence[Location]]:
-    """The destination's keys in a file, where they stand, and the places of keys that are not known here."""
+    """Return the destination's keys in a file, where they stand, and the places of keys that are not known here."""
     file = read_json(config, "--config")
     whole = require_mapping(file, "a JSON object")
     content, unknown = split_known_keys(AirbyteS3, whole, _EXTRA)
@@ -143,7 +143,7 @@ def _read_config(config: Path) -> tuple[dict[str, Any], Place, Sequence[Location
 
 
 def _with_default_compression(content: dict[str, Any]) -> dict[str, Any]:
-    """The keys with the compression that the connector takes where none is given; its documents say GZIP."""
+    """Return the keys with the compression that the connector takes where none is given; its documents say GZIP."""
     form = drop_blanks(content.get("format"))
     if not isinstance(form, dict) or form.get("format_type") not in _COMPRESSED or "compression" in form:
         return content

@@ -16,7 +16,7 @@ from lakewriter.spec.model import Model
 
 
 def _list_keys(model: type[Model], steps: Location, destination: Mapping[str, Any]) -> list[str]:
-    """The formats are unions: which keys there are depends on what the file says it has."""
+    """List the keys of the file's form: formats are unions, so the keys depend on what the file says it has."""
     if steps[:1] != ("format",):
         return list_keys(find_model(model, steps))
     form = destination.get("format", {})

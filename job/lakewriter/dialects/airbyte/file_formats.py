@@ -45,7 +45,7 @@ class _Text(_Part):
 
     @property
     def gzip(self) -> bool:
-        """Whether the file is compressed."""
+        """True if the file is compressed."""
         return isinstance(self.compression, Gzip)
 
 
@@ -192,7 +192,7 @@ FORMAT_TAGS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def find_part_model(value: Mapping[str, Any]) -> type[Model] | None:
-    """The model of a format's own object, if what it says it is is known."""
+    """Return the model of a format's own object, if what it says it is is known."""
     return (
         CODECS.get(str(_normalise_codec(value["codec"])))
         if "codec" in value
@@ -201,7 +201,7 @@ def find_part_model(value: Mapping[str, Any]) -> type[Model] | None:
 
 
 def drop_blanks(value: Any) -> Any:
-    """A format without what is blank in it; an object of nothing else is blank too."""
+    """Return a format without what is blank in it; an object of nothing else is blank too."""
     if not isinstance(value, dict):
         return value
     kept = {key: drop_blanks(item) for key, item in value.items()}
@@ -209,5 +209,5 @@ def drop_blanks(value: Any) -> Any:
 
 
 def _normalise_codec(name: Any) -> Any:
-    """A codec as the configuration writes it: the documents have 'deflate' and 'No compression'."""
+    """Return a codec as the configuration writes it: the documents have 'deflate' and 'No compression'."""
     return _CODEC_NAMES.get(name.lower(), name) if isinstance(name, str) else name

@@ -31,7 +31,7 @@ def _is_of_api(content: Content) -> bool:
 
 
 def find_configuration(content: Content) -> Location:
-    """Where in a file the destination's own keys stand: below a key of the API's where that exported it."""
+    """Return the location of the destination's keys in a file: below a key of the API's where that exported it."""
     return next(((key,) for key in _API if _is_of_api(content) and isinstance(content.get(key), Mapping)), ())
 
 

@@ -31,7 +31,7 @@ class Label:
     description: str = ""
 
     def apply(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """The field's schema with this label."""
+        """Return the field's schema with this label."""
         examples = {"examples": list(self.examples)} if self.examples else {}
         description = self.description or plain_text(schema["description"])
         return {**schema, "title": self.title, "description": description, **examples, **self.more}
@@ -100,7 +100,7 @@ _TAGS: Final = ("format_type", "compression_type", "codec")
 
 
 def label_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of a choice with labels on its options and on their fields, all the way down."""
+    """Return the schema of a choice with labels on its options and, all the way down, on their fields."""
     return {**schema, "oneOf": [_label_option(option) for option in schema["oneOf"]]}
 
 

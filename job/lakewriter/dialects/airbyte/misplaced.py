@@ -25,7 +25,7 @@ Name = tuple[str, str]
 
 
 def find_extension(key: str) -> str:
-    """The extension of a file that the vendor's connector or this one wrote; blank for another file."""
+    """Return the extension of a file that the vendor's connector or this one wrote; blank for another file."""
     found = re.search(f"{_EXTENSION}{CLASH}$", key)
     return found[1] if found else ""
 
@@ -40,7 +40,7 @@ class Adviser:
         self._form, self._place, self._streams = form, place, streams
 
     def advise_format(self, extension: str) -> str:
-        """The line by which files of this extension would be written."""
+        """Return the line by which files of this extension would be written."""
         kind = next(name for name, own in EXTENSIONS.items() if extension in own)
         if kind != self._form.format.format_type:
             return f"{self._place.get_child('format', 'format_type')} {kind!r} writes {extension}"
@@ -49,14 +49,14 @@ class Adviser:
         return f"{where} {compression!r} writes {extension}"
 
     def advise_key(self, key: str) -> str:
-        """What to change so that a key like this one is a stream's; ``NO_SETTING`` where nothing would."""
+        """Say what to change so that a key like this one is a stream's; ``NO_SETTING`` where nothing would."""
         extension = find_extension(key)
         if not extension:
             return NO_SETTING
         return self._find_absent_stream(key) or self._find_path(key, extension) or NO_SETTING
 
     def _find_absent_stream(self, key: str) -> str:
-        """Whether the key is that of a stream that the catalog does not name."""
+        """Return whether the key is that of a stream that the catalog does not name."""
         parts = list(dict.fromkeys(part for part in key.split("/")[:-1] if part))
         namespaces = list(dict.fromkeys([*(namespace for namespace, _ in self._streams), *parts, ""]))
         for namespace, name in product(namespaces, parts):
@@ -66,7 +66,7 @@ class Adviser:
         return ""
 
     def _find_path(self, key: str, extension: str) -> str:
-        """The path format, and the file name pattern if that differs too, that give such a key."""
+        """Return the path format, and the file name pattern if that differs too, that give such a key."""
         start = f"{self._form.s3_bucket_path.strip('/')}/".lstrip("/")
         own = self._form.file_name_pattern
         if "${" in start or not key.startswith(start):
@@ -85,7 +85,7 @@ class Adviser:
         return ""
 
     def _list_named(self, key: str) -> Iterable[Name]:
-        """The streams whose names are in the key, the longest first: a name may be a part of another one."""
+        """Return the streams whose names are in the key, the longest first: a name may be a part of another one."""
         named = [name for name in self._streams if _find_name(make_s3_safe(name[1])).search(key)]
         return sorted(named, key=lambda name: (len(name[1]), len(name[0])), reverse=True)
 
@@ -101,7 +101,7 @@ def _find_name(name: str) -> re.Pattern[str]:
 
 
 def _spell_directory(text: str, name: Name) -> str:
-    """The path format that gives ``text`` for a stream: names, times and ids as variables."""
+    """Return the path format that gives ``text`` for a stream: names, times and ids as variables."""
     namespace, stream = map(make_s3_safe, name)
     head, found, rest = text.rpartition(stream)
     rest = "".join(_spell_digits(rest))
@@ -110,7 +110,7 @@ def _spell_directory(text: str, name: Name) -> str:
 
 
 def _spell_digits(text: str) -> Iterator[str]:
-    """The text with variables for its groups of digits: a year, then what is smaller, in order."""
+    """Yield the text with variables for its groups of digits: a year, then what is smaller, in order."""
     end, expected = 0, list(_WITHIN_A_DAY)
     has_year = False
     for found in _DIGITS.finditer(text):

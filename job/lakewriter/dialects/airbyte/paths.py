@@ -69,8 +69,8 @@ def check_file(text: str) -> str:
 def make_layout(
     bucket_path: str, path_format: str, file_pattern: str, names: tuple[str, str], end: str, *, has_files: bool = False
 ) -> Layout:
-    """The layout of a stream; ``names`` are namespace and stream, ``end`` the format's extension. ``has_files`` is true
-    where files belong to its records."""
+    """Return the layout of a stream; ``names`` are namespace and stream, ``end`` the format's extension. ``has_files``
+    is true where files belong to its records."""
     namespace, stream = map(make_s3_safe, names)
     directory = tuple(_parse_directory(f"{bucket_path}/{path_format}", namespace, stream))
     templates = [
@@ -81,7 +81,7 @@ def make_layout(
 
 
 def find_stream_directory(bucket_path: str, path_format: str, names: tuple[str, str]) -> str:
-    """The directory that is a stream's own: up to the last one that its name is in, without slashes around it.
+    """Return the directory that is a stream's own: up to the last one that its name is in, without slashes around it.
 
     Blank where the stream's name is blank or not in a directory, where another variable comes before it, or where the
     namespace comes after it, so that streams of one name share the directory.
@@ -97,7 +97,7 @@ def find_stream_directory(bucket_path: str, path_format: str, names: tuple[str, 
 
 
 def find_constant_prefix(bucket_path: str) -> str:
-    """The bucket path up to its first variable, without slashes around it."""
+    """Return the bucket path up to its first variable, without slashes around it."""
     return Template.of(*_parse_directory(bucket_path.partition("${")[0], "", "")).start.strip("/")
 
 
@@ -118,7 +118,8 @@ def _parse_directory(
 
 
 def _refuse_lookalikes(literal: str) -> None:
-    """The vendor writes them as they stand; whoever wrote them meant a variable."""
+    """Refuse text that looks like a variable: the vendor writes it as it stands, and whoever wrote it meant a
+    variable."""
     if "${" in literal:
         raise ValueError(f"{literal!r} has a variable that does not end; expected ${{NAME}}")
     match = _LOOKALIKE.search(literal)

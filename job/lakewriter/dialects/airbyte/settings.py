@@ -17,7 +17,7 @@ _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
 
 
 def _allow_vendor_file(schema: dict[str, Any]) -> None:
-    """An editor takes what the platform writes: blanks, and no region beside an endpoint; or the name of its file."""
+    """Let editors take what the platform writes: blanks, and no region beside an endpoint; or the name of its file."""
     needed = [key for key in schema["required"] if key != "type"]
     allow_blanks(schema)
     allow_config_file(schema)

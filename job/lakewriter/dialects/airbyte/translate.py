@@ -1,4 +1,4 @@
-"""What Airbyte's S3 destination and Hero Pixel's mean: keys, formats, the columns around a record."""
+"""Translate Airbyte's S3 destination and Hero Pixel's: keys, formats, the columns around a record."""
 
 import hashlib
 import os
@@ -58,7 +58,7 @@ _ID: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def translate(file: CheckedFile[AirbyteForm]) -> Spec:
-    """The neutral Spec; the streams of a catalog have no entries of their own for what the pipeline decides."""
+    """Return the neutral Spec; the streams of a catalog have no entries of their own for what the pipeline decides."""
     form, source = file.destination, file.source
     sources = _require_supported([entry.make_source(file.root) for entry in file.tables])
     tables = [
@@ -99,7 +99,7 @@ def adjust_limits(form: AirbyteForm, wanted: Limits) -> Limits:
 
 
 def make_encoding(form: AirbyteForm) -> FileEncoding:
-    """The file format with its settings."""
+    """Return the file format with its settings."""
     file_format = form.format
     if isinstance(file_format, Parquet):
         return Encoding(
@@ -122,7 +122,7 @@ def make_encoding(form: AirbyteForm) -> FileEncoding:
 
 
 def name_extension(form: AirbyteForm) -> str:
-    """What ``{format_extension}`` stands for."""
+    """Return the text for ``{format_extension}``."""
     return EXTENSIONS[form.format.format_type][isinstance(form.format, Csv | JsonLines) and form.format.gzip]
 
 
@@ -130,7 +130,7 @@ _ADDITIONAL: Final = "_airbyte_additional_properties"
 
 
 def make_envelope(form: AirbyteForm) -> Envelope:
-    """The columns around a record; formats with a schema are always flattened."""
+    """Return the columns around a record; formats with a schema are always flattened."""
     typed = isinstance(form.format, Avro | Parquet)
     whole = isinstance(form.format, Csv | JsonLines) and form.format.flattening == "No flattening"
     data = "_airbyte_data" if whole else None
@@ -155,7 +155,7 @@ def make_envelope(form: AirbyteForm) -> Envelope:
 
 
 def make_form_fields(form: AirbyteForm) -> tuple[FormField, ...]:
-    """What the vendor's form asks for, a role or a key in it; a field that stays blank is left out."""
+    """Make the fields of the vendor's form, a role or a key in it; a field that stays blank is left out."""
     values: dict[str, str | Provided] = {
         "Access Key Id": Provided.ACCESS_KEY_ID,
         "Secret Access Key": Provided.SECRET_ACCESS_KEY,
@@ -276,7 +276,7 @@ def _require_near_files(form: AirbyteForm, source: Any, table: TableSpec, locati
 
 
 def _make_identifier(name: str) -> str:
-    """A name for control objects, which tells apart what only its odd characters do."""
+    """Return a name for control objects, which tells apart what only its odd characters do."""
     plain = _ID.sub("_", name)
     return plain if plain == name else f"{plain}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 

@@ -17,7 +17,8 @@ TYPES: dict[str, type[AirbyteDestination]] = {"airbyte-s3": AirbyteS3, "heropixe
 
 
 def read_files(document: Document, kinds: ForeignFiles) -> tuple[Document, tuple[str, ...]]:
-    """The document with the content of those files in place of their names, and warnings about what is in them."""
+    """Return the document with the content of those files in place of their names, and warnings about what is in
+    them."""
     warnings: list[str] = []
     destination = document.data.get("destination")
     kind = TYPES.get(str(destination.get("type"))) if isinstance(destination, dict) else None
@@ -47,7 +48,7 @@ def _read_catalog(document: Document, kinds: ForeignFiles) -> Document:
 def split_known_keys(
     kind: type[AirbyteDestination], file: dict[str, Any], extra: Sequence[str] = ()
 ) -> tuple[dict[str, Any], list[Location]]:
-    """The destination's keys that a file has, without those that mean nothing here, and the places of those.
+    """Return the destination's keys that a file has, without those that mean nothing here, and the places of those.
 
     ``extra`` keys are this project's own. The API writes the type of the destination among its keys.
     """

@@ -16,7 +16,7 @@ FindRoot = Callable[[Mapping[str, Any]], Location]
 
 
 def read_named(document: Document, location: Location) -> tuple[SourceFile, dict[str, Any]]:
-    """The JSON file whose name stands at ``location``, and its content."""
+    """Return the JSON file whose name stands at ``location``, and its content."""
     file = read_json(document.folder / require_file_name(document, location), document.describe_place(location))
     return file, require_mapping(file, "a JSON object")
 
@@ -24,7 +24,7 @@ def read_named(document: Document, location: Location) -> tuple[SourceFile, dict
 def read_config_file(
     document: Document, known: Known = lambda _, content: content, find_root: FindRoot = lambda _: ()
 ) -> Document:
-    """The document with the file's content under the destination's own keys, where it names a file."""
+    """Return the document with the file's content under the destination's own keys, where it names a file."""
     destination = document.data.get("destination")
     if not isinstance(destination, Mapping) or "config_file" not in destination:
         return document

@@ -61,11 +61,11 @@ class Destination(FileModel):
         return self
 
     def read_key(self, key: str) -> Any:
-        """The value at ``key``, which may have dots: ``advanced.endpoint``."""
+        """Return the value at ``key``, which may have dots: ``advanced.endpoint``."""
         return attrgetter(key)(self)
 
     def make_access(self, *, prefix: str = "", bucket: str | None = None) -> Access:
-        """Where to write, and as whom; ``bucket`` where the file has it inside another value."""
+        """Make the access to the destination; ``bucket`` is given if the file has it inside another value."""
         names = self.key_names
         endpoint = self.read_key(names.endpoint) or None
         if endpoint:
@@ -89,7 +89,7 @@ class Destination(FileModel):
         require_tls(self.read_key(key), ("destination", *key.split(".")), allow_insecure=self.allow_insecure)
 
     def warn_of_secrets(self) -> tuple[str, ...]:
-        """A warning where a secret is written out in the file."""
+        """Return a warning where a secret is written out in the file."""
         name = self.key_names.secret_access_key
         secret = self.read_key(name)
         if secret is None or secret.reference is not None:

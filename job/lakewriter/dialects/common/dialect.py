@@ -127,6 +127,6 @@ class Dialect(Generic[D]):
         return {**self.types, **{variant.tag: variant.model for variant in self.variants}}
 
     def find_tag(self, kind: str, value: Callable[[str], Any]) -> str:
-        """Which model a destination of type ``kind`` has; ``value`` gives its keys' values."""
+        """Return the tag of the model that a destination of type ``kind`` has; ``value`` gives its keys' values."""
         chosen = (each.tag for each in self.variants if each.kind == kind and each.fits(value))
         return next(chosen, kind)

@@ -67,12 +67,12 @@ Column = Annotated[str, Field(min_length=1)]
 
 
 def write_time(value: Any) -> Any:
-    """The text of a date or a time: YAML makes them of what looks like one."""
+    """Return the text of a date or a time: YAML makes them of what looks like one."""
     return value.isoformat() if isinstance(value, date) else value
 
 
 def to_share(value: float | str) -> float | None:
-    """The number that a share or a percentage stands for; None for other text."""
+    """Return the number that a share or a percentage stands for; None for other text."""
     if not isinstance(value, str):
         return float(value)
     found = _PERCENTAGE.fullmatch(value.strip())
@@ -212,7 +212,7 @@ class ExpectEntry(FileModel):
         return self
 
     def list_expectations(self, default: OnViolation) -> Iterator[Expectation]:
-        """The neutral form: a list of columns is an expectation for each."""
+        """Yield the neutral form: a list of columns is an expectation for each."""
         tells_rows = any(getattr(self, key) is not None for key in ROW_CHECKS)
         inherited: OnViolation = "fail" if default == "quarantine" and not tells_rows else default
         rule: dict[str, Any] = {"on_violation": self.on_violation or inherited}
@@ -274,7 +274,8 @@ Own = Sequence[tuple[Sequence[ExpectEntry], OnViolation | None]]
 def apply_expectations(
     spec: Spec, own: Own, shared: Sequence[SharedExpectEntry], on_violation: OnViolation | None
 ) -> Spec:
-    """The spec whose tables have their own expectations and the pipeline's; the first ones are those of ``own``."""
+    """Return the spec whose tables have their own expectations and the pipeline's; the first ones are those of
+    ``own``."""
     if not shared and not any(entries for entries, _ in own):
         return spec
     _refuse_unknown_tables(spec, shared)

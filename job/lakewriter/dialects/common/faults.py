@@ -1,4 +1,4 @@
-"""What is found wrong after a file's keys are checked: told with the line of its key, as the checks of keys are."""
+"""Report faults that are found after a file's keys are checked, with the line of the key, as the checks of keys do."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -49,7 +49,7 @@ def refuse_other(file: SourceFile, expected: Collection[ForeignFile], place: str
 
 
 def recognise_file(content: Any, kinds: Sequence[ForeignFile]) -> ForeignFile | None:
-    """What a file is by its keys; None for a lake.yaml and for anything unknown."""
+    """Return what a file is by its keys; None for a lake.yaml and for anything unknown."""
     if not isinstance(content, Mapping) or "pipeline" in content or "destination" in content:
         return None
     return next((kind for kind in (*kinds, DESTINATION) if kind.is_kind(content)), None)

@@ -1,4 +1,4 @@
-"""What goes into a vendor's form, field by field, under the labels the form has."""
+"""Fill a vendor's form, field by field, under the labels that the form has."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,14 +44,14 @@ CONFIG_FILE: Final = (
 
 
 def allow_config_file(schema: dict[str, Any]) -> None:
-    """An editor takes the vendor's file in place of the keys, since the file is read before they are checked."""
+    """Let editors take the vendor's file in place of the keys: the file is read before they are checked."""
     needed = [key for key in schema["required"] if key != "type"]
     schema["properties"]["config_file"] = {"type": "string", "description": CONFIG_FILE}
     schema |= {"required": ["type"], "anyOf": [{"required": ["config_file"]}, {"required": needed}]}
 
 
 def allow_blanks(schema: dict[str, Any]) -> None:
-    """An editor takes null and blank text for every key, where both count as absent."""
+    """Let editors take null and blank text for every key, where both count as absent."""
     for key, own in schema["properties"].items():
         if "const" not in own:
             schema["properties"][key] = _allow_blank(own)

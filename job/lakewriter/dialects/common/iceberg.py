@@ -1,4 +1,4 @@
-"""What destinations with Iceberg tables have in common: the keys of Open Catalog, and where files lie."""
+"""Keys of Open Catalog and locations of files, for every destination with Iceberg tables."""
 
 from typing import Annotated, Final
 
@@ -38,7 +38,7 @@ def find_missing_keys(destination: Destination) -> list[str]:
 
 
 def make_open_catalog(destination: Destination) -> RestService:
-    """The catalog of a destination that has all of its keys."""
+    """Return the catalog of a destination that has all of its keys."""
     destination.require_tls("catalog_endpoint")
     client_id = destination.read_key("client_id")
     return RestService.model_validate(
@@ -53,7 +53,7 @@ def make_open_catalog(destination: Destination) -> RestService:
 
 
 def lay_out_iceberg(path: str, depth: int, extension: str) -> Layout:
-    """The layout of the table at ``path``, whose partition has ``depth`` fields."""
+    """Return the layout of the table at ``path``, whose partition has ``depth`` fields."""
     # With a UUID nobody has to look through all of a table's partitions for names that are taken.
     file = "part-{job_id}-{seq}-{uuid}" if depth else "part-{job_id}-{seq}"
     return Layout(join_key(path, "data"), Template.parse(file + extension), depth)

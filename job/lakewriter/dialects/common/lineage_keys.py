@@ -58,7 +58,7 @@ class LineageEntry(FileModel):
         return self
 
     def make_lineage(self, folder: str) -> Lineage:
-        """The neutral form; ``TLS_REQUIRED`` for a server without TLS that is not on this machine."""
+        """Return the neutral form; ``TLS_REQUIRED`` for a server without TLS that is not on this machine."""
         remote = is_url(self.to)
         if remote:
             require_tls(self.to, ("lineage", "to"), allow_insecure=self.allow_insecure)
@@ -72,7 +72,7 @@ class LineageEntry(FileModel):
 
 
 def warn_of_key(lineage: Lineage | None) -> tuple[str, ...]:
-    """A warning where the server's key is written out in the file."""
+    """Return a warning where the server's key is written out in the file."""
     if lineage is None or lineage.api_key is None or lineage.api_key.reference is not None:
         return ()
     return ("lineage.api_key is written out; a reference such as ${env:NAME} keeps it out of the file.",)

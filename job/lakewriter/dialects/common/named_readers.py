@@ -8,9 +8,9 @@ from lakewriter.spec.specification import Encoding, FileEncoding, Spec
 
 
 def fit_readers(spec: Spec, readers: Sequence[ReaderName], *, delta: bool) -> Spec:
-    """The same pipeline, whose Parquet files have the encodings that all of ``readers`` read: at the least dictionary
-    and plain ones, and those alone where nobody is named. With ``delta`` they have DELTA encodings, whoever reads.
-    """
+    """Return the same pipeline, whose Parquet files have the encodings that all of ``readers`` read: at the least
+    dictionary and plain ones, and those alone where nobody is named. With ``delta`` they have DELTA encodings, whoever
+    reads."""
     if not readers and not delta:
         return spec
 

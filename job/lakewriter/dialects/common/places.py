@@ -1,4 +1,4 @@
-"""What every dialect asks of text that says where data goes: URLs with TLS and without passwords, plain keys."""
+"""Check text that says where data goes: URLs with TLS and without passwords, plain keys."""
 
 import re
 from typing import Final

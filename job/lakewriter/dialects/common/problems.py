@@ -106,12 +106,12 @@ def list_words(words: Sequence[str]) -> str:
 
 
 def list_keys(model: type[BaseModel]) -> list[str]:
-    """The keys a file may give for ``model``."""
+    """Return the keys a file may give for ``model``."""
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def find_model(model: type[BaseModel], steps: Sequence[str | int]) -> type[BaseModel]:
-    """The model of the mapping that ``steps`` lead to from one of ``model``; the last one met where none is."""
+    """Return the model of the mapping that ``steps`` lead to from one of ``model``; the last one met where none is."""
     for step in steps:
         field = model.model_fields.get(str(step))
         found = next(list_models(field.annotation), None) if field else None
@@ -158,7 +158,8 @@ def describe_problems(
 
 
 def _find_named_key(found: Any) -> Location:
-    """The first key that an error of a whole mapping names and the mapping has: its line is the one to look at."""
+    """Return the first key that an error of a whole mapping names and the mapping has: its line is the one to look
+    at."""
     if found["type"] != "value_error" or not isinstance(found["input"], Mapping):
         return ()
     named = _NAMED.findall(str(found["ctx"]["error"]))
@@ -166,7 +167,8 @@ def _find_named_key(found: Any) -> Location:
 
 
 def _is_said_below(findings: Sequence[Any], place: Location, places: Iterable[Location]) -> bool:
-    """Whether only a part is wrong: of a list whose other entries are right, of a member that a union may have."""
+    """Return whether only a part is wrong: of a list whose other entries are right, of a member that a union may
+    have."""
     of_whole = all(each["type"] in _EXPECTED or (each["type"] == "too_short" and each["input"]) for each in findings)
     return of_whole and any(other[: len(place)] == place and other != place for other in places)
 
@@ -178,7 +180,7 @@ def _suggest_home(findings: Sequence[Any], homes: Mapping[str, str]) -> str:
 
 
 def _find_discriminator(found: Any) -> str:
-    """The key that tells the members of a union apart; blank where it is a function of ours."""
+    """Return the key that tells the members of a union apart; blank where it is a function of ours."""
     name = str(found.get("ctx", {}).get("discriminator", "")).strip("'")
     return "" if name.endswith(")") or name.startswith("_") else name
 
@@ -201,7 +203,7 @@ def _drop_union_members(found: Any, location: Location, data: Any) -> Location:
 
 
 def _describe(findings: Sequence[Any], location: Location, known_keys: KnownKeys, tags: Tags) -> str:
-    """What is wrong at one place; a value that no member of a union takes has a finding for each member."""
+    """Describe a fault at one location; a value that no member of a union takes has a finding for each member."""
     found = next((each for each in findings if each["type"] not in _EXPECTED), findings[0])
     kind, value, context = found["type"], found["input"], found.get("ctx", {})
     said = describe_value(value, found["loc"])
@@ -232,7 +234,7 @@ _CHOICES: Final = ("literal_error", "enum", "union_tag_invalid", "union_tag_not_
 
 
 def _describe_choice(found: Any, members: Sequence[str]) -> str:
-    """What is wrong where only some words may stand; ``members`` are those of a union."""
+    """Describe a fault where only certain words are allowed; ``members`` are those of a union."""
     kind, value, context = found["type"], found["input"], found.get("ctx", {})
     if kind == "union_tag_not_found":
         return f"is required; expected {list_words(members)}."
@@ -255,7 +257,7 @@ def _describe_unknown_key(value: Any, location: Location, known: Sequence[str]) 
 
 
 def _suggest_synonym(key: str, known: Sequence[str]) -> str:
-    """What another destination's key is called here."""
+    """Suggest the name that another destination's key has here."""
     names = next((names for names in _SAME if key in names), ())
     here = [name for name in known if name in names]
     return f"; did you mean {list_words(here)}?" if here else ""
@@ -298,13 +300,13 @@ def _join_kinds(findings: Sequence[Any]) -> str:
 
 
 def _suggest_quotes(findings: Sequence[Any], value: Any) -> str:
-    """What to do about text that YAML takes for a number, a truth value or a date."""
+    """Suggest quotes for text that YAML takes for a number, a truth value or a date."""
     scalar = value is not None and not isinstance(value, str | list | dict)
     return ", in quotes" if scalar and _join_kinds(findings) == "text" else ""
 
 
 def _suggest_no_quotes(findings: Sequence[Any], value: Any, said: str) -> str:
-    """What to do about a number in quotes, which is text here as it is to the vendors."""
+    """Suggest no quotes for a number in quotes, which is text here as it is to the vendors."""
     is_number = isinstance(value, str) and said == repr(value) and _NUMBER.fullmatch(value)
     return f"; write {value} without quotes" if is_number and _join_kinds(findings) in _NUMBERS else ""
 
@@ -316,7 +318,7 @@ def _suggest_list(findings: Sequence[Any], value: Any, said: str) -> str:
 
 
 def describe_value(value: Any, location: Location) -> str:
-    """The value as far as it can hold no secret, as YAML has it."""
+    """Return the value as far as it can hold no secret, as YAML has it."""
     if any(_CONFIDENTIAL.search(str(step)) for step in location):
         return "(not shown)"
     if isinstance(value, list | dict):

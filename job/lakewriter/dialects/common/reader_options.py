@@ -95,7 +95,7 @@ _ALIKE_IN_JDBC: Final = 0.85
 
 
 def list_known_options(form: str) -> frozenset[str] | None:
-    """The options of a format, None for one that is not Spark's own."""
+    """Return the options of a format, None for one that is not Spark's own."""
     own = OF_FORMAT.get(form.lower())
     if own is None:
         return None
@@ -103,7 +103,7 @@ def list_known_options(form: str) -> frozenset[str] | None:
 
 
 def find_unknown_option(form: str, options: Iterable[str]) -> str | None:
-    """What is wrong with the first option that the format's reader does not know; None where it knows all.
+    """Describe the first option that the format's reader does not know; None if it knows all.
 
     A name with a dot is a setting of Hadoop's, which Spark hands on.
     """
@@ -131,7 +131,7 @@ def _list_formats(option: str) -> str:
 
 
 def note_unknown_options(form: str, options: Mapping[str, Any]) -> str | None:
-    """A note on options that are handed on unseen; None where there are none."""
+    """Return a note on options that are handed on unseen; None where there are none."""
     known = list_known_options(form)
     names = {name.lower() for name in known or ()}
     unseen = ", ".join(repr(option) for option in options if option.lower() not in names)

@@ -100,7 +100,7 @@ def refuse_shared_quarantines(spec: Spec, data: Mapping[str, Any]) -> None:
 
 
 def _list_places(table: TableSpec) -> tuple[str, ...]:
-    """What the keys of a table and those of its quarantine begin with."""
+    """List the beginnings of the keys of a table and of its quarantine."""
     return (table.layout.prefix, *([f"{table.quarantine}/"] if table.quarantine is not None else []))
 
 
@@ -114,7 +114,7 @@ def _make_shared_error(data: Mapping[str, Any], number: int, table: TableSpec, o
 
 
 def _locate_rule(data: Mapping[str, Any], number: int, rule: str) -> Location:
-    """Where a rule of a table stands: in its own entry, or at the top for all tables."""
+    """Return the location of a table's rule: in its own entry, or at the top for all tables."""
     keys = tuple(rule.split("."))
     tables = data.get("tables") or ()
     entry: Any = tables[number] if number < len(tables) else None
@@ -133,7 +133,7 @@ _TEXTS: Final = (*LINES, "xml")
 
 
 def _list_unsupported(table: TableSpec, *, in_catalog: bool) -> list[tuple[str, str, str]]:
-    """The rule, its value, and why it cannot be kept."""
+    """Return the rule, its value, and why it cannot be kept."""
     unsupported: list[tuple[str, str, str]] = []
     collection = table.collection
     is_inferred = collection is not None and collection.column is not None and collection.locations is None
@@ -149,7 +149,7 @@ def _list_unsupported(table: TableSpec, *, in_catalog: bool) -> list[tuple[str, 
 
 
 def _explain_unmarkable(table: TableSpec) -> str:
-    """Why bad rows of the source cannot be told from the others; blank where they can."""
+    """Say why bad rows of the source cannot be told from the others; blank if they can."""
     if table.stream is not None:
         return ""
     return _explain_unmarkable_read(table.read, "")

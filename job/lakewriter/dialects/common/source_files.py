@@ -31,7 +31,7 @@ _KINDS: Final[Mapping[type, str]] = {
 
 
 def describe_kind(value: Any) -> str:
-    """What a value is, as a person says it."""
+    """Describe the kind of a value, as a person says it."""
     return _KINDS.get(type(value), "a date")
 
 
@@ -74,7 +74,7 @@ class Place:
     steps: Location = ()
 
     def get_child(self, *steps: str | int) -> "Place":
-        """The place of a key in the mapping or the list here."""
+        """Return the place of a key in the mapping or the list here."""
         return Place(self.file, (*self.steps, *steps))
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class Place:
 
 
 def read_yaml(path: Path, called: str = "") -> SourceFile:
-    """The YAML or JSON file at ``path``; ``called`` is the key that names it."""
+    """Return the YAML or JSON file at ``path``; ``called`` is the key that names it."""
     name = path.name
     text = _read_text(path, called, MAX_MIB)
     try:
@@ -93,7 +93,7 @@ def read_yaml(path: Path, called: str = "") -> SourceFile:
 
 
 def read_json(path: Path, called: str = "") -> SourceFile:
-    """The JSON file at ``path``; ``called`` is the key that names it."""
+    """Return the JSON file at ``path``; ``called`` is the key that names it."""
     text = _read_text(path, called, MAX_JSON_MIB)
     try:
         content = json.loads(text)
@@ -110,7 +110,7 @@ def read_json(path: Path, called: str = "") -> SourceFile:
 
 
 def require_mapping(file: SourceFile, expected: str = "a mapping") -> dict[str, Any]:
-    """The content where it is a mapping."""
+    """Return the content where it is a mapping."""
     if not isinstance(file.content, dict):
         raise SpecInvalidError(f"{file.name}: the file holds {describe_kind(file.content)}, expected {expected}.")
     return file.content
@@ -140,7 +140,7 @@ def _read_text(path: Path, called: str, limit: int) -> str:
 
 
 def _list_similar_files(path: Path) -> str:
-    """What to name instead: files of its kind that lie where the missing one was looked for."""
+    """List the files to name instead: those of the same kind in the folder in which the missing one was looked for."""
     kinds = (".yaml", ".yml") if path.suffix in (".yaml", ".yml") else (path.suffix,)
     try:
         names = sorted(each.name for each in path.parent.iterdir() if each.suffix in kinds)
@@ -151,7 +151,7 @@ def _list_similar_files(path: Path) -> str:
 
 
 def _refuse_unbounded(name: str, content: Any) -> None:
-    """What would end a later step without an error of its own: depth, and text that no UTF-8 has."""
+    """Refuse what would end a later step without an error of its own: depth, and text that is not UTF-8."""
     level: list[Any] = [content]
     seen = 0
     for _ in range(MAX_DEPTH + 1):

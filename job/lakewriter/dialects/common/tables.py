@@ -140,11 +140,11 @@ class ReadEntry(FileModel):
 
     @property
     def has_new_files(self) -> bool:
-        """Whether it, or one of its views, reads new files only."""
+        """True if it, or one of its views, reads new files only."""
         return self.files == "new" or any(view.has_new_files for view in self.views.values())
 
     def make_read(self, root: str) -> Read:
-        """The neutral form, with relative paths made absolute from ``root``."""
+        """Return the neutral form, with relative paths made absolute from ``root``."""
         paths = (self.path,) if isinstance(self.path, str) else self.path
         return Read(
             format=self.format,
@@ -269,16 +269,16 @@ class TableEntry(FileModel):
         return self
 
     def make_read(self, root: str) -> Read:
-        """The neutral form of ``read``; an empty one where a program gives the rows."""
+        """Return the neutral form of ``read``; an empty one where a program gives the rows."""
         return Read() if self.read is None else self.read.make_read(root)
 
     def apply_defaults(self, contract: ContractEntry, on_bad_row: BadRowEntry | None) -> Self:
-        """The entry with what the pipeline decides for all of its tables."""
+        """Return the entry with what the pipeline decides for all of its tables."""
         rules = {"contract": self.contract.fill_from(contract), "on_bad_row": self.on_bad_row or on_bad_row}
         return self.model_copy(update=rules)
 
     def make_source(self, root: str) -> "TableSource":
-        """The entry with its paths made absolute."""
+        """Return the entry with its paths made absolute."""
         return TableSource(
             source_schema=self.schema_,
             source_table=self.table,
@@ -352,7 +352,7 @@ def require_names(names: dict[str, str]) -> dict[str, str]:
 
 
 def parse_partition_field(text: str) -> PartitionField:
-    """A column, or a transform of one as Spark and Athena spell it."""
+    """Return a column, or a transform of one as Spark and Athena spell it."""
     if found := _OF_TIME.fullmatch(text):
         return PartitionField(column=found[2], transform=found[1])
     if found := _NUMBERED.fullmatch(text):

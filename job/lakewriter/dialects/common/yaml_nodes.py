@@ -37,7 +37,7 @@ class Node:
     is_open: bool = False
 
     def get_child(self, step: str | int) -> "Key | None":
-        """What ``step`` leads to, a key as Python has it or an item's number."""
+        """Return the node that ``step`` leads to, a key as Python has it or an item's number."""
         if self.items is not None:
             if not isinstance(step, int) or step >= len(self.items):
                 return None
@@ -66,7 +66,7 @@ class _Open:
 
 
 def compose(text: str) -> Node | None:
-    """The one document of ``text``, None where it is blank; ``YamlProblemError`` for what cannot be read."""
+    """Return the one document of ``text``, None where it is blank; ``YamlProblemError`` for what cannot be read."""
     refuse_unprintable(text)
     composer = _Composer()
     try:
@@ -78,7 +78,7 @@ def compose(text: str) -> Node | None:
 
 
 def to_python(node: Node) -> Any:
-    """The values of a node. What an alias stands for is one object, wherever it stands."""
+    """Return the values of a node. What an alias stands for is one object, wherever it stands."""
     return _to_python(node, {})
 
 
@@ -219,7 +219,8 @@ def _close(opened: _Open) -> None:
 
 
 def _parse_value(event: Any, line: int) -> Any:
-    """A scalar as Python has it: of its own type where it is not quoted, of that which its tag names otherwise."""
+    """Return a scalar as Python has it: of its own type where it is not quoted, of that which its tag names
+    otherwise."""
     natural = _RESOLVER.resolve(yaml.ScalarNode, event.value, (event.implicit[0], event.implicit[1]))
     tag = natural if event.tag in (None, "!") else event.tag
     if tag in (f"{_TAG}str", f"{_TAG}merge", f"{_TAG}value"):

@@ -1,4 +1,4 @@
-"""What is wrong with a YAML text, in words for its writer, the same whichever parser has found it.
+"""Explain what is wrong with a YAML text, in the same words whichever parser has found it.
 
 No message shows the text around the place, which may hold a secret.
 """
@@ -29,7 +29,7 @@ def refuse_unprintable(text: str) -> None:
 
 
 def explain_error(error: Any, text: str) -> YamlProblemError:
-    """What a parser has found. The two parsers differ in words and marks; the fault is told by what both share."""
+    """Explain a parser's error. The two parsers differ in words and marks; the text is made of what both share."""
     problem, context = str(getattr(error, "problem", None) or ""), str(getattr(error, "context", None) or "")
     mark = getattr(error, "problem_mark", None)
     begun = getattr(error, "context_mark", None) or mark
@@ -44,7 +44,7 @@ def explain_error(error: Any, text: str) -> YamlProblemError:
 
 
 def _split_at_mark(line: str, mark: Any) -> tuple[str, str]:
-    """What stands before the mark in its line, and the character at it."""
+    """Return the text before the mark in its line, and the character at the mark."""
     column = mark.column if mark else 0
     return line[:column], repr(line[column]) if column < len(line) else "the end"
 

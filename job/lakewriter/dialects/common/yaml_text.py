@@ -34,7 +34,7 @@ class Document:
         return self.file.name
 
     def find_place(self, location: Location) -> Place:
-        """Where what is at ``location`` really stands."""
+        """Return the place at which the value at ``location`` really stands."""
         for end in range(len(location), 0, -1):
             if location[:end] in self.origins:
                 return self.origins[location[:end]].get_child(*location[end:])
@@ -46,7 +46,7 @@ class Document:
 
 
 def read(path: Path, *, stage: str | None = None) -> Document:
-    """The file at ``path``, with the overrides of ``deployment.stages.{stage}`` merged over it."""
+    """Return the file at ``path``, with the overrides of ``deployment.stages.{stage}`` merged over it."""
     file = read_yaml(path)
     data = require_mapping(file, "a mapping with the keys 'pipeline', 'destination' and 'tables'")
     over = _read_overrides(data, stage, file) if stage is not None else {}
@@ -56,7 +56,7 @@ def read(path: Path, *, stage: str | None = None) -> Document:
 
 
 def list_stages(path: Path) -> tuple[str, ...]:
-    """The stages of the file at ``path``; none where it has no mapping of them."""
+    """Return the stages of the file at ``path``; none where it has no mapping of them."""
     deployment = read(path).data.get("deployment")
     stages = deployment.get("stages") if isinstance(deployment, dict) else None
     return tuple(map(str, stages)) if isinstance(stages, dict) else ()
@@ -99,7 +99,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_file_name(document: Document, location: Location) -> str:
-    """The name of a file that stands at ``location``."""
+    """Return the name of a file that stands at ``location``."""
     value: Any = document.data
     for step in location:
         value = value[step]

@@ -86,12 +86,12 @@ CURRENT_KEYS: Final = (*CURRENT_ONLY, "bucket", "region", "advanced")
 
 
 def is_current(value: Callable[[str], Any]) -> bool:
-    """Whether a destination, by its keys' values, has the present configuration."""
+    """Return whether a destination, by its keys' values, has the present configuration."""
     return any(value(key) is not None for key in CURRENT_ONLY)
 
 
 def _tell_apart(schema: dict[str, Any]) -> None:
-    """An editor takes a destination for this one by a key of its own."""
+    """Let editors take a destination for this one by a key of its own."""
     allow_flow_file(schema)
     schema["anyOf"] = [{"required": [key]} for key in CURRENT_ONLY]
 
@@ -137,11 +137,11 @@ class EstuaryConnector(EstuaryDestination):
 
     @property
     def common_prefix(self) -> str:
-        """What the paths of all bindings lie under."""
+        """The prefix under which the paths of all bindings lie."""
         return self.prefix
 
     def read_key(self, key: str) -> Any:
-        """The value at ``key``; None inside ``credentials`` that are not given."""
+        """Return the value at ``key``; None inside ``credentials`` that are not given."""
         if self.credentials is None and key.startswith("credentials."):
             return None
         return super().read_key(key)
@@ -180,7 +180,7 @@ class EstuaryConnector(EstuaryDestination):
 
 
 def read_duration(text: str) -> int:
-    """The whole seconds of a duration; ``ValueError`` for what is none or lies outside the bounds."""
+    """Return the whole seconds of a duration; ``ValueError`` for what is none or lies outside the bounds."""
     if not _DURATION.fullmatch(text):
         raise ValueError("expected a duration such as '30s', '5m' or '1h30m'")
     seconds = sum(float(number) * _UNITS[unit] for number, unit in _DURATION_PART.findall(text))

@@ -58,7 +58,7 @@ class FlowKeys:
                 self.warnings.append(f"{place.get_child(key)} is not known here and has no effect.")
 
     def read_source(self, value: Any, place: Place) -> str:
-        """The collection of a binding's source, which is a name, or a mapping with the name."""
+        """Return the collection of a binding's source, which is a name, or a mapping with the name."""
         if not isinstance(value, Mapping):
             return str(value)
         for key in _CHOOSING:
@@ -121,7 +121,7 @@ def omit_given(config: Data, anew: Data) -> dict[str, Any]:
 
 
 def _refuse_encrypted(found: Data, place: Place) -> None:
-    """The platform encrypts secrets for itself alone, and renames their keys."""
+    """Refuse secrets that the platform has encrypted for itself: it renames their keys."""
     for key, value in found.items():
         if str(key).endswith(_ENCRYPTED):
             plain = str(key).removesuffix(_ENCRYPTED)
@@ -143,11 +143,11 @@ def _find_annotation(model: type[BaseModel], key: str) -> Any:
 
 
 def _list_members(annotation: Any) -> Iterator[Any]:
-    """An annotation, and the members of a union."""
+    """Yield an annotation, and the members of a union."""
     yield annotation
     yield from get_args(annotation)
 
 
 def _is_set(value: Any) -> bool:
-    """Whether a selector chooses anything."""
+    """Return whether a selector chooses anything."""
     return any(map(_is_set, value.values())) if isinstance(value, Mapping) else bool(value)

@@ -25,8 +25,8 @@ _COLLECTION: Final = ("key", "schema", "readSchema", "writeSchema", "projections
 
 
 def with_flow(document: Document, kinds: ForeignFiles) -> tuple[Document, tuple[str, ...]]:
-    """The document with the Flow file's content in place of ``destination.config_file``, schemas in files read, and
-    warnings about keys that mean nothing here."""
+    """Return the document with the Flow file's content in place of ``destination.config_file``, schemas in files read,
+    and warnings about keys that mean nothing here."""
     destination = document.data.get("destination")
     if not isinstance(destination, dict) or destination.get("type") != KIND:
         return document, ()
@@ -89,7 +89,7 @@ class _Flow:
         return replace(document, data=data, origins={**document.origins, **origins})
 
     def _choose_name(self, name: Any) -> str:
-        """The name of the one materialization, or of the one asked for."""
+        """Return the name of the one materialization, or of the one asked for."""
         materializations = self._data.get("materializations")
         if not isinstance(materializations, dict) or not materializations:
             raise SpecInvalidError(
@@ -143,7 +143,7 @@ class _Flow:
         return kept, {("destination", key): place.get_child(key) for key in kept}
 
     def _find_connector(self) -> Data:
-        """The endpoint's connector; ``SPEC_INVALID`` for another kind of endpoint or another connector."""
+        """Return the endpoint's connector; ``SPEC_INVALID`` for another kind of endpoint or another connector."""
         endpoint = self._own.get("endpoint")
         connector = _get(endpoint, "connector")
         if not isinstance(connector, dict):
@@ -163,7 +163,7 @@ class _Flow:
         return connector
 
     def _make_tables(self, entries: Sequence[Data], document: Document) -> list[_Table]:
-        """The lake.yaml's tables in their order, each with the binding of the same source."""
+        """Return the lake.yaml's tables in their order, each with the binding of the same source."""
         waiting = dict(enumerate(entries))
         tables, disabled = [], []
         for number, binding in enumerate(self._own["bindings"]):
@@ -218,7 +218,7 @@ class _Flow:
 
 
 def _require_entries(document: Document) -> list[Data]:
-    """The lake.yaml's own tables."""
+    """Return the lake.yaml's own tables."""
     given = document.data.get("tables") or []
     if not isinstance(given, list):
         raise SpecInvalidError(f"{document.describe_place(('tables',))}: {describe_kind(given)}, expected a list.")

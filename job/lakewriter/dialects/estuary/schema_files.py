@@ -13,7 +13,8 @@ _SCHEMAS: Final = ("schema", "readSchema", "writeSchema")
 
 
 def opened(collection: Mapping[str, Any], folder: Path, place: Place) -> dict[str, Any]:
-    """The collection at ``place`` with schemas instead of the names of their files, which start at ``folder``."""
+    """Return the collection at ``place`` with schemas instead of the names of their files, which start at
+    ``folder``."""
     return {
         key: _schema(own, folder, place.get_child(key)) if key in _SCHEMAS else own for key, own in collection.items()
     }

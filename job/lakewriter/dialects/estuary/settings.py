@@ -36,7 +36,7 @@ class Advanced(FileModel):
 
 
 def allow_flow_file(schema: dict[str, Any]) -> None:
-    """An editor takes a destination without the keys that a Flow file may have."""
+    """Let editors take a destination without the keys that a Flow file may have."""
     allow_config_file(schema)
     schema["properties"]["materialization"] = {
         "type": "string",
@@ -45,7 +45,7 @@ def allow_flow_file(schema: dict[str, Any]) -> None:
 
 
 def _make_resource_optional(schema: dict[str, Any]) -> None:
-    """An editor takes an entry without a resource, since a Flow file's binding may have it."""
+    """Let editors take an entry without a resource, since a Flow file's binding may have it."""
     schema["required"] = [key for key in schema["required"] if key != "resource"]
 
 
@@ -73,7 +73,7 @@ class EstuaryDestination(Destination):
 
     @property
     def common_prefix(self) -> str:
-        """What the paths of all bindings lie under; it may have date patterns."""
+        """The prefix under which the paths of all bindings lie; it may have date patterns."""
         return ""
 
 
@@ -210,7 +210,7 @@ class ProjectionEntry(FileModel):
 
 
 def _allow_schema_files(schema: dict[str, Any]) -> None:
-    """An editor takes the name of a file for a schema, which is read before the keys are checked."""
+    """Let editors take the name of a file for a schema: it is read before the keys are checked."""
     for key in ("schema", "readSchema", "writeSchema"):
         schema["properties"][key]["anyOf"].append({"type": "string"})
 
@@ -233,7 +233,7 @@ class CollectionEntry(FileModel):
 
     @cached_property
     def read(self) -> CollectionSchema | None:
-        """What readers go by; None without a schema."""
+        """The schema that readers use; None without a schema."""
         schema = self.readSchema or self.schema_ or self.writeSchema
         return None if schema is None else read_schema(schema, self.writeSchema)
 
@@ -274,7 +274,7 @@ class BindingEntry(TableEntry):
         return self
 
     def make_collection(self, separator: str, logical_types: Iterable[LogicalType]) -> Collection:
-        """The neutral form."""
+        """Return the neutral form."""
         schema = self.collection.read
         named = {
             name: own if isinstance(own, str) else own.location for name, own in self.collection.projections.items()

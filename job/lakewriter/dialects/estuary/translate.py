@@ -1,4 +1,4 @@
-"""What Estuary's Apache Parquet in S3 means: a path and a counter for each binding, its codec, its fields."""
+"""Translate Estuary's Apache Parquet in S3: a path and a counter for each binding, its codec, its fields."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -23,7 +23,7 @@ CODECS: Final = {
 
 
 def translate(file: CheckedFile[EstuaryDestination]) -> Spec:
-    """The neutral Spec of a materialization."""
+    """Return the neutral Spec of a materialization."""
     destination = file.destination
     bindings = [_require_binding(number, entry) for number, entry in enumerate(file.tables)]
     places = [place_binding(entry, destination.common_prefix) for entry in bindings]
@@ -52,7 +52,7 @@ def translate(file: CheckedFile[EstuaryDestination]) -> Spec:
 
 
 def choose_limits(destination: EstuaryDestination, limits: Limits) -> Limits:
-    """The pipeline's limits with the sizes that the connector's configuration has."""
+    """Return the pipeline's limits with the sizes that the connector's configuration has."""
     if not isinstance(destination, EstuaryConnector):
         return limits
     sizes = {
@@ -64,7 +64,7 @@ def choose_limits(destination: EstuaryDestination, limits: Limits) -> Limits:
 
 
 def make_form_fields(destination: EstuaryDestination) -> tuple[FormField, ...]:
-    """What the vendor's form asks for; a field that stays blank is left out."""
+    """Make the fields of the vendor's form; a field that stays blank is left out."""
     keys: dict[str, str | Provided] = {
         "Access Key ID": Provided.ACCESS_KEY_ID,
         "Secret Access Key": Provided.SECRET_ACCESS_KEY,

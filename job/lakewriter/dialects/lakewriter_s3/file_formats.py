@@ -76,7 +76,7 @@ def check_compression(kind: str, compression: str | None, level: int | None) -> 
 
 
 def make_encoding(kind: str, compression: str | None, level: int | None) -> FileEncoding:
-    """The neutral encoding."""
+    """Return the neutral encoding."""
     codecs = FORMATS[kind].codecs
     codec = codecs[compression or next(iter(codecs))]
     chosen = codec.level if level is None else level
@@ -89,7 +89,7 @@ def make_encoding(kind: str, compression: str | None, level: int | None) -> File
 
 
 def name_extension(kind: str, compression: str | None) -> str:
-    """What file names end with: of text the codec too, since readers go by it."""
+    """Say what file names end with: of text the codec too, since readers go by it."""
     form = FORMATS[kind]
     packed = form.codecs[compression or next(iter(form.codecs))].name == "gzip" and kind != "parquet"
     return form.extension + (".gz" if packed else "")

@@ -171,7 +171,7 @@ class LakewriterS3(Destination):
 
     @property
     def is_iceberg(self) -> bool:
-        """Whether the tables are Iceberg's."""
+        """True if the tables are Iceberg's."""
         return self.catalog in ("iceberg", "open_catalog")
 
     @property
@@ -181,7 +181,7 @@ class LakewriterS3(Destination):
 
     @property
     def prefix(self) -> str:
-        """What stands behind the bucket in ``location``, without slashes around it."""
+        """The part of ``location`` behind the bucket, without slashes around it."""
         return join_key(self.location.removeprefix("s3://").partition("/")[2])
 
 

@@ -28,7 +28,7 @@ PARTITIONS: Final = {
 
 
 def translate(file: CheckedFile[LakewriterS3]) -> Spec:
-    """The neutral Spec."""
+    """Return the neutral Spec."""
     form = file.destination
     key, _ = _choose_partition(form)
     return Spec(
@@ -52,7 +52,7 @@ def adjust_limits(form: LakewriterS3, wanted: Limits) -> Limits:
 
 
 def make_form_fields(form: LakewriterS3) -> tuple[FormField, ...]:
-    """What somebody needs who reads the lake, or writes to it from elsewhere."""
+    """Make the fields that somebody needs who reads the lake, or writes to it from elsewhere."""
     return (
         FormField("Location", form.location),
         FormField("Region", form.region),
@@ -109,7 +109,7 @@ def _translate_table(form: LakewriterS3, number: int, source: TableSource) -> Ta
 
 
 def _make_layout(form: LakewriterS3, path: str, mode: Mode, depth: int) -> Layout:
-    """The one place that knows how a key is made up."""
+    """Make the layout; no other function knows how a key is made up."""
     end = name_extension(form.format, form.compression)
     if form.is_iceberg:
         return lay_out_iceberg(path, depth, end)

@@ -30,7 +30,7 @@ _BRACED = re.compile(r"\{[^{}]*\}|[{}]")
 
 
 def _allow_blank_fields(schema: dict[str, Any]) -> None:
-    """An editor takes blank text for the fields of the form that may be empty."""
+    """Let editors take blank text for the fields of the form that may be empty."""
     for key in _MAY_BE_BLANK & schema["properties"].keys():
         for value in schema["properties"][key].get("anyOf", ()):
             value.pop("minLength", None)
@@ -186,7 +186,7 @@ class S3DataLakeIceberg(SupaflowDestination):
 
     @property
     def glue(self) -> bool:
-        """Whether Glue holds the tables."""
+        """True if Glue holds the tables."""
         return self.iceberg_catalog == "GLUE"
 
 
@@ -201,7 +201,7 @@ _MAY_BE_BLANK: Final = frozenset(
 
 
 def _is_blank(key: str, value: Any) -> bool:
-    """Whether this field of the form was left empty, which is as if it were not there."""
+    """Return whether this field of the form was left empty, which is as if it were not there."""
     return key in _MAY_BE_BLANK and value == ""
 
 
@@ -216,7 +216,7 @@ def refuse_keys(data: Any, keys: tuple[str, ...], with_: str) -> Any:
 
 
 def parse_file_name(pattern: str) -> Template:
-    """The file name's template; ``ValueError`` when it could give two files one name."""
+    """Return the file name's template; ``ValueError`` when it could give two files one name."""
     for variable in _BRACED.findall(pattern):
         if variable not in FILE_VARIABLES:
             known = ", ".join(FILE_VARIABLES)

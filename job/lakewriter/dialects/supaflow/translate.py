@@ -1,4 +1,4 @@
-"""What Supaflow's Amazon S3 and S3 Data Lake destinations mean: names, paths, tracking columns."""
+"""Translate Supaflow's Amazon S3 and S3 Data Lake destinations: names, paths, tracking columns."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ PARTITIONS: Final = {"NONE": "", "DAY": "{date:%Y/%m/%d}", "HOUR": "{date:%Y/%m/
 
 
 def translate(file: CheckedFile[AnyDestination]) -> Spec:
-    """The neutral Spec of a Supaflow pipeline."""
+    """Return the neutral Spec of a Supaflow pipeline."""
     destination = file.destination
     tables, warnings = _translate_tables(destination, [entry.make_source(file.root) for entry in file.tables])
     return Spec(
@@ -64,7 +64,7 @@ def _make_catalog(destination: AnyDestination) -> Catalog:
 
 
 def make_form_fields(destination: AnyDestination) -> tuple[FormField, ...]:
-    """What the connector's form asks for, in its order; a field that stays blank is left out."""
+    """Make the fields of the connector's form, in its order; a field that stays blank is left out."""
     connection: dict[str, str | Provided] = {
         "S3 Bucket Name": destination.s3_bucket_name,
         "Bucket Region": destination.bucket_region,
