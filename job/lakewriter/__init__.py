@@ -19,7 +19,7 @@ _MODULES = {"local": "pipeline_file", "register": "data_source", "sink": "writin
 
 
 def __getattr__(name: str) -> Any:
-    """The functions of the package, imported at their first use: with Spark and the AWS clients they take seconds."""
+    """Import a function of the package at its first use: with Spark and the AWS clients that takes seconds."""
     module = _MODULES.get(name, "verbs")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

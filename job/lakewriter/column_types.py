@@ -50,7 +50,7 @@ Path = tuple[str, ...]
 
 
 def to_glue_type(t: pa.DataType) -> str:
-    """The Glue (Hive) text of a file's type; names of struct fields are in lower case, as Glue folds them."""
+    """Return the Glue (Hive) text of a file's type; names of struct fields are in lower case, as Glue folds them."""
     if t in _GLUE:
         return _GLUE[t]
     if pt.is_timestamp(t):
@@ -67,7 +67,7 @@ def to_glue_type(t: pa.DataType) -> str:
 
 
 def name_type(t: pa.DataType, *, is_exact: bool = True) -> str:
-    """A type in SQL's words; catalogs' words do not tell local timestamps from those in UTC."""
+    """Return a type in SQL's words; catalogs' words do not tell local timestamps from those in UTC."""
     if is_exact and pt.is_timestamp(t) and t.tz is None:
         return "timestamp_ntz"
     try:
@@ -77,7 +77,7 @@ def name_type(t: pa.DataType, *, is_exact: bool = True) -> str:
 
 
 def to_arrow_type(glue: str, *, timestamp: pa.DataType = UTC_MICROS) -> pa.DataType:
-    """The file's type for a Glue text; ``timestamp`` is what Glue's timestamp means, as its text has no zone."""
+    """Return the file's type for a Glue text; ``timestamp`` is what Glue's timestamp means, as its text has no zone."""
     return parse(glue, _ARROW, timestamp)
 
 
@@ -89,12 +89,12 @@ def is_list_like(t: pa.DataType) -> bool:
 
 
 def is_wrapped(t: pa.DataType) -> bool:
-    """A dictionary or run-end encoded type, which stands for its ``value_type``."""
+    """Return whether a type is dictionary or run-end encoded, and stands for its ``value_type``."""
     return bool(pt.is_dictionary(t) or pt.is_run_end_encoded(t))
 
 
 def is_void(t: pa.DataType) -> bool:
-    """A type without values: null, and whatever is made of nothing else."""
+    """Return whether a type has no values: null, and whatever is made of nothing else."""
     if is_list_like(t) or is_wrapped(t):
         return is_void(t.value_type)
     if pt.is_map(t):
@@ -150,7 +150,7 @@ def rebuild_type(t: pa.DataType, rename: Rename) -> pa.DataType:
 
 
 def to_stored_type(name: str, t: pa.DataType) -> pa.DataType:
-    """The type a file gets for column ``name``; void fields of structs are left out.
+    """Return the type a file gets for column ``name``; void fields of structs are left out.
 
     ``SchemaIncompatibleError`` for a type that no file can store: times, durations, intervals, unions, void,
     extension types, decimals beyond 38 digits or with a scale outside their precision.
@@ -159,7 +159,7 @@ def to_stored_type(name: str, t: pa.DataType) -> pa.DataType:
 
 
 def reconcile(column: str, source: pa.DataType, existing: pa.DataType) -> pa.DataType:
-    """The type to write where the table has ``existing``; the table must have it too.
+    """Return the type to write where the table has ``existing``; the table must have it too.
 
     The existing type where the source's converts to it without loss; the source's where the existing one widens to
     it (a longer integer, float to double). Structs are matched by name without regard to case, a field of one side
@@ -255,7 +255,8 @@ def can_hold(target: pa.DataType, source: pa.DataType) -> bool:
 
 
 def _can_widen(existing: pa.DataType, source: pa.DataType) -> bool:
-    """The table's column can become ``source``: Glue and its readers take longer integers, and double for float."""
+    """Return whether the table's column can become ``source``: Glue and its readers take longer integers, and double
+    for float."""
     if existing in _DIGITS and source in _DIGITS:
         return _DIGITS[existing] < _DIGITS[source]
     return bool(existing == pa.float32() and source == pa.float64())
@@ -267,12 +268,12 @@ _DEFAULT_DECIMAL: Final = (10, 0)
 
 
 def make_list(t: pa.DataType) -> pa.DataType:
-    """A list whose element has the name the Parquet standard gives it."""
+    """Return a list whose element has the name the Parquet standard gives it."""
     return pa.list_(pa.field("element", t))
 
 
 def parse(glue: str, scalars: Mapping[str, pa.DataType], timestamp: pa.DataType) -> pa.DataType:
-    """The Arrow type of ``glue``; ``scalars`` are the types by name that take no arguments that matter."""
+    """Return the Arrow type of ``glue``; ``scalars`` are the types by name that take no arguments that matter."""
     tokens = _TOKEN.findall(glue.lower())[::-1]
     try:
         t = _parse(tokens, scalars, timestamp)

@@ -5,7 +5,8 @@ import pyarrow.compute as pc
 
 
 def list_map_entries(array: pa.MapArray) -> pa.ListArray:
-    """A map as the list of its entries, for which more of Arrow's functions exist; shares its buffers."""
+    """Return a map as the list of its entries, for which more of Arrow's functions exist; it shares the map's
+    buffers."""
     keys, items = array.keys, array.items
     entries = pa.StructArray.from_arrays([keys, items], names=["key", "value"])
     buffers = array.buffers()[:2]
@@ -21,14 +22,14 @@ def compute_flat_offsets(lists: pa.Array) -> pa.Array:
 
 
 def read_text_bytes(texts: pa.StringArray) -> bytes:
-    """The bytes of all values of a string array, one behind the other, as they lie in memory."""
+    """Return the bytes of all values of a string array, one behind the other, as they lie in memory."""
     start, end = find_text_bounds(texts, pa.int32())
     return bytes(texts.buffers()[2].slice(start, end - start)) if end > start else b""
 
 
 def find_text_bounds(texts: pa.Array, offset: pa.DataType) -> tuple[int, int]:
-    """Where the bytes of an array's first value begin and those of its last one end; ``offset`` is the type of its
-    offsets."""
+    """Return where the bytes of an array's first value begin and those of its last one end; ``offset`` is the type of
+    its offsets."""
     if not len(texts):
         return 0, 0
     buffers = [None, texts.buffers()[1]]

@@ -125,7 +125,7 @@ class Writer(DataSourceArrowWriter):
 
 
 def _list_outputs(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
-    """What the tasks yielded; of one that failed Spark has None."""
+    """List what the tasks yielded; of one that failed Spark has None."""
     return [output for message in messages if isinstance(message, TaskOutputs) for output in message.outputs]
 
 

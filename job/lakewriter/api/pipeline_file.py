@@ -41,7 +41,7 @@ class LoadReport(RunReport):
 
     @classmethod
     def of(cls, report: RunReport, page: str | None) -> "LoadReport":
-        """The report with its page, None where there is none."""
+        """Return the report with its page, None where there is none."""
         whole = cls.model_construct(**{name: getattr(report, name) for name in RunReport.model_fields})
         whole._page = page
         return whole
@@ -75,7 +75,7 @@ class Opened(Context):
         super().__init__(Path(lake), stage, local=local or _LOCAL.get(), is_started=True)
 
     def spark(self) -> SparkSession:
-        """A session of its own in the caller's Spark, whose settings stay as they are; else a new local one."""
+        """Return a session of its own in the caller's Spark, whose settings stay as they are; else a new local one."""
         if self._spark is None and SparkContext._active_spark_context is not None:
             running = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
             require_utc(running)
@@ -105,7 +105,7 @@ class Opened(Context):
 
 
 def require_done(report: RunReport) -> RunReport:
-    """The report of a load that is done; what failed is raised."""
+    """Return the report of a load that is done; raise what failed."""
     error = find_failure(report)
     if error is not None:
         raise error
@@ -113,7 +113,7 @@ def require_done(report: RunReport) -> RunReport:
 
 
 def accept_checks(spec: Spec, accept: Mapping[str, str]) -> Spec:
-    """The pipeline for one load that need not meet some expectations, each with the reason."""
+    """Return the pipeline for one load that need not meet some expectations, each with the reason."""
     if not accept:
         return spec
     reasons = "; ".join(dict.fromkeys(accept.values()))
@@ -121,7 +121,8 @@ def accept_checks(spec: Spec, accept: Mapping[str, str]) -> Spec:
 
 
 def narrow(spec: Spec, table: str) -> Spec:
-    """The pipeline with one table alone, named as in the file: ``table``, or ``schema.table`` where that is needed."""
+    """Return the pipeline with one table alone, named as in the file: ``table``, or ``schema.table`` where that is
+    needed."""
     names = {each.id: (each.source_table, f"{each.source_schema}.{each.source_table}", each.id) for each in spec.tables}
     matching = [each for each in spec.tables if table in names[each.id]]
     known = ", ".join(repr(f"{t.source_schema}.{t.source_table}".lstrip(".")) for t in spec.tables)

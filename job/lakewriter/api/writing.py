@@ -58,7 +58,7 @@ def write(  # noqa: PLR0913 - of keywords
 def sink(
     lake: LakeFile, table: str, *, stage: str | None = None, local: bool = False
 ) -> Callable[[DataFrame, int], None]:
-    """A function for ``writeStream.foreachBatch``: each batch is written once, by the query's id and its number.
+    """Return a function for ``writeStream.foreachBatch``: each batch is written once, by the query's id and its number.
 
     A batch that Spark gives again is not written again. One that does not follow the table's last batch is
     ``CHECKPOINT_LOST``. ``local`` is as in ``write``.

@@ -70,7 +70,7 @@ def _draft_table(table: "DatabaseTable", options: Mapping[str, str], *, is_off: 
 
 
 def _choose_range_column(table: "DatabaseTable") -> str | None:
-    """The column by whose ranges several tasks read a large table: a key that is one number."""
+    """Choose the column by whose ranges several tasks read a large table: a key that is one number."""
     if len(table.primary_key) != 1:
         return None
     kind, _ = table.columns[table.primary_key[0]]
@@ -78,14 +78,14 @@ def _choose_range_column(table: "DatabaseTable") -> str | None:
 
 
 def _propose_lag(table: "DatabaseTable", cursor: tuple[str, str, bool] | None) -> str | None:
-    """How much is read again: only where a key tells readers which rows are the same."""
+    """Propose how much is read again: only where a key tells readers which rows are the same."""
     if cursor is None or not table.primary_key:
         return None
     return "1 day" if table.columns[cursor[0]][0].lower() == "date" else _LAG
 
 
 def _propose_cursor(columns: Any) -> tuple[str, str, bool] | None:
-    """A time of change; rows whose value is null are never read again, so the column must refuse null."""
+    """Propose a time of change; rows whose value is null are never read again, so the column must refuse null."""
     for name, (kind, may_be_null) in columns.items():
         if is_named_for_changes(name) and kind.lower().startswith(_TIMES):
             null = "may be null, and such rows no later load would read" if may_be_null else "never null"
@@ -94,7 +94,8 @@ def _propose_cursor(columns: Any) -> tuple[str, str, bool] | None:
 
 
 def _split_credentials(url: str) -> tuple[str, dict[str, str], dict[str, str]]:
-    """The URL without a user or password, the options that have them now, and the references that lake.yaml has."""
+    """Return the URL without a user or password, the options that have them now, and the references that lake.yaml
+    has."""
     given = {key.lower().removesuffix("name"): value for key, value in _CREDENTIALS.findall(url)}
     bare = _CREDENTIALS.sub("", url).rstrip("?&;")
     user = given.get("user") or os.environ.get(USER)

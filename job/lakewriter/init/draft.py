@@ -82,7 +82,7 @@ def make_destination(kind: str, bucket: str | None, region: str) -> tuple[dict[s
 
 
 def name_pipeline(text: str) -> str:
-    """A pipeline's name from a folder's, a file's or a database's."""
+    """Return a pipeline's name from a folder's, a file's or a database's."""
     name = _NOT_IN_NAMES.sub("-", text.lower()).strip("-_")[:_LONGEST_NAME].rstrip("-_")
     return name or "lake"
 
@@ -132,7 +132,7 @@ def _describe(kind: str, path: str) -> str:
 
 
 def _write_table(kind: str, table: TableDraft, *, is_first: bool) -> list[Line | str]:
-    """A table's lines, a blank one before all but the first."""
+    """Return a table's lines, a blank one before all but the first."""
     names = table.names or BY_TYPE[kind].first_table_keys(table.name, table.schema)
     lines: list[Line | str] = [] if is_first else [""]
     for number, (key, value) in enumerate(names.items()):
@@ -152,7 +152,7 @@ def _write_table(kind: str, table: TableDraft, *, is_first: bool) -> list[Line |
 
 
 def _write_sql(table: TableDraft) -> list[Line | str]:
-    """The read that types what only SQL can, in place of the one above it."""
+    """Return the read that types what only SQL can, in place of the one above it."""
     spellings = [spelling for spelling in table.spellings if spelling.entry is None]
     if not spellings:
         return []
@@ -162,7 +162,7 @@ def _write_sql(table: TableDraft) -> list[Line | str]:
 
 
 def _write_columns(table: TableDraft) -> list[Line | str]:
-    """The types of columns; a spelling that has to be named is for a person to take in."""
+    """Return the types of columns; a spelling that has to be named is for a person to take in."""
     named = [spelling for spelling in table.spellings if spelling.entry is not None]
     if not table.columns and not named:
         return []
@@ -193,7 +193,7 @@ def _write_cursor(table: TableDraft, kind: str) -> list[Line | str]:
 
 
 def _write_ways(table: TableDraft, kind: str) -> list[Line | str]:
-    """What to do about rows that a second load would append again."""
+    """Write what to do about rows that a second load would append again."""
     is_of_files = str(table.read.get("format")).lower() in FILE_FORMATS
     new = "files: new under read, for a folder that gets new files; " if is_of_files and "path" in table.read else ""
     ways = f"NOTE: each load appends all rows again. A cursor; {new}or repeated: allow, where that is wanted"
@@ -202,7 +202,7 @@ def _write_ways(table: TableDraft, kind: str) -> list[Line | str]:
 
 
 def _write_expect(table: TableDraft) -> list[Line | str]:
-    """The checks, of which those that only a person can decide are commented out."""
+    """Return the checks, of which those that only a person can decide are commented out."""
     if not table.expect:
         return []
     is_off = not any(each.is_certain for each in table.expect)
@@ -215,7 +215,7 @@ def _write_expect(table: TableDraft) -> list[Line | str]:
 
 
 def require_plain_names(tables: Sequence[TableDraft]) -> tuple[TableDraft, ...]:
-    """The tables with a number behind every name that occurred before."""
+    """Return the tables with a number behind every name that occurred before."""
     seen, renamed = set[tuple[str, str]](), []
     for table in tables:
         name, number = table.name, 1

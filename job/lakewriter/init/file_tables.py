@@ -126,7 +126,7 @@ def _name_dated(group: Sequence[SourceFile]) -> str:
 
 
 def _read_heads(files: Sequence[SourceFile]) -> tuple[dict[SourceFile, Head], list[str]]:
-    """The beginnings of the files, and why others have none."""
+    """Return the beginnings of the files, and why others have none."""
     if len(files) > _MOST_FILES:
         step = len(files) / _MOST_FILES
         looked = [files[int(number * step)] for number in range(_MOST_FILES)]
@@ -183,7 +183,7 @@ def _get_stem(path: str) -> str:
 
 
 def _name_table(text: str) -> str:
-    """A table's name from that of a file or folder, without the date or number that such a name ends with."""
+    """Return a table's name from that of a file or folder, without the date or number that such a name ends with."""
     return _strip_date(text) or text or "table"
 
 

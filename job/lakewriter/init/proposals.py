@@ -129,7 +129,7 @@ def _count_values(values: pa.ChunkedArray) -> tuple[int, int]:
 
 
 def _rank_name(name: str, table: str) -> int:
-    """How much a column's name is that of a key: 3 for the table's own, 0 for none."""
+    """Rank how much a column's name is that of a key: 3 for the table's own, 0 for none."""
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower().strip("_").replace("-", "_").replace(" ", "_")
     own = re.sub(r"\W+", "_", table.lower())
     singular = _get_singular(own)
@@ -149,7 +149,7 @@ def _get_singular(word: str) -> str:
 
 
 def _find_together(rows: pa.Table, names: Sequence[str]) -> tuple[str, ...] | None:
-    """The first two, or else three, of the columns that together tell all rows apart."""
+    """Return the first two, or else three, of the columns that together tell all rows apart."""
     for size in range(2, _MOST_KEY_COLUMNS + 1):
         for chosen in combinations(names, size):
             if rows.select(list(chosen)).group_by(list(chosen)).aggregate([]).num_rows == rows.num_rows:
@@ -190,7 +190,7 @@ def _describe_range(column: Column, rows: pa.Table) -> str:
 
 
 def propose_types(columns: Sequence[Column]) -> dict[str, tuple[str, str]]:
-    """The entries of ``columns:`` with their evidence, for columns of text that hold something else."""
+    """Return the entries of ``columns:`` with their evidence, for columns of text that hold something else."""
     return {column.name: (column.declared, column.reason) for column in columns if column.declared is not None}
 
 

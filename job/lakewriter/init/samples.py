@@ -87,7 +87,8 @@ def read_head(file: SourceFile) -> Head:
 
 
 def _read_text_head(file: SourceFile, data: bytes, *, is_whole: bool) -> Head:
-    """The head of a CSV or JSON file; other text is told by the end of its name, since any text could be one column."""
+    """Return the head of a CSV or JSON file; other text is told by the end of its name, since any text could be one
+    column."""
     ending = _find_ending(file.path)
     charset = find_charset(file.path, data[:1024], None)
     text = b"".join(charset.decode(iter([data]))).lstrip()
@@ -117,7 +118,7 @@ def _find_ending(path: str) -> str:
 
 
 def _refuse_description(file: SourceFile, documents: Sequence[Mapping[str, Any]]) -> None:
-    """A schema or a vendor's own file says something about data, and is none."""
+    """Refuse a schema or a vendor's own file: it says something about data, and is none."""
     if len(documents) != 1:
         return
     kind = recognise_file(documents[0], FOREIGN_FILES)
@@ -195,7 +196,7 @@ def _write_option(value: object) -> str:
 
 
 def _read_text(file: SourceFile, limit: int) -> tuple[bytes, bool]:
-    """The first ``limit`` bytes of a file, unpacked; and whether more follow."""
+    """Return the first ``limit`` bytes of a file, unpacked; and whether more follow."""
     try:
         store, place = find_store(file.path)
         with store.open().open_input_stream(place, compression="detect") as stream:
@@ -206,7 +207,8 @@ def _read_text(file: SourceFile, limit: int) -> tuple[bytes, bool]:
 
 
 def _parse_documents(text: bytes, *, is_whole: bool) -> tuple[list[dict[str, Any]], bool]:
-    """The objects in a text, and whether they are anything but one per line; a last one that is cut is left out."""
+    """Return the objects in a text, and whether they are anything but one per line; a last one that is cut is left
+    out."""
     lines = [line for line in text.splitlines() if line.strip()]
     if not is_whole and len(lines) > 1:
         lines = lines[:-1]
@@ -219,7 +221,7 @@ def _parse_documents(text: bytes, *, is_whole: bool) -> tuple[list[dict[str, Any
 
 
 def _list_objects(raw: bytes) -> list[dict[str, Any]]:
-    """The object that a text is, or those of the array that it is."""
+    """Return the object that a text is, or those of the array that it is."""
     try:
         value = parse_document(raw)
     except DocumentError:

@@ -144,7 +144,7 @@ def _recognise(places: Sequence[str]) -> _Given:
 
 
 def _choose_destination(given: _Given, wishes: Wishes) -> tuple[dict[str, Any], dict[str, str], str]:
-    """The destination that a vendor's file describes, or a new one."""
+    """Return the destination that a vendor's file describes, or a new one."""
     own: Mapping[str, str] = {"airbyte destination": _AIRBYTE, "flow": _ESTUARY, "endpoint": _ESTUARY}
     file = next((given.vendor[kind] for kind in own if kind in given.vendor), None)
     is_other = file is not None and file.kind == "flow" and wishes.kind not in (None, _ESTUARY)
@@ -163,14 +163,14 @@ def _choose_destination(given: _Given, wishes: Wishes) -> tuple[dict[str, Any], 
 
 
 def _write_endpoint(content: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """An endpoint's keys, its secrets by reference."""
+    """Return an endpoint's keys, its secrets by reference."""
     secrets = {"awsAccessKeyId": "AWS_ACCESS_KEY_ID", "awsSecretAccessKey": "AWS_SECRET_ACCESS_KEY"}
     keys = {key: f"${{env:{secrets[key]}}}" if key in secrets else value for key, value in content.items()}
     return keys, dict.fromkeys(secrets.keys() & keys.keys(), "kept out of the file: export the variable")
 
 
 def _choose_catalog(given: _Given, wishes: Wishes) -> tuple[str, dict[str, Any], tuple[str, ...]]:
-    """The configured catalog's path, the file to write if there is none yet, and notes."""
+    """Return the configured catalog's path, the file to write if there is none yet, and notes."""
     if "catalog" in given.vendor:
         return make_relative(given.vendor["catalog"].path, wishes.folder), {}, ()
     for kind, make in (("connection", make_catalog), ("discovered", make_discovered_catalog)):
@@ -186,7 +186,7 @@ def _choose_catalog(given: _Given, wishes: Wishes) -> tuple[str, dict[str, Any],
 
 
 def _draft_messages(given: _Given, name: str, wishes: Wishes) -> Drafted:
-    """A pipeline of Airbyte's messages, whose configured catalog gives the tables."""
+    """Return a pipeline of Airbyte's messages, whose configured catalog gives the tables."""
     if given.files or given.databases:
         raise SpecInvalidError(
             "messages of Airbyte's and other sources do not go into one pipeline.",
@@ -248,7 +248,7 @@ def _describe_sample(table: FileTable, sample: Sample) -> str:
 
 
 def _require_key(table: TableDraft) -> TableDraft:
-    """A destination of collections has no table without a key."""
+    """Require a key: a destination of collections has no table without one."""
     columns, evidence, is_certain = table.key
     if columns and is_certain:
         return table
@@ -258,5 +258,5 @@ def _require_key(table: TableDraft) -> TableDraft:
 
 
 def choose_region() -> str:
-    """The region of this machine's AWS configuration, else N. Virginia's."""
+    """Return the region of this machine's AWS configuration, else N. Virginia's."""
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"

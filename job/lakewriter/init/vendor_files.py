@@ -74,7 +74,7 @@ def _find_catalog_message(place: Path) -> Mapping[str, Any] | None:
 
 
 def _open_list(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The one entry of what the API answers with a list."""
+    """Return the one entry of what the API answers with a list."""
     entries = content.get("data")
     one = entries[0] if isinstance(entries, list) and len(entries) == 1 else None
     return one if isinstance(one, dict) and ("configuration" in one or "configurations" in one) else content
@@ -180,7 +180,7 @@ def _read_sync_catalog(entries: list[Any]) -> tuple[list[dict[str, Any]], tuple[
 
 
 def _read_configurations(entries: list[Any]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """The public API's streams, which have one mode of two words and no schema."""
+    """Return the public API's streams, which have one mode of two words and no schema."""
     streams, notes = [], list[str]()
     for entry in entries:
         config = {_CAMEL.get(key, key): value for key, value in entry.items()}

@@ -25,7 +25,7 @@ class Line:
     is_mapping: bool = False
 
     def write(self) -> list[str]:
-        """The line, or the comment above it and the line."""
+        """Return the line, or the comment above it and the line."""
         start = _INDENT * (self.depth - self.is_item) + ("- " if self.is_item else "")
         text = f"{start}{self.key}:" + ("" if self.is_mapping else f" {write_flow(self.value)}")
         if self.is_off:
@@ -34,7 +34,7 @@ class Line:
 
 
 def write_item(value: Any, comment: str, depth: int, *, is_off: bool) -> list[str]:
-    """An item of a list, or the comment above it and the item; ``is_off`` puts the item into a comment."""
+    """Return an item of a list, or the comment above it and the item; ``is_off`` puts the item into a comment."""
     return _add_comment(f"{_INDENT * depth}{'# ' if is_off else ''}- {write_flow(value)}", comment, depth)
 
 
@@ -60,6 +60,6 @@ def write_lines(lines: Iterable[Line | str]) -> list[str]:
 
 
 def write_mapping(key: str, content: Mapping[str, tuple[Any, str]], depth: int) -> list[Line]:
-    """A mapping whose values have a comment each."""
+    """Return a mapping whose values have a comment each."""
     head = Line(depth, key, is_mapping=True)
     return [head, *(Line(depth + 1, write_flow(name), *entry) for name, entry in content.items())]

@@ -60,7 +60,7 @@ class Running(Model):
         return f"http://127.0.0.1:{self.port}"
 
     def make_access(self, bucket: str, prefix: str = "", *, holds_keys: bool = False) -> Access:
-        """The access to one of its buckets; this process's environment gets the keys that it refers to.
+        """Make the access to one of its buckets; this process's environment gets the keys that it refers to.
 
         With ``holds_keys`` it has them itself, for tasks whose environment was made before.
         """
@@ -85,7 +85,7 @@ class LocalServer:
 
     @classmethod
     def beside(cls, lake: Path) -> "LocalServer":
-        """The server of the pipelines whose files are in the folder of ``lake``."""
+        """Return the server of the pipelines whose files are in the folder of ``lake``."""
         return cls(lake.resolve().parent / FOLDER)
 
     def start(self) -> Running:

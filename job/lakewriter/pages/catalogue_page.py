@@ -77,13 +77,13 @@ def render_catalogue(
 
 
 def sort_tables(tables: Sequence[CatalogueTable]) -> dict[str, CatalogueTable]:
-    """The tables in the order of the page, by the names of their entries on it."""
+    """Return the tables in the order of the page, by the names of their entries on it."""
     ordered = sorted(tables, key=lambda table: table.id)
     return {f"table-{number}": table for number, table in enumerate(ordered, start=1)}
 
 
 def describe_rows(table: CatalogueTable, loads: Sequence[LoadRecord]) -> str:
-    """How many rows the table has, by the records of its loads as far as they are kept; blank where none are."""
+    """Say how many rows the table has, by the records of its loads as far as they are kept; blank where none are."""
     known = [(load, own) for load in loads for own in load.tables if own.id == table.id]
     counted = [own.rows for load, own in known if own.status in ("done", "already_done")]
     if not counted:

@@ -103,7 +103,8 @@ def render_load(record: LoadRecord, earlier: Sequence[LoadRecord], links: Links 
 
 
 def sum_phases(tables: Sequence[LoadedTable]) -> list[Phase]:
-    """The seconds of all tables by step; tables are loaded side by side, so these may be more than the load's own."""
+    """Return the seconds of all tables by step; tables are loaded side by side, so these may be more than the load's
+    own."""
     sums = {name: round(sum(table.phases.get(step, 0.0) for table in tables), 3) for step, name in _STEPS.items()}
     sums = {"wait for Spark": max((table.phases.get(SPARK_STARTS, 0.0) for table in tables), default=0.0)} | sums
     most = max(sums.values(), default=0.0)
@@ -111,7 +112,7 @@ def sum_phases(tables: Sequence[LoadedTable]) -> list[Phase]:
 
 
 def list_checks(record: LoadRecord, earlier: Sequence[LoadRecord]) -> list[Check]:
-    """The verdicts on each table's expectations, those first that were not met, with the ones before them."""
+    """Return the verdicts on each table's expectations, those first that were not met, with the ones before them."""
     loads = list(reversed(earlier[: CHARTED - 1]))
     past: dict[tuple[str, str], list[Mark]] = {}
     for load in [*loads, record]:
@@ -133,7 +134,7 @@ def _make_mark(load: LoadRecord, verdict: Verdict) -> Mark:
 
 
 def list_schema_changes(record: LoadRecord, earlier: Sequence[LoadRecord]) -> list[SchemaChange]:
-    """How the columns of each table differ from those of its last load before; none where either is not known."""
+    """List how the columns of each table differ from those of its last load before; none where either is not known."""
     changes: list[SchemaChange] = []
     for table in record.tables:
         past = (old for load in earlier for old in load.tables if old.id == table.id and old.columns)
@@ -185,7 +186,7 @@ class Cost:
 
 
 def describe_cost(record: LoadRecord) -> Cost | None:
-    """The cost by list prices; None where the load's requests are not known."""
+    """Return the cost by list prices; None where the load's requests are not known."""
     if record.requests is None:
         return None
     least, most = (prices.format_dollars(amount) for amount in prices.price_requests(record.requests))
@@ -195,7 +196,7 @@ def describe_cost(record: LoadRecord) -> Cost | None:
 
 
 def list_next_steps(record: LoadRecord, given: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    """What to do now: a sentence each, and the commands for it, blank where there is none.
+    """List what to do now: a sentence each, and the commands for it, blank where there is none.
 
     ``given`` names the pipeline in them, as in ``LoadRecord``: where it is known, they can be pasted.
     """

@@ -1,4 +1,4 @@
-"""What an attempt at a load came to: the object that pages and the history are made of."""
+"""The record of an attempt at a load, of which pages and the history are made."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -101,7 +101,7 @@ class LoadRecord(ControlObject):
 
     @property
     def repeated(self) -> str | None:
-        """What it has appended again, in words; None where it is nothing."""
+        """The rows that it has appended again, in words; None where it is nothing."""
         return describe_repeated(table.repeated for table in self.tables)
 
     @property

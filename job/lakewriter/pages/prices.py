@@ -1,4 +1,4 @@
-"""What requests to S3 and its storage cost by AWS's price list, with the day that the prices are of."""
+"""Price requests to S3 and its storage by AWS's price list, with the day that the prices are of."""
 
 import json
 from collections.abc import Mapping
@@ -25,18 +25,18 @@ _FREE: Final = ("DELETE",)
 
 
 def price_requests(requests: Mapping[str, int]) -> tuple[float, float]:
-    """The least and the most that the requests cost: a listing is a GET to HTTP, and costs what a PUT costs."""
+    """Return the least and the most that the requests cost: a listing is a GET to HTTP, and costs what a PUT costs."""
     least = sum(count * (WRITE if method in _WRITES else READ) for method, count in _list_priced(requests))
     return least, least + requests.get("GET", 0) * (WRITE - READ)
 
 
 def price_month(size: int) -> float:
-    """What so many bytes cost in a month."""
+    """Return the cost of so many bytes in a month."""
     return size * MONTH
 
 
 def format_dollars(amount: float) -> str:
-    """An amount with as many digits as a small one needs."""
+    """Return an amount with as many digits as a small one needs."""
     if amount >= 0.01 or not amount:
         return f"${amount:,.2f}"
     return f"${amount:.6f}".rstrip("0") if amount >= 0.000001 else "less than $0.000001"

@@ -41,17 +41,17 @@ def show_text(value: Any) -> Any:
 
 
 def format_moment(moment: datetime | None) -> str:
-    """A time to the second, in UTC."""
+    """Return a time to the second, in UTC."""
     return f"{moment:%Y-%m-%d %H:%M:%S}" if moment is not None else ""
 
 
 def show_time(moment: datetime) -> Markup:
-    """The same for people and programs."""
+    """Return the same for people and programs."""
     return Markup('<time datetime="{}">{} UTC</time>').format(f"{moment:%Y-%m-%dT%H:%M:%SZ}", format_moment(moment))
 
 
 def format_seconds(seconds: float | None) -> str:
-    """A duration in the units that a person would choose."""
+    """Return a duration in the units that a person would choose."""
     if seconds is None:
         return ""
     if round(seconds, 1) < 60:
@@ -83,5 +83,5 @@ def _read(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """What a Content-Security-Policy names an inline style or script by."""
+    """Return the name that a Content-Security-Policy has for an inline style or script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
