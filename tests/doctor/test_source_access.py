@@ -203,7 +203,7 @@ ODDITIES: list[tuple[Read, dict[str, Any], list[tuple[str, str, str]]]] = [
         ("ok", "csv, 1 file, 36 B, 1 column: id\tname\tzip string (2 rows looked at).", NO_REMEDY)]),
     (csv("twice.csv"), {}, [
         ("warning", f"{FLIGHTS}: the header of '~/twice.csv' has no name for column 3 and the name id more than once.",
-         "The columns get names by their places. Name them where the file is written, or with an sql: read."),
+         "The columns get names by their positions. Name them where the file is written, or with an sql: read."),
         ("ok", "csv, 1 file, 17 B, 4 columns: id string, ID string, _c2 string, x string (1 row looked at).",
          NO_REMEDY)]),
     (csv("lines.json"), {}, [

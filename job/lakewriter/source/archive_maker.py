@@ -30,7 +30,7 @@ _NICE: Final = 10
 
 
 def make_archive(archive: ClassArchive) -> bool:
-    """Make the archive; False where another process makes it, or this Java cannot."""
+    """Make the archive. Return False if another process makes it, or if this Java cannot."""
     archive.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with archive.lock.open("a") as lock:
         try:

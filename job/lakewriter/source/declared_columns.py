@@ -38,7 +38,7 @@ _MISFIT_KIND: Final = pa.struct([(part, pa.string()) for part in _MISFIT_PARTS])
 
 @dataclass(frozen=True)
 class ColumnCast:
-    """The cast of the column ``name`` at ``index`` from ``source``, None where Arrow has no such type, to ``kind``."""
+    """The cast of the column ``name`` at ``index`` from ``source``, None if Arrow has no such type, to ``kind``."""
 
     index: int
     name: str

@@ -81,7 +81,7 @@ class Bounded(Protocol):
 
     @property
     def version(self) -> str:
-        """The name and version of the source's server; blank where there is none."""
+        """The name and version of the source's server; blank if there is none."""
 
     @property
     def edge(self) -> Edge | None:

@@ -23,7 +23,7 @@ _HEAD_BYTES: Final = 4096
 
 @dataclass(frozen=True)
 class FileLook:
-    """The files of a source, None where only Spark can list them."""
+    """The files of a source; None if only Spark can list them."""
 
     files: tuple[SourceFile, ...] | None
     missing: SourceFailedError | None = None

@@ -117,7 +117,7 @@ HINTS = [
                                       '"id BIGINT, name STRING".']),
     ([["a", "", "a"], ["x", "y", "z"]], True, [
         "the header of 'f' has no name for column 2 and the name a more than once. The columns get names by their "
-        "places. Name them where the file is written, or with an sql: read."]),
+        "positions. Name them where the file is written, or with an sql: read."]),
     ([['{"a":1', '"b":2}']], True, ["'f' begins like JSON, and is read as csv. If it is JSON, set format: json."]),
     ([["id", "name"], ["1", "x"]], True, []),
     ([], True, []),

@@ -36,7 +36,7 @@ def begin_moment(
     """Return a moment that all connections of a read can see, None for none, and notes for the user."""
     is_cut = read.partition is not None or bool(find_option(options, "partitioncolumn"))
     is_compared = is_own and read.jdbc.reconcile != "off" and (server.has_free_moments or read.jdbc.reconcile)
-    # PostgreSQL's driver begins a transaction only where it fetches rows in parts.
+    # PostgreSQL's driver begins a transaction only if it fetches rows in parts.
     if not (server.shares_moments and (is_cut or is_compared)) or find_option(options, "fetchsize") == "0":
         return None, ()
     try:

@@ -230,5 +230,5 @@ def _find_odd_names(path: str, names: Sequence[str]) -> Hint | None:
         return None
     return Hint(
         f"the header of {path!r} has {' and '.join(said)}.",
-        "The columns get names by their places. Name them where the file is written, or with an sql: read.",
+        "The columns get names by their positions. Name them where the file is written, or with an sql: read.",
     )
