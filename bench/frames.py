@@ -44,7 +44,8 @@ def _ways(spark: SparkSession, folder: Path, server: str) -> dict[str, Timed]:
         options = {"lake": str(lake), "table": "flights", "job_id": job_id}
         spark.read.parquet(source).write.format("lakewriter").mode("append").options(**options).save()
         spec = load_spec(lake)
-        return int((Pipeline.open(spec, Clients(spec.access)).first_control.read_report(job_id) or {})["bytes"])
+        report = Pipeline.open(spec, Clients(spec.access)).first_control.read_report(job_id)
+        return report.bytes if report is not None else 0
 
     return {
         "a load by `mapInArrow`": timed(load),

@@ -20,6 +20,7 @@ from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
+from tests.support.narrow import need
 
 NOON = datetime(2024, 1, 15, 12, tzinfo=UTC)
 ODD = ("begin", "outcome", "t", "t.report", "t.failed", "t.begin", "tables", "failed", "sync", "A1", "A1.begin")
@@ -85,7 +86,7 @@ def test_a_load_of_a_table_called_like_a_control_object(table):
         attempts.settle(process, own, Clients)
         process.write_once(process.keys.outcome("a", name), {"status": "done"})
     found = control(world, table)
-    assert (found.read_report("a") or {})["attempt"] == "A2"
+    assert need(found.read_report("a")).attempt == "A2"
     assert found.read_intent("a", "A2") == bound
     assert list(world.data) == [staged.key]
     assert found.state.read().pending is None

@@ -127,7 +127,7 @@ class History:
         control = Control(Memory(self.world, lambda: None, self.rng, 0), ControlKeys("", "p"), "s.t")
         state = control.state.read()
         assert state.pending is None
-        intents = {job: control.read_intent(job, need(control.read_report(job))["attempt"]) for job in self.jobs}
+        intents = {job: control.read_intent(job, need(control.read_report(job)).attempt) for job in self.jobs}
         files = [receipt.key for each in intents.values() for receipt in each.receipts]
         assert sorted(files) == sorted(self.world.data)
         assert state.committed == len(self.jobs)

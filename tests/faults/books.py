@@ -139,9 +139,8 @@ class Books:
     def _expected(self, name: str, job: str) -> list[tuple[int, str]]:
         if name != EVENTS:
             return self.rows[name]
-        report = self.controls[name].read_report(job) or {}
-        before, after = (int(report[f"cursor_{side}"]["text"]) if report[f"cursor_{side}"] else -1 for side in
-                         ("before", "after"))  # fmt: skip
+        report = need(self.controls[name].read_report(job))
+        before, after = (int(cursor.text) if cursor else -1 for cursor in (report.cursor_before, report.cursor_after))
         return [row for row in self.rows[EVENTS] if before < row[0] <= after]
 
     def _check_rows(self, name: str, committed: list[str]) -> None:

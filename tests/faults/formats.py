@@ -18,6 +18,7 @@ from tests.iceberg.commits import strays
 from tests.iceberg.tables import IcebergLake
 from tests.load.lakes import BUCKET, Lake
 from tests.load.syncs import SyncLake, catalog, read, stream
+from tests.support.narrow import need
 
 FORMATS: dict[str, dict[str, Any]] = {
     "CSV": {"format_type": "CSV", "flattening": "Root level flattening"},
@@ -108,7 +109,7 @@ class Streams:
         return Found(committed, uploads)
 
     def _keys(self, name: str, jobs: list[str]) -> set[str]:
-        return {key for job in jobs for key in (self.controls[name].read_report(job) or {})["keys"]}
+        return {key for job in jobs for key in need(self.controls[name].read_report(job)).keys}
 
     def _ids(self, name: str) -> list[int]:
         return [int(row["user_id"]) for row in self.lake.rows(f"data/public/{name}/")]

@@ -78,7 +78,7 @@ def test_a_load_with_parts_is_as_any_other(shots, bounds):
     assert len(list_parts(shots)) == {BY_TASKS: 2, BY_DRIVER: 2, JOINED: 3}[bounds]
     report = shots.controls[SHOTS].read_report("a")
     assert report is not None
-    assert (report["needs"], sum(part["totals"]["files"] for part in report["parts"])) == (["receipt_parts"], 2)
+    assert (report.needs, sum(part.totals.files for part in report.parts)) == (("receipt_parts",), 2)
     assert len(set(shots.controls[SHOTS].list_written_keys(report))) == 2
     # The next load needs nothing that an older release does not know.
     assert shots.controls[SHOTS].state.read().needs == ()

@@ -74,8 +74,8 @@ def test_accepted_load_says_by_whom_and_why(lake):
     assert lake.load("a").status == "failed"
     [result] = load_at(accepting(lake.spec, "not_null.name"), "a", lake._spark).tables
     assert (result.status, outcomes(result)) == ("done", {"not_null.name": "accepted"})
-    kept = lake.control("supaflow_nyc_public.cities").read_report("a")
-    assert kept["expectations"] == [
+    report = lake.control("supaflow_nyc_public.cities").read_report("a")
+    assert report.model_dump(mode="json")["expectations"] == [
         {
             "check": "not_null.name", "kind": "null_share", "column": "name", "holds": False, "outcome": "accepted",
             "found": "1 null in 3 rows (33.33%)", "expected": "no nulls", "samples": [], "by": "ann", "reason": "known",

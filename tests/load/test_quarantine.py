@@ -108,7 +108,7 @@ def test_load_of_bad_rows_alone(lake):
     assert list_differences(lake, "abc123") == []
     # A creation that was sent again shows in the second number, and what it may have left is looked for.
     control = lake.control("supaflow_nyc_public.cities")
-    quarantine = control.read_intent("abc123", control.read_report("abc123")["attempt"]).quarantine
+    quarantine = control.read_intent("abc123", control.read_report("abc123").attempt).quarantine
     assert [receipt.requests for receipt in quarantine.receipts] == [{"POST": 1, "PUT": 1}]
 
 

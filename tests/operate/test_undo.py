@@ -253,7 +253,7 @@ def test_a_slow_attempt_does_not_load_beside_the_load_that_stands_for_it(shop):
     assert [each.status for each in shop.try_load("a.r2", more=False).tables] == ["done", "done"]
 
     assert [(each.job_id, each.by, each.next) for each in control.state.read().undone] == [("a", "a.r2", "a.r2")]
-    intent = control.find_intent("a.r2", control.read_report("a.r2")["attempt"])
+    intent = control.find_intent("a.r2", control.read_report("a.r2").attempt)
     with pytest.raises(ConcurrentLoadError):
         bind(control, slow, intent.model_copy(update={"job_id": "a", "attempt": "5107"}), began, open_clients)
     with pytest.raises(LoadUndoneError):

@@ -88,7 +88,7 @@ def _read_start(control: Control, job_id: str | None) -> datetime | None:
             f"--since {job_id!r} is not a committed load of {control.table_id}.",
             remedy="lakewriter history LAKE lists its loads.",
         )
-    return datetime.fromisoformat(report["started"])
+    return report.started
 
 
 def _load(context: Context, replay: Replay, phases: dict[str, dict[str, float]]) -> RunReport:

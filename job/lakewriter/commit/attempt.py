@@ -294,7 +294,7 @@ def _abort_if_done(control: Control, attempt: Attempt, intent: Intent) -> bool:
     if report is None:
         return False
     with control.note_failed_cleanup("uploads that another attempt overtook"):
-        if report["attempt"] != attempt.id:
+        if report.attempt != attempt.id:
             abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in intent.list_staged()))
     return True
 
@@ -341,7 +341,7 @@ def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: It
         # The attempt that took over may have the same keys by now, but for those of bad rows.
         strays = _select_bad_rows(files, strays)
     report = control.read_report(attempt.job_id)
-    if _is_bound(control.state.recall(), attempt) or (report is not None and report["attempt"] == attempt.id):
+    if _is_bound(control.state.recall(), attempt) or (report is not None and report.attempt == attempt.id):
         return
     try:
         abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))

@@ -53,8 +53,7 @@ def read_table_loads(controls: Sequence[Control]) -> list[TableLoads]:
     def read(control: Control, state: TableState) -> TableLoads:
         table = TableLoads(control, state, (), frozenset(reports.get(control.table_id, ())))
         names = [job for job in sorted(table.reported) if not table.is_undone(job)]
-        contents = [content for content in call_all(control.read_report, names) if content]
-        changes = map(TableReport.model_validate, contents)
+        changes = [report for report in call_all(control.read_report, names) if report is not None]
         loads = sorted((change for change in changes if change.undoes is None), key=lambda load: load.started)
         return replace(table, loads=tuple(loads))
 

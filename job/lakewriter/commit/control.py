@@ -24,7 +24,6 @@ from lakewriter.errors import (
     SpecInvalidError,
 )
 from lakewriter.naming import ControlKeys
-from lakewriter.receipt import ReceiptPart
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import TableReport
 from lakewriter.spec.access import KeyNames
@@ -216,22 +215,21 @@ class Control:
         content = self.store.get(key)
         return None if content is None else decode(key, content[0])
 
-    def read_report(self, job_id: str) -> dict[str, Any] | None:
+    def read_report(self, job_id: str) -> TableReport | None:
         """Return the table's report of this job id, None while the load is not committed in this table."""
         key = self.keys.report(job_id, self.table_id)
         content = self._get_once_written(key, again=True)
-        return None if content is None else parse(TableReport, key, content).model_dump(mode="json")
+        return None if content is None else parse(TableReport, key, content)
 
     def read_body(self, key: str) -> bytes | None:
         """Return the object's content, None where it is not there."""
         content = self.store.get(key)
         return None if content is None else content[0]
 
-    def list_written_keys(self, report: Mapping[str, Any]) -> Iterator[str]:
+    def list_written_keys(self, report: TableReport) -> Iterator[str]:
         """Yield the keys of all files that a table's report tells of."""
-        yield from map(str, report["keys"])
-        parts = [ReceiptPart.model_validate(part) for part in report.get("parts", ())]
-        yield from Receipts((), parts, self.read_body).list_keys()
+        yield from report.keys
+        yield from Receipts((), report.parts, self.read_body).list_keys()
 
     def read_intent(self, job_id: str, attempt: str) -> Intent:
         """Return the intent that the state names; ``PENDING_UNRECOVERABLE`` where it is not there."""

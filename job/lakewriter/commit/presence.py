@@ -14,9 +14,9 @@ def require_presence(control: Control, job_id: str, clients: Clients) -> None:
     A load that was abandoned is not checked: it may never have been in the catalog.
     """
     report = control.read_report(job_id)
-    if report is None or any(note.startswith(ABANDONED) for note in report.get("notes", ())):
+    if report is None or any(note.startswith(ABANDONED) for note in report.notes):
         return
-    intent = control.find_intent(job_id, report["attempt"])
+    intent = control.find_intent(job_id, report.attempt)
     if intent is not None and (why := open_catalog_writer(intent, clients).explain_absence(intent)):
         raise make_load_gone_error(intent, why)
 

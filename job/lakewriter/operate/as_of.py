@@ -61,7 +61,7 @@ def _find(spec: Spec, table: TableLoads, moment: datetime, job_id: str, clients:
     if last.sync_id is not None and (last.job_id not in live or len(table.state.sync.live) >= MOST_LIVE):
         raise _refuse(table, job_id, "a later full refresh has deleted files of that time, or too many loads are live")
     kept = [load for load in loads if load.sync_id is None or load.job_id in live]
-    keys = [key for load in kept for key in table.control.list_written_keys(load.model_dump(mode="json"))]
+    keys = [key for load in kept for key in table.control.list_written_keys(load)]
     return AsOf(last.job_id, keys=tuple(keys))
 
 
@@ -69,7 +69,7 @@ def _find_refresh(table: TableLoads, last: TableReport, job_id: str) -> AsOf:
     """Return the files of one full refresh, while they exist."""
     if all(each.job_id != last.job_id for each in table.state.generations):
         raise _refuse(table, job_id, "its files were deleted, after refresh.keep_days")
-    keys = tuple(table.control.list_written_keys(last.model_dump(mode="json")))
+    keys = tuple(table.control.list_written_keys(last))
     shown = table.state.shown
     return AsOf(last.job_id, keys=keys, is_elsewhere=shown is None or shown.job_id != last.job_id)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from lakewriter.commit.begin_records import BeginRecord
 from lakewriter.commit.control import Control
@@ -15,6 +15,7 @@ from lakewriter.commit.store import StoredObject
 from lakewriter.commit.table_objects import find_own_objects, list_objects
 from lakewriter.control_object import parse
 from lakewriter.receipt import Batch
+from lakewriter.report import TableReport
 
 MOST_ASKED: Final = 1000
 """Of how many objects, the newest first, HEAD reads which load wrote them."""
@@ -27,7 +28,7 @@ class Closed:
 
     job_id: str
     at: datetime
-    report: dict[str, Any]
+    report: TableReport
     intent: Intent | None
 
     @property
@@ -66,7 +67,7 @@ def read_leftovers(control: Control) -> Leftovers:
     items = list(control.history.list_objects())
     mine = list(parse_all(items, control.table_id))
     reports = {trace.job_id: trace.entry.modified for trace in mine if trace.kind == "report"}
-    closed = [_read_closed(control, job_id, at) for job_id, at in reports.items()]
+    closed = [load for job_id, at in reports.items() if (load := _read_closed(control, job_id, at)) is not None]
     withdrawn = {(trace.job_id, trace.attempt) for trace in mine if trace.kind == "failure"}
     named = sorted({(trace.job_id, trace.attempt) for trace in mine if trace.kind == "intent"} - withdrawn)
     intents = [control.read_intent(*names) for names in named if names[0] not in reports]
@@ -75,7 +76,7 @@ def read_leftovers(control: Control) -> Leftovers:
         control.store, control.keys, control.table_id, layout, most=MOST_ASKED
     )  # fmt: skip
     return Leftovers(
-        closed=tuple(sorted(closed, key=lambda load: (load.at, load.report["started"]))),
+        closed=tuple(sorted(closed, key=lambda load: (load.at, load.report.started))),
         unclosed=tuple(sorted(intents, key=lambda intent: intent.started, reverse=True)),
         running=_find_running(control, items, reports, {(i.job_id, i.attempt) for i in intents}),
         objects=tuple(objects),
@@ -83,10 +84,13 @@ def read_leftovers(control: Control) -> Leftovers:
     )
 
 
-def _read_closed(control: Control, job_id: str, at: datetime) -> Closed:
-    report = control.read_report(job_id) or {}
-    key = control.keys.intent(job_id, report["attempt"], control.table_id)
-    first = control.keys.first_intent(job_id, report["attempt"], control.table_id)
+def _read_closed(control: Control, job_id: str, at: datetime) -> Closed | None:
+    report = control.read_report(job_id)
+    if report is None:
+        # It was cleared away since it was listed, as those of older loads were before.
+        return None
+    key = control.keys.intent(job_id, report.attempt, control.table_id)
+    first = control.keys.first_intent(job_id, report.attempt, control.table_id)
     content = control.read_body(key) or control.read_body(first)
     intent = Intent.parse(key, content).reading_by(control.read_body) if content is not None else None
     return Closed(job_id, at.astimezone(UTC), report, intent)

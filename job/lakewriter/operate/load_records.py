@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from lakewriter.commit.at_once import MOST, call_all
 from lakewriter.commit.changes import list_effects
@@ -56,11 +56,11 @@ class TableRecords:
 
     def __init__(self, control: Control, kept: dict[str, Entry]) -> None:
         self.control, self.kept = control, kept
-        self._reports: dict[str, dict[str, Any] | None] = {}
+        self._reports: dict[str, TableReport | None] = {}
         self._state: TableState | LakeError | None = None
         self._taken: frozenset[str] | None = None
 
-    def find_report(self, job_id: str) -> dict[str, Any] | None:
+    def find_report(self, job_id: str) -> TableReport | None:
         """Return the table's report of this load; None where there is none."""
         if job_id not in self._reports:
             self._reports[job_id] = self.control.read_report(job_id)
@@ -82,7 +82,7 @@ class TableRecords:
     def _find_replay(self, job_id: str) -> Intent | None:
         try:
             report = self.find_report(job_id)
-            return self.control.find_intent(job_id, report["attempt"]) if report is not None else None
+            return self.control.find_intent(job_id, report.attempt) if report is not None else None
         except _DAMAGE:
             # Said of that load itself.
             return None
@@ -102,7 +102,7 @@ class TableRecords:
         records = LoadRecords()
         report = self._read_report(job_id, records)
         if report is not None:
-            records.is_abandoned = any(note.startswith(ABANDONED) for note in report["notes"])
+            records.is_abandoned = any(note.startswith(ABANDONED) for note in report.notes)
             records.intent = self._read_intent(job_id, report, records)
             if records.intent is not None:
                 records.mismatches += _compare_report(self.control, report, records.intent)
@@ -139,7 +139,7 @@ class TableRecords:
             return
         records.is_undone = True
 
-    def _read_report(self, job_id: str, records: LoadRecords) -> dict[str, Any] | None:
+    def _read_report(self, job_id: str, records: LoadRecords) -> TableReport | None:
         try:
             return self.find_report(job_id)
         except _DAMAGE as error:
@@ -147,16 +147,16 @@ class TableRecords:
             records.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, error.message, key, error.code))
             return None
 
-    def _read_intent(self, job_id: str, report: dict[str, Any], records: LoadRecords) -> Intent | None:
-        key = self.control.keys.intent(job_id, report["attempt"], self.control.table_id)
+    def _read_intent(self, job_id: str, report: TableReport, records: LoadRecords) -> Intent | None:
+        key = self.control.keys.intent(job_id, report.attempt, self.control.table_id)
         try:
-            intent = self.control.find_intent(job_id, report["attempt"])
+            intent = self.control.find_intent(job_id, report.attempt)
             if intent is not None:
                 intent.files.require_parts()
         except _DAMAGE as error:
             records.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, error.message, key, error.code))
             return None
-        if intent is None and any(note.startswith(ABANDONED_BLIND) for note in report["notes"]):
+        if intent is None and any(note.startswith(ABANDONED_BLIND) for note in report.notes):
             records.notes.append(
                 f"load {job_id!r} of {self.control.table_id} was {ABANDONED_BLIND}: nothing is compared"
             )
@@ -242,18 +242,18 @@ class TableRecords:
             yield f"its last load is {last!r}, and that load has no report, while older loads have theirs"
 
 
-def _compare_report(control: Control, report: dict[str, Any], intent: Intent) -> list[Mismatch]:
-    expected = intent.make_report().model_dump(mode="json")
+def _compare_report(control: Control, report: TableReport, intent: Intent) -> list[Mismatch]:
+    written, expected = (each.model_dump(mode="json") for each in (report, intent.make_report()))
     key = control.keys.report(intent.job_id, control.table_id)
     return [
         Mismatch(
             Kind.RECORDS_DISAGREE,
-            f"{key} and the load's intent disagree: {name} is {report[name]!r} in the report, and by the intent it is "
+            f"{key} and the load's intent disagree: {name} is {written[name]!r} in the report, and by the intent it is "
             f"{expected[name]!r}.",
             key,
         )
         for name in COMPARED
-        if report[name] != expected[name]
+        if written[name] != expected[name]
     ]
 
 

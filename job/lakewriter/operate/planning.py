@@ -240,7 +240,7 @@ def _warn_of_repetition(
     report = control.read_report(state.last_job) if state.last_job is not None else None
     if report is None:
         return (again, *ways)
-    return (f"{again} (the last one had {format_count(report['rows'], 'row')})", *ways)
+    return (f"{again} (the last one had {format_count(report.rows, 'row')})", *ways)
 
 
 def _sum_sizes(control: Control, spec: Spec, uris: tuple[str, ...]) -> int:

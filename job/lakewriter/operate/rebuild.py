@@ -24,7 +24,7 @@ from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostEr
 from lakewriter.naming import make_next_job_id
 from lakewriter.operate.left_behind import Closed, Leftovers, read_leftovers
 from lakewriter.receipt import Cursor
-from lakewriter.report import ABANDONED, format_count
+from lakewriter.report import ABANDONED, TableReport, format_count
 from lakewriter.run.placement import plan_catalog_action
 from lakewriter.spec.specification import Spec, TableSpec
 
@@ -104,8 +104,8 @@ def rebuild(
 
 def _is_cursor_taken_back(left: Leftovers) -> bool:
     """Return whether the last record that tells of the cursor is that of an undo, after which there was none."""
-    telling = [each for each in left.closed if each.report.get("cursor_after") or each.report.get("undoes")]
-    return bool(telling) and not telling[-1].report.get("cursor_after")
+    telling = [each for each in left.closed if each.report.cursor_after or each.report.undoes]
+    return bool(telling) and telling[-1].report.cursor_after is None
 
 
 def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str) -> Rebuilt:
@@ -160,7 +160,7 @@ def _require_no_state(control: Control) -> tuple[str | None, int]:
 def _add_load(state: TableState, closed: Closed) -> TableState:
     """Return the state after one more change; fields that only the intent has stay as they were where it is gone."""
     intent = closed.intent
-    abandoned = any(note.startswith(ABANDONED) for note in closed.report.get("notes", ()))
+    abandoned = any(note.startswith(ABANDONED) for note in closed.report.notes)
     if intent is not None:
         changes = read_change(intent).list_state_changes(state, closed.at, abandoned=abandoned)
     else:
@@ -172,7 +172,7 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
     return state.replace(
         committed=state.committed + 1,
         last_job=choose_last_job(state, closed.job_id),
-        last_commit=max(closed.at, datetime.fromisoformat(closed.report["started"])),
+        last_commit=max(closed.at, closed.report.started),
         needs=tuple(sorted({*state.needs, *(intent.lasting_needs if intent is not None else ())})),
         **changes,
     )
@@ -181,22 +181,19 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
 def _conclude_changes(state: TableState, closed: Closed) -> dict[str, Any]:
     """Conclude what a report alone tells."""
     report = closed.report
-    cursor = Cursor(**report["cursor_after"]) if report.get("cursor_after") else None
-    undoes = report.get("undoes")
-    if undoes is not None:
-        entry = Undone(
-            job_id=undoes, by=closed.job_id, at=closed.at, next=make_next_job_id(undoes), reason="see its report"
-        )
-        return {"cursor": cursor, "undone": (*state.undone, entry)}
-    sync = _add_numbers(state.sync, closed) if report.get("generation_id") is not None else state.sync
-    return {"cursor": cursor or state.cursor, "sync": sync}
+    if report.undoes is not None:
+        following = make_next_job_id(report.undoes)
+        entry = Undone(job_id=report.undoes, by=closed.job_id, at=closed.at, next=following, reason="see its report")
+        return {"cursor": report.cursor_after, "undone": (*state.undone, entry)}
+    generation = report.generation_id
+    sync = _add_numbers(state.sync, report, generation) if generation is not None else state.sync
+    return {"cursor": report.cursor_after or state.cursor, "sync": sync}
 
 
-def _add_numbers(sync: SyncState, closed: Closed) -> SyncState:
-    generation = closed.report["generation_id"]
-    live = (Live(job_id=closed.job_id, generation_id=generation),) if closed.report["files"] else ()
+def _add_numbers(sync: SyncState, report: TableReport, generation: int) -> SyncState:
+    live = (Live(job_id=report.job_id, generation_id=generation),) if report.files else ()
     numbers = {
-        "sync_id": max(sync.sync_id, closed.report["sync_id"]),
+        "sync_id": max(sync.sync_id, report.sync_id or 0),
         "generation_id": max(sync.generation_id, generation),
         "live": (*sync.live, *live),
         "source": None,

@@ -90,7 +90,7 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
         return "given up: the load that it was to take out stays" if report is None else "nothing: it is done"
     if report is None:
         return f"undone: nothing of its {files} is visible, the cursor is as it was"
-    return f"nothing: another process brought it to its end meanwhile, with {format_count(report['rows'], 'row')}"
+    return f"nothing: another process brought it to its end meanwhile, with {format_count(report.rows, 'row')}"
 
 
 def _choose_phase(control: Control, pending: Pending, intent: Intent) -> Phase:

@@ -161,7 +161,7 @@ class Loader:
         self._done = {name for name, report in zip(self.controls, reports, strict=True) if report is not None}
         if is_next_job_id(self.job_id):
             self._done |= self._list_repeated()
-        number = find_known_number(self.spec, ((report or {}).get("sync_id") for report in reports), given)
+        number = find_known_number(self.spec, (report.sync_id for report in reports if report is not None), given)
         if number is not None:
             return number
         if counted_alone:

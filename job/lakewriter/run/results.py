@@ -3,19 +3,18 @@
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.errors import ExpectationFailedError, LakeError
-from lakewriter.report import TableReport, TableResult, get_figures
+from lakewriter.report import TableResult, get_figures
 from lakewriter.spec.specification import TableSpec
 
 
 def read_result(control: Control, attempt: Attempt, done: str | None = None) -> TableResult:
     """Return a table whose report says that it is done, by this attempt or by another of its job; ``done`` is the job
     id under which it is, where that is one that the job repeats."""
-    content = control.read_report(done or attempt.job_id)
-    if content is None:
+    report = control.read_report(done or attempt.job_id)
+    if report is None:
         # It was held for longer than control objects are kept: its report was there when it was taken to its end.
         schema, _, name = control.table_id.rpartition(".")
         return TableResult(schema_=schema, table=name, status="already_done")
-    report = TableReport.model_validate(content)
     return TableResult(
         schema_=report.schema_name,
         status="done" if report.attempt == attempt.id else "already_done",

@@ -137,11 +137,11 @@ class StreamJudge:
         control = self._controls[table.id]
         for trace in parse_reports(control.history.list_objects(make_partial_prefix(self._job_id)), table.id):
             job = trace.job_id
-            report = control.read_report(job) or {}
-            if any(str(note).startswith(ABANDONED_BLIND) for note in report.get("notes", ())):
+            report = control.read_report(job)
+            if report is not None and any(note.startswith(ABANDONED_BLIND) for note in report.notes):
                 # The table's state was not moved by it, so it says what to go on from.
                 continue
-            intent = control.find_intent(job, report["attempt"])
+            intent = control.find_intent(job, report.attempt) if report is not None else None
             if intent is None:
                 return (
                     f"load {job!r} has committed a part of this one, and its intent is gone, which says how far that "
