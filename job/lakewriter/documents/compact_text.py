@@ -19,7 +19,7 @@ _NEEDLESS: Final = (b"\\u", b"\\/")
 
 
 def compact_texts(texts: pa.Array) -> pa.Array:
-    """Each JSON text without white space between its parts, and without escapes that its strings do not need.
+    """Return each JSON text without white space between its parts, and without escapes that its strings do not need.
 
     The texts pass through C together, and come back as they are where there was nothing to do.
     """
@@ -40,7 +40,7 @@ def _rewrite_match(match: re.Match[bytes]) -> bytes:
 
 
 def rewrite_string(raw: bytes) -> bytes:
-    """A JSON string with no more escapes than it needs, so that one value has one text."""
+    """Return a JSON string with no more escapes than it needs, so that one value has one text."""
     try:
         return json.dumps(msgspec.json.decode(raw, type=str), ensure_ascii=False).encode()
     except msgspec.MsgspecError:

@@ -20,7 +20,7 @@ from lakewriter.documents.values import RECORDS, Fault, choose_branch, decode_va
 from lakewriter.naming import AVRO_SAFE
 from lakewriter.spec.collection import Kind
 
-Place = Callable[[int], tuple[int, str]]
+Locate = Callable[[int], tuple[int, str]]
 """The row and the path of the value at a position."""
 Objects = Sequence[dict[str, msgspec.Raw] | None]
 
@@ -49,33 +49,40 @@ class Documents:
         self.dropped: list[tuple[int, str]] = []
 
     def build_columns(self, record: Record, fields: Iterable[pa.Field]) -> list[pa.Array]:
-        """One array for each field of the record, and one for its additional properties where it has them."""
+        """Build one array for each field of the record, and one for its additional properties if it has them."""
         return self._decode_members(record, fields, self.objects, lambda row: (row, ""), _locate_at_root)
 
     def build_texts(self, names: Sequence[str]) -> list[pa.Array]:
-        """The JSON text of each property; null where a record has none."""
+        """Build the JSON text of each property; null for a record without it."""
         self._note_undeclared(self.objects, names, lambda row: (row, ""))
-        present = [each for each in self.objects if each is not None]
-        found = ([bytes(each[name]).decode() if name in each else None for each in present] for name in names)
-        return [pa.array(texts, pa.string()) for texts in found]
+        present = [members for members in self.objects if members is not None]
+        columns = (
+            [bytes(members[name]).decode() if name in members else None for members in present] for name in names
+        )
+        return [pa.array(texts, pa.string()) for texts in columns]
 
     def _decode_members(
         self,
         record: Record,
         fields: Iterable[pa.Field],
         objects: Objects,
-        place: Place,
-        locate: Callable[[str], Place],
+        locate: Locate,
+        locate_below: Callable[[str], Locate],
     ) -> list[pa.Array]:
-        """Decode the fields of objects; ``locate`` says where the values of one are."""
+        """Decode the fields of objects; ``locate_below`` says where the values of one are."""
         names = [name for name, _ in record.fields]
         if record.additional is None:
-            self._note_undeclared(objects, names, place, declares_all=record.declares_all)
+            self._note_undeclared(objects, names, locate, declares_all=record.declares_all)
         else:
             objects = _take_written_names(objects, names)
         columns = [
-            self._decode(t, field, [_NOTHING if each is None else each.get(name, _NOTHING) for each in objects], own)
-            for (name, t), field, own in zip(record.fields, fields, map(locate, names), strict=False)
+            self._decode(
+                t,
+                field,
+                [_NOTHING if members is None else members.get(name, _NOTHING) for members in objects],
+                locate_member,
+            )
+            for (name, t), field, locate_member in zip(record.fields, fields, map(locate_below, names), strict=False)
         ]
         return columns if record.additional is None else [*columns, self._collect_additional(objects, names)]
 
@@ -83,7 +90,7 @@ class Documents:
         """Collect the properties without a field, as text; null for an object that has none, and for null."""
         fields = set(names)
         maps = [dict(self._list_others(members, fields)) if members else {} for members in objects]
-        return pa.array([list(each.items()) or None for each in maps], TEXT_MAP)
+        return pa.array([list(properties.items()) or None for properties in maps], TEXT_MAP)
 
     def _list_others(self, members: Mapping[str, msgspec.Raw], fields: Set[str]) -> Iterator[tuple[str, str]]:
         for name, member in members.items():
@@ -95,15 +102,15 @@ class Documents:
                 yield name, read_text(raw) or ""
 
     def _note_undeclared(
-        self, objects: Objects, names: Iterable[str], place: Place, *, declares_all: bool = False
+        self, objects: Objects, names: Iterable[str], locate: Locate, *, declares_all: bool = False
     ) -> None:
         """Note the properties that have no column: as changes where the schema declares them all the same."""
-        unknown = set[str]().union(*(each for each in objects if each)).difference(names)
+        unknown = set[str]().union(*(members for members in objects if members)).difference(names)
         if not unknown:
             return
         for position, members in enumerate(objects):
             for name in (name for name in members or () if name in unknown):
-                row, path = place(position)
+                row, path = locate(position)
                 full = f"{path}.{name}" if path else name
                 if not declares_all:
                     self.dropped.append((row, full))
@@ -111,68 +118,68 @@ class Documents:
                 elif members is not None and bytes(members[name]) != NULL:
                     self.changes.setdefault(row, []).append((full, Fault(position, NULLED, NO_FIT)))
 
-    def _note_fault(self, place: Place, fault: Fault) -> None:
-        row, path = place(fault.position)
+    def _note_fault(self, locate: Locate, fault: Fault) -> None:
+        row, path = locate(fault.position)
         if fault.change == TRUNCATED:
             self.cuts.append((row, _strip_indexes(path)))
         else:
             self.changes.setdefault(row, []).append((path, fault))
 
-    def _decode(self, t: DocumentType, field: pa.Field, raws: Sequence[Raw], place: Place) -> pa.Array:
+    def _decode(self, t: DocumentType, field: pa.Field, raws: Sequence[Raw], locate: Locate) -> pa.Array:
         if isinstance(t, Leaf):
-            return self._decode_leaf(t.kind, raws, place)
+            return self._decode_leaf(t.kind, raws, locate)
         if isinstance(t, Record):
-            return self._decode_record(t, field.type, raws, place)
+            return self._decode_record(t, field.type, raws, locate)
         if isinstance(t, Items):
-            return self._decode_items(t, field.type, raws, place)
-        return self._decode_union(t, field.type, raws, place)
+            return self._decode_items(t, field.type, raws, locate)
+        return self._decode_union(t, field.type, raws, locate)
 
-    def _decode_leaf(self, kind: Kind, raws: Sequence[Raw], place: Place) -> pa.Array:
+    def _decode_leaf(self, kind: Kind, raws: Sequence[Raw], locate: Locate) -> pa.Array:
         decoded = decode_values(self._kinds.get(kind, kind), raws, RECORDS)
         for fault in decoded.faults:
-            self._note_fault(place, fault)
+            self._note_fault(locate, fault)
         return decoded.array
 
-    def _decode_record(self, record: Record, t: pa.DataType, raws: Sequence[Raw], place: Place) -> pa.Array:
-        objects = self._open_all(_OBJECTS, dict[str, msgspec.Raw], raws, place)
-        children = self._decode_members(record, t, objects, place, partial(_locate_below, place))
-        mask = pa.array([each is None for each in objects], pa.bool_())
+    def _decode_record(self, record: Record, t: pa.DataType, raws: Sequence[Raw], locate: Locate) -> pa.Array:
+        objects = self._open_all(_OBJECTS, dict[str, msgspec.Raw], raws, locate)
+        children = self._decode_members(record, t, objects, locate, partial(_locate_below, locate))
+        mask = pa.array([members is None for members in objects], pa.bool_())
         return pa.StructArray.from_arrays(children, fields=list(t), mask=mask)
 
-    def _decode_items(self, items: Items, t: pa.DataType, raws: Sequence[Raw], place: Place) -> pa.Array:
-        arrays = self._open_all(_ARRAYS, list[msgspec.Raw], raws, place)
+    def _decode_items(self, items: Items, t: pa.DataType, raws: Sequence[Raw], locate: Locate) -> pa.Array:
+        arrays = self._open_all(_ARRAYS, list[msgspec.Raw], raws, locate)
         offsets = [0]
-        for each in arrays:
-            offsets.append(offsets[-1] + len(each or ()))
-        flat = [raw for each in arrays for raw in each or ()]
-        values = self._decode(items.item, t.value_field, flat, _locate_inside(place, offsets))
-        mask = pa.array([each is None for each in arrays], pa.bool_())
+        for items_of_row in arrays:
+            offsets.append(offsets[-1] + len(items_of_row or ()))
+        flat = [raw for items_of_row in arrays for raw in items_of_row or ()]
+        values = self._decode(items.item, t.value_field, flat, _locate_inside(locate, offsets))
+        mask = pa.array([items_of_row is None for items_of_row in arrays], pa.bool_())
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=t, mask=mask)
 
-    def _decode_union(self, union: Union, t: pa.DataType, raws: Sequence[Raw], place: Place) -> pa.Array:
+    def _decode_union(self, union: Union, t: pa.DataType, raws: Sequence[Raw], locate: Locate) -> pa.Array:
         chosen = [choose_branch(union, bytes(raw)) for raw in raws]
         for position, (raw, name) in enumerate(zip(raws, chosen, strict=True)):
             if name is None and bytes(raw) != NULL:
-                self._note_fault(place, Fault(position, NULLED, NO_FIT))
+                self._note_fault(locate, Fault(position, NULLED, NO_FIT))
         children = [pa.array([name or "" for name in chosen], pa.string())]
         for (name, branch_type), field in zip(union.branches, list(t)[1:], strict=True):
             mine = [raw if picked == name else _NOTHING for raw, picked in zip(raws, chosen, strict=True)]
-            children.append(self._decode(branch_type, field, mine, place))
+            children.append(self._decode(branch_type, field, mine, locate))
         mask = pa.array([name is None for name in chosen], pa.bool_())
         return pa.StructArray.from_arrays(children, fields=list(t), mask=mask)
 
-    def _open_all(self, decoder: msgspec.json.Decoder[Any], kind: Any, raws: Sequence[Raw], place: Place) -> Any:
-        """All values at once, or one by one where some are of another kind."""
+    def _open_all(self, decoder: msgspec.json.Decoder[Any], kind: Any, raws: Sequence[Raw], locate: Locate) -> Any:
+        """Decode all values at once, or one by one if some are of another kind."""
         try:
             return decoder.decode(make_list(raws))
         except msgspec.MsgspecError:
-            return [self._open_one(kind, bytes(raw), place, position) for position, raw in enumerate(raws)]
+            return [self._open_one(kind, bytes(raw), locate, position) for position, raw in enumerate(raws)]
 
-    def _open_one(self, kind: Any, raw: bytes, place: Place, position: int) -> Any:
+    def _open_one(self, kind: Any, raw: bytes, locate: Locate, position: int) -> Any:
         try:
             return None if raw == NULL else msgspec.json.decode(raw, type=kind)
         except msgspec.MsgspecError:
-            self._note_fault(place, Fault(position, NULLED, NO_FIT))
+            self._note_fault(locate, Fault(position, NULLED, NO_FIT))
             return None
 
 
@@ -189,27 +196,27 @@ def _take_written_names(objects: Objects, names: Sequence[str]) -> Objects:
     ]
 
 
-def _locate_at_root(name: str) -> Place:
+def _locate_at_root(name: str) -> Locate:
     return lambda row: (row, name)
 
 
-def _locate_below(place: Place, name: str) -> Place:
+def _locate_below(locate_owner: Locate, name: str) -> Locate:
     def locate(position: int) -> tuple[int, str]:
-        row, path = place(position)
+        row, path = locate_owner(position)
         return row, f"{path}.{name}"
 
     return locate
 
 
-def _locate_inside(place: Place, offsets: Sequence[int]) -> Place:
+def _locate_inside(locate_owner: Locate, offsets: Sequence[int]) -> Locate:
     def locate(position: int) -> tuple[int, str]:
         owner = bisect_right(offsets, position) - 1
-        row, path = place(owner)
+        row, path = locate_owner(owner)
         return row, f"{path}.[{position - offsets[owner]}]"
 
     return locate
 
 
 def _strip_indexes(path: str) -> str:
-    """A path that does not grow with the data."""
+    """Return a path without its indexes, so that paths do not multiply with the data."""
     return _INDEX.sub("[]", path)

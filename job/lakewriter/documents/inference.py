@@ -21,7 +21,7 @@ Seen = Mapping[Path, frozenset[Kind]]
 
 
 def collect_paths(partition: int, batches: Iterable[pa.RecordBatch], column: int) -> Iterator[str]:
-    """One JSON text: the paths of a partition's documents and what was seen there, in the order they were first seen.
+    """Yield one JSON text: the paths of a partition's documents and their kinds, in the order of their first sight.
 
     A text that is no document is passed over: it is a bad row when the rows are shaped.
     """
@@ -43,18 +43,18 @@ def _note(document: Mapping[str, msgspec.Raw], path: Path, seen: dict[Path, set[
         mark = bytes(memoryview(raw)[:1])
         if mark == b"n":
             continue
-        place = (*path, name)
+        inner_path = (*path, name)
         inner = open_object(raw) if mark == b"{" else None
-        kinds = seen.setdefault(place, set())
+        kinds = seen.setdefault(inner_path, set())
         if inner is None:
             kinds.add(Kind.ARRAY if mark == b"[" else Kind.VALUE)
         else:
             kinds.add(Kind.OBJECT if inner else Kind.MAP)
-            _note(inner, place, seen)
+            _note(inner, inner_path, seen)
 
 
 def merge_paths(table: str, texts: Iterable[str]) -> Seen:
-    """What all partitions saw; one path inside another comes after it."""
+    """Merge the kinds that all partitions saw; one path inside another comes after it."""
     seen: dict[Path, set[Kind]] = {}
     for text in texts:
         for path, kinds in json.loads(text):
@@ -64,7 +64,7 @@ def merge_paths(table: str, texts: Iterable[str]) -> Seen:
 
 
 def require_few(table: str, count: int) -> None:
-    """``SCHEMA_INCOMPATIBLE`` for more properties than a table has columns for."""
+    """Raise ``SCHEMA_INCOMPATIBLE`` for more properties than a table has columns for."""
     if count > MOST:
         raise SchemaIncompatibleError(
             f"the documents of {table!r} have more than {MOST} properties in all.",
@@ -73,7 +73,7 @@ def require_few(table: str, count: int) -> None:
 
 
 def _rank_by_first_seen(paths: list[Path]) -> Any:
-    """Orders by where each step was first seen, so that what is inside an object stays together behind it."""
+    """Return a sort key by where each step was first seen, so that the members of an object stay together behind it."""
     ranks: dict[Path, int] = {}
     for path in paths:
         for end in range(1, len(path) + 1):

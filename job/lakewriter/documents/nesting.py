@@ -40,7 +40,7 @@ sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
 
 
 def is_too_deep(text: str | bytes, levels: int = LEVELS) -> bool:
-    """Whether JSON text nests more than so many levels; text that is no JSON may be either."""
+    """Return whether JSON text nests more than so many levels; text that is no JSON may be either."""
     raw = text.encode(errors="replace") if isinstance(text, str) else text
     if raw.count(b"[") + raw.count(b"{") <= levels:
         return False
@@ -58,12 +58,12 @@ def is_too_deep(text: str | bytes, levels: int = LEVELS) -> bool:
 
 
 def describe_depth(levels: int = LEVELS) -> str:
-    """What is wrong with such a text."""
+    """Return the fault of a text that nests too deep."""
     return f"it nests more than {levels} levels deep"
 
 
 def cut_below(text: bytes, levels: int) -> bytes:
-    """JSON text with null for all that lies deeper than so many levels."""
+    """Return JSON text with null for all that lies deeper than so many levels."""
     pieces: list[bytes] = []
     level = end = 0
     for match in _PARTS.finditer(text):
@@ -87,14 +87,14 @@ _OBJECT_OR_NULL: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 
 def require_shallow(text: str | bytes) -> str | bytes:
-    """``text``, which a decoder takes; ``ValueError`` where it nests too deep for one."""
+    """Return ``text``, which a decoder takes; ``ValueError`` if it nests too deep for one."""
     if is_too_deep(text):
         raise ValueError(describe_depth())
     return text
 
 
 def open_object(text: Raw | str) -> dict[str, msgspec.Raw]:
-    """The members of a JSON object, each still JSON text."""
+    """Return the members of a JSON object, each still JSON text."""
     return _OBJECT.decode(text)
 
 
@@ -115,18 +115,21 @@ class Levels:
         self._levels: dict[Path, Objects] = {above: [roots(row, above, text) for row, text in enumerate(texts)]}
 
     def read_raws(self, path: Path) -> list[bytes]:
-        """The JSON at a path, one for each row."""
+        """Return the JSON at a path, one for each row."""
         name = path[-1]
-        return [NULL if each is None or name not in each else bytes(each[name]) for each in self._open_level(path[:-1])]
+        return [
+            NULL if members is None or name not in members else bytes(members[name])
+            for members in self._open_level(path[:-1])
+        ]
 
     def count_others(self, names: Mapping[Path, Set[str]]) -> Counter[str]:
-        """The values, by path, of properties that an opened object has besides its ``names``."""
+        """Count the values, by path, of properties that an opened object has besides its ``names``."""
         counts = Counter[str]()
-        for path, own in names.items():
+        for path, declared in names.items():
             for members in self._levels.get(path, ()):
-                if members is None or members.keys() <= own:
+                if members is None or members.keys() <= declared:
                     continue
-                others = members.keys() - own
+                others = members.keys() - declared
                 counts.update("/".join((*path, name)) for name in others if bytes(members[name]) != NULL)
         return counts
 
@@ -166,10 +169,10 @@ class Levels:
 
 
 def write_json_pointer(path: Path) -> str:
-    """The JSON pointer of a path."""
+    """Return the JSON pointer of a path."""
     return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path)
 
 
 def cut(text: str, most: int = 80) -> str:
-    """As much of a text as a message shows: a value, or ``most`` characters of something else."""
+    """Return as much of a text as a message shows: a value, or ``most`` characters of something else."""
     return text if len(text) <= most else text[:most] + "..."

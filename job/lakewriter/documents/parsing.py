@@ -146,7 +146,7 @@ Parsed = tuple[Any, bool]
 
 
 def parse_usual(kind: Kind, texts: pa.Array) -> pa.Array | None:
-    """The column by Arrow's cast, or None where a text has another form, or Arrow cannot read it."""
+    """Return the column by Arrow's cast, None if a text has another form, or Arrow cannot read it."""
     form = _USUAL.get(kind)
     if form is None or pc.all(pc.match_substring_regex(texts, f"^(?:{form})$")).as_py() is False:
         return None
@@ -170,23 +170,23 @@ def _cast_texts(kind: Kind, texts: pa.Array) -> pa.Array:
 
 
 def parse_text(kind: Kind, text: str, grammar: Grammar) -> Parsed:
-    """One value as Arrow's type of the kind takes it; ``ParseError``."""
+    """Return one value as Arrow's type of the kind takes it; ``ParseError`` if it does not fit."""
     if kind in _BY_GRAMMAR:
         return _BY_GRAMMAR[kind](text, grammar)
     return _PLAIN[kind](text), False
 
 
 def parse_date(text: str, grammar: Grammar) -> Parsed:
-    """Days since 1970; no date has a time of day that is not midnight."""
-    found = _match(grammar.date, text, grammar.names[0])
-    micros, cut = _parse_clock(found) if found.groupdict().get("h") else (0, False)
+    """Return days since 1970; a time of day other than midnight is a ``ParseError``."""
+    match = _match(grammar.date, text, grammar.names[0])
+    micros, cut = _parse_clock(match) if match.groupdict().get("h") else (0, False)
     if micros:
         raise ParseError("it has a time of day")
-    return _count_days(found), cut
+    return _count_days(match), cut
 
 
 def parse_timestamp(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
-    """Microseconds since 1970; with ``zoned`` in UTC, otherwise of the local part, whatever its zone."""
+    """Return microseconds since 1970; with ``zoned`` in UTC, otherwise of the local part, whatever its zone."""
     match = _match(grammar.timestamp, text, grammar.names[1])
     micros, cut = _parse_clock(match) if match["h"] else (0, False)
     local = _count_days(match) * _DAY_MICROS + micros
@@ -201,19 +201,19 @@ def parse_timestamp(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
 
 
 def parse_time(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
-    """Microseconds since midnight; with ``zoned`` in UTC."""
-    found = _match(grammar.time, text, grammar.names[2])
-    micros, cut = _parse_clock(found)
-    return (micros - (_parse_offset(found, grammar) if zoned else 0)) % _DAY_MICROS, cut
+    """Return microseconds since midnight; with ``zoned`` in UTC."""
+    match = _match(grammar.time, text, grammar.names[2])
+    micros, cut = _parse_clock(match)
+    return (micros - (_parse_offset(match, grammar) if zoned else 0)) % _DAY_MICROS, cut
 
 
 def parse_duration(text: str) -> Parsed:
-    """Parquet's INTERVAL: months, days and milliseconds, each an unsigned integer of 32 bits, little end first."""
-    found = _DURATION.fullmatch(text)
-    if found is None or text.endswith(("P", "T")):
+    """Return Parquet's INTERVAL: months, days and milliseconds, each an unsigned little-endian integer of 32 bits."""
+    match = _DURATION.fullmatch(text)
+    if match is None or text.endswith(("P", "T")):
         raise ParseError("it is no ISO 8601 duration")
-    counts = {name: int(digits or 0) for name, digits in found.groupdict().items() if name != "f"}
-    fraction = found["f"] or ""
+    counts = {name: int(digits or 0) for name, digits in match.groupdict().items() if name != "f"}
+    fraction = match["f"] or ""
     seconds = (counts["h"] * 60 + counts["min"]) * 60 + counts["s"]
     parts = (
         12 * counts["y"] + counts["m"],
@@ -226,19 +226,19 @@ def parse_duration(text: str) -> Parsed:
 
 
 def parse_published(text: str) -> int:
-    """Microseconds since 1970 at which a UUID of version 1 was made."""
+    """Return the microseconds since 1970 at which a UUID of version 1 was made."""
     try:
-        found = UUID(text)
+        uuid = UUID(text)
     except ValueError as error:
         raise ParseError("it is no UUID") from error
-    if found.version != 1:
+    if uuid.version != 1:
         raise ParseError("it is no UUID of version 1, which has a time")
     # It counts tenths of a microsecond since 15 October 1582.
-    return found.time // 10 + (date(1582, 10, 15).toordinal() - _EPOCH) * _DAY_MICROS
+    return uuid.time // 10 + (date(1582, 10, 15).toordinal() - _EPOCH) * _DAY_MICROS
 
 
 def parse_json_integer(raw: bytes) -> int:
-    """The integer of a JSON number; JSON Schema takes ``1.0`` for one too."""
+    """Return the integer of a JSON number; JSON Schema takes ``1.0`` for one too."""
     exact = Decimal(_require_number(raw))
     if exact and exact.adjusted() > _LONGEST:
         raise ParseError(_NO_LONG, TOO_LARGE)
@@ -248,12 +248,12 @@ def parse_json_integer(raw: bytes) -> int:
 
 
 def parse_json_number(raw: bytes) -> float:
-    """The double of a JSON number."""
+    """Return the double of a JSON number."""
     return _require_double(float(_require_number(raw)))
 
 
 def parse_json_boolean(raw: bytes) -> bool:
-    """JSON's true or false."""
+    """Return JSON's true or false."""
     return _parse_boolean(raw.decode(errors="replace"))
 
 
@@ -264,17 +264,17 @@ def _require_number(raw: bytes) -> str:
 
 
 def _match(pattern: re.Pattern[str], text: str, expected: str) -> re.Match[str]:
-    found = pattern.fullmatch(text)
-    if found is None:
+    match = pattern.fullmatch(text)
+    if match is None:
         raise ParseError(f"it is no {expected}")
-    return found
+    return match
 
 
-def _count_days(found: re.Match[str]) -> int:
-    number = next(number for number in "1234" if found[f"y{number}"])
-    year, month, day = (found[f"{part}{number}"] for part in "ymd")
+def _count_days(match: re.Match[str]) -> int:
+    number = next(number for number in "1234" if match[f"y{number}"])
+    year, month, day = (match[f"{part}{number}"] for part in "ymd")
     # Python's dates begin with the year 1; the calendar repeats every 400 years, and 1 BC is the year 0.
-    cycles = (int(year) + 399) // 400 if _is_before_christ(found) else 0
+    cycles = (int(year) + 399) // 400 if _is_before_christ(match) else 0
     counted = 1 - int(year) + 400 * cycles if cycles else int(year)
     try:
         return date(counted, _parse_month(month), int(day)).toordinal() - _EPOCH - cycles * _CYCLE_DAYS
@@ -294,17 +294,17 @@ def _parse_month(text: str) -> int:
     return (_MONTHS if len(low) == 3 else _MONTH_NAMES).index(low) + 1
 
 
-def _parse_clock(found: re.Match[str]) -> tuple[int, bool]:
-    hours, minutes, seconds = int(found["h"]), int(found["min"]), int(found["s"] or 0)
+def _parse_clock(match: re.Match[str]) -> tuple[int, bool]:
+    hours, minutes, seconds = int(match["h"]), int(match["min"]), int(match["s"] or 0)
     if hours > 23 or minutes > 59 or seconds > 59:
         raise ParseError("it has no time of day")
-    fraction = found["f"] or ""
+    fraction = match["f"] or ""
     micros = int(fraction[:6].ljust(6, "0"))
     return ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros, bool(fraction[6:].strip("0"))
 
 
 def _parse_offset(match: re.Match[str], grammar: Grammar) -> int:
-    """Microseconds east of UTC."""
+    """Return microseconds east of UTC."""
     zone = _OFFSET.fullmatch(match["zone"] or "")
     if zone is None:
         return 0
@@ -342,8 +342,8 @@ def _parse_text_integer(text: str, grammar: Grammar) -> Parsed:
 
 
 def _parse_text_number(text: str) -> float:
-    found = float(_match(_NUMBER_FORM, text, "number in decimal digits")[0])
-    return found if text.endswith("Infinity") else _require_double(found)
+    number = float(_match(_NUMBER_FORM, text, "number in decimal digits")[0])
+    return number if text.endswith("Infinity") else _require_double(number)
 
 
 _NUMBER_FORM: Final = re.compile(_TEXT_NUMBER)

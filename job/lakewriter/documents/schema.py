@@ -132,9 +132,9 @@ def _name_stream() -> Iterator[None]:
             remedy="Give the deepest objects no properties: they are JSON text then.",
         ) from error
     except JsonSchemaError as error:
-        place = ".".join(error.path).replace(f".{ITEMS}", ITEMS) or "the stream"
+        location = ".".join(error.path).replace(f".{ITEMS}", ITEMS) or "the stream"
         raise SchemaIncompatibleError(
-            f"the schema of {place} {error.what}{error.rest}.",
+            f"the schema of {location} {error.what}{error.rest}.",
             remedy="Correct the catalog, or write CSV or JSONL, which need no types.",
         ) from error
 
@@ -193,7 +193,7 @@ def _join_arrays(options: Options) -> Iterator[Option]:
 def _make_branch(option: Option, style: _Style) -> Branch:
     if option.type == "object" and option.properties:
         fields = tuple(
-            (name, _make_type(own, style)) for name, own in option.properties.items() if name not in style.lifted
+            (name, _make_type(schema, style)) for name, schema in option.properties.items() if name not in style.lifted
         )
         return "object", Record(fields, additional=style.additional)
     if option.type == "array" and option.items is not None:
@@ -236,15 +236,15 @@ def _settle(branches: Sequence[Branch], style: _Style) -> DocumentType:
     clash = len(times) > 1 or (Kind.INTEGER in kinds and any(kind in _LONGS for kind in times))
     if times and clash:
         kinds.add(Kind.STRING)
-    kept = list(branches)
+    settled = list(branches)
     if Kind.STRING in kinds:
-        kept = [(name, t) for name, t in branches if not (isinstance(t, Leaf) and t.kind in _TIMES)]
-        if not any(t == _STRING for _, t in kept):
-            kept.append((Kind.STRING.value, _STRING))
-        if style.one_text or all(t in (_STRING, _JSON) for _, t in kept):
-            is_loose = ("unknown", _JSON) in kept
-            kept = [(name, _declare_all(t) if is_loose else t) for name, t in kept if t != _JSON]
-    loose = [name for name, t in kept if t == _JSON]
-    kept = [(name, t) for name, t in kept if t != _JSON or name == loose[0]]
-    kept = [("unknown" if len(loose) > 1 and t == _JSON else name, t) for name, t in kept]
-    return kept[0][1] if len(kept) == 1 else Union(tuple(kept), takes_first=style.additional is not None)
+        settled = [(name, t) for name, t in branches if not (isinstance(t, Leaf) and t.kind in _TIMES)]
+        if not any(t == _STRING for _, t in settled):
+            settled.append((Kind.STRING.value, _STRING))
+        if style.one_text or all(t in (_STRING, _JSON) for _, t in settled):
+            is_loose = ("unknown", _JSON) in settled
+            settled = [(name, _declare_all(t) if is_loose else t) for name, t in settled if t != _JSON]
+    loose = [name for name, t in settled if t == _JSON]
+    settled = [(name, t) for name, t in settled if t != _JSON or name == loose[0]]
+    settled = [("unknown" if len(loose) > 1 and t == _JSON else name, t) for name, t in settled]
+    return settled[0][1] if len(settled) == 1 else Union(tuple(settled), takes_first=style.additional is not None)

@@ -106,7 +106,7 @@ DocumentType = Leaf | Record | Items | Union
 
 
 def to_arrow_type(t: DocumentType, rename: Rename) -> pa.DataType:
-    """The stored type; ``rename`` makes the names of one record safe and distinct."""
+    """Return the stored type; ``rename`` makes the names of one record safe and distinct."""
     if isinstance(t, Leaf):
         return ARROW[t.kind]
     if isinstance(t, Items):
@@ -117,12 +117,12 @@ def to_arrow_type(t: DocumentType, rename: Rename) -> pa.DataType:
     more = [] if t.additional is None else [t.additional]
     names = rename([*more, *(name for name, _ in t.fields)])
     fields = zip(names[len(more) :], t.fields, strict=True)
-    members = [make_arrow_field(name, own, enter(rename, original), original) for name, (original, own) in fields]
+    members = [make_arrow_field(name, kind, enter(rename, original), original) for name, (original, kind) in fields]
     return pa.struct([*members, *(pa.field(name, TEXT_MAP) for name in names[: len(more)])])
 
 
 def make_arrow_field(name: str, t: DocumentType, rename: Rename, original: str | None = None) -> pa.Field:
-    """A nullable field with what its type does not tell as metadata."""
+    """Return a nullable field; its metadata hold what its type does not say: a union, a name in the source."""
     metadata = {KIND: UNION} if isinstance(t, Union) else {}
     if original is not None and original != name:
         metadata[ORIGINAL] = original.encode()

@@ -108,7 +108,7 @@ _TEXTS: Final = (Leaf(Kind.STRING), Leaf(Kind.JSON))
 
 
 def decode_values(kind: Kind, raws: Sequence[Raw], profile: Profile) -> Decoded:
-    """The column of JSON values."""
+    """Decode JSON values into a column."""
     if kind is Kind.TEXT:
         return _decode_each(kind, raws, lambda raw: (_unquote(bytes(raw)), False))
     if not kind.scalar and not profile.any_text:
@@ -132,7 +132,7 @@ def decode_values(kind: Kind, raws: Sequence[Raw], profile: Profile) -> Decoded:
 
 
 def decode_texts(kind: Kind, texts: pa.Array, grammar: Grammar) -> Decoded:
-    """The column of a scalar kind out of plain text."""
+    """Decode plain texts into the column of a scalar kind."""
     if kind is Kind.STRING:
         return Decoded(texts)
     kind = _AS_TEXT.get(kind, kind)
@@ -143,7 +143,7 @@ def decode_texts(kind: Kind, texts: pa.Array, grammar: Grammar) -> Decoded:
 
 
 def decode_nested_texts(kind: Kind, texts: pa.Array, profile: Profile) -> Decoded:
-    """The column of objects or arrays that a source has as JSON text."""
+    """Decode objects or arrays that a source has as JSON text into a column."""
     raws = [None if text is None else text.strip().encode() for text in texts.to_pylist()]
 
     def decode(raw: bytes) -> Parsed:
@@ -197,26 +197,30 @@ def _decode_value(kind: Kind, raw: bytes, profile: Profile) -> Parsed:
 
 
 def _strip_whitespace(raw: bytes) -> str:
-    """JSON text without white space, its numbers and the order of its members as they were."""
+    """Return JSON text without white space, its numbers and the order of its members as they were."""
     return msgspec.json.format(raw, indent=-1).decode()
 
 
 def _unquote(raw: bytes) -> str | None:
-    """A string's own text, None for null, and JSON text without white space of anything else."""
+    """Return a string's content, None for null, and JSON text without white space for anything else."""
     if raw == NULL:
         return None
     return str(msgspec.json.decode(raw, type=str)) if raw.startswith(b'"') else _strip_whitespace(raw)
 
 
 def _normalise_escapes(raw: bytes) -> str:
-    """A string, number or boolean as JSON text: a string with no more escapes than it needs, so that one value has one
-    text; a number with its digits."""
+    """Return a string, number or boolean as JSON text.
+
+    A string has no more escapes than it needs, so that one value has one text; a number keeps its digits.
+    """
     return (rewrite_string(raw) if b"\\" in raw else raw).decode()
 
 
 def choose_branch(union: Union, raw: bytes) -> str | None:
-    """The branch that keeps all of a value, else one that takes it as text, else one that takes some of it; None for
-    null or no branch."""
+    """Return the branch that keeps all of a value, else one that takes it as text, else one that takes some of it.
+
+    None for null or no branch.
+    """
     if raw == NULL:
         return None
     name, shape = {b"{": ("object", Record), b"[": ("array", Items)}.get(raw[:1], ("", Leaf))
@@ -242,7 +246,7 @@ def choose_branch(union: Union, raw: bytes) -> str | None:
 
 
 def _keeps(t: DocumentType, raw: bytes) -> bool:
-    """Whether a column of the type keeps a value as it is, all of its properties included."""
+    """Return whether a column of the type keeps a value as it is, all of its properties included."""
     if raw == NULL:
         return True
     if isinstance(t, Leaf):
@@ -254,19 +258,19 @@ def _keeps(t: DocumentType, raw: bytes) -> bool:
         return any(_keeps(branch, raw) for _, branch in t.branches)
     try:
         if isinstance(t, Items):
-            return all(_keeps(t.item, bytes(each)) for each in msgspec.json.decode(raw, type=list[msgspec.Raw]))
+            return all(_keeps(t.item, bytes(item)) for item in msgspec.json.decode(raw, type=list[msgspec.Raw]))
         fields = dict(t.fields)
         members = open_object(raw)
     except msgspec.MsgspecError:
         return False
     return all(
-        _keeps(fields[name], bytes(each)) if name in fields else t.additional is not None
-        for name, each in members.items()
+        _keeps(fields[name], bytes(member)) if name in fields else t.additional is not None
+        for name, member in members.items()
     )
 
 
 def _takes_quoted(t: DocumentType, raw: bytes) -> bool:
-    """Whether a column of numbers takes a value from a string."""
+    """Return whether a column of numbers takes a value from a string."""
     return isinstance(t, Leaf) and t.kind in _AS_TEXT and raw.startswith(b'"') and _is_kept(t.kind, raw)
 
 
@@ -278,7 +282,7 @@ def _is_kept(kind: Kind, raw: bytes) -> bool:
 
 
 def read_text(raw: bytes) -> str | None:
-    """The text of any value; None for a string that cannot be read."""
+    """Return the text of any value; None for a string that cannot be read."""
     try:
         text: str | None = _decode_value(Kind.STRING, raw, RECORDS)[0]
     except ParseError:
@@ -287,5 +291,5 @@ def read_text(raw: bytes) -> str | None:
 
 
 def make_list(raws: Sequence[Raw]) -> bytes:
-    """The JSON list of values."""
+    """Return the JSON list of values."""
     return b"[" + b",".join(raws) + b"]"

@@ -64,7 +64,7 @@ _REPEATING: Final = 1024
 
 
 def render_text(array: pa.Array) -> pa.Array:
-    """One string per value, null for null."""
+    """Render one string per value, null for null."""
     t = array.type
     if is_wrapped(t):
         return render_text(_unwrap(array))
@@ -85,15 +85,15 @@ def render_text(array: pa.Array) -> pa.Array:
 
 
 def render_json(array: pa.Array, profile: Profile) -> pa.Array:
-    """The JSON text of each value; null for null, and for a float that the profile has no JSON for."""
+    """Render the JSON text of each value; null for null, and for a float that the profile has no JSON for."""
     texts, quote = _render_unquoted(array, profile)
     return join([quote, texts, quote]) if quote else texts
 
 
 def _render_unquoted(array: pa.Array, profile: Profile) -> tuple[pa.Array, str]:
-    """The JSON text of each value, and the quote that belongs on both sides of it: empty where the text has it.
+    """Render the JSON text of each value; return the texts and the quote on both sides, blank if they have it.
 
-    Whoever joins the texts with others puts the quotes there too, so that no text is copied for them alone.
+    Callers that join the texts with others add the quotes then, so that no text is copied for them alone.
     """
     t = array.type
     if is_wrapped(t):
@@ -116,7 +116,7 @@ def _render_unquoted(array: pa.Array, profile: Profile) -> tuple[pa.Array, str]:
 
 
 def _render_non_finite(texts: pa.Array, profile: Profile) -> pa.Array | pa.Scalar:
-    """NaN and the infinities, at their places; what stands at others is of no account."""
+    """Render NaN and the infinities at their positions; the texts at others do not matter."""
     if profile.hashed:
         return quote_json(texts)
     if not profile.whole:
@@ -126,24 +126,24 @@ def _render_non_finite(texts: pa.Array, profile: Profile) -> pa.Array | pa.Scala
 
 
 def find_non_finite(array: pa.Array) -> Sequence[int]:
-    """Positions at whose top level or below is a float without JSON."""
+    """Return the positions whose value is, or has inside, a float without JSON."""
     t = array.type
     if pt.is_floating(t):
         odd = pc.and_(array.is_valid(), pc.invert(pc.fill_null(pc.is_finite(array), True)))
-        return [int(place) for place in pc.indices_nonzero(odd).to_pylist()]
+        return [int(position) for position in pc.indices_nonzero(odd).to_pylist()]
     if pt.is_struct(t):
-        return sorted({place for child in array.flatten() for place in find_non_finite(child)})
+        return sorted({position for child in array.flatten() for position in find_non_finite(child)})
     if pt.is_map(t):
         return find_non_finite(list_map_entries(array))
     if pt.is_list(t):
         inner = find_non_finite(array.flatten())
         owners = pc.list_parent_indices(array).to_pylist() if inner else []
-        return sorted({int(owners[place]) for place in inner})
+        return sorted({int(owners[position]) for position in inner})
     return []
 
 
 def quote_json(texts: pa.Array) -> pa.Array:
-    """Strings as JSON strings; null stays null."""
+    """Return strings as JSON strings; null stays null."""
     quoted = join([pa.scalar('"'), texts, pa.scalar('"')])
     if not _has_special(texts):
         return quoted
@@ -152,26 +152,29 @@ def quote_json(texts: pa.Array) -> pa.Array:
 
 
 def _has_special(texts: pa.Array) -> bool:
-    """Whether a string may hold what JSON escapes. Their bytes are searched together, many times as fast as apart."""
+    """Return whether a string may hold what JSON escapes.
+
+    All bytes are searched together, which is many times as fast as each string apart.
+    """
     data = read_text_bytes(texts)
     return any(special in data for special in _SPECIAL_BYTES)
 
 
 def replace_masked(texts: pa.Array, mask: pa.Array, by: Iterable[Any]) -> pa.Array:
-    """``texts`` with those under ``mask`` replaced in order."""
+    """Return ``texts`` with those under ``mask`` replaced in order."""
     if not pc.any(mask).as_py():
         return texts
     return pc.replace_with_mask(texts, mask, pa.array(list(by), pa.string()))
 
 
 def join(pieces: list[Any], separator: str = "", *, null_as_empty: bool = False) -> pa.Array:
-    """Each row's pieces, one behind the other; null where any is, unless nulls count as empty."""
+    """Join each row's pieces, one behind the other; null if any is, unless nulls count as empty."""
     handling = "replace" if null_as_empty else "emit_null"
     return pc.binary_join_element_wise(*pieces, separator, null_handling=handling, null_replacement="")
 
 
 def render_objects(fields: Iterable[tuple[str, pa.Array]], rows: int) -> pa.Array:
-    """JSON objects of columns of JSON text; a null is written as such."""
+    """Render JSON objects of columns of JSON text; a null is written as such."""
     pieces: list[Any] = [pa.repeat(pa.scalar("{"), rows)]
     for position, (name, texts) in enumerate(fields):
         pieces += [("," if position else "") + _quote_one(name) + ":", pc.fill_null(texts, "null")]
@@ -179,7 +182,7 @@ def render_objects(fields: Iterable[tuple[str, pa.Array]], rows: int) -> pa.Arra
 
 
 def render_members(columns: Iterable[tuple[str, pa.Array]], rows: int, profile: Profile) -> pa.Array:
-    """Rows as JSON objects of columns, without the members that are null; columns that have such ones come last."""
+    """Render rows as JSON objects of columns without the members that are null; columns with nulls come last."""
     fields = [(_quote_one(name), *_render_unquoted(column, profile)) for name, column in columns]
     pieces: list[Any] = []
     before = "{"
@@ -198,7 +201,7 @@ def render_members(columns: Iterable[tuple[str, pa.Array]], rows: int, profile: 
 def _render_structs(array: pa.StructArray, profile: Profile) -> pa.Array:
     children = zip((field.name for field in array.type), array.flatten(), strict=True)
     if profile.hashed:
-        members = sorted(((name, render_json(child, profile)) for name, child in children), key=lambda own: own[0])
+        members = sorted(((name, render_json(child, profile)) for name, child in children), key=lambda pair: pair[0])
         return _mask_nulls(array, render_objects(members, len(array)))
     pieces: list[Any] = [pa.repeat(pa.scalar(""), len(array))]
     for name, child in children:
@@ -237,7 +240,7 @@ def _mask_nulls(array: pa.Array, texts: pa.Array) -> pa.Array:
 
 
 def _render_floats(array: pa.Array) -> pa.Array:
-    """Arrow's text has the fewest digits for the width, float32 included; it is spelled as Python's repr does."""
+    """Render floats as Python's repr does. Arrow's text has the fewest digits for the width, float32 included."""
     plain = array.cast(pa.string())
     size = pc.abs(array)
     lowest, end = _PLAIN_FLOATS
@@ -268,7 +271,7 @@ def _write_times(local: pa.Array, zone: str) -> pa.Array:
 
 
 def _replace_odd(plain: pa.Array, odd: pa.Array, function: Callable[[str], str]) -> pa.Array:
-    """``plain`` with the texts at ``odd`` replaced one by one."""
+    """Return ``plain`` with the texts at ``odd`` replaced one by one."""
     odd = pc.fill_null(odd, False)
     return replace_masked(plain, odd, _map_each(function, plain.filter(odd)))
 

@@ -41,7 +41,7 @@ class AvroEncoder:
         self._compress = make_compressor(encoding)
 
     def write(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: Sink, row_group_rows: int) -> None:
-        """The schema goes into the header, the rows into blocks."""
+        """Write the schema into the header, the rows into blocks."""
         marker = os.urandom(16)
         sink.write(make_header(json.dumps(make_avro_schema(schema), ensure_ascii=False), self._codec, marker))
         for batch in batches:
@@ -51,18 +51,18 @@ class AvroEncoder:
 
 
 def make_header(schema: str, codec: str, marker: bytes) -> bytes:
-    """What a container file begins with."""
+    """Return the header of a container file."""
     entries = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
     body = b"".join(_encode_bytes(key.encode()) + _encode_bytes(value) for key, value in entries.items())
     return _MAGIC + write_long(len(entries)) + body + write_long(0) + marker
 
 
 def make_compressor(encoding: AvroEncoding) -> Compress:
-    """One block's compression."""
+    """Return the function that compresses one block."""
     level = encoding.level or 0
     if encoding.codec == "zstandard":
-        own = zstandard.ZstdCompressor(level=level, write_checksum=encoding.checksum)
-        return own.compress
+        compressor = zstandard.ZstdCompressor(level=level, write_checksum=encoding.checksum)
+        return compressor.compress
     simple: dict[str, Compress] = {
         "null": lambda data: data,
         "deflate": lambda data: compress(data, level, RAW),
@@ -83,7 +83,7 @@ def _encode_bytes(data: bytes) -> bytes:
 
 
 def _cut_blocks(rows: pa.Array) -> Iterator[tuple[int, bytes]]:
-    """The number of rows of each block, and their bytes."""
+    """Yield the number of rows of each block, and their bytes."""
     buffers = [None, rows.buffers()[1]]
     offsets = pa.Array.from_buffers(pa.int32(), len(rows) + 1, buffers, offset=rows.offset).to_pylist()
     data = memoryview(rows.buffers()[2] or b"")

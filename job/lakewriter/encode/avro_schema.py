@@ -28,31 +28,31 @@ _LOGICAL: Final = {
 
 
 def make_avro_schema(schema: pa.Schema) -> dict[str, Any]:
-    """The record of a row; a nullable field is a union with null first, and null is its default."""
+    """Return the record of a row; a nullable field is a union with null first, and null is its default."""
     name = (schema.metadata or {}).get(RECORD, b"record").decode()
     return {"type": "record", "name": name, "fields": [_make_field(field, name) for field in schema]}
 
 
 def _make_field(field: pa.Field, namespace: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": field.name, "type": make_field_type(field, namespace)}
+    entry: dict[str, Any] = {"name": field.name, "type": make_field_type(field, namespace)}
     original = (field.metadata or {}).get(ORIGINAL)
     if original is not None:
-        found["doc"] = f"_airbyte_original_name:{original.decode()}"
-    return found | ({"default": None} if field.nullable else {})
+        entry["doc"] = f"_airbyte_original_name:{original.decode()}"
+    return entry | ({"default": None} if field.nullable else {})
 
 
 def make_field_type(field: pa.Field, namespace: str) -> Any:
-    """The type of a field's values, with null where they may be."""
+    """Return the type of a field's values, with null if the field is nullable."""
     if read_kind(field) == UNION:
         # The branches of all unions have the same names: the field's own keeps those of two unions apart.
         inner = f"{namespace}.{field.name}"
         return ["null", *(_make_type(branch.type, branch, inner) for branch in list(field.type)[1:])]
-    own = _make_type(field.type, field, namespace)
-    return ["null", own] if field.nullable else own
+    kind = _make_type(field.type, field, namespace)
+    return ["null", kind] if field.nullable else kind
 
 
 def read_kind(field: pa.Field) -> bytes | None:
-    """What the field's type does not tell."""
+    """Return the kind in a field's metadata, which its type does not say."""
     return (field.metadata or {}).get(KIND)
 
 
@@ -82,7 +82,7 @@ def _make_nested_type(t: pa.DataType, name: str, namespace: str) -> Any:
 
 
 def _make_entry(t: pa.DataType, name: str, namespace: str) -> Any:
-    """Avro's maps have strings for keys; another map is an array of its entries."""
+    """Return the type of a map's entry: Avro's maps have strings for keys, another map is an array of its entries."""
     fields = [
         _make_field(t.key_field, f"{namespace}.{name}.entry"),
         _make_field(t.item_field, f"{namespace}.{name}.entry"),

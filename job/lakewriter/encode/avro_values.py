@@ -17,28 +17,30 @@ _EMPTY: Final = pa.scalar(b"", pa.binary())
 
 
 def encode_varints(values: pa.Array) -> pa.Array:
-    """64-bit integers without nulls, one binary each."""
+    """Encode 64-bit integers without nulls, one binary each."""
     signs = pc.if_else(pc.less(values, 0), pa.scalar(-1, pa.int64()), pa.scalar(0, pa.int64()))
     rest = pc.bit_wise_xor(pc.shift_left(values, 1), signs).view(pa.uint64())
     highest = pc.max(rest).as_py() or 0
     pieces = []
-    for place in range(max(1, -(-highest.bit_length() // 7))):
-        low = pc.bit_wise_and(pc.shift_right(rest, _cast_to_u64(7 * place)), _cast_to_u64(127))
-        if place < 9:
-            more = pc.greater_equal(rest, _cast_to_u64(1 << (7 * place + 7)))
+    for group in range(max(1, -(-highest.bit_length() // 7))):
+        low = pc.bit_wise_and(pc.shift_right(rest, _cast_to_u64(7 * group)), _cast_to_u64(127))
+        if group < 9:
+            more = pc.greater_equal(rest, _cast_to_u64(1 << (7 * group + 7)))
             low = pc.add(low, pc.if_else(more, _cast_to_u64(128), _cast_to_u64(0)))
-        own = _BYTES.take(low)
-        pieces.append(pc.if_else(pc.greater_equal(rest, _cast_to_u64(1 << 7 * place)), own, _EMPTY) if place else own)
+        encoded = _BYTES.take(low)
+        pieces.append(
+            pc.if_else(pc.greater_equal(rest, _cast_to_u64(1 << 7 * group)), encoded, _EMPTY) if group else encoded
+        )
     return _join(*pieces)
 
 
 def encode_rows(batch: pa.RecordBatch) -> pa.Array:
-    """One binary per row: its fields, one right behind the other."""
+    """Encode one binary per row: its fields, one right behind the other."""
     return _join(*(encode_column(column, field) for column, field in zip(batch.columns, batch.schema, strict=True)))
 
 
 def encode_column(array: pa.Array, field: pa.Field) -> pa.Array:
-    """A field's values, each behind its branch where the field may be null."""
+    """Encode a field's values, each behind its branch if the field may be null."""
     if read_kind(field) == UNION:
         return _encode_union(array, field)
     values = _encode_values(array, field.type)
@@ -50,11 +52,11 @@ def encode_column(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _encode_values(array: pa.Array, t: pa.DataType) -> pa.Array:
-    """Values alone; what stands in place of a null is of no account."""
+    """Encode values alone; the bytes of a null do not matter."""
     if pt.is_string(t) or pt.is_binary(t):
         return _encode_texts(array)
     if pt.is_struct(t):
-        return _join(*(encode_column(child, own) for child, own in zip(array.flatten(), t, strict=True)))
+        return _join(*(encode_column(child, field) for child, field in zip(array.flatten(), t, strict=True)))
     if pt.is_map(t):
         return _encode_maps(array, t)
     if pt.is_list(t):
@@ -96,7 +98,7 @@ def _encode_lists(items: pa.Array, array: pa.ListArray) -> pa.Array:
 
 
 def _encode_blocks(items: pa.Array, offsets: pa.Array) -> pa.Array:
-    """Each list as one block, none for an empty one, and the end."""
+    """Encode each list as one block, none for an empty one, and the end."""
     lists = pa.ListArray.from_arrays(offsets, items)
     bodies = pc.binary_join(lists, b"")
     counts = _encode_longs(pc.list_value_length(lists))
@@ -118,7 +120,7 @@ def _join(*pieces: Any) -> pa.Array:
 
 
 def _cut(array: pa.Array, width: int) -> pa.Array:
-    """The bytes of values of one width, without nulls."""
+    """Return the bytes of values of one width, without nulls."""
     offsets = pc.multiply(pa.arange(0, len(array) + 1), width).cast(pa.int32())
     data = array.buffers()[1].slice(array.offset * width)
     return pa.Array.from_buffers(pa.binary(), len(array), [None, offsets.buffers()[1], data])

@@ -30,14 +30,14 @@ class ColumnFile:
         self._error: BaseException | None = None
 
     def tell(self) -> int:
-        """The number of bytes written."""
+        """Return the number of bytes written."""
         return self._size
 
     def flush(self) -> None:
-        """Nothing is held that could be passed on."""
+        """Do nothing: no page is held that could be passed on."""
 
     def close(self) -> None:
-        """Arrow closes its files."""
+        """Mark the file as closed, as Arrow closes its files."""
         self.closed = True
 
     def write(self, data: bytes) -> int:
@@ -54,7 +54,7 @@ class ColumnFile:
         return len(data)
 
     def finish(self) -> tuple[RowGroup, memoryview]:
-        """The file's only row group and what follows its pages, which ends where the file does."""
+        """Return the file's only row group, and the tail behind its pages, which ends where the file does."""
         if self._error is not None:
             raise self._error
         tail = memoryview(self._held)
@@ -65,7 +65,7 @@ class ColumnFile:
         return group, tail
 
     def _pass_on(self) -> bool:
-        """Whether there was a whole header, or a whole page, of what is held."""
+        """Pass on a whole header or a whole page of the held bytes; return whether there was one."""
         if self._header is None:
             return self._read_header()
         header, size = self._header
@@ -79,8 +79,11 @@ class ColumnFile:
         return True
 
     def _read_header(self) -> bool:
-        """Page indexes and the footer have other types where a page header has its type and size: they are no header,
-        and nothing after them is."""
+        """Read a page header from the held bytes; return whether there was one.
+
+        Page indexes and the footer have other types where a page header has its type and size: they are no header, and
+        nothing after them is.
+        """
         if not self._held:
             return False
         try:
@@ -94,13 +97,13 @@ class ColumnFile:
 
 
 def read_footer(file: memoryview) -> FileMetaData:
-    """The metadata that the file, or an end of it, ends with."""
+    """Return the metadata at the end of the file, of which ``file`` may hold the end alone."""
     size = int.from_bytes(file[-8:-4], "little")
     return FileMetaData.decode(bytes(file[-8 - size : -8]))[0]
 
 
 def read_indexes(tail: memoryview, end: int, chunk: ColumnChunk) -> tuple[bytes | None, OffsetIndex | None]:
-    """The column index as it was written and the offset index, from the tail of a file of ``end`` bytes."""
+    """Return the column index as it was written and the offset index, from the tail of a file of ``end`` bytes."""
     moved = len(tail) - end
     column = offsets = None
     if chunk.column_index_offset is not None:
@@ -111,6 +114,6 @@ def read_indexes(tail: memoryview, end: int, chunk: ColumnChunk) -> tuple[bytes 
 
 
 def find_start(chunk: ColumnChunk) -> int:
-    """Where the first page of a column chunk is."""
+    """Return the offset of the first page of a column chunk."""
     meta = chunk.meta_data
     return int(meta.data_page_offset if meta.dictionary_page_offset is None else meta.dictionary_page_offset)

@@ -29,7 +29,7 @@ class TextEncoder:
         self._encoding = encoding
 
     def write(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: Sink, row_group_rows: int) -> None:
-        """CSV begins with its header, in a file without rows too."""
+        """Write the lines; CSV begins with its header, in a file without rows too."""
         packer = open_gzip(GZIP_LEVEL) if self._encoding.gzip else None
 
         def send(data: bytes) -> None:
@@ -47,26 +47,26 @@ class TextEncoder:
 
 
 def join_texts(lines: pa.Array) -> bytes:
-    """The texts of an array, one right behind the other; none is null."""
+    """Return the texts of an array, one right behind the other; none is null."""
     offsets = pa.Array.from_buffers(pa.int32(), len(lines) + 1, [None, lines.buffers()[1]], offset=lines.offset)
     data = lines.buffers()[2]
     return data.to_pybytes()[offsets[0].as_py() : offsets[-1].as_py()] if data is not None else b""
 
 
 def make_csv_header(schema: pa.Schema) -> bytes:
-    """The names, quoted."""
+    """Return the names, quoted."""
     names = ('"' + name.replace('"', '""') + '"' for name in schema.names)
     return (",".join(names) + "\r\n").encode()
 
 
 def make_csv_lines(batch: pa.RecordBatch) -> pa.Array:
-    """RFC 4180: numbers bare, everything else quoted; null is an empty field, an empty string ``""``."""
+    """Return lines of RFC 4180: numbers bare, all else quoted; null is an empty field, an empty string ``""``."""
     cells = [_make_csv_cell(column, field) for column, field in zip(batch.columns, batch.schema, strict=True)]
     return join([join(cells, ",", null_as_empty=True), "\r\n"])
 
 
 def make_json_lines(batch: pa.RecordBatch) -> pa.Array:
-    """One object a line, every key in each."""
+    """Return one object a line, every key in each."""
     columns = zip(batch.columns, batch.schema, strict=True)
     texts = render_objects([(field.name, _make_json_value(column, field)) for column, field in columns], batch.num_rows)
     return join([texts, "\n"])
@@ -89,7 +89,7 @@ def _quote_csv(texts: pa.Array) -> pa.Array:
 
 
 def _from_json(fragments: pa.Array) -> pa.Array:
-    """A JSON number as it is, a JSON string's own text, and everything else as JSON text."""
+    """Return a JSON number as it is, the content of a JSON string, and everything else as JSON text, quoted for CSV."""
     strings = pc.fill_null(pc.starts_with(fragments, '"'), False)
     texts = fragments
     if pc.any(strings).as_py():

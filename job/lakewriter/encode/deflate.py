@@ -60,16 +60,16 @@ def choose_gzip(page: Any) -> Compress:
     best, size = ISAL_1, len(ISAL_1(sample))
     quick = size
     huffman = len(HUFFMAN(sample))
-    for way, found in ((ISAL_2, len(ISAL_2(sample))), (HUFFMAN, huffman)):
-        if found < _SAVES * size:
-            best, size = way, found
+    for way, packed in ((ISAL_2, len(ISAL_2(sample))), (HUFFMAN, huffman)):
+        if packed < _SAVES * size:
+            best, size = way, packed
     if huffman > _SEARCHED * quick and len(SEARCH(sample)) < _SAVES_MUCH * size:
         return SEARCH
     return best
 
 
 def make_gzip(level: int) -> Compress:
-    """The way for a level from 1 to 9."""
+    """Return the function that compresses at a level from 1 to 9."""
     return lambda data: compress(data, level, GZIP)
 
 
@@ -86,5 +86,5 @@ def compress(data: Any, level: int, wbits: int) -> bytes:
 
 
 def open_gzip(level: int) -> Any:
-    """zlib-ng's compressor of a stream, for levels from 2 to 9."""
+    """Open zlib-ng's compressor of a stream, for levels from 2 to 9."""
     return zlib_ng.compressobj(level, zlib_ng.DEFLATED, GZIP)

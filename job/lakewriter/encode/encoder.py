@@ -1,4 +1,4 @@
-"""What an encoder is, and what it writes to."""
+"""The protocols of an encoder and of the sink that it writes to."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -10,10 +10,10 @@ class Sink(Protocol):
     """Takes one file's bytes in order; what ``write`` raises reaches the caller of ``Encoder.write`` as it is."""
 
     def write(self, data: bytes) -> int:
-        """The number of bytes taken, always all of them."""
+        """Write ``data`` and return the number of bytes taken, always all of them."""
 
     def tell(self) -> int:
-        """The number of bytes taken so far."""
+        """Return the number of bytes taken so far."""
 
 
 class Encoder(Protocol):
@@ -25,10 +25,10 @@ class Encoder(Protocol):
 
     @property
     def footer(self) -> bool:
-        """Whether the file ends with Parquet's metadata."""
+        """True if the file ends with Parquet's metadata."""
 
     def write(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: Sink, row_group_rows: int) -> None:
-        """One whole file; it ends when ``batches`` does.
+        """Write one whole file; it ends when ``batches`` does.
 
         No batch may reach over a row group's edge. When the batch after an edge is asked for, ``sink`` has been given
         everything before it (some engines keep back their last few kilobytes).

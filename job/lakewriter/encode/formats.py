@@ -8,7 +8,7 @@ from lakewriter.spec.stream import AvroEncoding, TextEncoding
 
 
 def make_encoder(encoding: FileEncoding) -> Encoder:
-    """The encoder that ``encoding`` asks for."""
+    """Return the encoder that ``encoding`` asks for."""
     if isinstance(encoding, AvroEncoding):
         # Only here: its constants make pyarrow load pandas, which would take a new worker half a second.
         from lakewriter.encode.avro import AvroEncoder

@@ -29,7 +29,7 @@ class Codec:
     levels: range | None = None
 
     def check(self, level: int | None) -> None:
-        """``SPEC_INVALID`` for a level the codec does not have; a codec without levels ignores it."""
+        """Raise ``SPEC_INVALID`` for a level that the codec does not have; a codec without levels ignores it."""
         if self.levels is not None and level is not None and level not in self.levels:
             raise SpecInvalidError(
                 f"compression level {level!r} for {self.name}; expected {self.levels[0]} to {self.levels[-1]}.",
@@ -49,12 +49,12 @@ CODECS: Final = {
 
 
 def find_codec(encoding: Encoding) -> Codec:
-    """The codec of ``encoding``, its level checked; ``SPEC_INVALID`` lists the known ones."""
-    found = CODECS.get(encoding.codec.lower())
-    if found is None:
+    """Return the codec of ``encoding``, its level checked; ``SPEC_INVALID`` lists the codecs there are."""
+    codec = CODECS.get(encoding.codec.lower())
+    if codec is None:
         raise SpecInvalidError(f"compression codec {encoding.codec!r} is not known; expected one of {list(CODECS)}.")
-    found.check(encoding.level)
-    return found
+    codec.check(encoding.level)
+    return codec
 
 
 class ParquetEncoder:
@@ -87,8 +87,8 @@ class ParquetEncoder:
         for group in _gather_row_groups(batches, bare, row_group_rows):
             # By rows as they came: the first ones of a sorted group are like each other.
             options = self._choose_options(group[0]) if options is None else options
-            places = pc.sort_indices(group[0], sort_keys=order) if order else None
-            pages.add(group[0].num_rows, _list_columns(group, options, places))
+            row_order = pc.sort_indices(group[0], sort_keys=order) if order else None
+            pages.add(group[0].num_rows, _list_columns(group, options, row_order))
         pages.finish()
 
     def _choose_options(self, first: pa.Table) -> dict[str, Any]:
@@ -114,22 +114,22 @@ class ParquetEncoder:
         return options
 
 
-def _list_columns(group: list[pa.Table], options: dict[str, Any], places: pa.Array | None) -> Iterator[Column]:
-    """The columns of a row group. ``group`` gives up its table, so that each column is freed once it is written.
+def _list_columns(group: list[pa.Table], options: dict[str, Any], row_order: pa.Array | None) -> Iterator[Column]:
+    """Yield the columns of a row group, taking the table out of ``group`` so that a column is freed once it is written.
 
-    ``places`` are those of the rows in their order: columns are sorted one at a time, since a row group held twice is
-    more than a task has memory for.
+    ``row_order`` holds the positions of the rows in their order: columns are sorted one at a time, since a row group
+    held twice is more than a task has memory for.
     """
     table = group.pop()
     schema, columns = table.schema, table.columns
     del table
     for field in schema:
-        column = columns.pop(0) if places is None else columns.pop(0).take(places)
+        column = columns.pop(0) if row_order is None else columns.pop(0).take(row_order)
         held = [pa.table([column], schema=pa.schema([field]))]
         del column
         # The format has no order of intervals, so that their bounds would be wrong.
-        own = options if (field.metadata or {}).get(LOGICAL_TYPE) != b"interval" else options | _NO_BOUNDS
-        yield Column(partial(_encode, held, own), pa.types.is_nested(field.type))
+        column_options = options if (field.metadata or {}).get(LOGICAL_TYPE) != b"interval" else options | _NO_BOUNDS
+        yield Column(partial(_encode, held, column_options), pa.types.is_nested(field.type))
 
 
 _NO_BOUNDS: Final = {"write_statistics": False}
@@ -153,12 +153,12 @@ def _encode(held: list[pa.Table], options: dict[str, Any], file: Any) -> None:
 
 
 def _drop_unset(**options: Any) -> dict[str, Any]:
-    """The options that have a value."""
+    """Return the options that have a value."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def _gather_row_groups(batches: Iterator[pa.RecordBatch], schema: pa.Schema, rows: int) -> Iterator[list[pa.Table]]:
-    """Row groups, each alone in a list, so that whoever takes it out holds the only reference."""
+    """Yield row groups, each alone in a list, so that the caller that takes one out holds the only reference."""
     held: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""How each column of a file is stored, judged by the file's first rows."""
+"""The storage of each column of a file, chosen from the file's first rows."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ class Choice:
         return [*self.encodings, *self.plain]
 
 
-def choose_encodings(sample: pa.Table, known: Collection[ValueEncoding]) -> Choice:
-    """What suits ``sample``; columns that are mostly null keep a dictionary, as few values tell little.
+def choose_encodings(sample: pa.Table, supported: Collection[ValueEncoding]) -> Choice:
+    """Choose the encodings that suit ``sample``; mostly null columns keep a dictionary, as few values show little.
 
-    Columns of which more than half of the values differ get the first of the ``known`` encodings for their type.
+    Columns of which more than half of the values differ get the first of the ``supported`` encodings for their type.
     """
     encodings, plain = {}, []
     for field, whole in zip(sample.schema, sample.columns, strict=True):
@@ -45,7 +45,7 @@ def choose_encodings(sample: pa.Table, known: Collection[ValueEncoding]) -> Choi
         if values * 2 <= len(column) or _repeats_at_once(column):
             continue
         distinct = pc.count_distinct(column).as_py()
-        encoding = next((name for name in _list_encodings(field.type) if name in known), None)
+        encoding = next((name for name in _list_encodings(field.type) if name in supported), None)
         if encoding is not None and distinct * 2 > values:
             encodings[field.name] = encoding
         elif distinct >= UNIQUE * values:
@@ -54,12 +54,12 @@ def choose_encodings(sample: pa.Table, known: Collection[ValueEncoding]) -> Choi
 
 
 def list_leaf_paths(schema: pa.Schema) -> list[str]:
-    """Dotted paths of all leaf columns, as pyarrow's writer names them."""
+    """List the dotted paths of all leaf columns, as pyarrow's writer names them."""
     return [path for field in schema for path in _iterate_leaves(field.name, field.type)]
 
 
 def _list_encodings(kind: pa.DataType) -> tuple[ValueEncoding, ...]:
-    """The encodings for a type, the smallest first."""
+    """List the encodings for a type, the smallest first."""
     types = pa.types
     # Wider decimals are fixed length byte arrays.
     if types.is_integer(kind) or types.is_temporal(kind) or (types.is_decimal128(kind) and kind.precision <= 18):
@@ -93,7 +93,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _limit_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """As many of its first values as have so many bytes on average."""
+    """Return as many of the column's first values as have so many bytes on average."""
     width = column.nbytes / max(len(column), 1)
     return column.slice(0, max(_FIRST_ROWS, int(_SAMPLE_BYTES / max(width, 1))))
 

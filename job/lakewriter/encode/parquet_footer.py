@@ -1,4 +1,4 @@
-"""What a Parquet file's footer says, read from the last bytes of a file that goes by, or of an object."""
+"""A Parquet file's footer, read from the last bytes of a file that is being written, or of an object."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _SURE_BYTES: Final = 60
 
 
 class Tail:
-    """The last bytes of a file that goes by."""
+    """The last bytes of a file that is being written."""
 
     def __init__(self, limit: int = TAIL_BYTES) -> None:
         self._limit = limit
@@ -29,14 +29,14 @@ class Tail:
         self._size = 0
 
     def write(self, data: bytes) -> None:
-        """Keeps ``data``, forgets what is no longer among the last bytes."""
+        """Keep the last bytes of ``data``, and drop those that are no longer among the file's last."""
         self._pieces.append(data)
         self._size += len(data)
         while self._size - len(self._pieces[0]) >= self._limit:
             self._size -= len(self._pieces.popleft())
 
     def metadata(self) -> pq.FileMetaData | None:
-        """The footer of the file that has ended; None when it is larger than what was kept."""
+        """Return the footer of the file that has ended; None if it is larger than the kept tail."""
         tail = b"".join(self._pieces)
         if _read_footer_size(tail) > len(tail):
             return None
@@ -44,7 +44,7 @@ class Tail:
 
 
 def read_footer(clients: aws.Clients, bucket: str, key: str, end: bytes | None = None) -> pq.FileMetaData | None:
-    """The footer of a Parquet object, read from its last bytes; None where it would be larger than ``TAIL_BYTES``.
+    """Return the footer of a Parquet object, read from its last bytes; None if it would exceed ``TAIL_BYTES``.
 
     ``end`` are its last ``FIRST_BYTES``, where these are at hand.
     """
@@ -68,7 +68,7 @@ def _read_end(clients: aws.Clients, bucket: str, key: str, size: int) -> bytes:
 
 
 def _read_footer_size(tail: bytes) -> int:
-    """A file ends with the footer's length in four bytes and the four bytes "PAR1"."""
+    """Return the footer's size in bytes: a file ends with its length in four bytes and the four bytes "PAR1"."""
     return int.from_bytes(tail[-8:-4], "little") + 8
 
 
@@ -85,7 +85,7 @@ def list_leaf_columns(schema: pa.Schema) -> tuple[str, ...]:
 
 
 def read_column_statistics(metadata: pq.FileMetaData) -> dict[str, ColumnStatistics]:
-    """Statistics of every leaf column over all row groups, by its dotted path in the Parquet schema.
+    """Return statistics of every leaf column over all row groups, by its dotted path in the Parquet schema.
 
     Bounds are exact: ISO 8601 for dates and times, hex digits for binary, ``str()`` for the rest; None where a row
     group has none, or where a text or binary bound is so long that the writer may have cut it.
@@ -104,8 +104,8 @@ class Bounds:
 
 
 def read_bounds(metadata: pq.FileMetaData, path: str) -> Bounds | None:
-    """What the footer says of the leaf column at a dotted path; None where it has no such column."""
-    chunks = next((each for each in _iterate_columns(metadata) if each[0].path_in_schema == path), None)
+    """Return the nulls and bounds of the leaf column at a dotted path; None if the footer has no such column."""
+    chunks = next((chunks for chunks in _iterate_columns(metadata) if chunks[0].path_in_schema == path), None)
     if chunks is None:
         return None
     lower, upper = _join_bounds(chunks) or (None, None)

@@ -48,11 +48,12 @@ class Column:
 
 @dataclass(frozen=True)
 class _Page:
-    """Where a page begins in its column's file and in the sink, and its bytes with the header in the sink and before
-    compression."""
+    """A page: its offsets in its column's file and in the sink, and its bytes with the header in the sink and before
+    compression.
+    """
 
     begin: int
-    place: int
+    offset: int
     size: int
     uncompressed_size: int
     is_dictionary: bool
@@ -89,10 +90,10 @@ class PageWriter:
 
     def add(self, rows: int, columns: Iterable[Column]) -> None:
         """Write a row group; each of ``columns`` is asked for when the one before is written."""
-        place, group = self._sink.tell(), RowGroup(columns=[], num_rows=rows)
+        offset, group = self._sink.tell(), RowGroup(columns=[], num_rows=rows)
         for number, column in enumerate(columns):
             group.columns += self._write_column(number, column)
-        group.file_offset = place
+        group.file_offset = offset
         group.total_byte_size = sum(chunk.meta_data.total_uncompressed_size for chunk in group.columns)
         group.total_compressed_size = sum(chunk.meta_data.total_compressed_size for chunk in group.columns)
         group.ordinal = len(self._groups) if len(self._groups) < _MOST_ORDINALS else None
@@ -113,20 +114,20 @@ class PageWriter:
         self._sink.write(content + len(content).to_bytes(4, "little") + MAGIC)
 
     def _write(self, data: bytes) -> tuple[int, int]:
-        place = self._sink.tell()
+        offset = self._sink.tell()
         self._sink.write(data)
-        return place, len(data)
+        return offset, len(data)
 
     def _write_column(self, number: int, column: Column) -> list[ColumnChunk]:
         pages: list[_Page] = []
 
         def take_page(begin: int, header: PageHeader, page: bytes) -> None:
             packed = self._compress(number, header, page, nested=column.nested) if self._gzip else page
-            head, place = header.encode(), self._sink.tell()
+            head, offset = header.encode(), self._sink.tell()
             self._sink.write(head)
             self._sink.write(packed)
             sizes = len(head) + len(packed), len(head) + len(page)
-            pages.append(_Page(begin, place, *sizes, is_dictionary=header.type == _DICTIONARY_PAGE))
+            pages.append(_Page(begin, offset, *sizes, is_dictionary=header.type == _DICTIONARY_PAGE))
 
         file = ColumnFile(take_page)
         column.write(file)
@@ -135,21 +136,21 @@ class PageWriter:
         for chunk in group.columns:
             meta = chunk.meta_data
             start = find_start(chunk)
-            own = pages[bisect_left(begins, start) : bisect_left(begins, start + meta.total_compressed_size)]
+            moved = pages[bisect_left(begins, start) : bisect_left(begins, start + meta.total_compressed_size)]
             bounds, offsets = read_indexes(tail, file.tell(), chunk)
             self._indexes.append((bounds, offsets))
-            self._move_chunk(chunk, own, offsets)
+            self._move_chunk(chunk, moved, offsets)
         return list(group.columns)
 
     def _move_chunk(self, chunk: ColumnChunk, pages: list[_Page], offsets: OffsetIndex | None) -> None:
-        """Let a column chunk and its offset index tell where its pages are now."""
+        """Set the offsets of a column chunk and of its offset index to where its pages are now."""
         meta, data = chunk.meta_data, [page for page in pages if not page.is_dictionary]
         if meta.dictionary_page_offset is not None:
-            meta.dictionary_page_offset = pages[0].place
-        meta.data_page_offset = data[0].place
+            meta.dictionary_page_offset = pages[0].offset
+        meta.data_page_offset = data[0].offset
         if offsets is not None:
             for location, page in zip(offsets.page_locations, data, strict=True):
-                location.offset, location.compressed_page_size = page.place, page.size
+                location.offset, location.compressed_page_size = page.offset, page.size
         if self._gzip:
             meta.codec = _GZIP
             meta.total_uncompressed_size = sum(page.uncompressed_size for page in pages)
@@ -163,9 +164,10 @@ class PageWriter:
         return packed
 
     def _choose_way(self, number: int, header: PageHeader, page: bytes, *, nested: bool) -> Compress:
-        """The way of a column's dictionaries or data, which its first page that is not small decides.
+        """Choose how to compress a column's dictionaries or data, by its first page that is not small.
 
-        Pages of a nested column are of several leaves, and which one's is known when all are written: each decides.
+        Pages of a nested column belong to several leaves, and which one's is unknown until all are written: each page
+        decides for itself.
         """
         if nested or len(page) < FEW_BYTES:
             return choose_gzip(page)
@@ -176,7 +178,7 @@ class PageWriter:
 
 
 def _list_top_nodes(schema: Sequence[SchemaElement]) -> Iterator[SchemaElement]:
-    """The nodes below the root, without their own children."""
+    """Yield the nodes below the root, without their children."""
     position = 1
     while position < len(schema):
         yield schema[position]
@@ -187,6 +189,6 @@ def _list_top_nodes(schema: Sequence[SchemaElement]) -> Iterator[SchemaElement]:
 
 
 def _compute_signed_crc(data: Any) -> int:
-    """Thrift's integers have a sign, and a CRC-32 has none."""
+    """Return the CRC-32 as a signed integer, as Thrift's integers are."""
     crc = int(isal_zlib.crc32(data))
     return crc - 2**32 if crc >= 2**31 else crc

@@ -43,14 +43,14 @@ class Structure(TBase):  # type: ignore[misc]
 
     @classmethod
     def decode(cls, data: bytes) -> tuple[Self, int]:
-        """The structure that ``data`` begins with, and how many bytes it takes; ``EOFError`` where data are missing."""
+        """Return the structure at the start of ``data``, and its size in bytes; ``EOFError`` if data are missing."""
         transport = TMemoryBuffer(data)
         structure = cls()
         structure.read(TCompactProtocolAccelerated(transport, fallback=False))
         return structure, transport.cstringio_buf.tell()
 
     def encode(self) -> bytes:
-        """The bytes of the structure."""
+        """Return the bytes of the structure."""
         transport = TMemoryBuffer()
         self.write(TCompactProtocolAccelerated(transport, fallback=False))
         return bytes(transport.getvalue())
