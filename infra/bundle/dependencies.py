@@ -110,7 +110,9 @@ def _read_licence(metadata: PackageMetadata) -> str:
     fields = metadata.json
     expression, text = fields.get("license_expression"), str(fields.get("license") or "")
     classifiers = [str(each) for each in fields.get("classifier") or () if str(each).startswith("License :: ")]
-    named = " OR ".join(each.rpartition(" :: ")[2] for each in classifiers if each != "License :: OSI Approved")
+    named = " OR ".join(
+        classifier.rpartition(" :: ")[2] for classifier in classifiers if classifier != "License :: OSI Approved"
+    )
     return str(expression or named or text.strip().partition("\n")[0])
 
 

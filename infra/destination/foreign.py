@@ -47,12 +47,14 @@ def warn_owners_of_sources(scope: Construct, *, settings: Settings, shown: Arns,
     deployment = settings.deployment
     read = list_source_buckets(settings.spec, deployment)
     for number, bucket in enumerate(read, start=1):
-        given = next((each for each in deployment.source_buckets if each.bucket == bucket), None)
+        given = next(
+            (source_bucket for source_bucket in deployment.source_buckets if source_bucket.bucket == bucket), None
+        )
         if given is None or given.account in {None, deployment.account}:
             continue
         statements = [each for each in allow_sources(settings.spec, deployment, shown) if _is_numbered(each, number)]
-        of_bucket = [each for each in statements if not each["Sid"].startswith("UseKey")]
-        of_key = [each for each in statements if each["Sid"].startswith("UseKey")]
+        of_bucket = [statement for statement in statements if not statement["Sid"].startswith("UseKey")]
+        of_key = [statement for statement in statements if statement["Sid"].startswith("UseKey")]
         key = f", and to the policy of its key {given.kms_key_arn}: {_print(_grant_all(job_role, of_key))}"
         Annotations.of(scope).add_warning_v2(
             f"lakewriter:source-bucket-{number}",
@@ -90,7 +92,7 @@ def _list_allowed(role: Role, service: str) -> Iterator[Statement]:
 
 
 def _grant_all(arn: str, statements: Iterable[Statement]) -> list[Grant]:
-    return [{"Effect": "Allow", "Principal": {"AWS": arn}, **_without_names(each)} for each in statements]
+    return [{"Effect": "Allow", "Principal": {"AWS": arn}, **_without_names(statement)} for statement in statements]
 
 
 def _without_names(statement: Statement) -> Grant:

@@ -110,7 +110,7 @@ def _add_grants_by_tags(databases: Databases, id_: str, principal_arn: str, who:
             permissions=list(permissions),
             permissions_with_grant_option=[],
         )
-        keys = [each for each in databases.node.children if isinstance(each, lakeformation.CfnTag)]
+        keys = [child for child in databases.node.children if isinstance(child, lakeformation.CfnTag)]
         made.node.add_dependency(*keys)
 
 

@@ -44,11 +44,11 @@ class Roles(Construct):
         self.job: iam.IRole = self._import_role(existing) if existing else self._make_role(job, JOB_LOGICAL_ID)
         self.consumers: list[Consumer] = []
         self.optimizers: iam.Role | None = None
-        for each in others:
-            if each.role.who is Who.OPTIMIZER:
-                self.optimizers = self._make_optimizers(each)
-            elif each.role.trust is not None:
-                self.consumers.append(self._make_consumer(each))
+        for other in others:
+            if other.role.who is Who.OPTIMIZER:
+                self.optimizers = self._make_optimizers(other)
+            elif other.role.trust is not None:
+                self.consumers.append(self._make_consumer(other))
         taken = settings.spec.access.role_arn
         if taken:
             self._warn(

@@ -90,7 +90,7 @@ class DestinationStack(Stack):
         )
         self.bucket: s3.IBucket = lake.bucket
         self.job_role: iam.IRole = roles.job
-        self.roles: dict[str, iam.IRole] = {each.name: each.role for each in roles.consumers}
+        self.roles: dict[str, iam.IRole] = {consumer.name: consumer.role for consumer in roles.consumers}
 
     def _declare_roles(self, settings: Settings, ids: Mapping[str, tuple[str, ...]]) -> list[Declared]:
         arns = Arns(self.partition, self.account, self.region, self.key.key_arn if self.key else None)
@@ -182,7 +182,11 @@ class DestinationStack(Stack):
         if user and user.who is not Who.LOADER:
             kept_out[f"<{USER}.Arn>"] = user.user.user_arn
         free = {name for name, party in settings.deployment.parties if party.any_encryption}
-        exempt = {f"<{each.logical_id}.Arn>": each.role.role_arn for each in roles.consumers if each.name in free}
+        exempt = {
+            f"<{consumer.logical_id}.Arn>": consumer.role.role_arn
+            for consumer in roles.consumers
+            if consumer.name in free
+        }
         if user and "iam_user" in free:
             exempt[f"<{USER}.Arn>"] = user.user.user_arn
         if lake.made:

@@ -236,15 +236,15 @@ class Alarms(Construct):
             )
 
     def _make_stream_alarms(self, watched: Watched) -> Iterator[cloudwatch.Alarm]:
-        for each in list_stream_alarms(watched.settings):
+        for stream_alarm in list_stream_alarms(watched.settings):
             yield self._make_alarm(
-                each.id,
-                watched.make_load_metric(each.metric, each.statistic, Duration.minutes(1)),
-                each.description,
-                threshold=each.threshold,
-                periods=each.periods,
-                below=each.is_below,
-                missing=each.missing,
+                stream_alarm.id,
+                watched.make_load_metric(stream_alarm.metric, stream_alarm.statistic, Duration.minutes(1)),
+                stream_alarm.description,
+                threshold=stream_alarm.threshold,
+                periods=stream_alarm.periods,
+                below=stream_alarm.is_below,
+                missing=stream_alarm.missing,
             )
 
     def _make_alarm(

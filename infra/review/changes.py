@@ -91,7 +91,11 @@ def describe_changes(before: Templates, after: Templates) -> Section:
     tables = [
         Table(
             columns,
-            tuple((Code(each.what), each.how, each.before, each.after) for each in changes if each.harm is harm),
+            tuple(
+                (Code(change.what), change.how, change.before, change.after)
+                for change in changes
+                if change.harm is harm
+            ),
             f"{harm}. {MEANINGS[harm]}".strip(". "),
             widths,
         )
@@ -167,7 +171,7 @@ def _list_statements(templates: Templates) -> dict[str, list[Statement]]:
         *list_unattached(templates),
         *list_protected_resources(templates),
     )
-    return {f"{each.kind} {each.name.strip('<>')}": [*each.trusts, *each.statements] for each in holders}
+    return {f"{holder.kind} {holder.name.strip('<>')}": [*holder.trusts, *holder.statements] for holder in holders}
 
 
 def _pair(old: list[Statement], new: list[Statement]) -> Iterator[tuple[Statement | None, Statement | None]]:
@@ -249,7 +253,9 @@ def _describe_new(old: Side, now: Resource) -> Iterator[Change]:
     harm = TYPES.get(now.type, Harm.NONE)
     yield Change(harm if harm in NEW else Harm.NONE, _name(now), "new")
     taken = [
-        each for each in old[1].list_resources(now.type) if each.name == now.name and not each.name.startswith("<")
+        resource
+        for resource in old[1].list_resources(now.type)
+        if resource.name == now.name and not resource.name.startswith("<")
     ]
     if taken:
         yield Change(

@@ -132,7 +132,7 @@ def _judge(before: Statement | None, after: Statement | None) -> Harm:
 
 
 def _is_about_keys(statement: Statement | None) -> bool:
-    return statement is not None and any(fnmatchcase("kms:decrypt", each.lower()) for each in statement.actions)
+    return statement is not None and any(fnmatchcase("kms:decrypt", action.lower()) for action in statement.actions)
 
 
 def _covers(wide: Statement, narrow: Statement) -> bool:
@@ -166,8 +166,8 @@ def _render(statement: Statement | None, other: Statement | None) -> Cell:
 
 
 def _list_lines(statement: Statement) -> list[tuple[str, str]]:
-    lines = [("principal", each) for each in statement.principals]
-    lines += [("action", each) for each in statement.actions]
-    lines += [("resource", f"on {each}") for each in statement.resources]
+    lines = [("principal", principal) for principal in statement.principals]
+    lines += [("action", action) for action in statement.actions]
+    lines += [("resource", f"on {resource}") for resource in statement.resources]
     lines += [("condition", f"if {name} {' or '.join(values)}") for name, values in statement.conditions]
     return lines

@@ -27,11 +27,11 @@ def write_imports(folder: Path, settings: Settings) -> None:
     templates = Templates.read(folder, settings.stack_names)
     destination = templates.stacks[0]
     found = {
-        each.id: {IDENTIFIERS[each.type]: name}
-        for each in destination.list_resources()
-        if each.type in IDENTIFIERS
-        and each.deletion in KEPT
-        and (name := _find_name(each, destination.body["Resources"]))
+        resource.id: {IDENTIFIERS[resource.type]: name}
+        for resource in destination.list_resources()
+        if resource.type in IDENTIFIERS
+        and resource.deletion in KEPT
+        and (name := _find_name(resource, destination.body["Resources"]))
     }
     if found:
         (folder / "import.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")

@@ -108,7 +108,7 @@ def _find_bucket(templates: Templates) -> tuple[Template, Resource] | None:
 
 
 def _find_resource(templates: Templates, logical_id: str) -> tuple[Template, Resource] | None:
-    return next((each for each in templates.list_resources() if each[1].id == logical_id), None)
+    return next((resource for resource in templates.list_resources() if resource[1].id == logical_id), None)
 
 
 def _find_place(templates: Templates) -> str | None:

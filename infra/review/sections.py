@@ -72,8 +72,8 @@ def describe_resource_policies(holders: Sequence[Holder]) -> Section:
         Table(
             ("", "Who", *STATEMENT),
             tuple(
-                (_render_effect(each), make_codes(*each.principals), *_render_statement(each))
-                for each in holder.statements
+                (_render_effect(statement), make_codes(*statement.principals), *_render_statement(statement))
+                for statement in holder.statements
             ),
             f"{_strip_brackets(holder.name)} ({holder.kind})",
             (5, 15, 20, 24, 20, 16),
@@ -88,7 +88,7 @@ def _make_holder_table(holder: Holder) -> Table:
     taken = f", taken by {' and '.join(taken_by) or 'nobody yet'}" if holder.trusts else ""
     described = f": {holder.description}" if holder.description else ""
     bounded = f", bounded by {holder.boundary}" if holder.boundary else ""
-    rows = [(_render_effect(each), *_render_statement(each)) for each in holder.statements]
+    rows = [(_render_effect(statement), *_render_statement(statement)) for statement in holder.statements]
     rows += [
         ("Allow", Code("whatever it allows"), Code(arn), "", "A managed policy of AWS.") for arn in holder.attached
     ]
@@ -112,8 +112,8 @@ def describe_resources(templates: Templates) -> Section:
     tables = []
     for template in templates.stacks:
         rows = [
-            (Code(_strip_brackets(each.name)), _name_kind(each), _describe_fate(each, ()))
-            for each in template.list_resources()
+            (Code(_strip_brackets(resource.name)), _name_kind(resource), _describe_fate(resource, ()))
+            for resource in template.list_resources()
         ]
         tables.append(Table(("Name", "What", "On a destroy"), tuple(rows), f"{template.stack}: {len(rows)} resources"))
     return Section("What is created", "What has no name of its own stands under its logical id.", tuple(tables))

@@ -36,7 +36,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
     "ends-together": leave_out(
         "no stream is done before the others where the source has one state for all",
         "run.common_state",
-        "    return {each.table_id: _load_up_to(seen, each, job_id, cuts.get(each.table_id), why) for each in "
+        "    return {member.table_id: _load_up_to(seen, member, job_id, cuts.get(member.table_id), why) for member in "
         "members}\n",
         "    return {each.table_id: each.verdict if each.verdict.complete else _load_up_to(seen, each, job_id, "
         "cuts.get(each.table_id), why) for each in members}\n",
@@ -54,8 +54,8 @@ _STATES: Final[Mapping[str, Mutation]] = {
     "streams-of-state": leave_out(
         "a stream goes on behind a state only if that has a part of it",
         "run.common_state",
-        "        covered = [each for each in members if is_covered(last.text, each.stream, "
-        "needs_part=not each.goes_on)]\n",
+        "        covered = [member for member in members if is_covered(last.text, member.stream, "
+        "needs_part=not member.goes_on)]\n",
         "        covered = list(members)\n",
         "connector",
         held_by="tests/run/test_common_state.py",

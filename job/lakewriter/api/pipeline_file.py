@@ -123,7 +123,9 @@ def accept_checks(spec: Spec, accept: Mapping[str, str]) -> Spec:
 def narrow(spec: Spec, table: str) -> Spec:
     """Return the pipeline with one table alone, named as in the file: ``table``, or ``schema.table`` where that is
     needed."""
-    names = {each.id: (each.source_table, f"{each.source_schema}.{each.source_table}", each.id) for each in spec.tables}
+    names = {
+        table.id: (table.source_table, f"{table.source_schema}.{table.source_table}", table.id) for table in spec.tables
+    }
     matching = [each for each in spec.tables if table in names[each.id]]
     known = ", ".join(repr(f"{t.source_schema}.{t.source_table}".lstrip(".")) for t in spec.tables)
     if len(matching) != 1:

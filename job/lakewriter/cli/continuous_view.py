@@ -37,9 +37,9 @@ class _Lines:
         self._errors.out(json.dumps(line), highlight=False)
 
     def minute(self, metrics: list[MinuteMetrics]) -> None:
-        for each in metrics:
+        for metric in metrics:
             # Where they are sent as well, the log is not to count them a second time.
-            line = json.dumps(write_plain(each)) if self._spec.put_metrics else write_embedded(each, self._stage)
+            line = json.dumps(write_plain(metric)) if self._spec.put_metrics else write_embedded(metric, self._stage)
             self._errors.out(line, highlight=False)
 
 

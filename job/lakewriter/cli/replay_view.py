@@ -69,7 +69,7 @@ def replay_table(lake: Path, stage: str | None, wanted: WantedReplay, *, as_json
 def plan_replay(context: Context, wanted: WantedReplay) -> Replay:
     """Find the files that are to be replayed."""
     context.require_table(wanted.table)
-    table = next(each for each in context.spec.tables if each.id == wanted.table)
+    table = next(table for table in context.spec.tables if table.id == wanted.table)
     require_replayable(context.spec, table)
     pipeline = Pipeline.open(context.spec, context.clients)
     control = pipeline.controls[table.id]

@@ -52,7 +52,7 @@ def undo_load(lake: Path, stage: str | None, wanted: WantedUndo, *, as_json: boo
         job_id=wanted.job_id,
         planned=wanted.plan_only,
         next=make_next_job_id(wanted.job_id),
-        tables=tuple(UndoneTable.of(each, planned=wanted.plan_only) for each in undoings),
+        tables=tuple(UndoneTable.of(undoing, planned=wanted.plan_only) for undoing in undoings),
     )
     if as_json:
         print_json(report)

@@ -187,7 +187,7 @@ def _has_rival(control: Control, job_id: str, files: BegunTable, own: str) -> bo
         commit have it.
         """
         patterns = control.read_patterns(other, attempt)
-        return files.pattern.replace(own, "") in [each.replace(uuid_pattern(attempt), "") for each in patterns]
+        return files.pattern.replace(own, "") in [pattern.replace(uuid_pattern(attempt), "") for pattern in patterns]
 
     return any(is_alike(other, entry.attempt) for other, entry in others.items()) or control.has_namesake(job_id)
 

@@ -192,7 +192,7 @@ class Control:
         """Read what an attempt's records say that the keys of the table's files match."""
         keys = (self.keys.table_begin(job_id, attempt, self.table_id), self.keys.begin(job_id, attempt))
         tables = [(self.read_json(key) or {}).get("tables", {}) for key in keys]
-        return [each[self.table_id]["pattern"] for each in tables if self.table_id in each]
+        return [table[self.table_id]["pattern"] for table in tables if self.table_id in table]
 
     def has_namesake(self, job_id: str) -> bool:
         """Return whether another pipeline, whose control objects lie beside these, has a load of the same job id."""

@@ -70,7 +70,7 @@ def _give_up_generation(control: Control, entry: Retiring) -> bool:
     def give_up(state: TableState) -> TableState:
         if state.pending is not None or entry not in state.retiring:
             raise Lost
-        kept = tuple(each for each in state.generations if each.number != entry.generation)
+        kept = tuple(generation for generation in state.generations if generation.number != entry.generation)
         return state.replace(generations=kept)
 
     try:

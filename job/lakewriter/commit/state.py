@@ -185,7 +185,7 @@ class TableState(ControlObject):
 
     def find_generation(self, number: int) -> Generation | None:
         """Return the refresh with this number, while its files exist."""
-        return next((each for each in self.generations if each.number == number), None)
+        return next((generation for generation in self.generations if generation.number == number), None)
 
     def find_undone(self, job_id: str) -> Undone | None:
         """Return the outcome of a load that was taken back; None for any other."""

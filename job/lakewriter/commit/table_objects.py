@@ -72,9 +72,9 @@ def find_highest_numbers(layout: Layout | None, keys: Iterable[str]) -> Numbers:
     """Return the highest numbers in the keys."""
     numbers = _read_numbers(layout, keys)
     return Numbers(
-        backfill=max((each.backfill for each in numbers), default=0),
-        counter=max((each.counter for each in numbers), default=0),
-        generation=max((each.generation for each in numbers), default=0),
+        backfill=max((number.backfill for number in numbers), default=0),
+        counter=max((number.counter for number in numbers), default=0),
+        generation=max((number.generation for number in numbers), default=0),
     )
 
 
@@ -94,11 +94,11 @@ def _read_numbers(layout: Layout | None, keys: Iterable[str], start: str = r"(?:
     groups = [match.groupdict() for key in keys if (match := pattern.fullmatch(key)) is not None]
     return [
         Numbers(
-            backfill=int(each.get("backfill", 0)),
-            counter=int(each["counter"]) + 1 if "counter" in each else 0,
-            generation=int(each.get("generation", 0)),
+            backfill=int(group.get("backfill", 0)),
+            counter=int(group["counter"]) + 1 if "counter" in group else 0,
+            generation=int(group.get("generation", 0)),
         )
-        for each in groups
+        for group in groups
     ]
 
 

@@ -39,7 +39,7 @@ def bind_together(attempt: Attempt, members: Sequence[Member], decision: Decisio
         _release(attempt, members, open_clients, error)
         raise
     # Without a clear answer the tables stay prepared: whoever recovers them goes by what the store has.
-    decision = decision.model_copy(update={"tables": tuple(each.control.table_id for each in members)})
+    decision = decision.model_copy(update={"tables": tuple(member.control.table_id for member in members)})
     if decide(members[0].control, attempt.job_id, attempt.id, decision).bound:
         answers = call_all(lambda each: complete_files(each.control, each.intent, open_clients), members)
         failure = next((answer for answer in answers if answer is not None), None)

@@ -59,7 +59,7 @@ class LakeProbes:
     def _list_repeated(self) -> list[TableSpec]:
         """List the tables of which each load appends all rows; a continuous run reads nothing twice."""
         tables = [] if self.spec.checkpoint else self.spec.tables
-        return [each for each in tables if may_repeat(each)]
+        return [table for table in tables if may_repeat(table)]
 
     def check_second_loads(self) -> Iterator[Finding]:
         """Say which tables a second load appends to again, before it does."""

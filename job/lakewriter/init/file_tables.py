@@ -76,7 +76,7 @@ def _group_files(folder: str, files: Sequence[SourceFile]) -> tuple[list[FileTab
     groups: list[list[SourceFile]] = []
     for file in files:
         if file in heads:
-            group = next((own for own in groups if _is_alike(heads, own[0], file)), None)
+            group = next((group for group in groups if _is_alike(heads, group[0], file)), None)
             if group is None:
                 groups.append([file])
             else:

@@ -119,8 +119,8 @@ def _list_answers(name: str, texts: Sequence[str]) -> Iterator[Spelling]:
 
 def write_statement(spellings: Sequence[Spelling], view: str) -> str:
     """Write the statement over ``view`` that types the columns that only SQL can."""
-    names = ", ".join(_quote(each.column) for each in spellings)
-    made = ", ".join(f"{each.expression} AS {_quote(each.column)}" for each in spellings)
+    names = ", ".join(_quote(spelling.column) for spelling in spellings)
+    made = ", ".join(f"{spelling.expression} AS {_quote(spelling.column)}" for spelling in spellings)
     return f"SELECT * EXCEPT ({names}), {made} FROM {view}"
 
 

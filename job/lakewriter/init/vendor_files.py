@@ -135,7 +135,7 @@ def make_discovered_catalog(content: Mapping[str, Any]) -> tuple[dict[str, Any],
         raise SpecInvalidError("the source discovers no stream.", remedy="Check what its user may see.")
     streams = [_configure_stream({_CAMEL.get(key, key): value for key, value in entry.items()}) for entry in entries]
     ConfiguredCatalog.model_validate({"streams": streams})
-    whole = [str(each["stream"]["name"]) for each in streams if each["sync_mode"] == "full_refresh"]
+    whole = [str(stream["stream"]["name"]) for stream in streams if stream["sync_mode"] == "full_refresh"]
     notes = [f"all {len(streams):,} streams of the source are in the catalog: take out those that you do not want"]
     if whole:
         notes.append(f"read whole and replaced by each load, since the source names no cursor: {', '.join(whole)}")

@@ -118,9 +118,11 @@ def adopt_streams(spec: Spec, clients: Clients, adoption: Adoption) -> dict[str,
     """Create or raise the states of streams that have objects; whether each was below what was found."""
     controls = Pipeline.open(spec, clients).controls
     return {
-        own.stream: adopt_objects(controls[own.stream], len(own.keys), own.generation_id, own.sync_id, REASON)
-        for own in adoption.streams
-        if own.keys
+        stream.stream: adopt_objects(
+            controls[stream.stream], len(stream.keys), stream.generation_id, stream.sync_id, REASON
+        )
+        for stream in adoption.streams
+        if stream.keys
     }
 
 

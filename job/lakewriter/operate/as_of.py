@@ -67,7 +67,7 @@ def _find(spec: Spec, table: TableLoads, moment: datetime, job_id: str, clients:
 
 def _find_refresh(table: TableLoads, last: TableReport, job_id: str) -> AsOf:
     """Return the files of one full refresh, while they exist."""
-    if all(each.job_id != last.job_id for each in table.state.generations):
+    if all(generation.job_id != last.job_id for generation in table.state.generations):
         raise _refuse(table, job_id, "its files were deleted, after refresh.keep_days")
     keys = tuple(table.control.list_written_keys(last))
     shown = table.state.shown

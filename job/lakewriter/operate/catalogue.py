@@ -51,7 +51,7 @@ def list_statements(queries: Sequence[Query], *, brief: bool) -> dict[str, tuple
     """Return the statements by table; where it is to be ``brief``, those of each engine that read the whole table."""
     statements: dict[str, list[Statement]] = defaultdict(list)
     for query in queries:
-        engines = {known.engine for known in statements[query.table] if known.title == QUERY}
+        engines = {statement.engine for statement in statements[query.table] if statement.title == QUERY}
         if not brief or query.table == ALL or query.engine.label not in engines:
             statements[query.table].append(Statement(query.title, query.engine.label, query.sql))
     return {table: tuple(known) for table, known in statements.items()}

@@ -96,7 +96,7 @@ def leave_record(
 
     A load that was finished already keeps those that it has, or has none.
     """
-    if report.tables and report.status == "done" and all(each.status == "already_done" for each in report.tables):
+    if report.tables and report.status == "done" and all(table.status == "already_done" for table in report.tables):
         return None
     first = next(iter(controls.values()))
     try:

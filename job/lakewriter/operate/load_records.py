@@ -71,7 +71,7 @@ class TableRecords:
         if self._taken is None:
             replays = [job_id for job_id in self.kept if job_id.startswith(REPLAY)]
             intents = call_all(self._find_replay, replays)
-            self._taken = frozenset(removal.key for each in intents if each is not None for removal in each.taken)
+            self._taken = frozenset(removal.key for intent in intents if intent is not None for removal in intent.taken)
         return self._taken
 
     @property
@@ -232,7 +232,9 @@ class TableRecords:
         if last is None or last in self.kept or last == job_id or job_id in state.sync.live_jobs:
             return
         # An undo that was ended so may be done again: it leaves the state's note, and no report.
-        if last.startswith(UNDO) and any(own.what.startswith(f"load {last} {ABANDONED_BLIND}") for own in state.resets):
+        if last.startswith(UNDO) and any(
+            reset.what.startswith(f"load {last} {ABANDONED_BLIND}") for reset in state.resets
+        ):
             return
         # A load's control objects are deleted by the age of the youngest of them: a load that was tried again later
         # may outlive the last load.

@@ -137,7 +137,7 @@ def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str)
 def _find_kept(state: TableState, now: datetime) -> tuple[Generation, ...]:
     """Return the refreshes that can be shown again: files of the others may be deleted already."""
     due = {entry.generation for entry in state.retiring if entry.not_before <= now}
-    return tuple(each for each in state.generations if each.number not in due)
+    return tuple(generation for generation in state.generations if generation.number not in due)
 
 
 def _require_no_state(control: Control) -> tuple[str | None, int]:

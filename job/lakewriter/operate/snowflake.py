@@ -58,7 +58,7 @@ def write_statements(
 def _name_snowflake_tables(spec: Spec, only: str | None) -> list[str]:
     """Name the tables in Snowflake as the vendor's document does; with several namespaces the name contains its own."""
     parts = ([_name_pipeline(spec), "" if only else table.schema_name, table.name] for table in spec.tables)
-    return make_unique(cut("_".join(filter(None, each))) for each in parts)
+    return make_unique(cut("_".join(filter(None, part))) for part in parts)
 
 
 def _write_table(spec: Spec, table: TableSpec, name: str, only: str | None) -> list[Query]:

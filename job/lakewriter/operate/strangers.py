@@ -159,7 +159,7 @@ class TablePath:
     def _is_read(self, key: str) -> bool:
         """Return whether a reader of the table reads the object as one of its files."""
         parts = key.removeprefix(self._prefix or "").split("/")
-        is_hidden = parts[-1][:1] in ("", "_", ".") or any(each[:1] in ("_", ".") and "=" not in each for each in parts)
+        is_hidden = parts[-1][:1] in ("", "_", ".") or any(part[:1] in ("_", ".") and "=" not in part for part in parts)
         if is_hidden or CONTROL_DIRECTORY in key.split("/"):
             return False
         if self._pattern is not None and self._pattern.fullmatch(key) is None:

@@ -73,7 +73,7 @@ class Undo:
         chosen = reversed(table.loads[position:]) if self._through else [table.loads[position]]
         undoings: list[Undoing] = []
         for load in chosen:
-            plan = self._plan_load(table, load.job_id, tuple(each.job_id for each in undoings))
+            plan = self._plan_load(table, load.job_id, tuple(undoing.job_id for undoing in undoings))
             undoings.append(Undoing(table.control.table_id, load.job_id, plan))
             # The next one is planned as if this one were gone.
             left = tuple(each for each in table.loads if each != load)

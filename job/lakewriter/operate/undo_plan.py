@@ -94,7 +94,7 @@ class UndoPlan:
         if undone.restores_source:
             sync = sync.model_copy(update={"source": undone.source, "unfinished": undone.unfinished})
         gone = self.switch.before if self.switch is not None else 0
-        generations = tuple(each for each in state.generations if each.number != gone)
+        generations = tuple(generation for generation in state.generations if generation.number != gone)
         cursor = self.cursor_after if undone.restores_cursor else state.cursor
         return state.replace(cursor=cursor, sync=sync, generations=generations)
 

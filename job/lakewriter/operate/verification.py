@@ -183,7 +183,11 @@ class Verifier:
             table.notes.append(f"{what} are no longer in {table_id}, and their rows are not counted")
         if not intent.files or live:
             unreadable = {each.key for each in objects}
-            copies = [each.key for each in strangers if each.kind is Kind.OBJECT_COPIED and each.load == intent.load]
+            copies = [
+                stranger.key
+                for stranger in strangers
+                if stranger.kind is Kind.OBJECT_COPIED and stranger.load == intent.load
+            ]
             readable = [file for file in live if file.key not in unreadable]
             expected = sum(file.rows for file in live)
             table.counted, wrong = count_rows(intent, readable, copies, self._counting, clients, expected)

@@ -65,7 +65,7 @@ def _list_statements(
     if spec.in_glue:
         catalogs = _list_catalogs(deployment, arns, exact=exact)
         paths = _list_catalog(spec, deployment, exact=exact)
-        yield allow("Catalog", _CATALOG, [each.glue(path) for each in catalogs for path in paths])
+        yield allow("Catalog", _CATALOG, [catalog.glue(path) for catalog in catalogs for path in paths])
     yield from _bound_keys(spec, deployment, arns)
     yield from allow_secrets(spec, deployment, arns)
     if spec.access.role_arn:
@@ -123,7 +123,7 @@ def _bound_keys(spec: Spec, deployment: Deployment, arns: Arns) -> Iterator[Stat
         arns.key,
         deployment.existing.kms_key_arn,
         *deployment.earlier_kms_key_arns,
-        *(each.kms_key_arn for each in deployment.source_buckets),
+        *(source_bucket.kms_key_arn for source_bucket in deployment.source_buckets),
     ]
     keys = [key for key in named if key]
     if keys:

@@ -93,7 +93,7 @@ def deny_replacement(spec: Spec, arns: Arns, guests: Sequence[Spec] = ()) -> lis
     """
     specs = (spec, *guests)
     records = _list_shared_records(specs)
-    starts = [start for each in specs for start in list_append_only_prefixes(each, _BUDGET // len(specs))]
+    starts = [start for spec in specs for start in list_append_only_prefixes(spec, _BUDGET // len(specs))]
     roots = [start for start in starts if not any(key.startswith(start) for key in records)]
     if not roots:
         return []

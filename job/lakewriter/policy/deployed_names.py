@@ -87,7 +87,7 @@ class DeployedNames:
         if kind == "Alarms":
             # A dashboard has no region, and its name is of its logical id.
             dashboards = [f"dashboard/{start}*" for start in (names["topic"], "OverviewDashboard")]
-            listed += [f"arn:{arns.partition}:cloudwatch::{arns.account}:{each}" for each in dashboards]
+            listed += [f"arn:{arns.partition}:cloudwatch::{arns.account}:{dashboard}" for dashboard in dashboards]
         if kind == "Budgets":
             listed = [f"arn:{arns.partition}:budgets::{arns.account}:budget/{self.common}-*"]
         return listed

@@ -122,7 +122,7 @@ def find_overlaps(spec: Spec, deployment: Deployment) -> Iterator[str]:
 def _find_shared(spec: Spec, key: str, party: Party) -> Iterator[str]:
     starts = find_reach(spec, party).starts
     given = "tables" if party.tables else "paths"
-    for table, job in ((each, start) for each in spec.tables for start in list_key_prefixes(each)):
+    for table, job in ((spec_table, start) for spec_table in spec.tables for start in list_key_prefixes(spec_table)):
         if _is_below(job, starts) and (party.tables or party.paths):
             yield (
                 f"{key}.{given}: table {table.id!r} of this file lies there, at {job!r}, and no party writes among the "

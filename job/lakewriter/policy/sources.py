@@ -23,7 +23,7 @@ def allow_sources(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statem
 
     If a bucket has more than a hundred paths, their parent folders are allowed instead.
     """
-    keys = {each.bucket: each.kms_key_arn for each in deployment.source_buckets}
+    keys = {source_bucket.bucket: source_bucket.kms_key_arn for source_bucket in deployment.source_buckets}
     return [
         statement
         for number, (bucket, paths) in enumerate(list_source_buckets(spec, deployment).items(), start=1)

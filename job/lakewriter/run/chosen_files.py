@@ -220,7 +220,7 @@ def is_as_listed(chosen: Chosen, spark: SparkFactory, *, is_of_spark: bool) -> b
     lists = _list_all(table, table.read.new_files or tuple(list_leaf_reads(table.read)), spark) or {}
     now = {file.uri: file for files, _ in lists.values() for file in files}
     replaced = [
-        each.uri for each in chosen.files if (other := now.get(each.uri)) and not other.is_untouched_since(each)
+        file.uri for file in chosen.files if (other := now.get(file.uri)) and not other.is_untouched_since(file)
     ]
     arrived = now.keys() - {file.uri for file in chosen.listed}
     if not table.read.new_files or not chosen.listed:

@@ -85,18 +85,18 @@ def judge_together(
         ended: What is done under this job id in other tables of the sync.
         split: Returns the state of one stream out of its state before; ``SOURCE_FAILED`` where it has none.
     """
-    lost = [each for each in members if each.verdict.stretch is None and each.verdict.reached == END]
+    lost = [member for member in members if member.verdict.stretch is None and member.verdict.reached == END]
     if lost:
         why = _explain(f"stream {lost[0].name} cannot go on: {lost[0].verdict.error}")
-        return {each.table_id: each.refuse(why, lost[0].verdict.remedy) for each in members}
+        return {member.table_id: member.refuse(why, lost[0].verdict.remedy) for member in members}
     if ended is not None:
         return _end_as(seen, members, job_id, ended)
-    failed = [each for each in members if not each.verdict.complete]
+    failed = [member for member in members if not member.verdict.complete]
     if not failed:
         return _complete(members, split)
     why = _explain(f"stream {failed[0].name} is not complete")
     cuts = _cut(seen, members)
-    return {each.table_id: _load_up_to(seen, each, job_id, cuts.get(each.table_id), why) for each in members}
+    return {member.table_id: _load_up_to(seen, member, job_id, cuts.get(member.table_id), why) for member in members}
 
 
 def list_unsure(seen: Input, members: Sequence[Member]) -> list[Member]:
@@ -104,14 +104,16 @@ def list_unsure(seen: Input, members: Sequence[Member]) -> list[Member]:
 
     What the source says next may be a state for all streams, which would be given back for these too.
     """
-    return [each for each in members if each.goes_on and each.before is None and not seen.list_states(each.stream)]
+    return [
+        member for member in members if member.goes_on and member.before is None and not seen.list_states(member.stream)
+    ]
 
 
 def hold_unsure(seen: Input, members: Sequence[Member]) -> dict[str, Verdict]:
     """Return the verdicts of such a source. While another stream is not complete, no incremental stream without a state
     is ended."""
-    verdicts = {each.table_id: each.verdict for each in members}
-    failed = next((each for each in members if not each.verdict.complete), None)
+    verdicts = {member.table_id: member.verdict for member in members}
+    failed = next((member for member in members if not member.verdict.complete), None)
     if failed is None:
         return verdicts
     why = (
@@ -128,19 +130,19 @@ def _explain(why: str) -> str:
 def _complete(members: Sequence[Member], split: Callable[[Member], SourceState]) -> dict[str, Verdict]:
     """All members to their ends. Where the source has changed to states of each stream, one that had nothing new since
     takes its own out of the state for all."""
-    sources = {each.table_id: each.verdict.source for each in members if each.goes_on and each.verdict.source}
+    sources = {member.table_id: member.verdict.source for member in members if member.goes_on and member.verdict.source}
     shared = {name for name, source in sources.items() if source.is_shared}
-    verdicts = {each.table_id: each.verdict for each in members}
+    verdicts = {member.table_id: member.verdict for member in members}
     if not shared:
         return verdicts
     try:
         if len(shared) < len(sources):
-            own = {each.table_id: split(each) for each in members if each.table_id in shared}
+            own = {member.table_id: split(member) for member in members if member.table_id in shared}
             return verdicts | {name: replace(verdicts[name], source=source) for name, source in own.items()}
         if len({sources[name].digest for name in shared}) > 1:
             raise SourceFailedError("the connector has said no state that all streams have come to.")
     except SourceFailedError as error:
-        return {each.table_id: each.refuse(error.message, error.remedy) for each in members}
+        return {member.table_id: member.refuse(error.message, error.remedy) for member in members}
     return verdicts
 
 
@@ -151,18 +153,18 @@ def _cut(seen: Input, members: Sequence[Member]) -> dict[str, Event]:
     A stream that a state says nothing of is sent again from its beginning: nothing of it is loaded yet. A source that
     has changed to states of each stream has none for all: each is loaded up to its own, if all have one.
     """
-    end = min((fault.position for each in members for fault in seen.list_faults(each.stream)), default=END)
+    end = min((fault.position for member in members for fault in seen.list_faults(member.stream)), default=END)
     said = [event for event in seen.events if event.kind == "state" and event.position < end]
     common = [event for event in said if event.stream is None]
     if common:
         last = common[-1]
-        covered = [each for each in members if is_covered(last.text, each.stream, needs_part=not each.goes_on)]
+        covered = [member for member in members if is_covered(last.text, member.stream, needs_part=not member.goes_on)]
         starts = [each.start for each in covered]
-        left = [each for each in members if each not in covered and each.before is not None]
+        left = [member for member in members if member not in covered and member.before is not None]
         is_new = bool(starts) and max(starts) <= last.position + 1 and min(starts) <= last.position
         return {each.table_id: last for each in covered} if is_new and not left else {}
     own = {event.stream: event for event in said}
-    needed = [each for each in members if each.goes_on]
+    needed = [member for member in members if member.goes_on]
     if any(each.stream not in own or own[each.stream].position < each.start for each in needed):
         return {}
     return {each.table_id: own[each.stream] for each in needed}
@@ -180,14 +182,18 @@ def _load_up_to(seen: Input, member: Member, job_id: str, state: Event | None, w
 def catch_up(seen: Input, members: Sequence[Member], job_id: str) -> dict[str, Verdict]:
     """Bring all members, of which some are done under this job id, to the last state for all streams; empty where there
     is none behind what is committed. The others are done with that."""
-    digests = {each.before.digest if each.before is not None else "" for each in members}
-    lost = any(each.verdict.stretch is None and each.verdict.reached == END for each in members)
-    if lost or len(digests) == 1 or any(each.before is not None and not _is_exact(each.before) for each in members):
+    digests = {member.before.digest if member.before is not None else "" for member in members}
+    lost = any(member.verdict.stretch is None and member.verdict.reached == END for member in members)
+    if (
+        lost
+        or len(digests) == 1
+        or any(member.before is not None and not _is_exact(member.before) for member in members)
+    ):
         return {}
     cuts = _cut(seen, members)
     if len(cuts) < len(members) or any(state.stream is not None for state in cuts.values()):
         return {}
-    return {each.table_id: _load_up_to(seen, each, job_id, cuts[each.table_id], "") for each in members}
+    return {member.table_id: _load_up_to(seen, member, job_id, cuts[member.table_id], "") for member in members}
 
 
 def _is_exact(source: SourceState) -> bool:
@@ -198,9 +204,9 @@ def _is_exact(source: SourceState) -> bool:
 
 def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Ended) -> dict[str, Verdict]:
     """Return the rest of a load that is done in other tables: exactly up to the state that those are at."""
-    verdicts = {each.table_id: each.verdict if each.verdict.complete else each.refuse("") for each in members}
+    verdicts = {member.table_id: member.verdict if member.verdict.complete else member.refuse("") for member in members}
     # A full refresh is read from its beginning by every sync, and has to be whole.
-    left = [each for each in members if each.goes_on]
+    left = [member for member in members if member.goes_on]
     why, remedy = _explain_ended(ended, job_id)
     if why or ended.source is None:
         return verdicts | {each.table_id: each.refuse(_explain(why), remedy) for each in left}

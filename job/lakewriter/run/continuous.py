@@ -57,15 +57,15 @@ def run_continuously(
     finally:
         stop.set()
         try:
-            for each in runs:
-                each.stop()
+            for run in runs:
+                run.stop()
             if spec.lineage is not None:
                 open_sender(spec.lineage).drain()
         finally:
             over.set()
             beating.join()
             telling.join(LAST_WORD_SECONDS)
-    error = choose_error([each.error for each in runs if each.over and each.error is not None])
+    error = choose_error([run.error for run in runs if run.over and run.error is not None])
     final = describe("failed" if error else "stopped")
     status.write(final, time.monotonic())
     return final, error
@@ -88,10 +88,10 @@ def _make_teller(spec: Spec, watch: Watch, send: Send | None) -> Send:
 
 
 def _refresh(runs: list[TableRun], describe: Callable[[], RunStatus]) -> RunStatus:
-    for each in runs:
+    for run in runs:
         with contextlib.suppress(*SPARK_ERRORS):
             # A query that ends while it is asked is seen to by the run itself.
-            each.refresh()
+            run.refresh()
     return describe()
 
 
@@ -109,9 +109,9 @@ def _wait_for(step: Callable[[], None], stop: threading.Event) -> None:
 
 def _poll_until_stopped(spec: Spec, runs: list[TableRun], stop: threading.Event) -> None:
     while not stop.is_set():
-        for each in runs:
-            each.poll()
-        failed = [each.over for each in runs]
+        for run in runs:
+            run.poll()
+        failed = [run.over for run in runs]
         if all(failed) or (any(failed) and spec.on_failure == "stop"):
             return
         stop.wait(POLL_SECONDS)
@@ -128,7 +128,7 @@ def _make_describer(spec: Spec, runs: list[TableRun]) -> Callable[[Any], RunStat
             started_at=started,
             at=datetime.now(UTC),
             interval_seconds=spec.interval_seconds,
-            tables={each.table.id: each.describe() for each in runs},
+            tables={run.table.id: run.describe() for run in runs},
         )
 
     return describe

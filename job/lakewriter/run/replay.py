@@ -47,8 +47,8 @@ def find_files(control: Control, table: TableSpec, chosen: Chosen) -> tuple[Remo
     """Find the files of the table's quarantine that loads of this pipeline have written; each is that of a load which
     is committed, unless one is pending."""
     folder = str(table.quarantine)
-    entries = [each for each in control.store.list_entries(f"{folder}/") if chosen.has(folder, each)]
-    stored = call_all(control.store.find, [each.key for each in entries])
+    entries = [entry for entry in control.store.list_entries(f"{folder}/") if chosen.has(folder, entry)]
+    stored = call_all(control.store.find, [entry.key for entry in entries])
     own = [
         Removal(key=entry.key, etag=each.etag)
         for entry, each in zip(entries, stored, strict=True)

@@ -251,7 +251,7 @@ def _remove_streams(kind: str, text: str, fresh: Collection[StreamKey]) -> str:
         return _remove_members(_take_legacy_data(text), {name for _, name in fresh})
     content = _MEMBERS.decode(text)
     inner, streams = _MEMBERS.decode(content.get("global", msgspec.Raw(b"{}"))), _list_parts(content)
-    left = [own for own in streams if _read_key(own) not in fresh]
+    left = [stream for stream in streams if _read_key(stream) not in fresh]
     if len(left) == len(streams):
         return f"[{text}]"
     changed = inner | {"stream_states": msgspec.Raw(msgspec.json.encode(left))}
@@ -269,7 +269,7 @@ def is_covered(text: str, stream: StreamKey, *, needs_part: bool) -> bool:
         names = _decode_members(_take_legacy_data(text))
         by_name = [name for name, own in names.items() if is_object(own)]
         return stream[1] in names or not (needs_part or by_name)
-    parts = {_read_key(own) for own in _list_parts(content)}
+    parts = {_read_key(part) for part in _list_parts(content)}
     return stream in parts or not (needs_part or parts)
 
 

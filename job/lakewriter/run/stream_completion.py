@@ -176,9 +176,9 @@ class Input:
         faults = self.list_faults(stream)
         end = faults[0].position if faults else END
         return [
-            each
-            for each in self.events
-            if each.kind == "state" and each.stream in (None, stream) and each.position < end
+            event
+            for event in self.events
+            if event.kind == "state" and event.stream in (None, stream) and event.position < end
         ]
 
     def list_faults(self, stream: StreamKey) -> list[Event]:

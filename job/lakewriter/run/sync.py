@@ -69,7 +69,7 @@ def claim_next_number(control: Control, job_id: str, states: Mapping[str, TableS
     ``states``: claims of numbers that a table has had are cleared away."""
     others = [table_id for table_id in list_table_ids(control) if table_id not in states]
     numbers = call_all(partial(_read_number, control), others)
-    return claim_number(control, job_id, max(find_next_number(states.values()), *(each + 1 for each in numbers), 1))
+    return claim_number(control, job_id, max(find_next_number(states.values()), *(number + 1 for number in numbers), 1))
 
 
 def _read_number(control: Control, table_id: str) -> int:

@@ -41,7 +41,7 @@ def list_layouts_beside(spec: Spec, table: TableSpec) -> list[Layout]:
     global _last
     last = _last
     if last is None or last[0] is not spec.tables:
-        last = _last = spec.tables, Starts((start, each) for each in spec.tables for start in each.layout.starts)
+        last = _last = spec.tables, Starts((start, table) for table in spec.tables for start in table.layout.starts)
     prefix = table.layout.replaced_prefix
     found = {id(each): each for starts in (last[1].list_from, last[1].list_above) for each in starts(prefix)}
     return [each.layout for each in found.values() if each is not table]

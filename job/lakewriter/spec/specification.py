@@ -375,7 +375,7 @@ class Spec(Model):
         roots = self.roots or (self.access.prefix,)
         starts = tuple(f"{root}/" for root in roots if root)
         quarantines = (table.quarantine for table in self.tables if table.quarantine is not None)
-        return (*roots, *(each for each in quarantines if starts and not each.startswith(starts)))
+        return (*roots, *(quarantine for quarantine in quarantines if starts and not quarantine.startswith(starts)))
 
     @property
     def vendor_policy(self) -> VendorPolicy | None:

@@ -33,21 +33,24 @@ def list_objects(config: Path, catalog: Path, *, writes: bool, as_json: bool) ->
 
 
 def _show(adoption: Adoption, adviser: Adviser, extension: str, written: dict[str, bool], *, writes: bool) -> None:
-    for own in adoption.streams:
-        _say(_describe(own))
-        for other, count in own.formats.items():
+    for stream in adoption.streams:
+        _say(_describe(stream))
+        for other, count in stream.formats.items():
             if other and other != extension:
                 _say(f"  {format_count(count, 'object')} in {other}, the next ones in {extension}: "
                      f"{adviser.advise_format(other)}")  # fmt: skip
-        if own.foreign:
-            _say(f"  {format_count(len(own.foreign), 'object')} at its keys of another pipeline or stream, which stay:")
-            _say_keys(own.foreign)
-        if writes and own.keys:
-            done = "the next sync goes on from there" if written[own.stream] else "its state has these numbers already"
+        if stream.foreign:
+            objects = format_count(len(stream.foreign), "object")
+            _say(f"  {objects} at its keys of another pipeline or stream, which stay:")
+            _say_keys(stream.foreign)
+        if writes and stream.keys:
+            done = (
+                "the next sync goes on from there" if written[stream.stream] else "its state has these numbers already"
+            )
             _say(f"  {done}")
     for missed in adoption.missed:
         _show_missed(missed)
-    if not writes and any(own.keys for own in adoption.streams):
+    if not writes and any(stream.keys for stream in adoption.streams):
         _say("Nothing is written; --write creates the states that go on from there.")
 
 

@@ -168,8 +168,8 @@ class Writer:
         if queue is not None:
             queue.add(records, now)
         else:
-            for place in records.positions:
-                self._contents.take_record(place, records.key)
+            for position in records.positions:
+                self._contents.take_record(position, records.key)
         self._since[records.key] += len(records.positions)
         self._since[None] += len(records.positions)
 

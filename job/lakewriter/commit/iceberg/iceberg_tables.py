@@ -197,7 +197,7 @@ class IcebergTable:
         if not snapshots or len(unlisted) < 2:
             return
         with self._note_failed_cleanup("merged manifests"):
-            kept = {manifest.manifest_path for each in snapshots for manifest in each.manifests(table.io)}
+            kept = {manifest.manifest_path for snapshot in snapshots for manifest in snapshot.manifests(table.io)}
             self._delete(unlisted - kept, table)
 
     def _delete(self, locations: Iterable[str], table: Table) -> None:

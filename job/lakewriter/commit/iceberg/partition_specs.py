@@ -49,7 +49,7 @@ def require_one_spec(table: Table, name: str) -> None:
     several of today's partitions."""
     snapshot = table.current_snapshot()
     manifests = snapshot.manifests(table.io) if snapshot else []
-    live = [each for each in manifests if each.has_added_files() or each.has_existing_files()]
+    live = [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
     earlier = {each.partition_spec_id for each in live} - {table.spec().spec_id}
     if earlier:
         raise SchemaIncompatibleError(

@@ -106,11 +106,11 @@ class ConfiguredCatalog(_Foreign):
         return self
 
     def _find_unsupported_modes(self) -> Sequence[str]:
-        modes = dict.fromkeys(each.destination_sync_mode for each in self.streams)
+        modes = dict.fromkeys(stream.destination_sync_mode for stream in self.streams)
         return [mode for mode in modes if mode not in _MODES]
 
     def _describe_mode(self, mode: str) -> str:
-        names = [each.stream.name for each in self.streams if each.destination_sync_mode == mode]
+        names = [stream.stream.name for stream in self.streams if stream.destination_sync_mode == mode]
         shown = ", ".join(map(repr, names[:_SHOWN])) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
         return (
             f"destination_sync_mode {mode!r} of {shown}: expected 'append' or 'overwrite'; {_ADVICE.get(mode, _NONE)}"

@@ -62,8 +62,8 @@ def translate(file: CheckedFile[AirbyteForm]) -> Spec:
     form, source = file.destination, file.source
     sources = _require_supported([entry.make_source(file.root) for entry in file.tables])
     tables = [
-        _translate_table(form, each.model_dump(exclude={"read", "written_as"}) | {"read": each.read}, None)
-        for each in sources
+        _translate_table(form, source.model_dump(exclude={"read", "written_as"}) | {"read": source.read}, None)
+        for source in sources
     ]
     places: list[Location] = [("tables", number) for number in range(len(tables))]
     rules = {"contract": file.contract.contract, "on_bad_row": file.on_bad_row and file.on_bad_row.bad_rows}

@@ -128,5 +128,5 @@ class Dialect(Generic[D]):
 
     def find_tag(self, kind: str, value: Callable[[str], Any]) -> str:
         """Return the tag of the model that a destination of type ``kind`` has; ``value`` gives its keys' values."""
-        chosen = (each.tag for each in self.variants if each.kind == kind and each.fits(value))
+        chosen = (variant.tag for variant in self.variants if variant.kind == kind and variant.fits(value))
         return next(chosen, kind)

@@ -135,7 +135,7 @@ def describe_problems(
     homes: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """One line for each place. ``homes`` are the keys under which what stands at the top by mistake belongs."""
-    members = {member for each in tags.values() for member in each}
+    members = {member for tag in tags.values() for member in tag}
     places: dict[Location, list[Any]] = {}
     for found in error.errors(include_url=False):
         location = _drop_union_members(
@@ -169,7 +169,9 @@ def _find_named_key(found: Any) -> Location:
 def _is_said_below(findings: Sequence[Any], place: Location, places: Iterable[Location]) -> bool:
     """Return whether only a part is wrong: of a list whose other entries are right, of a member that a union may
     have."""
-    of_whole = all(each["type"] in _EXPECTED or (each["type"] == "too_short" and each["input"]) for each in findings)
+    of_whole = all(
+        finding["type"] in _EXPECTED or (finding["type"] == "too_short" and finding["input"]) for finding in findings
+    )
     return of_whole and any(other[: len(place)] == place and other != place for other in places)
 
 
@@ -204,7 +206,7 @@ def _drop_union_members(found: Any, location: Location, data: Any) -> Location:
 
 def _describe(findings: Sequence[Any], location: Location, known_keys: KnownKeys, tags: Tags) -> str:
     """Describe a fault at one location; a value that no member of a union takes has a finding for each member."""
-    found = next((each for each in findings if each["type"] not in _EXPECTED), findings[0])
+    found = next((finding for finding in findings if finding["type"] not in _EXPECTED), findings[0])
     kind, value, context = found["type"], found["input"], found.get("ctx", {})
     said = describe_value(value, found["loc"])
     if kind in _EXPECTED:
@@ -293,7 +295,7 @@ def _simplify_number(value: Any) -> Any:
 
 
 def _join_kinds(findings: Sequence[Any]) -> str:
-    kinds = list(dict.fromkeys(_EXPECTED.get(each["type"], "another value") for each in findings))
+    kinds = list(dict.fromkeys(_EXPECTED.get(finding["type"], "another value") for finding in findings))
     if "a number" in kinds and "a whole number" in kinds:
         kinds.remove("a whole number")
     return " or ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))

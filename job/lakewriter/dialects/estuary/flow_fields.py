@@ -92,7 +92,7 @@ class FlowKeys:
                     remedy="Leave it out.",
                 )
         groups = [str(group) for group in fields.pop("groupBy", None) or ()]
-        if groups and [each.removeprefix("/") for each in groups] != [key.removeprefix("/") for key in keys]:
+        if groups and [group.removeprefix("/") for group in groups] != [key.removeprefix("/") for key in keys]:
             raise SpecInvalidError(
                 f"{place.get_child('fields', 'groupBy')} combines documents by {', '.join(groups)}, and here each "
                 "document is written as it is.",
@@ -105,7 +105,7 @@ class FlowKeys:
         model = next(list_models(annotation), None)
         if model is None or not isinstance(value, Mapping):
             return value
-        if any(get_origin(each) is dict for each in _list_members(annotation)):
+        if any(get_origin(member) is dict for member in _list_members(annotation)):
             return {name: self._select_inner(own, model, place.get_child(name)) for name, own in value.items()}
         return self.select_keys(value, model, place)
 

@@ -96,7 +96,7 @@ class _Flow:
                 f"{self._file.describe_place(())}: there are no 'materializations'.",
                 remedy="Name the Flow specification that has the materialization, its endpoint and its bindings.",
             )
-        names = [str(each) for each in materializations]
+        names = [str(materialization) for materialization in materializations]
         if name is None and len(names) > 1:
             raise SpecInvalidError(
                 f"{self._file.describe_place(('materializations',))}: there are {len(names)}: "
@@ -183,7 +183,7 @@ class _Flow:
                     f"{place.get_child('source')}: {describe_kind(source)}, expected a collection's name."
                 )
             if old is None:
-                known = ", ".join(describe_value(each.get("source"), ()) for each in entries) or "none"
+                known = ", ".join(describe_value(entry.get("source"), ()) for entry in entries) or "none"
                 raise SpecInvalidError(
                     f"{place}: collection {name!r} has no source of documents; tables has: {known}.",
                     remedy=f"Add to tables: {{source: {name}, read: ...}}.",
