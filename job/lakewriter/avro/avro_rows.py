@@ -16,8 +16,11 @@ Skip = Callable[[BinaryIO], None]
 
 
 def read_first_fields(file: BinaryIO, name: str | None) -> Iterator[tuple[int, list[str]]]:
-    """For each block how many rows it has, and the texts of the field ``name``, where that is the records' first one
-    and a string; ``ValueError`` for what is no such file."""
+    """Yield for each block its number of rows, and the texts of the field ``name``.
+
+    There are texts only if that is the records' first field and a string. ``ValueError`` for a file that is no Avro
+    container.
+    """
     header = read_header(file)
     schema = json.loads(header.entries["avro.schema"])
     first, *rest = schema["fields"]
@@ -34,13 +37,13 @@ def read_first_fields(file: BinaryIO, name: str | None) -> Iterator[tuple[int, l
 
 
 def read_schema(file: BinaryIO) -> dict[str, Any]:
-    """The schema in a file's header; ``ValueError`` for what is no such file."""
+    """Return the schema in a file's header; ``ValueError`` for a file that is no Avro container."""
     schema: dict[str, Any] = json.loads(read_header(file).entries["avro.schema"])
     return schema
 
 
 def read_first_long(file: BinaryIO, path: Sequence[str]) -> int | None:
-    """The number at ``path``, the names of records inside each other, in the first row; None where there is none."""
+    """Return the number at ``path``, the names of nested records, in the first row; None if there is none."""
     header = read_header(file)
     start = file.read(1)
     if not start or not read_long(file, start):
@@ -50,11 +53,11 @@ def read_first_long(file: BinaryIO, path: Sequence[str]) -> int | None:
 
 
 def _read_long_at(block: BinaryIO, kind: Any, path: Sequence[str], named: dict[str, Skip]) -> int | None:
-    own = kind[read_long(block)] if isinstance(kind, list) else kind
-    name = _find_plain_type(own)
+    branch = kind[read_long(block)] if isinstance(kind, list) else kind
+    name = _find_plain_type(branch)
     if not path:
         return read_long(block) if name in ("int", "long") else None
-    for field in own["fields"] if name == "record" else ():
+    for field in branch["fields"] if name == "record" else ():
         if field["name"] == path[0]:
             return _read_long_at(block, field["type"], path[1:], named)
         _make_skipper(field["type"], named)(block)
@@ -72,7 +75,7 @@ def _find_plain_type(kind: Any) -> Any:
 
 
 def _make_skipper(kind: Any, named: dict[str, Skip]) -> Skip:
-    """What reads over one value of a type; ``named`` are the records met before."""
+    """Return a function that reads over one value of a type; ``named`` are the records met before."""
     if isinstance(kind, list):
         branches = [_make_skipper(branch, named) for branch in kind]
         return lambda file: branches[read_long(file)](file)

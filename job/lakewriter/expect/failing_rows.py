@@ -21,12 +21,12 @@ RowCheck = NullShare | Range | AcceptedValues | Condition
 class RowRule:
     """One check of rows; picklable.
 
-    name    the check's
-    reason  what a row is to be, in words
-    column  the written column; None for a condition, and for a column without values
-    kind    the check's kind
-    values  the accepted values, or the lower and the upper bound as arrays of one value, or of none
-    place   of a condition among those that Spark has looked at
+    name      the check's
+    reason    what a row must be, in words
+    column    the written column; None for a condition, and for a column without values
+    kind      the check's kind
+    values    the accepted values, or the lower and the upper bound as arrays of one value, or of none
+    position  of a condition among those that Spark has looked at
     """
 
     name: str
@@ -34,13 +34,13 @@ class RowRule:
     column: str | None
     kind: str
     values: tuple[pa.Array, ...] = ()
-    place: int = 0
+    position: int = 0
 
     def find(self, typed: pa.RecordBatch, checks: pa.Array | None) -> pa.Array:
-        """Whether each row fails: true or false."""
+        """Return for each row whether it fails: true or false."""
         if self.kind == "sql":
             assert checks is not None
-            return pc.invert(checks.field(self.place))
+            return pc.invert(checks.field(self.position))
         if self.column is None:
             # All its values are null: they are what no null may be, and in bounds.
             return pa.repeat(self.kind == "null_share", typed.num_rows)
@@ -59,12 +59,14 @@ class RowRule:
         return pc.or_(outside, pc.greater(array, high[0])) if len(high) else outside
 
 
-def make_rule(check: RowCheck, column: pa.Field | None, place: int, what: str) -> RowRule:
-    """The rule of a check on a written ``column`` of a type that it compares; ``SPEC_INVALID`` for a value or a limit
-    that the column cannot have."""
+def make_rule(check: RowCheck, column: pa.Field | None, position: int, what: str) -> RowRule:
+    """Return the rule of a check on a written ``column`` of a type that it compares.
+
+    ``SPEC_INVALID`` for a value or a limit that the column cannot have.
+    """
     name, reason = check.name, describe_expectation(check.model_copy(update={"on_violation": "fail"}))
     if column is None or pt.is_null(column.type):
-        return RowRule(name, reason, None, check.kind, place=place)
+        return RowRule(name, reason, None, check.kind, position=position)
     values: tuple[pa.Array, ...] = ()
     if isinstance(check, AcceptedValues):
         values = (parse_values(column.type, check.values, what),)
@@ -77,7 +79,7 @@ def make_rule(check: RowCheck, column: pa.Field | None, place: int, what: str) -
 
 
 def _make_bound(t: pa.DataType, limit: Any, what: str, *, up: bool = True) -> pa.Array:
-    """The bound as a value of the column's type, the next one inside the range where the column has none such."""
+    """Return the bound as a value of the column's type, or the next one inside the range if it has none such."""
     if limit is None:
         return pa.array([], t)
     parsed = parse_limit(t, limit, what)
@@ -103,6 +105,6 @@ class Failing:
 
 
 def find_failing(rules: Sequence[RowRule], typed: pa.RecordBatch, checks: pa.Array | None) -> list[Failing]:
-    """The checks that rows of the batch fail."""
-    found = [Failing(rule, rule.find(typed, checks)) for rule in rules]
-    return [each for each in found if pc.any(each.mask).as_py()]
+    """Return the checks that rows of the batch fail."""
+    results = [Failing(rule, rule.find(typed, checks)) for rule in rules]
+    return [result for result in results if pc.any(result.mask).as_py()]

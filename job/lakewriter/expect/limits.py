@@ -15,7 +15,7 @@ from lakewriter.spec.expectations import Limit
 
 
 def parse_limit(t: pa.DataType, limit: Limit, what: str) -> Comparable:
-    """The limit as a value that compares with a column's of this type; ``SPEC_INVALID`` for one that does not."""
+    """Parse a limit into a value that compares with a column's of this type; ``SPEC_INVALID`` if none does."""
     try:
         if pt.is_string(t):
             return str(limit)
@@ -35,7 +35,7 @@ def parse_limit(t: pa.DataType, limit: Limit, what: str) -> Comparable:
 
 
 def parse_values(t: pa.DataType, values: Sequence[object], what: str) -> pa.Array:
-    """The values as those of a column of this type; ``SPEC_INVALID`` for one that it cannot have."""
+    """Parse values as those of a column of this type; ``SPEC_INVALID`` for one that it cannot have."""
     return pa.array([_parse_value(t, value, what) for value in values], t)
 
 
@@ -77,16 +77,16 @@ def _to_integer(number: Decimal) -> int:
 
 
 def list_parts(moment: datetime) -> tuple[int, ...]:
-    """The parts of a time in UTC, from the year to the microsecond; one without a zone is in UTC."""
+    """List the parts of a time in UTC, from the year to the microsecond; one without a zone is in UTC."""
     utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     return (*utc.timetuple()[:6], utc.microsecond)
 
 
 def read_bound(bound: Cursor) -> Comparable:
-    """The value of a bound, which compares with ``parse_limit`` of its column's type."""
+    """Return the value of a bound, which compares with ``parse_limit`` of its column's type."""
     return to_comparable(bound)[1]
 
 
 def is_below(value: Comparable, limit: Comparable) -> bool:
-    """Whether the value is lower than the limit; both are of one column's type."""
+    """Return whether the value is lower than the limit; both are of one column's type."""
     return value < limit  # type: ignore[operator]

@@ -24,10 +24,10 @@ class Observer:
     def __init__(self, watched: Watched) -> None:
         # Two names of one column in other cases: the last one stays, which wants the most.
         by_name = {watch.name: watch for watch in sorted(watched.columns.values(), key=lambda watch: watch.bounds)}
-        known = [watch for watch in by_name.values() if not pt.is_null(watch.type)]
+        valued = [watch for watch in by_name.values() if not pt.is_null(watch.type)]
         self._watched = watched
-        self._in_footer = [watch for watch in known if watch.in_footer]
-        self._counted = [watch for watch in known if not watch.in_footer]
+        self._in_footer = [watch for watch in valued if watch.in_footer]
+        self._counted = [watch for watch in valued if not watch.in_footer]
         self._rules = (*(check.name for check in watched.values), *watched.conditions)
         self._clear()
 
@@ -40,18 +40,18 @@ class Observer:
         if typed is None:
             return
         for watch in self._counted:
-            own = _observe_values(typed.column(watch.name), bounds=watch.bounds)
+            observed = _observe_values(typed.column(watch.name), bounds=watch.bounds)
             before = self._observed.get(watch.name)
-            self._observed[watch.name] = own if before is None else add_observed(before, own)
+            self._observed[watch.name] = observed if before is None else add_observed(before, observed)
         for check in self._watched.values:
             self._violations[check.name] += _find_unaccepted(typed.column(check.column), check.values)
-        for place, name in enumerate(self._watched.conditions):
+        for position, name in enumerate(self._watched.conditions):
             assert checks is not None
-            is_false = pc.invert(checks.field(place))
+            is_false = pc.invert(checks.field(position))
             self._violations[name] = add_rows(self._violations[name], typed, is_false, self._watched.keys)
 
     def take(self, rows: int, footer: pq.FileMetaData | None) -> tuple[dict[str, Observed], dict[str, Violations]]:
-        """What was counted since the last call, and what the footer of a file of ``rows`` rows says."""
+        """Return the counts since the last call, with those of the footer of a file of ``rows`` rows."""
         observed, violations = self._observed, self._violations
         self._clear()
         for watch in self._in_footer:
@@ -71,8 +71,11 @@ def _find_unaccepted(array: pa.Array, values: pa.Array) -> Violations:
 def add_rows(
     before: Violations, typed: pa.RecordBatch, is_false: pa.Array, keys: Sequence[str], first: str | None = None
 ) -> Violations:
-    """``before`` with the rows of the batch that are marked: their number, and while more are shown some of them by
-    their ``keys``, or whole, the ``first`` column in front: what is shown of a long row is its beginning."""
+    """Add the rows of the batch that are marked to ``before``: their number, and samples while more are shown.
+
+    A sample is a row's ``keys``, or the whole row with the ``first`` column in front: of a long row its beginning is
+    shown.
+    """
     rows = pc.sum(is_false).as_py() or 0
     if not rows or len(before.samples) >= MOST_BAD_ROWS_SHOWN:
         return before + Violations(rows=rows)
@@ -88,16 +91,16 @@ def add_rows(
 
 
 def cut_sample(text: str) -> str:
-    """The text of a value or a row as a message shows it."""
+    """Return the text of a value or a row as a message shows it."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def add_observed(a: Observed, b: Observed) -> Observed:
-    """Both together; what is not known of one of them is not known of both."""
+    """Add two observations; a figure that one of them lacks is unknown in the sum."""
     nulls = None if a.nulls is None or b.nulls is None else a.nulls + b.nulls
-    bounded = [each for each in (a, b) if each.has_values]
+    bounded = [part for part in (a, b) if part.has_values]
     whole = {"rows": a.rows + b.rows, "nulls": nulls, "nans": a.nans + b.nans}
-    if any(each.lower is None or each.upper is None for each in bounded):
+    if any(part.lower is None or part.upper is None for part in bounded):
         return Observed(**whole)
     lower = choose_lower(a.lower, b.lower)
     return Observed(**whole, lower=lower, upper=choose_higher(a.upper, b.upper))

@@ -100,7 +100,7 @@ def _hash(keys: pa.Table) -> str:
     # Lengths tell ("a", "bc") from ("ab", "c").
     texts = ("\0".join(f"{len(text)}:{text}" for text in key) for key in _list_texts(keys))
     hashes = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES) for text in texts)
-    return base64.b64encode(b"".join(each.digest() for each in hashes)).decode()
+    return base64.b64encode(b"".join(key_hash.digest() for key_hash in hashes)).decode()
 
 
 def add_keys(tasks: Sequence[TaskKeys]) -> RepeatedKeys | None:

@@ -56,11 +56,11 @@ class Facts:
     most_kept_out: str | None = None
 
     def has_check(self, name: str) -> bool:
-        """Whether the tasks have looked at a check on values."""
+        """Return whether the tasks have looked at a check on values."""
         return any(check.name == name for check in self.watched.values)
 
     def find(self, column: str) -> tuple[Watch, Observed]:
-        """A column with what was seen of it."""
+        """Return a column with the figures observed of it."""
         watch, rows = self.watched.columns[column], self.totals.rows
         if pt.is_null(watch.type):
             return watch, Observed(rows=rows, nulls=rows)
@@ -70,10 +70,10 @@ class Facts:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one expectation came to: ``holds`` is None where that is not known."""
+    """The result of one expectation: ``holds`` is None if it is not known."""
 
     holds: bool | None
-    found: str
+    observed: str
     expected: str
     samples: tuple[str, ...] = ()
 
@@ -81,8 +81,8 @@ class Finding:
 def judge(
     table_id: str, expectations: Sequence[Expectation], facts: Facts, acceptance: Acceptance | None = None
 ) -> tuple[Verdict, ...]:
-    """A verdict on each expectation; one that is not known to hold is a warning at least."""
-    return tuple(_judge_one(table_id, each, facts, acceptance) for each in expectations)
+    """Return a verdict on each expectation; one that is not known to hold is a warning at least."""
+    return tuple(_judge_one(table_id, expectation, facts, acceptance) for expectation in expectations)
 
 
 def _judge_one(table_id: str, expectation: Expectation, facts: Facts, acceptance: Acceptance | None) -> Verdict:
@@ -94,7 +94,7 @@ def _judge_one(table_id: str, expectation: Expectation, facts: Facts, acceptance
         column=expectation.column,
         holds=finding.holds,
         outcome="passed" if finding.holds else "warned",
-        found=finding.found,
+        found=finding.observed,
         expected=finding.expected,
         samples=finding.samples,
     )
@@ -122,14 +122,14 @@ def _count_rows(expectation: RowCount, facts: Facts) -> Finding:
 def _compare_with_last(expectation: RowsOfLastLoads, facts: Facts) -> Finding:
     rows, last = facts.totals.rows, facts.last_rows(expectation.loads)
     shares = write_shares(expectation)
-    found = format_count(rows, "row")
+    rows_seen = format_count(rows, "row")
     if not last:
-        return Finding(None, f"{found}, and no load before this one", f"{shares} of the rows of earlier loads")
+        return Finding(None, f"{rows_seen}, and no load before this one", f"{shares} of the rows of earlier loads")
     middle = Decimal(str(median(last)))
     least, most = (Decimal(str(share)) * middle for share in (expectation.least, expectation.most))
     of = "the load before" if len(last) == 1 else f"the median of the last {len(last)} loads"
     return Finding(
-        least <= rows <= most, found, f"{least.normalize():,f} to {most.normalize():,f} rows, {shares} of {of}"
+        least <= rows <= most, rows_seen, f"{least.normalize():,f} to {most.normalize():,f} rows, {shares} of {of}"
     )
 
 
@@ -139,8 +139,8 @@ def _count_nulls(expectation: NullShare, facts: Facts) -> Finding:
     if seen.nulls is None:
         return Finding(None, "a number of nulls that is not known", expected)
     of_all = f" ({seen.nulls / seen.rows:.2%})" if seen.nulls else ""
-    found = f"{format_count(seen.nulls, 'null')} in {format_count(seen.rows, 'row')}{of_all}"
-    return Finding(Decimal(seen.nulls) <= Decimal(str(expectation.at_most)) * seen.rows, found, expected)
+    nulls_seen = f"{format_count(seen.nulls, 'null')} in {format_count(seen.rows, 'row')}{of_all}"
+    return Finding(Decimal(seen.nulls) <= Decimal(str(expectation.at_most)) * seen.rows, nulls_seen, expected)
 
 
 def _compare_bounds(expectation: Range, facts: Facts) -> Finding:
@@ -175,8 +175,8 @@ def _compare_age(expectation: Fresh, facts: Facts) -> Finding:
     newest = facts.cursors.get(expectation.column) or seen.upper
     expected = f"a value at most {expectation.within} before {facts.at:%Y-%m-%d %H:%M:%S} UTC"
     if newest is None:
-        found = "a newest value that is not known" if seen.has_values else "no values"
-        return Finding(None, found, expected)
+        value_seen = "a newest value that is not known" if seen.has_values else "no values"
+        return Finding(None, value_seen, expected)
     value = read_bound(newest)
     assert isinstance(value, tuple)
     # A date is taken for the beginning of its day.

@@ -40,7 +40,7 @@ class Watch:
     name       its written name
     type       its type before a text format makes text of it; null for one that has no values
     bounds     whether its lowest and its highest value are wanted
-    in_footer  whether the footers of the files tell of it, so that no pass over the rows is needed
+    in_footer  whether the footers of the files have its figures, so that no pass over the rows is needed
     """
 
     name: str
@@ -93,8 +93,10 @@ NOTHING: Final = Watched()
 
 
 def find_watched(table: TableSpec, plan: AnyPlan, *, is_parquet: bool) -> Watched:
-    """The columns and rows that the expectations ask about; ``SPEC_INVALID`` for a column that the load does not write,
-    or whose type has no answer to what is asked."""
+    """Return the columns and rows that the expectations ask about.
+
+    ``SPEC_INVALID`` for a column that the load does not write, or whose type a check does not take.
+    """
     if not table.expect and not _counts_keys(table):
         return NOTHING
     schema, names = _list_columns(plan)
@@ -115,48 +117,51 @@ def find_watched(table: TableSpec, plan: AnyPlan, *, is_parquet: bool) -> Watche
             before = watches.get(expectation.column, watch)
             is_told = is_parquet and "." not in watch.name and _is_any(watch.type, _EXACT_IN_FOOTER)
             watches[expectation.column] = replace(watch, bounds=watch.bounds or before.bounds, in_footer=is_told)
-    conditions, written = tuple(each.name for each in table.conditions), dict(names)
+    conditions, written = tuple(condition.name for condition in table.conditions), dict(names)
     keys = tuple(written[key] for key in table.primary_key or table.unique_key if key in written)
     counted = _find_counted(table, schema, written)
     return Watched(watches, tuple(values), conditions, keys, tuple(unique), tuple(rules), counted)
 
 
 def _counts_keys(table: TableSpec) -> bool:
-    """Whether each row of a load is to have a primary key of its own: the load brings the table whole, and no check
-    asks for it already. A table of changes has a row for each change."""
+    """Return whether the rows of a load must have distinct primary keys.
+
+    They must if the load brings the table whole, and no check asks for it already. A table of changes has a row for
+    each change.
+    """
     is_whole = table.mode is not Mode.APPEND and table.stream is None
     asked = any(set(check.columns) <= set(table.primary_key) for check in table.unique_checks)
     return is_whole and bool(table.primary_key) and not asked
 
 
 def _find_counted(table: TableSpec, schema: pa.Schema, written: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns of the primary key, where one row of a load is to have each; none where they cannot be compared."""
+    """Return the columns of the primary key if its repeats are counted; none if they cannot be compared."""
     names = [written.get(key) for key in table.primary_key] if _counts_keys(table) else []
-    known = tuple(name for name in names if name is not None and _is_any(schema.field(name).type, _COMPARED))
-    return known if len(known) == len(names) else ()
+    comparable = tuple(name for name in names if name is not None and _is_any(schema.field(name).type, _COMPARED))
+    return comparable if len(comparable) == len(names) else ()
 
 
 def _find_checked(expectation: Expectation, plan: AnyPlan, columns: "Columns", what: str) -> pa.Field | None:
-    """The written column of a check that keeps rows out; None for a condition."""
+    """Return the written column of a check that keeps rows out; None for a condition."""
     if expectation.column is None:
         return None
-    found = _find_column(expectation.column, plan, columns, what)
-    if not pt.is_null(found.type):
-        _require_comparable(expectation, found.type, what)
-    return found
+    field = _find_column(expectation.column, plan, columns, what)
+    if not pt.is_null(field.type):
+        _require_comparable(expectation, field.type, what)
+    return field
 
 
 def _plan_rule(expectation: Expectation, table: TableSpec, column: pa.Field | None, what: str) -> RowRule:
     assert isinstance(expectation, RowCheck)
-    place = [each.name for each in table.conditions].index(expectation.name) if column is None else 0
-    return make_rule(expectation, column, place, what)
+    position = [condition.name for condition in table.conditions].index(expectation.name) if column is None else 0
+    return make_rule(expectation, column, position, what)
 
 
 Columns = tuple[pa.Schema, list[tuple[str, str]]]
 
 
 def _list_columns(plan: AnyPlan) -> tuple[pa.Schema, list[tuple[str, str]]]:
-    """The schema of the typed rows, and the names in the source with the written ones."""
+    """Return the schema of the typed rows, and the names in the source with the written ones."""
     schema = plan.rows.schema if isinstance(plan, TextRowsPlan) else plan.schema
     if not isinstance(plan, EnvelopePlan):
         # The catalog may have a column's name in another case.
@@ -170,7 +175,7 @@ def _list_columns(plan: AnyPlan) -> tuple[pa.Schema, list[tuple[str, str]]]:
 
 
 def _list_others(schema: pa.Schema, names: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Columns that the load itself adds."""
+    """Yield the columns that the load itself adds."""
     sources, written = {source for source, _ in names}, {name for _, name in names}
     yield from ((name, name) for name in schema.names if name not in written and name not in sources)
 
@@ -181,7 +186,7 @@ def _read_original(field: pa.Field) -> str:
 
 
 def _find_column(column: str, plan: AnyPlan, columns: Columns, what: str) -> pa.Field:
-    """The column that is written; of the type null where it has no values."""
+    """Return the written column; of the type null if it has no values."""
     schema, names = columns
     if column in plan.left_out and column not in dict(names):
         return pa.field(column, pa.null())
@@ -190,27 +195,27 @@ def _find_column(column: str, plan: AnyPlan, columns: Columns, what: str) -> pa.
 
 def _find_watch(expectation: Expectation, plan: AnyPlan, columns: Columns, what: str) -> Watch:
     column = expectation.column or ""
-    found = _find_column(column, plan, columns, what)
-    if pt.is_null(found.type):
-        return Watch(column, found.type)
-    _require_comparable(expectation, found.type, what)
+    field = _find_column(column, plan, columns, what)
+    if pt.is_null(field.type):
+        return Watch(column, field.type)
+    _require_comparable(expectation, field.type, what)
     if isinstance(expectation, Range):
         for limit in (expectation.at_least, expectation.at_most):
             if limit is not None:
-                parse_limit(found.type, limit, what)
-    return Watch(found.name, found.type, bounds=isinstance(expectation, Range | Fresh))
+                parse_limit(field.type, limit, what)
+    return Watch(field.name, field.type, bounds=isinstance(expectation, Range | Fresh))
 
 
-def _plan_values(expectation: AcceptedValues, found: pa.Field, what: str) -> Iterator[ValueCheck]:
-    """None for a column without values: null is not looked at."""
-    if pt.is_null(found.type):
+def _plan_values(expectation: AcceptedValues, field: pa.Field, what: str) -> Iterator[ValueCheck]:
+    """Yield the check on values, none for a column without values: null is not looked at."""
+    if pt.is_null(field.type):
         return
-    _require_comparable(expectation, found.type, what)
-    yield ValueCheck(expectation.name, found.name, parse_values(found.type, expectation.values, what))
+    _require_comparable(expectation, field.type, what)
+    yield ValueCheck(expectation.name, field.name, parse_values(field.type, expectation.values, what))
 
 
 def _require_comparable(expectation: Expectation, t: pa.DataType, what: str) -> None:
-    """``SPEC_INVALID`` for a type that has no answer to what is asked."""
+    """Raise ``SPEC_INVALID`` for a type that the expectation does not take."""
     kinds, expected = _ANSWERS.get(type(expectation), ((), ""))
     if kinds and not _is_any(t, kinds):
         raise _make_type_error(what, expectation.column or "", t, expected)
@@ -220,11 +225,11 @@ def _plan_unique(expectation: Unique, plan: AnyPlan, columns: Columns, what: str
     source = plan.rows.source_schema if isinstance(plan, TextRowsPlan) else plan.source_schema
     positions = []
     for column in expectation.columns:
-        found = _find_column(column, plan, columns, what)
-        names = [name for name, written in columns[1] if written == found.name] or [column]
-        if names[0] not in source.names or not _is_any(found.type, (*_COMPARED, pt.is_null)):
+        field = _find_column(column, plan, columns, what)
+        names = [name for name, written in columns[1] if written == field.name] or [column]
+        if names[0] not in source.names or not _is_any(field.type, (*_COMPARED, pt.is_null)):
             raise SpecInvalidError(
-                f"{what}: Spark cannot compare {column!r}, which is {str(found.type)!r} or lies inside another column.",
+                f"{what}: Spark cannot compare {column!r}, which is {str(field.type)!r} or lies inside another column.",
                 remedy="Name columns of the source that hold numbers, dates, times or text.",
             )
         positions.append(source.names.index(names[0]))

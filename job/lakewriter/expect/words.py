@@ -21,12 +21,12 @@ _MOST_VALUES: Final = 10
 
 
 def describe_expectation(expectation: Expectation) -> str:
-    """One expectation as a plan shows it: its name, and what it asks."""
+    """Return one expectation as a plan shows it: its name, and what it asks."""
     return f"{expectation.name}: {write_expected(expectation)}{_AFTERWARDS[expectation.on_violation]}"
 
 
 def write_expected(expectation: Expectation) -> str:
-    """What one expectation asks."""
+    """Write what one expectation asks."""
     return _WORDS[type(expectation)](expectation)
 
 
@@ -36,24 +36,24 @@ def _describe_last(expectation: RowsOfLastLoads) -> str:
 
 
 def write_row_limits(expectation: RowCount) -> str:
-    """``5 to 1,000 rows``."""
+    """Write ``5 to 1,000 rows``."""
     least, most = expectation.at_least, expectation.at_most
     noun = "row" if 1 in (least, most) and None in (least, most) else "rows"
     return f"{write_limits(least, most)} {noun}"
 
 
 def write_shares(expectation: RowsOfLastLoads) -> str:
-    """``50% to 200%``."""
+    """Write ``50% to 200%``."""
     return f"{_write_share(expectation.least)} to {_write_share(expectation.most)}"
 
 
 def write_null_share(expectation: NullShare) -> str:
-    """``at most 5% nulls``."""
+    """Write ``at most 5% nulls``."""
     return f"at most {_write_share(expectation.at_most)} nulls" if expectation.at_most else "no nulls"
 
 
 def write_rule_for_rows(expectation: AcceptedValues | Unique | Condition) -> str:
-    """What each row is to be."""
+    """Write what each row must be."""
     if isinstance(expectation, Condition):
         return f"none of which {expectation.sql} is false"
     if isinstance(expectation, Unique):
@@ -65,7 +65,7 @@ def write_rule_for_rows(expectation: AcceptedValues | Unique | Condition) -> str
 
 
 def write_limits(least: object, most: object) -> str:
-    """``at least 5``, ``at most 5`` or ``1 to 5``."""
+    """Write ``at least 5``, ``at most 5`` or ``1 to 5``."""
     if least is None or most is None:
         return f"at most {_write_limit(most)}" if least is None else f"at least {_write_limit(least)}"
     return f"{_write_limit(least)} to {_write_limit(most)}"

@@ -238,10 +238,10 @@ class _Reader:
         return dict.fromkeys(_OF_VALUES.get(type(value), "string") for value in values) or (ANY,)
 
     def _check_type(self, name: Any, path: tuple[str, ...]) -> str:
-        known = dict(zip(TYPES, TYPES, strict=True)) | dict(self._rules.types)
-        if not isinstance(name, str) or name not in known:
-            raise JsonSchemaError(f"has type {_describe(name)}", path, f"; expected {', '.join(sorted(known))}")
-        return known[name]
+        types = dict(zip(TYPES, TYPES, strict=True)) | dict(self._rules.types)
+        if not isinstance(name, str) or name not in types:
+            raise JsonSchemaError(f"has type {_describe(name)}", path, f"; expected {', '.join(sorted(types))}")
+        return types[name]
 
     def _read_properties(self, schema: Schema, at: _Position) -> Mapping[str, Options]:
         named = schema.get("properties")
@@ -279,7 +279,7 @@ class _Reader:
         schema, document = target
         if (id(schema), at.path) in at.above:
             return _ANYTHING
-        if any(id(schema) == known for known, _ in at.above):
+        if any(id(schema) == identity for identity, _ in at.above):
             # A type that holds itself would have no end: its inner values get the type without parts.
             return tuple(Option(name) for name in self._find_types(schema, at.path))
         return self.read(schema, at.behind(schema, document))

@@ -1,7 +1,7 @@
 """Keep the receipts of a load: few of them at hand, many in parts, which are read one at a time.
 
 A part is an object among the load's control objects: gzip of JSON lines, a receipt each. Its key has its digest, and
-whoever names it keeps the whole digest, so a part that was changed is noticed before anything is done by it.
+the object that names it keeps the whole digest, so a changed part is noticed before anything uses it.
 """
 
 import gzip
@@ -134,7 +134,7 @@ class ReceiptTexts(Collection[Receipt]):
         return (Receipt.model_validate_json(text) for text in self._texts)
 
     def __contains__(self, receipt: object) -> bool:
-        return any(receipt == each for each in self)
+        return any(receipt == other for other in self)
 
 
 class PartWriter:
