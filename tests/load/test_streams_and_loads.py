@@ -47,11 +47,11 @@ class Table:
         self.control = Control(S3Store(self.clients), ControlKeys("", "p"), ID)
         monkeypatch.setattr(steps, "stage_table", self.staged)
 
-    def staged(self, load, _table, _began, _sync, kept):
+    def staged(self, load, _table, _began, _sync, uploads):
         """The intent of a load without rows."""
         if self.dies:
             raise Killed
-        kept.append(Receipts())
+        uploads.hold(Receipts(), Receipts())
         batch = load.kind.batch
         names: dict[str, Any] = {"table_id": ID, "schema_name": "public", "table": "events", "access": self.spec.access}
         return intent(load.attempt, batch=batch, **names)

@@ -64,12 +64,12 @@ class Table:
     def load(self, job_id: str, *, files: int = 1, dies: str = "", batch: Batch | None = None, **fields) -> str | None:
         """The code of its failure. ``dies`` is the step at whose beginning the process is gone."""
 
-        def stage_table(load, table, began, sync, kept):
+        def stage_table(load, table, began, sync, uploads):
             names = load.names[table.id]
             staged = []
             for seq in range(files):
                 staged.append(self.stage(names.object_key(seq), load.attempt.load))
-            kept.append(Receipts(tuple(staged)))
+            uploads.hold(Receipts(tuple(staged)), Receipts())
             own: dict[str, Any] = {"table_id": self.id, "schema_name": "public", "table": "events"}
             own |= {"access": self.spec.access, "batch": batch}
             return intent(load.attempt, tuple(staged), began.cursor, **own | fields)

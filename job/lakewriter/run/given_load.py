@@ -4,8 +4,7 @@ one registers and checks it, the tasks stage the files, one binds and settles it
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from itertools import chain
+from datetime import UTC, datetime
 from typing import Final, NoReturn
 
 from pyspark.sql import SparkSession
@@ -17,7 +16,6 @@ from lakewriter.commit.state import TableState
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.lineage.load_follower import follow_load
 from lakewriter.receipt import Totals
-from lakewriter.receipts.parts import Receipts
 from lakewriter.report import RunReport, TableResult
 from lakewriter.run.kinds import Plain, Sync
 from lakewriter.run.load import (
@@ -27,6 +25,7 @@ from lakewriter.run.load import (
     commit_table,
     guard_table,
     open_load,
+    withdraw_on_error,
     withdraw_table,
 )
 from lakewriter.run.loader import plan_kind
@@ -48,8 +47,8 @@ from lakewriter.staging.task import TaskPlan
 class OpenWrite:
     """A load that is registered and can be staged. It can be pickled: every process makes its own connections.
 
-    ``seconds`` are those of its steps so far, ``began`` is the clock's time of its start. ``started`` is the same as a
-    time: that of the ``attempt`` may be after the table's last commit.
+    ``seconds`` are those of its steps so far, ``started`` is the time of its start;
+    that of the ``attempt`` may be after the table's last commit.
     """
 
     spec: Spec
@@ -59,7 +58,6 @@ class OpenWrite:
     state: TableState
     planned: Planned
     plan: TaskPlan
-    began: float
     started: datetime
     seconds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
@@ -81,16 +79,12 @@ def begin_write(
         if isinstance(begun, TableResult):
             return begun, NOTHING
         load = begun.load
-        try:
-            with check_table(load, table, begun.state, begun.sync) as checked:
-                plan = plan_task(load, table, checked.planned, MOST_PARTITIONS, SparseIndexes(MOST_PARTITIONS), None)
-        except BaseException as error:
-            withdraw_table(load, table, (), error)
-            raise
+        with withdraw_on_error(load, table), check_table(load, table, begun.state, begun.sync) as checked:
+            plan = plan_task(load, table, checked.planned, MOST_PARTITIONS, SparseIndexes(MOST_PARTITIONS), None)
         # An opener is of this process.
         kept = replace(kind, opener=None)
         names, planned = load.names[table.id], checked.planned
-        opened.append(OpenWrite(spec, load.attempt, kept, names, begun.state, planned, plan, clock, started))
+        opened.append(OpenWrite(spec, load.attempt, kept, names, begun.state, planned, plan, started))
         return make_not_run(table), NOTHING
 
     outcome = guard_table(load, table, begin)
@@ -105,17 +99,13 @@ def end_write(write: OpenWrite, clients: Clients, outputs: Sequence[str], progre
     load, table = _reopen(write, clients, progress)
 
     def end(load: Load, table: TableSpec) -> tuple[TableResult, Totals]:
-        kept = list[Receipts]()
-        try:
+        with withdraw_on_error(load, table) as uploads:
             # Nobody says here whether a task ran twice.
-            staged = conclude_staging(load, table, write.planned, Returned.parse(outputs), kept, repeats=True)
+            staged = conclude_staging(load, table, write.planned, Returned.parse(outputs), uploads, repeats=True)
             intent = build_intent(load, table, write.state, staged)
-        except BaseException as error:
-            withdraw_table(load, table, chain.from_iterable(kept), error)
-            raise
         return commit_table(load, table, write.state, intent, staged.receipts), staged.receipts.totals
 
-    return close_load(load, (guard_table(load, table, end),), write.began)
+    return close_load(load, (guard_table(load, table, end),), _find_start(write))
 
 
 def abandon_write(write: OpenWrite, clients: Clients, outputs: Sequence[str], progress: Progress) -> RunReport | None:
@@ -136,7 +126,12 @@ def abandon_write(write: OpenWrite, clients: Clients, outputs: Sequence[str], pr
         withdraw_table(load, table, Returned.parse(outputs).open(load.control(table).read_body), error)
         raise error
 
-    return close_load(load, (guard_table(load, table, abandon),), write.began)
+    return close_load(load, (guard_table(load, table, abandon),), _find_start(write))
+
+
+def _find_start(write: OpenWrite) -> float:
+    """Return when the load started by this process's clock, whose zero is another than that of the first process."""
+    return time.monotonic() - max((datetime.now(UTC) - write.started).total_seconds(), 0.0)
 
 
 def _reopen(write: OpenWrite, clients: Clients, progress: Progress) -> tuple[Load, TableSpec]:

@@ -3,10 +3,10 @@
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from typing import Final
 
 from lakewriter.aws import Clients
@@ -31,7 +31,7 @@ from lakewriter.run.kinds import Kind, MicroBatch, Plain
 from lakewriter.run.outcome_file import choose_error, describe_crash, describe_end, describe_stop
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.results import make_failed, make_not_run, make_repeated, read_result
-from lakewriter.run.staged_table import BeginRecord, Load, Progress, seems_done
+from lakewriter.run.staged_table import BeginRecord, Load, Progress, StagedUploads, seems_done
 from lakewriter.run.stop import Stop, Stopped
 from lakewriter.run.sync import TableSync, make_ownership, plan_sync
 from lakewriter.run.table_intent import build_intent
@@ -63,16 +63,14 @@ class Begun:
 
 def load_table(load: Load, table: TableSpec) -> tuple[TableResult, Totals]:
     """Do the nine steps of one table. What ends it before it is bound withdraws what is staged."""
-    begun, kept = begin_table(load, table), list[Receipts]()
+    begun = begin_table(load, table)
     if isinstance(begun, TableResult):
         return begun, NOTHING
     load = begun.load
-    try:
-        intent = stage_table(load, table, begun.state, begun.sync, kept)
-    except BaseException as error:
-        withdraw_table(load, table, chain.from_iterable(kept), error)
-        raise
-    return commit_table(load, table, begun.state, intent, kept[-1]), kept[-1].totals
+    with withdraw_on_error(load, table) as uploads:
+        intent = stage_table(load, table, begun.state, begun.sync, uploads)
+    receipts = uploads.receipts
+    return commit_table(load, table, begun.state, intent, receipts), receipts.totals
 
 
 def begin_table(load: Load, table: TableSpec) -> Begun | TableResult:
@@ -123,13 +121,13 @@ def commit_table(load: Load, table: TableSpec, began: TableState, intent: Intent
 
 
 def stage_table(
-    load: Load, table: TableSpec, began: TableState, sync: TableSync | None, kept: list[Receipts]
+    load: Load, table: TableSpec, began: TableState, sync: TableSync | None, uploads: StagedUploads
 ) -> Intent:
     """Steps 2 and 3, and the intent; ``kept`` gets the receipts of all that was staged, whatever is raised."""
     # 2. Check first: all that can fail before a byte is written. An Iceberg table is created or evolved at its end.
     with check_table(load, table, began, sync) as checked:
         # 3. Stage: tasks shape, encode and upload; nothing is visible.
-        staged = stage_files(load, table, checked, kept)
+        staged = stage_files(load, table, checked, uploads)
     return build_intent(load, table, began, staged)
 
 
@@ -359,6 +357,17 @@ def _plan_sync(load: Load, table: TableSpec, began: TableState) -> TableSync | N
         attempts.require_unchanged(control, load.attempt, part.read, began, exclusive=planned.intent.exclusive)
     make_ownership(spec, table, control).join(load.attempt.started, refreshes=planned.refreshes)
     return planned
+
+
+@contextmanager
+def withdraw_on_error(load: Load, table: TableSpec) -> Iterator[StagedUploads]:
+    """Withdraw the uploads that are held if the context ends with an exception."""
+    uploads = StagedUploads()
+    try:
+        yield uploads
+    except BaseException as error:
+        withdraw_table(load, table, uploads, error)
+        raise
 
 
 def withdraw_table(load: Load, table: TableSpec, receipts: Iterable[Receipt], error: BaseException) -> None:

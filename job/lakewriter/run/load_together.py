@@ -5,7 +5,6 @@ Of a source with one state for all streams, no table may be committed up to it a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from threading import Event
 
 from lakewriter.commit import attempt as attempts
@@ -25,6 +24,7 @@ from lakewriter.run.load import (
     load_apart,
     report_done,
     stage_table,
+    withdraw_on_error,
     withdraw_table,
 )
 from lakewriter.run.results import make_not_run
@@ -102,16 +102,14 @@ class _Group:
 
     def stage(self, load: Load, table: TableSpec) -> tuple[TableResult, Totals]:
         """Take a table to where it can be bound."""
-        begun, kept = begin_table(load, table), list[Receipts]()
+        begun = begin_table(load, table)
         if isinstance(begun, TableResult):
             return begun, NOTHING
-        try:
-            intent = stage_table(begun.load, table, begun.state, begun.sync, kept)
-        except BaseException as error:
-            withdraw_table(begun.load, table, chain.from_iterable(kept), error)
-            raise
-        self.staged[table.id] = _Staged(begun.load, begun.state, intent, kept[-1])
-        return TableResult(schema_=table.schema_name, table=table.name, status="done"), kept[-1].totals
+        with withdraw_on_error(begun.load, table) as uploads:
+            intent = stage_table(begun.load, table, begun.state, begun.sync, uploads)
+        receipts = uploads.receipts
+        self.staged[table.id] = _Staged(begun.load, begun.state, intent, receipts)
+        return TableResult(schema_=table.schema_name, table=table.name, status="done"), receipts.totals
 
     def withdraw(self, table: TableSpec, error: LakeError | None) -> Outcome:
         """Withdraw a table that is staged, because of another one's ``error``, or a signal."""

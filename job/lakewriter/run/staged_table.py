@@ -1,7 +1,8 @@
 """State that the tables of a load share, and of each of them between its steps."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from threading import Event
 from typing import Any
 
@@ -13,7 +14,7 @@ from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.expect.repeated_keys import RepeatedKeys
 from lakewriter.expect.watching import Watched
 from lakewriter.lineage.follower import Follower, Silence
-from lakewriter.receipt import GivenName, RepeatedFiles, SetAside, Violations
+from lakewriter.receipt import GivenName, Receipt, RepeatedFiles, SetAside, Violations
 from lakewriter.receipts.parts import Receipts
 from lakewriter.run.chosen_files import Chosen
 from lakewriter.run.kinds import Kind, MicroBatch
@@ -106,7 +107,7 @@ class Load:
 class Planned:
     """By what a checked table's files are staged, and what its intent says of that; other processes may take it over.
 
-    ``feed`` is its kind, ``since`` when it was open, ``watched`` what expectations ask about. ``inputs`` are the files
+    ``feed`` is its kind, ``opened`` when it was open, ``watched`` what expectations ask about. ``inputs`` are the files
     of its source, None where its rows come from elsewhere. ``given`` are the names that the table keeps, ``edge`` the
     highest value of the cursor where a database has compared it.
     """
@@ -116,7 +117,7 @@ class Planned:
     names: ObjectNames
     sync: SyncIntent | None
     feed: str
-    since: float
+    opened: datetime
     watched: Watched
     inputs: Chosen | None = None
     given: tuple[GivenName, ...] | None = None
@@ -129,6 +130,21 @@ class Checked:
 
     feed: Feed
     planned: Planned
+
+
+class StagedUploads:
+    """The uploads of one table that nobody sees yet; it is iterated over the receipts of all of them."""
+
+    def __init__(self) -> None:
+        self.receipts, self._bad_rows = Receipts(), Receipts()
+
+    def hold(self, receipts: Receipts, bad_rows: Receipts) -> None:
+        """Hold the receipts of the table's files, and those of files with bad rows, in place of earlier ones."""
+        self.receipts, self._bad_rows = receipts, bad_rows
+
+    def __iter__(self) -> Iterator[Receipt]:
+        yield from self._bad_rows
+        yield from self.receipts
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Steps 2 and 3 of a load, and its intent: one table checked, its files staged, and what is to be committed."""
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import chain
 from typing import Final
 
@@ -42,7 +42,7 @@ from lakewriter.run.prepare import (
     has_inferred_columns,
     prepare,
 )
-from lakewriter.run.staged_table import Checked, Load, Planned, Staged
+from lakewriter.run.staged_table import Checked, Load, Planned, Staged, StagedUploads
 from lakewriter.run.staging_progress import measure_staging
 from lakewriter.run.sync import TableSync, make_ownership
 from lakewriter.run.table_intent import count_allowed
@@ -92,7 +92,7 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
         # The catalog was read after the state: a load bound in between explains the names that nothing else does.
         attempts.require_unbound(control, load.attempt, began)
         raise
-    since = time.monotonic()
+    opened = datetime.now(UTC)
     try:
         # Before the table is made; by then its catalog may have given columns other names.
         plan_watched(spec, table, prepared.shape)
@@ -101,13 +101,18 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
             # What is staged from here on could not be bound.
             attempts.require_unchanged(control, load.attempt, began, control.state.read(), exclusive=True)
         load.follower.describe(table, shape, action)
-        facts = (sync.intent if sync is not None else None, prepared.feed.kind, since, plan_watched(spec, table, shape))
+        facts = (
+            sync.intent if sync is not None else None,
+            prepared.feed.kind,
+            opened,
+            plan_watched(spec, table, shape),
+        )
         yield Checked(prepared.feed, Planned(shape, action, names, *facts, inputs, prepared.given, prepared.edge))
     finally:
         prepared.feed.close()
 
 
-def stage_files(load: Load, table: TableSpec, checked: Checked, kept: list[Receipts]) -> Staged:
+def stage_files(load: Load, table: TableSpec, checked: Checked, uploads: StagedUploads) -> Staged:
     """Step 3: the rows in uploads that nobody sees; ``kept`` has the receipts of all of them, whatever is raised."""
     feed = checked.feed
     _divide_messages(load, table, checked)
@@ -131,7 +136,7 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, kept: list[Recei
         repeated = look_for_repeated(checked.planned.watched, feed)
     is_again = attempted is not None and not is_whole
     repeats = is_again or is_speculative(load.spark()) or is_any_stage_repeated(returned)
-    staged = conclude_staging(load, table, checked.planned, returned, kept, repeats=repeats)
+    staged = conclude_staging(load, table, checked.planned, returned, uploads, repeats=repeats)
     if isinstance(feed, Bounded):
         feed.reconcile()
     inputs = checked.planned.inputs
@@ -184,7 +189,7 @@ def conclude_staging(
     table: TableSpec,
     planned: Planned,
     returned: Returned,
-    kept: list[Receipts],
+    uploads: StagedUploads,
     *,
     repeats: bool,
 ) -> Staged:
@@ -192,9 +197,9 @@ def conclude_staging(
     twice and no receipt tells of it."""
     control, allowed = load.control(table), count_allowed(load)
     bad_rows = Receipts(tuple(returned.quarantined))
-    kept[:] = [bad_rows, returned.open(control.read_body)]
+    uploads.hold(returned.open(control.read_body), bad_rows)
     receipts = keep_receipts(control, _name_parts(load, table), returned.texts, returned.parts)
-    kept[-1] = receipts
+    uploads.hold(receipts, bad_rows)
     bad_rows = keep_receipts(control, _name_parts(load, table), returned.quarantined, ())
     require_few_bad_rows(table, returned.set_aside, receipts.totals.rows, allowed, bad_rows.totals)
     # A task that ran again, or a creation sent again, may have left an upload that no receipt tells of.
@@ -204,7 +209,9 @@ def conclude_staging(
     if isinstance(table.encoding or load.pipeline.spec.encoding, Encoding):
         load.columns[table.id] = list_leaf_columns(planned.shape.schema)
     action = planned.action if receipts else planned.action.without_partition()
-    seconds, keys = time.monotonic() - planned.since, add_keys(returned.keys)
+    # By the clock of the host: another process may have opened the feed.
+    seconds = max((datetime.now(UTC) - planned.opened).total_seconds(), 0.0)
+    keys = add_keys(returned.keys)
     return Staged(planned, action, receipts, seconds, returned.set_aside, bad_rows, keys=keys)
 
 
