@@ -22,7 +22,7 @@ _LONGEST: Final = 63
 
 
 class Readable(Protocol):
-    """What is read from its beginning on."""
+    """A stream that is read from its beginning on."""
 
     def read(self, size: int, /) -> bytes:
         """Return the next ``size`` bytes, or fewer at the end."""
@@ -30,7 +30,7 @@ class Readable(Protocol):
 
 @dataclass(frozen=True)
 class Header:
-    """A file's header: what it says of the file by name, and the marker behind each of its blocks."""
+    """A file's header: its metadata by name, and the marker behind each of its blocks."""
 
     entries: Mapping[str, bytes]
     marker: bytes
@@ -63,7 +63,7 @@ def read_long(file: Readable, start: bytes = b"") -> int:
         number |= (byte & 0x7F) << shift
         shift += 7
         if shift > _LONGEST:
-            raise ValueError("a number of it has more than 64 bits")
+            raise ValueError("a number has more than 64 bits")
         byte = read_exactly(file, 1)[0]
     number |= byte << shift
     return (number >> 1) ^ -(number & 1)

@@ -21,7 +21,7 @@ from lakewriter.naming import AVRO_SAFE
 from lakewriter.spec.collection import Kind
 
 Locate = Callable[[int], tuple[int, str]]
-"""The row and the path of the value at a position."""
+"""Return the row and the path of the value at a position."""
 Objects = Sequence[dict[str, msgspec.Raw] | None]
 
 _NOTHING: Final = msgspec.Raw(NULL)
@@ -33,8 +33,10 @@ _ARRAYS: Final = msgspec.json.Decoder(list[list[msgspec.Raw] | None])
 
 
 class Documents:
-    """Builds the columns of one batch of records; ``changes`` are by row with the path of each, ``cuts`` are the row
-    and the field of each time that was cut to the microsecond, ``undeclared`` counts properties by path.
+    """Columns of one batch of records.
+
+    ``changes`` are by row with the path of each, ``cuts`` are the row and the field of each time that was cut to the
+    microsecond, ``undeclared`` counts properties by path.
 
     The members of properties called as one of ``lifted`` are additional properties of the object that has them. Without
     ``keeps_local`` a time with a zone is converted to UTC though its type has none.

@@ -1,4 +1,4 @@
-"""Infer from documents what they hold, where no schema tells: every property, and whether it has values of its own."""
+"""Infer from documents without a schema what they hold: every property, and whether it has values itself."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,12 +12,13 @@ from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.spec.collection import Kind
 
 MOST: Final = 2000
-"""Properties beyond which objects are taken for maps with keys of their own."""
+"""Objects with more properties are taken for maps with varying keys."""
 
 Path = tuple[str, ...]
 Seen = Mapping[Path, frozenset[Kind]]
 """By path: ``value`` for a string, number or boolean, ``object`` for one with properties, ``map`` for one without,
-``array``. Null is none of them."""
+``array``. Null is none of them.
+"""
 
 
 def collect_paths(partition: int, batches: Iterable[pa.RecordBatch], column: int) -> Iterator[str]:

@@ -25,11 +25,12 @@ LEVELS: Final = 994
 Jackson, which Spark and Athena read JSON with, takes 1,000; a message and a line of a file put up to six around it.
 """
 MESSAGE_LEVELS: Final = LEVELS + 2
-"""The same of an Airbyte message, which has its record's data two levels inside."""
+"""An Airbyte message may nest two levels deeper than its record's data."""
 
 _FRAMES: Final = 4000
-"""Of the interpreter's limit: four times what a document takes, as a caller may be a thousand calls deep, and what
-walks through values takes more than one call a level."""
+"""The interpreter's recursion limit is four times what a document takes, as a caller may be a thousand calls deep, and
+a walk through values takes more than one call a level.
+"""
 _STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$)', re.DOTALL)
 _AS_ARRAYS: Final = bytes.maketrans(b"{}", b"[]")
 _OPENS: Final = ord("[")

@@ -47,9 +47,9 @@ class Grammar:
     time: re.Pattern[str]
     names: tuple[str, str, str]
     most_hours: int
-    """Of an offset, where it counts: a local value keeps its part whatever the zone."""
+    """An offset has at most so many hours, if it counts: a local value keeps its clock in any zone."""
     integer: re.Pattern[str]
-    """Of an integer in a string, with its digits as ``whole``."""
+    """An integer in a string fits this pattern, with its digits as ``whole``."""
 
 
 _RFC_DAY: Final = r"(?P<y1>[0-9]{4})-(?P<m1>[0-9]{2})-(?P<d1>[0-9]{2})"
@@ -137,9 +137,9 @@ _CYCLE_DAYS: Final = 146_097
 _DAY_MICROS: Final = 24 * 3600 * 1_000_000
 _FIRST: Final = (date.min.toordinal() - _EPOCH) * _DAY_MICROS
 _LAST: Final = (date.max.toordinal() - _EPOCH + 1) * _DAY_MICROS - 1
-"""Microseconds of the years 1 to 9999, beyond which readers have no timestamps."""
+"""Readers have no timestamps beyond the microseconds of the years 1 to 9999."""
 _LONGEST: Final = 40
-"""Digits of an integer that can still fit 64 bits, with room for zeros."""
+"""An integer of at most so many digits can still fit 64 bits, with room for zeros."""
 
 Parsed = tuple[Any, bool]
 """A value, and whether digits beyond the microseconds were cut off."""

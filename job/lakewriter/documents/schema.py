@@ -78,12 +78,12 @@ _BRANCHES: Final = {
     Kind.LOCAL_TIMESTAMP: "timestamp_without_timezone",
     Kind.JSON: "unknown",
 }
-"""Names of union branches in Airbyte's Avro and Parquet files, where they differ from the kinds' own."""
+"""Union branches in Airbyte's Avro and Parquet files have these names where they differ from the kinds'."""
 
 
 @dataclass(frozen=True)
 class _Style:
-    """What of a file's form and of the vendor's release decides on types; see ``make_record_type``."""
+    """The parts of a file's form and of the vendor's release that decide on types; see ``make_record_type``."""
 
     one_text: bool
     additional: str | None

@@ -12,24 +12,25 @@ from lakewriter.column_types import ELEMENT, UTC_MICROS, Rename, enter
 from lakewriter.spec.collection import Kind
 
 KIND: Final = b"lakewriter.kind"
-"""Field metadata: what the Arrow type alone does not tell; one of the values below."""
+"""Field metadata: a kind that the Arrow type alone does not say; one of the values below."""
 JSON: Final = b"json"
 UUID: Final = b"uuid"
 UNION: Final = b"union"
 ORIGINAL: Final = b"lakewriter.name"
-"""Field metadata: the name in the source, where the written one is another."""
+"""Field metadata: the name in the source if the written one differs."""
 LOGICAL_TYPE: Final = b"lakewriter.logical_type"
-"""Field metadata: a type of Parquet's that Arrow's does not tell, ``json`` or ``interval``."""
+"""Field metadata: a type of Parquet's that Arrow's does not say, ``json`` or ``interval``."""
 RECORD: Final = b"lakewriter.record"
 """Schema metadata: the name of the whole record."""
 ROW, DATA, EMITTED, CHANGES = "row", "data", "emitted_at", "changes"
 FILE: Final = "__lakewriter_file"
 """The property of a document that refers to the file which belongs to it."""
 DOCUMENTS: Final = pa.schema([(ROW, pa.int64()), (DATA, pa.string()), (EMITTED, pa.int64()), (CHANGES, pa.string())])
-"""Batches of documents: a number that is the row's own in its load, JSON text, milliseconds since 1970, and what the
-source says it changed, as JSON text."""
+"""Batches of documents hold a number that each row has alone in its load, JSON text, milliseconds since 1970, and the
+source's own changes as JSON text.
+"""
 TEXT_MAP: Final = pa.map_(pa.string(), pa.field("value", pa.string(), nullable=False))
-"""What a record has besides its fields, as text."""
+"""A record holds its properties without a field in this type, as text."""
 BRANCH: Final = "type"
 """The field of a union's struct that names the branch."""
 

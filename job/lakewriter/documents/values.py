@@ -32,7 +32,7 @@ from lakewriter.spec.collection import Kind
 
 @dataclass(frozen=True)
 class Profile:
-    """What kinds of documents differ in.
+    """The rules in which kinds of documents differ.
 
     ``grammar`` is that of dates and times. With ``any_text`` a string column takes the JSON text of any other value,
     a column of numbers takes one from a string, and JSON comes without white space already; otherwise both are refused,
@@ -44,18 +44,19 @@ class Profile:
 
 
 RECORDS: Final = Profile(LENIENT, any_text=True)
-"""Of Airbyte's sources, whose destinations turn what is no string into text.
+"""The documents are records of Airbyte's sources, whose destinations turn every value but strings into text.
 
 See: https://docs.airbyte.com/understanding-airbyte/supported-data-types
 """
 COLLECTION: Final = Profile(RFC_3339, any_text=False)
-"""Of a collection, whose documents its JSON Schema has validated."""
+"""The documents are a collection's, which its JSON Schema has validated."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Why the value at a position is not what the source gave: a change and a reason as Airbyte's protocol names them,
-    and the reason in words."""
+    """The fault of the value at a position, which is not the source's: a change and a reason as Airbyte's protocol
+    names them, and the reason in words.
+    """
 
     position: int
     change: str
@@ -65,7 +66,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Decoded:
-    """A column, in which a value that does not fit is null, and what is at fault in it."""
+    """A column, in which a value that does not fit is null, and its faults."""
 
     array: pa.Array
     faults: Sequence[Fault] = ()
@@ -100,7 +101,7 @@ _AS_TEXT: Final = {
 """By the kind of a number, the kind that reads it from a string."""
 _QUOTED: Final = (Kind.MIXED_INTEGER, Kind.MIXED_NUMBER)
 _NO_NUMBERS: Final = ("NaN", "Infinity")
-"""What a string column of numbers may hold in a collection and no number may be in a record."""
+"""A string column of numbers may hold these in a collection; no number may be one in a record."""
 
 
 _TEXTS: Final = (Leaf(Kind.STRING), Leaf(Kind.JSON))

@@ -42,12 +42,12 @@ class Profile:
 
 
 CANONICAL: Final = Profile(hashed=True)
-"""For row ids: changing a text would give rows that are stored another id."""
+"""This form is for row ids: a changed text would give stored rows another id."""
 COMPACT: Final = Profile(hashed=False)
 """For files. A member without a value is left out, as Spark's ``to_json`` does (``ignoreNullFields``): a struct has the
 members of all rows that were read with it, and the text of a row must not hang on the rows beside it."""
 WHOLE: Final = Profile(hashed=False, whole=True)
-"""For rows that are to be read again: no value is lost."""
+"""This form is for rows that are read again: no value is lost."""
 
 _LAST_PLAIN_SCALE: Final = 6
 """Arrow writes decimals of a greater scale with an exponent when they are small."""
@@ -60,7 +60,7 @@ _SPECIAL_BYTES: Final = tuple(bytes([code]) for code in (*b'"\\', *range(0x20)))
 _TIME_WIDTH: Final = 26
 """Characters of a time to the microsecond, in years of four digits."""
 _REPEATING: Final = 1024
-"""Times by which a column is judged: where few of them differ, each is written once."""
+"""So many times decide for a column: if few of them differ, each distinct one is written once."""
 
 
 def render_text(array: pa.Array) -> pa.Array:

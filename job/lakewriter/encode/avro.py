@@ -23,7 +23,7 @@ from lakewriter.encode.encoder import Sink
 from lakewriter.spec.stream import AvroEncoding
 
 BLOCK_BYTES: Final = 1024 * 1024
-"""A block before compression, but for rows that are larger: readers hold one block at a time."""
+"""A block has so many bytes before compression, unless a row is larger: readers hold one block at a time."""
 
 _MAGIC: Final = b"Obj\x01"
 

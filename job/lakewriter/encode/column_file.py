@@ -8,7 +8,7 @@ from lakewriter.encode.parquet_structures import ColumnChunk, FileMetaData, Offs
 MAGIC: Final = b"PAR1"
 
 TakePage = Callable[[int, PageHeader, bytes], None]
-"""Takes a page: where its header begins in the column's file, the header, the data."""
+"""Take a page: the offset of its header in the column's file, the header, the data."""
 
 
 class ColumnFile:

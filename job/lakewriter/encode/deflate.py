@@ -15,7 +15,7 @@ from isal import igzip_lib, isal_zlib
 from zlib_ng import zlib_ng
 
 Compress = Callable[[Any], bytes]
-"""Makes one gzip member, or one raw deflate stream, of an object with the buffer protocol."""
+"""Compress an object with the buffer protocol into one gzip member, or one raw deflate stream."""
 
 GZIP: Final = 31
 """zlib's window bits for gzip's frame. The time in it is zero."""
@@ -29,8 +29,9 @@ _SEARCHED: Final = 1.25
 """Where the Huffman code alone makes so many times what ISA-L makes, repetitions matter, and zlib-ng finds more."""
 _SAVES: Final = 0.99
 _SAVES_MUCH: Final = 0.94
-"""What the slower way has to make of the quicker one's size: Huffman-only takes about 1.3 times as long as ISA-L, and
-zlib-ng five times."""
+"""A slower way must make at most this share of the quicker one's size: Huffman-only takes about 1.3 times as long as
+ISA-L, and zlib-ng five times.
+"""
 _SEARCH_LEVEL: Final = 4
 
 
@@ -50,9 +51,9 @@ SEARCH: Final[Compress] = lambda data: zlib_ng.compress(data, _SEARCH_LEVEL, GZI
 
 
 def choose_gzip(page: Any) -> Compress:
-    """Choose how to compress the pages of a column, by the end of one of them: counters begin with small numbers.
+    """Choose how to compress the pages of a column by the end of one of them: counters begin with small numbers.
 
-    The choice goes by sizes alone: by the clock, equal columns would differ in size from file to file.
+    Only sizes decide: if time did, equal columns would differ in size from file to file.
     """
     sample = memoryview(page)[-_SAMPLE_BYTES:]
     if len(sample) < FEW_BYTES:

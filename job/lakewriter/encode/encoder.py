@@ -7,7 +7,7 @@ import pyarrow as pa
 
 
 class Sink(Protocol):
-    """Takes one file's bytes in order; what ``write`` raises reaches the caller of ``Encoder.write`` as it is."""
+    """Receiver of one file's bytes in order; what ``write`` raises reaches the caller of ``Encoder.write`` as it is."""
 
     def write(self, data: bytes) -> int:
         """Write ``data`` and return the number of bytes taken, always all of them."""

@@ -11,10 +11,10 @@ from lakewriter.spec.readers import ValueEncoding
 
 SAMPLE_ROWS: Final = 65_536
 UNIQUE: Final = 0.9
-"""Of that many values, this share of distinct ones means more of them in all than a dictionary of a megabyte holds."""
+"""Of so many values, this share of distinct ones means more in all than a dictionary of a megabyte holds."""
 
 _SAMPLE_BYTES: Final = 4_194_304
-"""Of wider values fewer tell as much: as many as fill the dictionary several times over."""
+"""Of wide values fewer decide: as many as fill the dictionary several times over."""
 _FIRST_ROWS: Final = 4096
 
 

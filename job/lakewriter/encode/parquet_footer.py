@@ -15,7 +15,7 @@ from lakewriter.spec.specification import MIB
 
 TAIL_BYTES: Final = 16 * MIB
 FIRST_BYTES: Final = 64 * 1024
-"""As much of an object as holds most footers."""
+"""This end of an object holds most footers."""
 _SURE_BYTES: Final = 60
 """Writers cut long bounds near 64 bytes, at the edge of a character, and do not all say so."""
 
@@ -95,8 +95,10 @@ def read_column_statistics(metadata: pq.FileMetaData) -> dict[str, ColumnStatist
 
 @dataclass(frozen=True)
 class Bounds:
-    """A leaf column over all row groups: ``nulls``, and the lowest and the highest value, None where they are not known
-    or no row has one. NaN has no part in them, and long text may be cut."""
+    """A leaf column over all row groups: ``nulls``, and the lowest and the highest value.
+
+    They are None if they are unknown or no row has a value. NaN has no part in them, and long text may be cut.
+    """
 
     nulls: int | None
     lower: Any

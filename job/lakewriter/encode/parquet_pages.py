@@ -32,7 +32,7 @@ _LOGICAL_TYPES: Final[Mapping[str, Mapping[str, Any]]] = {
     # Its number among the logical types is reserved: readers know it by the older one.
     "interval": {"converted_type": 21, "logicalType": None},
 }
-"""What a node of the schema says of a type."""
+"""A node of the schema has these types for a logical type."""
 _MOST_ORDINALS: Final = 2**15
 """A row group's number has 16 bits and a sign; it may be left out."""
 
@@ -60,13 +60,7 @@ class _Page:
 
 
 class PageWriter:
-    """Writes a Parquet file into ``sink``: ``add`` for each row group, then ``finish``.
-
-    ``empty`` is a whole file without rows, whose schema and versions the new one has, with the ``logical_types`` of its
-    columns by name that Arrow has not. With ``gzip`` the columns' pages
-    are compressed, each in ``way``, or where that is None in the way that the first page of its column decides for the
-    whole file. Without, pages are copied.
-    """
+    """Writer of a Parquet file into ``sink``: ``add`` for each row group, then ``finish``."""
 
     def __init__(
         self,

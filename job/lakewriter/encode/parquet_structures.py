@@ -13,7 +13,7 @@ from thrift.Thrift import TType
 from thrift.transport.TTransport import TMemoryBuffer
 
 Kind = tuple[int, Any]
-"""A Thrift type, and what its values are made of."""
+"""A Thrift type, and the type of its parts."""
 
 BOOL: Final[Kind] = (TType.BOOL, None)
 BYTE: Final[Kind] = (TType.BYTE, None)
@@ -65,7 +65,7 @@ def _list(kind: Kind) -> Kind:
 
 
 class Empty(Structure):
-    """A structure without fields, which only tells that it is there."""
+    """A structure without fields, whose presence is all it says."""
 
 
 class KeyValue(Structure):
@@ -90,7 +90,7 @@ class Statistics(Structure):
 
 
 class DataPageHeader(Structure):
-    """What a page of version 1 says of its values."""
+    """The counts and encodings of the values in a page of version 1."""
 
     fields: ClassVar = {
         1: ("num_values", I32),
@@ -102,13 +102,13 @@ class DataPageHeader(Structure):
 
 
 class DictionaryPageHeader(Structure):
-    """What a dictionary page says of its values."""
+    """The count and the encoding of the values in a dictionary page."""
 
     fields: ClassVar = {1: ("num_values", I32), 2: ("encoding", I32), 3: ("is_sorted", BOOL)}
 
 
 class PageHeader(Structure):
-    """What comes before each page; sizes are in bytes, ``crc`` is the CRC-32 of the page as it is stored."""
+    """The header before each page; sizes are in bytes, ``crc`` is the CRC-32 of the page as it is stored."""
 
     fields: ClassVar = {
         1: ("type", I32),
@@ -133,7 +133,7 @@ class TimeUnit(Structure):
 
 
 class TimeType(Structure):
-    """Of times and of timestamps."""
+    """The unit and the zone of times and of timestamps."""
 
     fields: ClassVar = {1: ("isAdjustedToUTC", BOOL), 2: ("unit", _of(TimeUnit))}
 
@@ -183,13 +183,13 @@ class SchemaElement(Structure):
 
 
 class PageEncodingStats(Structure):
-    """How many pages of a kind have an encoding."""
+    """The number of pages of a kind that have an encoding."""
 
     fields: ClassVar = {1: ("page_type", I32), 2: ("encoding", I32), 3: ("count", I32)}
 
 
 class SizeStatistics(Structure):
-    """Sizes before encoding, and how many values have each level."""
+    """Sizes before encoding, and the number of values at each level."""
 
     fields: ClassVar = {
         1: ("unencoded_byte_array_data_bytes", I64),
@@ -222,7 +222,7 @@ class ColumnMetaData(Structure):
 
 
 class ColumnChunk(Structure):
-    """Where a column chunk and its page indexes are."""
+    """The offsets of a column chunk and its page indexes."""
 
     fields: ClassVar = {
         1: ("file_path", TEXT),
@@ -236,7 +236,7 @@ class ColumnChunk(Structure):
 
 
 class SortingColumn(Structure):
-    """How a row group is sorted."""
+    """A column by which a row group is sorted."""
 
     fields: ClassVar = {1: ("column_idx", I32), 2: ("descending", BOOL), 3: ("nulls_first", BOOL)}
 
@@ -256,7 +256,7 @@ class RowGroup(Structure):
 
 
 class ColumnOrder(Structure):
-    """How bounds are compared."""
+    """The order in which bounds are compared."""
 
     fields: ClassVar = {1: ("TYPE_ORDER", _of(Empty)), 2: ("IEEE_754_TOTAL_ORDER", _of(Empty))}
 
@@ -276,13 +276,13 @@ class FileMetaData(Structure):
 
 
 class PageLocation(Structure):
-    """Where a data page is; its size includes the header."""
+    """The offset of a data page; its size includes the header."""
 
     fields: ClassVar = {1: ("offset", I64), 2: ("compressed_page_size", I32), 3: ("first_row_index", I64)}
 
 
 class OffsetIndex(Structure):
-    """Where the data pages of a column chunk are."""
+    """The offsets of the data pages of a column chunk."""
 
     fields: ClassVar = {
         1: ("page_locations", _list(_of(PageLocation))),

@@ -14,7 +14,7 @@ from lakewriter.expect.words import describe_expectation
 from lakewriter.spec.expectations import AcceptedValues, Condition, NullShare, Range
 
 RowCheck = NullShare | Range | AcceptedValues | Condition
-"""The expectations of which each row is one or the other."""
+"""Every row by itself meets or fails these expectations."""
 
 
 @dataclass(frozen=True)

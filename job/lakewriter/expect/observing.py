@@ -15,11 +15,11 @@ from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, Cursor, Observed, Violations
 from lakewriter.shape.cursor import choose_higher, choose_lower
 
 _SHOWN: Final = 80
-"""Characters of a value or a row that are shown."""
+"""A message shows so many characters of a value or a row."""
 
 
 class Observer:
-    """Looks at the typed rows of one task, as far as the footers of its files do not tell of them."""
+    """Counts over the typed rows of one task that the footers of its files do not have."""
 
     def __init__(self, watched: Watched) -> None:
         # Two names of one column in other cases: the last one stays, which wants the most.

@@ -21,14 +21,17 @@ from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, Violations
 from lakewriter.spec.model import Model
 
 MOST_ROWS: Final = 1_000_000
-"""Rows of a table whose keys are compared: 8 bytes of each come to the driver."""
+"""The keys of at most so many rows of a table are compared: 8 bytes of each reach the driver."""
 
 _HASH_BYTES: Final = 8
 
 
 class TaskKeys(Model):
-    """What a task has seen: ``rows`` were looked at, ``repeated`` of them have the key of another row of the task.
-    ``hashes`` are of all keys, in base64: those that are there once, then the others."""
+    """The keys that a task has compared.
+
+    ``rows`` were looked at, ``repeated`` of them have the key of another row of the task. ``once`` and ``often`` are
+    hashes of all keys, in base64: those that occur once, and the others.
+    """
 
     rows: int
     repeated: Violations
@@ -39,7 +42,7 @@ class TaskKeys(Model):
 
 @dataclass(frozen=True)
 class RepeatedKeys:
-    """What all tasks have seen; ``is_cut`` says that there are more ``rows`` than were looked at."""
+    """The keys that all tasks have compared; ``is_cut`` says that there are more rows than the ``rows`` looked at."""
 
     violations: Violations
     rows: int
@@ -47,7 +50,7 @@ class RepeatedKeys:
 
 
 class KeyCounter:
-    """Compares the keys of the first ``most`` rows of one of ``tasks`` tasks; ``columns`` are the written names."""
+    """Comparison of the keys of the first rows of one of ``tasks`` tasks; ``columns`` are the written names."""
 
     def __init__(self, columns: Sequence[str], tasks: int) -> None:
         self._columns = list(columns)

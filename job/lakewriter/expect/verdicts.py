@@ -37,7 +37,7 @@ from lakewriter.spec.expectations import (
 
 @dataclass(frozen=True)
 class Facts:
-    """What a load is judged by.
+    """The facts that a load is judged by.
 
     totals     what its files come to
     at         the time that it runs at, or is scheduled for

@@ -22,8 +22,9 @@ _OF_TIME: Final = (pt.is_date, pt.is_timestamp)
 _ORDERED: Final = (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_string, *_OF_TIME)
 _COMPARED: Final = (pt.is_boolean, *_ORDERED)
 _EXACT_IN_FOOTER: Final = (pt.is_integer, pt.is_decimal, pt.is_boolean, *_OF_TIME)
-"""Types of which a Parquet footer tells all there is to know: floats may be NaN, the bounds of long text are cut, and
-of a nested value it counts the leaves."""
+"""A Parquet footer has all figures of these types: floats may be NaN, the bounds of long text are cut, and of a nested
+value it counts the leaves.
+"""
 
 _ANSWERS: Final[Mapping[type, tuple[Sequence[object], str]]] = {
     Range: (_ORDERED, "a number, a date, a timestamp or text"),
@@ -69,7 +70,7 @@ class UniqueCheck:
 
 @dataclass(frozen=True)
 class Watched:
-    """What is looked at of a table's rows while they are staged; picklable.
+    """The columns and rows of a table that are looked at while it is staged; picklable.
 
     columns     by the column's name as expectations have it
     values      checked in the tasks

@@ -17,7 +17,7 @@ from lakewriter.spec.expectations import (
 )
 
 _MOST_VALUES: Final = 10
-"""Values of a list that messages show."""
+"""Messages show so many values of a list."""
 
 
 def describe_expectation(expectation: Expectation) -> str:

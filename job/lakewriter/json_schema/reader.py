@@ -32,9 +32,11 @@ _ANNOTATED: Final = (ANY, "string", "number", "integer")
 """The types whose options keep annotations."""
 
 MOST_PARTS: Final = 50_000
-"""A part counts once for each reference to it: twenty definitions that refer to the next one twice make a million."""
+"""A schema may have so many parts, counted once for each reference: twenty definitions that refer to the next one twice
+make a million.
+"""
 MOST_REFERENCES: Final = 100
-"""References that lead to one another."""
+"""So many references may lead to one another."""
 MOST_LEVELS: Final = 150
 """Parts inside one another: properties, items, references and compositions count alike. A level takes three or four
 calls, and the interpreter allows a thousand."""
@@ -69,7 +71,7 @@ _ANYTHING: Final = (Option(ANY),)
 
 @dataclass(frozen=True)
 class Rules:
-    """How a vendor uses JSON Schema.
+    """The rules by which a vendor uses JSON Schema.
 
     ``annotations`` are the keywords that refine a type, ``types`` maps the vendor's own names to JSON Schema's.
     ``infers_from_values`` lets ``const`` and ``enum`` declare types, ``reads_items`` reads the items of arrays.
@@ -126,7 +128,7 @@ def read_property_names(schema: Schema, rules: Rules) -> tuple[str, ...]:
 
 
 class _Position(NamedTuple):
-    """Where a part of a schema stands.
+    """The position of a part of a schema.
 
     References start in ``document``; ``path`` leads to the value. ``above`` are the references that led here, each by
     the id of its target and the path where it was followed. ``level`` counts the parts around this one.

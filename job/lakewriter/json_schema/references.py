@@ -19,11 +19,11 @@ NAMED: Final = ("$defs", "definitions", "dependentSchemas", "patternProperties",
 """Keywords that hold schemas by name: in them ``default`` is a name, not a keyword."""
 _BUNDLES: Final = ("$defs", "definitions")
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
-"""Of a list in a JSON pointer."""
+"""A list in a JSON pointer has such an index."""
 
 
 class References:
-    """Resolves references in ``root`` and in ``others``, which are documents by name."""
+    """Documents by name, ``root`` and ``others``, in which references are resolved."""
 
     def __init__(self, root: Schema, others: Mapping[str, Schema]) -> None:
         self._root = root

@@ -21,14 +21,14 @@ from lakewriter.shape.cursor import choose_higher
 from lakewriter.spec.specification import MIB
 
 MOST_SAMPLES: Final = 100
-"""How many changes of values a table's report describes; it counts all of them."""
+"""A table's report describes so many changes of values; it counts all of them."""
 _LEVEL: Final = 3
 """Receipts repeat themselves: a higher level takes twice the time and saves a tenth."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """How many bytes of receipts, as JSON, are held in one place.
+    """Limits on the bytes of receipts, as JSON, that are held together.
 
     part     in a part, and in an intent that has them itself
     results  in what all tasks of a table return to the driver: Spark allows 1 GiB, which Python holds a second time
@@ -43,13 +43,13 @@ class Bounds:
 BOUNDS: Final = Bounds()
 
 Read = Callable[[str], bytes | None]
-"""Reads a control object; None where it is not there."""
+"""Read a control object; None if it is not there."""
 Write = Callable[[str, bytes], None]
-"""Creates a control object, or finds it there."""
+"""Create a control object, unless it is there."""
 
 
 class Sum:
-    """Adds up what files come to."""
+    """Totals of files, added receipt by receipt."""
 
     def __init__(self) -> None:
         self._numbers = Counter[str]()
@@ -138,7 +138,7 @@ class ReceiptTexts(Collection[Receipt]):
 
 
 class PartWriter:
-    """Writes receipts into parts under ``prefix``, each of about ``size`` bytes of JSON."""
+    """Writer of receipts into parts under ``prefix``, each of about ``size`` bytes of JSON."""
 
     def __init__(self, prefix: str, size: int, write: Write) -> None:
         self._prefix, self._most, self._write = prefix, size, write

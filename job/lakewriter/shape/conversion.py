@@ -23,7 +23,7 @@ from lakewriter.nested_arrays import compute_flat_offsets, list_map_entries
 
 @dataclass(frozen=True)
 class Conversion:
-    """A target type and, per child, the position of the source's child: None where the source has none."""
+    """A target type and, per child, the position of the source's child: None if the source has none."""
 
     type: pa.DataType
     children: "tuple[tuple[int | None, Conversion], ...]" = ()

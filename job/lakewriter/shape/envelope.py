@@ -50,7 +50,7 @@ MILLIS: Final = pa.timestamp("ms", tz="UTC")
 
 @dataclass(frozen=True)
 class EnvelopePlan:
-    """What is done to every batch.
+    """The plan by which every batch is shaped into an envelope.
 
     ``rows`` shapes typed rows; without it documents come in. Their properties are ``record`` in typed files and
     ``properties`` in text; both are None where the whole document is one column. ``watched`` types those properties of
@@ -195,7 +195,7 @@ Changes = dict[int, list[dict[str, str]]]
 
 
 class EnvelopeShaper:
-    """Shapes the batches of one task in order; ``first_index`` numbers its rows where they bring no number."""
+    """Shaper of the batches of one task in order; ``first_index`` numbers rows that bring no number."""
 
     def __init__(self, plan: EnvelopePlan, *, job_id: str, start: datetime, first_index: int) -> None:
         self.plan = plan

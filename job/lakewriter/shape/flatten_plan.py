@@ -52,12 +52,12 @@ _FITTING: Final[Mapping[Kind, Collection[Kind]]] = {
     Kind.UNTYPED: set(Kind),
     Kind.TEXT: set(Kind),
 }
-"""What else of a source is written into columns of a kind."""
+"""Columns of a kind also take values of these other kinds."""
 
 
 @dataclass(frozen=True)
 class FlattenPlan:
-    """What is done to every batch. ``documents`` is the position of the column that holds them as JSON text.
+    """The plan by which every batch is flattened; ``documents`` is the position of their column, which is JSON text.
 
     ``cursor`` is the position of the cursor column in the source. ``inferred`` is what the table's columns are after
     the load, where no schema tells them, and ``discarded`` what its contract leaves out of them. ``declared`` has the

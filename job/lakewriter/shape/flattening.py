@@ -22,16 +22,16 @@ from lakewriter.shape.selection import Field
 from lakewriter.spec.collection import Kind
 
 MOST_NAMED: Final = 1000
-"""Properties without a column that a file's receipt names: documents may have ever new names, as maps do."""
+"""A file's receipt names at most so many properties without a column: documents may have ever new names, as maps do."""
 OTHERS: Final = "(others)"
 _EXACT_DIGITS: Final = 15
-"""Of a whole number that any double holds."""
-_KEPT: Final = (Kind.STRING, Kind.JSON, Kind.UNTYPED, Kind.TEXT)
-"""Kinds that take a source's text for a string, whatever is in it."""
+"""Any double holds a whole number of so many digits."""
+_TEXT_KINDS: Final = (Kind.STRING, Kind.JSON, Kind.UNTYPED, Kind.TEXT)
+"""Columns of these kinds take any text of a source for a string."""
 
 
 class Flattener:
-    """Shapes the batches of one task in order; ``changes`` counts timestamps cut to microseconds."""
+    """Shaper of the batches of one task in order; ``changes`` counts timestamps cut to microseconds."""
 
     def __init__(self, plan: FlattenPlan) -> None:
         self.plan = plan
@@ -148,7 +148,7 @@ class Flattener:
                 opened[path] = Levels(read_values(batch, path).to_pylist(), self.rows, path)
             return self._decode(field, opened[path].read_raws(field.path))
         array = read_values(batch, path)
-        if find_kind(array.type) is Kind.STRING and field.kind not in _KEPT:
+        if find_kind(array.type) is Kind.STRING and field.kind not in _TEXT_KINDS:
             texts = array.cast(pa.string())
             if field.kind.scalar:
                 return self._require_whole(field, texts, decode_texts(field.kind, texts, COLLECTION.grammar))

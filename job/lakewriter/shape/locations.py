@@ -15,8 +15,10 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class SourceLocation:
-    """The source's type at a location, None where it has nothing there; ``inside`` are the last names of the path,
-    where they lie in JSON text."""
+    """The source's type at a location, None if it has nothing there.
+
+    ``inside`` are the last names of the path if they lie in JSON text.
+    """
 
     type: pa.DataType | None
     inside: Path = ()

@@ -37,10 +37,10 @@ from lakewriter.shape.table import ColumnPlan, ShapePlan
 from lakewriter.spec.specification import PartitionField
 
 Values = tuple[str | int | bool | None, ...]
-"""One partition: a value for each of its fields."""
+"""A partition is a value for each of its fields."""
 
 MAX_VALUE_CHARACTERS: Final = 100
-"""Of a value in an object's key, which has 1024 bytes in all."""
+"""A value in an object's key is cut to so many characters: the key has 1024 bytes in all."""
 
 _HALF_ESCAPE: Final = re.compile(r"%.?$")
 
@@ -198,7 +198,7 @@ def _find_run_starts(arrays: Sequence[pa.Array], rows: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Grouping:
-    """The source's columns that partitions depend on, a key for each row made of them."""
+    """The source's columns that partitions depend on, and the transforms that make a key for each row of them."""
 
     columns: tuple[ColumnPlan, ...]
     transforms: Transforms

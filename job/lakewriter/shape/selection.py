@@ -16,7 +16,7 @@ from lakewriter.spec.collection import PUBLISHED_AT, Collection, Kind, Location,
 Path = tuple[str, ...]
 
 _UUID: Final = ("_meta", "uuid")
-"""Where a document of the vendor's platform has its UUID, in which is when it was published."""
+"""A document of the vendor's platform has its UUID here, which holds the time of publication."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,10 @@ class Field:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The columns in the order of their locations; ``left_out`` says which locations have none, and why, ``named``
-    which are included by name."""
+    """The columns in the order of their locations.
+
+    ``left_out`` says which locations have none, and why; ``named`` which are included by name.
+    """
 
     fields: tuple[Field, ...]
     left_out: tuple[str, ...]
@@ -48,14 +50,14 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Pins:
-    """Of documents without a schema: names in use, and the one that the column of a path has that wants a name."""
+    """Names of a table of documents without a schema: those in use, and the one by a column's path and wanted name."""
 
     taken: frozenset[str]
     name_of: Callable[[Path, str], str | None]
 
 
 NameFields = Callable[[Sequence[tuple[str, str]]], list[str]]
-"""Gives columns their names, each by what tells it from others and by the name that it wants."""
+"""Name columns, each by the name that it wants and by what distinguishes it from others."""
 
 
 def choose(

@@ -16,7 +16,7 @@ AnyPlan = ShapePlan | TextRowsPlan | EnvelopePlan | FlattenPlan
 
 
 class AnyShaper(Protocol):
-    """What a task does to its batches, in order."""
+    """Shaper of a task's batches, in order."""
 
     @property
     def typed(self) -> pa.RecordBatch | None:

@@ -22,7 +22,7 @@ DELETED: Final = "__lakewriter_deleted"
 """The boolean column that a feed adds last when the table has a ``deleted`` expression; it is not written."""
 
 STEADY: Final = frozenset({Tracking.SYNCED, Tracking.JOB_ID})
-"""What has one value in a whole load."""
+"""These columns have one value in a whole load."""
 
 Names = Sequence[tuple[str, str]]
 """Source and written names of columns, in order; the source may have one name several times."""
@@ -30,7 +30,7 @@ Names = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """One column: ``position`` is its place in the source; ``casts`` says that more than names changes."""
+    """One column: ``position`` is that in the source; ``casts`` says that more than names changes."""
 
     position: int
     source: str
@@ -43,7 +43,7 @@ class ColumnPlan:
 
 @dataclass(frozen=True)
 class ShapePlan:
-    """What is done to every batch. ``keys`` and ``cursor`` are written names; ``left_out`` the source's.
+    """The plan by which every batch is shaped. ``keys`` and ``cursor`` are written names; ``left_out`` the source's.
 
     ``keys`` are the columns the row id is made of, ``deleted`` says that the source ends with the hidden column.
     ``partition`` has written names. The values of ``discarded`` columns are counted, not written.
@@ -238,11 +238,11 @@ def find_column(wanted: str, names: Names, what: str, left_out: Sequence[str]) -
 
 
 _SHOWN = 80
-"""Characters of a value that a message shows."""
+"""A message shows so many characters of a value."""
 
 
 class Shaper:
-    """Shapes the batches of one task in order; ``first_index`` is the tracking index of its first row."""
+    """Shaper of the batches of one task in order; ``first_index`` is the tracking index of its first row."""
 
     def __init__(self, plan: ShapePlan, *, job_id: str, start: datetime, first_index: int) -> None:
         self.plan = plan

@@ -15,7 +15,7 @@ from lakewriter.spec.specification import Partition
 
 @dataclass(frozen=True)
 class TextRowsPlan:
-    """What is done to every batch: ``rows`` shapes it, ``schema`` has a column of JSON text for each of its columns."""
+    """The plan of a file of text: ``rows`` shapes a batch, ``schema`` has each of its columns as JSON text."""
 
     rows: ShapePlan
     schema: pa.Schema
@@ -44,7 +44,7 @@ def plan_text_rows(rows: ShapePlan) -> TextRowsPlan:
 
 
 class TextRowsShaper:
-    """Shapes the batches of one task in order; see ``Shaper``."""
+    """Shaper of the batches of one task in order; see ``Shaper``."""
 
     def __init__(self, plan: TextRowsPlan, *, job_id: str, start: datetime, first_index: int) -> None:
         self.plan = plan

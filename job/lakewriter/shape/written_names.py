@@ -29,7 +29,7 @@ NEW_PLACE: Final = "Load it under another path; or replace it by a full refresh,
 
 @dataclass(frozen=True)
 class EarlierNames:
-    """What is known of a table's names before a load.
+    """The names of a table before a load, as far as records and the catalog have them.
 
     given      names of earlier loads, None where no record has any
     existing   the columns of its catalog in lower case, None without one
@@ -47,7 +47,7 @@ class EarlierNames:
 
     @property
     def is_untold(self) -> bool:
-        """Return whether the table has names, and nothing tells which."""
+        """Return whether the table has names, and neither a record nor a catalog has them."""
         return self.is_loaded and self.given is None and self.existing is None
 
     @property
@@ -68,7 +68,7 @@ def _group_by_case(names: Collection[str]) -> dict[str, list[str]]:
 
 
 class ColumnNames(NamesByPath):
-    """Names the columns of a table in one load, and the fields of each struct in them.
+    """The names of a table's columns in one load, and of the fields of each struct in them.
 
     Called with the source names of one struct it returns the written ones, and the same ones each time; for the
     columns of the table both begin with the ``reserved`` names, which no source column may have.
@@ -215,7 +215,7 @@ class ColumnNames(NamesByPath):
             owned.append(name)
 
     def _take_untold(self, fields: Sequence[tuple[str, str]], chosen: list[str | None], owned: list[str]) -> None:
-        """Give the names of the table that no record tells of to the one source column that each fits."""
+        """Give the names of the table that no record has to the one source column that each fits."""
         while self._earlier.is_untold or self._list_there():
             taken = {self._rule.fold(name) for name in owned}
             untold = {self._rule.fold(name) for name in self._list_there()} - taken
