@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -204,6 +204,17 @@ class ChangedValues(ControlObject):
     values: int
 
 
+class Uploaded(NamedTuple):
+    """A multipart upload with all its parts, its size in bytes, and where it goes."""
+
+    upload_id: str
+    parts: tuple[Part, ...]
+    size: int
+    bucket: str
+    key: str
+    checksum_algorithm: str | None
+
+
 class Receipt(ControlObject):
     """A multipart upload that has all its parts and is not completed.
 
@@ -249,6 +260,40 @@ class Receipt(ControlObject):
         if not numbers or numbers != list(range(1, len(numbers) + 1)):
             raise ValueError(f"parts of {self.key!r} are numbered {numbers}, expected 1 to N without gaps")
         return self
+
+    @classmethod
+    def of(cls, uploaded: Uploaded, facts: "FileFacts") -> "Receipt":
+        """Return the receipt of an upload, with what its writer knows of the file."""
+        findings = facts.findings
+        return cls(
+            bucket=uploaded.bucket,
+            key=uploaded.key,
+            upload_id=uploaded.upload_id,
+            parts=uploaded.parts,
+            checksum_algorithm=uploaded.checksum_algorithm,
+            size=uploaded.size,
+            rows=facts.rows,
+            partition=facts.partition,
+            seq=facts.seq,
+            first_index=facts.first_index,
+            engine=facts.engine,
+            row_groups=facts.row_groups,
+            requests=facts.requests,
+            cursor=facts.cursor,
+            cursor_nulls=facts.cursor_nulls,
+            changes=findings.changes,
+            change_samples=tuple(findings.samples),
+            undeclared=dict(findings.undeclared),
+            changed=tuple(
+                ChangedValues(field=path, change=change, reason=reason, values=count)
+                for (path, change, reason), count in findings.changed.items()
+            ),
+            observed=facts.observed,
+            violations=facts.violations,
+            blank_lines=facts.blank_lines,
+            columns=facts.columns,
+            partition_values=facts.partition_values,
+        )
 
     def for_intent(self) -> Self:
         """Return the receipt without the fields that only the loading process needs."""
@@ -318,3 +363,28 @@ class Findings:
     samples: list[str] = field(default_factory=list)
     undeclared: Counter[str] = field(default_factory=Counter)
     changed: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """What the writer of a file knows of it, as its receipt has it; defaults are for a file without a table's rows.
+
+    ``cursor``, ``cursor_nulls`` and ``findings`` are of the rows shaped while the file was written: over all receipts
+    of a task these are all its rows.
+    """
+
+    rows: int
+    partition: int
+    seq: int
+    engine: str
+    row_groups: int
+    requests: Mapping[str, int]
+    first_index: int = 0
+    cursor: Cursor | None = None
+    cursor_nulls: int = 0
+    findings: Findings = field(default_factory=Findings)
+    observed: Mapping[str, Observed] = field(default_factory=dict)
+    violations: Mapping[str, Violations] = field(default_factory=dict)
+    blank_lines: int = 0
+    columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
+    partition_values: tuple[str | int | bool | None, ...] = ()

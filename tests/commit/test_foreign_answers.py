@@ -104,7 +104,7 @@ def test_completion(aws, clients, times):
         key = f"part-{number}"
         upload = StagedUpload(clients.s3, ACCESS, key, metadata={"lakewriter-load": own.load}, limits=Limits())
         upload.write(b"rows")
-        upload_id, parts, size = upload.finish()
+        upload_id, parts, size, *_ = upload.finish()
         staged = receipt(key, upload_id, parts[0].etag, size)
         receipts.append(staged)
     answer(aws, lambda call: call.key == "part-1" and "uploadId" in call.query, times)

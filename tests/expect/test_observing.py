@@ -76,8 +76,8 @@ def observe(plan: AnyPlan, table: Any, batch: pa.RecordBatch, encoding: FileEnco
     """What is seen of a batch that is written in one file; a text format may refuse NaN, which is left out then."""
     watches = find_watched(table, plan, is_parquet=isinstance(encoding, Encoding))
     observer, shaper = Observer(watches), make_shaper(plan, job_id="j", start=START, first_index=1)
-    shaped = shaper.shape(batch)
-    observer.observe(shaper.typed)
+    shaped, typed = shaper.shape(batch)
+    observer.observe(typed)
     sink = io.BytesIO()
     make_encoder(encoding).write(plan.schema, iter([shaped]), sink, 1000)
     footer = pq.read_metadata(io.BytesIO(sink.getvalue())) if isinstance(encoding, Encoding) else None

@@ -74,4 +74,4 @@ def flattened(plan: FlattenPlan, *documents: Any) -> list[dict[str, Any]]:
     """The rows of JSON documents; a text is one as it is."""
     texts = [each if isinstance(each, str) else json.dumps(each) for each in documents]
     batch = pa.record_batch([pa.array(texts)], names=["value"])
-    return list(Flattener(plan).shape(batch).to_pylist())
+    return list(Flattener(plan).shape(batch).rows.to_pylist())

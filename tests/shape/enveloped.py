@@ -43,7 +43,7 @@ def shaped(
         [pa.array(column, field.type) for column, field in zip(columns, DOCUMENTS, strict=True)], schema=DOCUMENTS
     )
     shaper = EnvelopeShaper(own, job_id="j", start=START, first_index=0)
-    return shaper.shape(batch), shaper
+    return shaper.shape(batch).rows, shaper
 
 
 def written(batch: pa.RecordBatch, encoding: FileEncoding) -> bytes:

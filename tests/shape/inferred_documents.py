@@ -110,7 +110,7 @@ class Loaded:
         self.known = plan.inferred
         for half, own in zip(halves, batches, strict=True):
             flattener = Flattener(plan)
-            shaped = flattener.shape(own)
+            shaped = flattener.shape(own).rows
             for column in shaped.schema:
                 self.types.setdefault(column.name, set()).add(column.type)
             for name, count in flattener.take_findings().undeclared.items():

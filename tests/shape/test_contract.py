@@ -29,7 +29,7 @@ def test_columns_of_the_table_are_all_that_is_written():
     rows = pa.RecordBatch.from_pydict(
         {"id": [1, 2], "Name": ["a", "b"], "note": ["x", None], "näme": pa.array([None, None], pa.int32())}
     )
-    assert shaper.shape(rows).schema.names[:2] == ["id", "Name"]
+    assert shaper.shape(rows).rows.schema.names[:2] == ["id", "Name"]
     shaper.shape(rows)
     assert shaper.take_findings().undeclared == {"note": 2, "näme": 0}
     assert not shaper.take_findings().undeclared

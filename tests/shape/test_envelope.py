@@ -128,7 +128,7 @@ def test_names_of_nested_columns_in_the_source():
     batch = pa.RecordBatch.from_arrays(
         [pa.array(column, t) for column, t in zip(columns, ROWS.types, strict=True)], schema=ROWS
     )
-    found = EnvelopeShaper(own, job_id="j", start=START, first_index=0).shape(batch)
+    found = EnvelopeShaper(own, job_id="j", start=START, first_index=0).shape(batch).rows
     data = written(found, AvroEncoding(codec="null"))
     reader = fastavro.reader(io.BytesIO(data))
     docs = re.findall(r'"doc": "_airbyte_original_name:([^"]+)"', json.dumps(reader.writer_schema))

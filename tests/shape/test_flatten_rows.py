@@ -40,7 +40,7 @@ ROW = {
 
 
 def rows_of(plan, *rows):
-    return Flattener(plan).shape(pa.RecordBatch.from_pylist(list(rows), schema=ROWS)).to_pylist()
+    return Flattener(plan).shape(pa.RecordBatch.from_pylist(list(rows), schema=ROWS)).rows.to_pylist()
 
 
 def test_rows_are_documents_too():
@@ -91,7 +91,7 @@ def test_rows_with_a_schema_take_its_types():
     more = {"late": {"type": "string"}}
     table = collection_table(keys=("id",), schema={"properties": schema["properties"] | more})
     batch = pa.RecordBatch.from_pylist([{"id": 1, "at": "2024-01-15T10:30:00Z"}], schema=source)
-    shaped = Flattener(plan_flatten(source, table)).shape(batch)
+    shaped = Flattener(plan_flatten(source, table)).shape(batch).rows
     assert shaped.to_pylist() == [{"id": 1, "at": STAMP, "late": None}]
     assert shaped.schema.types == [pa.int64(), pa.timestamp("us", "UTC"), pa.string()]
 
@@ -122,7 +122,7 @@ def held(t, values, schema=HELD, **selection):
         keys=("id",), schema={"properties": {"id": {"type": "integer"}, "length": schema}}, **selection
     )
     batch = pa.record_batch([pa.array(range(len(values))), pa.array(values, t)], schema=source)
-    return Flattener(plan_flatten(source, table)).shape(batch).to_pylist()
+    return Flattener(plan_flatten(source, table)).shape(batch).rows.to_pylist()
 
 
 @pytest.mark.parametrize(("t", "values", "found"), HOLDERS)

@@ -90,7 +90,7 @@ def test_published_in_rows():
     schema = pa.schema([("id", pa.int64()), ("_meta", pa.struct([("uuid", pa.string())]))])
     plan = plan_flatten(schema, collection_table(keys=("id",), include=("flow_published_at",)))
     rows = pa.RecordBatch.from_pylist([{"id": 1, "_meta": {"uuid": PUBLISHED[0][0]}}], schema=schema)
-    (row,) = Flattener(plan).shape(rows).to_pylist()
+    (row,) = Flattener(plan).shape(rows).rows.to_pylist()
     assert row["flow_published_at"] == datetime(2022, 2, 22, 19, 22, 22, tzinfo=UTC)
 
 

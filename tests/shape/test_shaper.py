@@ -40,7 +40,7 @@ def shaper(
 
 
 def shaped(it: Shaper, batch: pa.RecordBatch) -> pa.RecordBatch:
-    result = it.shape(batch)
+    result = it.shape(batch).rows
     result.validate(full=True)
     assert result.schema.equals(it.plan.schema, check_metadata=True)
     for array, field in zip(result.columns, it.plan.schema, strict=True):

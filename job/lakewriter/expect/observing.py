@@ -35,10 +35,8 @@ class Observer:
         self._observed: dict[str, Observed] = {}
         self._violations = {name: Violations(rows=0) for name in self._rules}
 
-    def observe(self, typed: pa.RecordBatch | None, checks: pa.Array | None = None) -> None:
+    def observe(self, typed: pa.RecordBatch, checks: pa.Array | None = None) -> None:
         """Count rows that go into the files; ``checks`` are what the conditions in SQL are of each."""
-        if typed is None:
-            return
         for watch in self._counted:
             observed = _observe_values(typed.column(watch.name), bounds=watch.bounds)
             before = self._observed.get(watch.name)

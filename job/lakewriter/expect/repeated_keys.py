@@ -60,10 +60,8 @@ class KeyCounter:
         self._rows = 0
         self._is_cut = False
 
-    def add(self, typed: pa.RecordBatch | None) -> None:
+    def add(self, typed: pa.RecordBatch) -> None:
         """Take the keys of rows that go into the files."""
-        if typed is None:
-            return
         keys = typed.select(self._columns).slice(0, self._most - self._rows)
         self._is_cut = self._is_cut or keys.num_rows < typed.num_rows
         self._rows += keys.num_rows

@@ -34,7 +34,7 @@ from lakewriter.documents.values_to_text import COMPACT, find_non_finite, render
 from lakewriter.naming import AS_TEXT, AVRO_SAFE, NameRule, name_avro_fields
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.digest import compute_digests
-from lakewriter.shape.table import ColumnPlan, ShapePlan, Shaper, plan_shape
+from lakewriter.shape.table import ColumnPlan, Shaped, ShapePlan, Shaper, plan_shape
 from lakewriter.spec.specification import Partition, Spec, TableSpec
 from lakewriter.spec.stream import Envelope
 
@@ -206,13 +206,13 @@ class EnvelopeShaper:
         self._findings = Findings()
         self._cut = set[str]()
         self._rows = plan.rows and Shaper(plan.rows, job_id=job_id, start=start, first_index=first_index)
-        self.typed: pa.RecordBatch | None = None
 
-    def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def shape(self, batch: pa.RecordBatch) -> Shaped:
         """Return ``batch`` with exactly the plan's schema."""
         index = self._first_index + self.rows
         numbers = pa.arange(index, index + batch.num_rows) if self._rows else batch.column(ROW)
-        data, changes = self._shape_typed_rows(batch) if self._rows else self._decode_documents(batch)
+        typed = self._rows.shape(batch).typed if self._rows else None
+        data, changes = self._decode_documents(batch) if typed is None else self._render_rows(typed)
         self._note(changes, numbers)
         if not self._rows:
             _put_first(changes, batch.column(CHANGES))
@@ -224,8 +224,7 @@ class EnvelopeShaper:
             columns.append(pa.repeat(pa.scalar(self.plan.generation_id, pa.int64()), batch.num_rows))
         self.rows += batch.num_rows
         shaped = pa.RecordBatch.from_arrays([*columns, *data], schema=self.plan.schema)
-        self.typed = self._rows.typed if self._rows else self._type_documents(batch, shaped)
-        return shaped
+        return Shaped(shaped, self._type_documents(batch, shaped) if typed is None else typed)
 
     def _type_documents(self, batch: pa.RecordBatch, shaped: pa.RecordBatch) -> pa.RecordBatch:
         """Return the checked part of documents, with types also where the file has text."""
@@ -250,11 +249,10 @@ class EnvelopeShaper:
         self._cut = set()
         return taken
 
-    def _shape_typed_rows(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], Changes]:
-        shaped = self._rows.shape(batch) if self._rows else batch
+    def _render_rows(self, shaped: pa.RecordBatch) -> tuple[list[pa.Array], Changes]:
         envelope, changes = self.plan.envelope, Changes()
         if envelope.typed:
-            extra = [pa.nulls(batch.num_rows, TEXT_MAP)] if envelope.additional else []
+            extra = [pa.nulls(shaped.num_rows, TEXT_MAP)] if envelope.additional else []
             return [*shaped.columns, *extra], changes
         texts = []
         for name, column in zip(shaped.schema.names, shaped.columns, strict=True):
@@ -262,7 +260,7 @@ class EnvelopeShaper:
             for row in find_non_finite(column):
                 changes.setdefault(row, []).append({"field": name, "change": NULLED, "reason": NO_FIT})
         if envelope.data:
-            texts = [render_objects(zip(shaped.schema.names, texts, strict=True), batch.num_rows)]
+            texts = [render_objects(zip(shaped.schema.names, texts, strict=True), shaped.num_rows)]
         return texts, changes
 
     def _decode_documents(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], Changes]:

@@ -19,6 +19,7 @@ from lakewriter.shape.cursor import choose_higher, find_highest
 from lakewriter.shape.flatten_plan import FlattenPlan, find_kind
 from lakewriter.shape.locations import find_location, read_values
 from lakewriter.shape.selection import Field
+from lakewriter.shape.table import Shaped
 from lakewriter.spec.collection import Kind
 
 MOST_NAMED: Final = 1000
@@ -41,9 +42,8 @@ class Flattener:
         self.changes = 0
         self.undeclared = Counter[str]()
         self._texts: list[Any] = []
-        self.typed: pa.RecordBatch | None = None
 
-    def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def shape(self, batch: pa.RecordBatch) -> Shaped:
         """Return ``batch`` with exactly the plan's schema.
 
         ``VALUE_UNREPRESENTABLE`` for a document that is none, or that holds a value its column cannot.
@@ -62,8 +62,8 @@ class Flattener:
             self.changes, self.undeclared = before
             raise
         self.rows += batch.num_rows
-        self.typed = pa.RecordBatch.from_arrays(arrays, schema=self.plan.schema)
-        return self.typed
+        shaped = pa.RecordBatch.from_arrays(arrays, schema=self.plan.schema)
+        return Shaped(shaped, shaped)
 
     def _make_arrays(self, batch: pa.RecordBatch) -> list[pa.Array]:
         arrays = self._read_json(batch) if self.plan.documents is not None else self._read_columns(batch)

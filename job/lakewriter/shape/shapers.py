@@ -9,7 +9,7 @@ from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.envelope import EnvelopePlan, EnvelopeShaper
 from lakewriter.shape.flatten_plan import FlattenPlan
 from lakewriter.shape.flattening import Flattener
-from lakewriter.shape.table import ShapePlan, Shaper
+from lakewriter.shape.table import Shaped, ShapePlan, Shaper
 from lakewriter.shape.text_rows import TextRowsPlan, TextRowsShaper
 
 AnyPlan = ShapePlan | TextRowsPlan | EnvelopePlan | FlattenPlan
@@ -18,11 +18,7 @@ AnyPlan = ShapePlan | TextRowsPlan | EnvelopePlan | FlattenPlan
 class AnyShaper(Protocol):
     """Shaper of a task's batches, in order."""
 
-    @property
-    def typed(self) -> pa.RecordBatch | None:
-        """The rows of the last batch with the types that they have before a text format makes text of them."""
-
-    def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def shape(self, batch: pa.RecordBatch) -> Shaped:
         """Return ``batch`` with exactly the plan's schema."""
 
     def take_cursor(self) -> tuple[Cursor | None, int]:

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -241,6 +241,14 @@ _SHOWN = 80
 """A message shows so many characters of a value."""
 
 
+class Shaped(NamedTuple):
+    """A batch with exactly its plan's schema, and the same rows with the types that they have before a text format
+    makes text of them."""
+
+    rows: pa.RecordBatch
+    typed: pa.RecordBatch
+
+
 class Shaper:
     """Shaper of the batches of one task in order; ``first_index`` is the tracking index of its first row."""
 
@@ -253,9 +261,8 @@ class Shaper:
         self._tracking = TrackingValues(job_id=job_id, start=start)
         self._checked: pa.Schema | None = None
         self._findings = Findings()
-        self.typed: pa.RecordBatch | None = None
 
-    def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def shape(self, batch: pa.RecordBatch) -> Shaped:
         """Return ``batch`` with exactly the plan's schema.
 
         ``SOURCE_FAILED`` when it is not of the plan's source schema, ``VALUE_UNREPRESENTABLE`` for a value that
@@ -279,8 +286,7 @@ class Shaper:
             values = batch.column(column.position)
             self._findings.undeclared[column.source] += len(values) - values.null_count
         self.rows += batch.num_rows
-        self.typed = shaped
-        return shaped
+        return Shaped(shaped, shaped)
 
     def take_cursor(self) -> tuple[Cursor | None, int]:
         """Return the highest cursor and the number of null ones since the last call; both start anew."""

@@ -9,7 +9,7 @@ from lakewriter.documents.types import JSON, KIND
 from lakewriter.documents.values_to_text import COMPACT, find_non_finite, render_json
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.receipt import Cursor, Findings
-from lakewriter.shape.table import ColumnPlan, ShapePlan, Shaper
+from lakewriter.shape.table import ColumnPlan, Shaped, ShapePlan, Shaper
 from lakewriter.spec.specification import Partition
 
 
@@ -51,17 +51,12 @@ class TextRowsShaper:
         self._rows = Shaper(plan.rows, job_id=job_id, start=start, first_index=first_index)
         self._first_index = first_index
 
-    @property
-    def typed(self) -> pa.RecordBatch | None:
-        """See ``AnyShaper``."""
-        return self._rows.typed
-
-    def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def shape(self, batch: pa.RecordBatch) -> Shaped:
         """Return ``batch`` as text; ``VALUE_UNREPRESENTABLE`` for NaN and the infinities, which JSON lacks."""
         index = self._first_index + self._rows.rows
-        shaped = self._rows.shape(batch)
+        typed = self._rows.shape(batch).typed
         texts = []
-        for name, column in zip(shaped.schema.names, shaped.columns, strict=True):
+        for name, column in zip(typed.schema.names, typed.columns, strict=True):
             if odd := find_non_finite(column):
                 raise ValueUnrepresentableError(
                     f"column {name!r}, row {index + odd[0]}: {column[odd[0]].as_py()} has no text in JSON.",
@@ -70,7 +65,7 @@ class TextRowsShaper:
                     column=name,
                 )
             texts.append(render_json(column, COMPACT))
-        return pa.RecordBatch.from_arrays(texts, schema=self.plan.schema)
+        return Shaped(pa.RecordBatch.from_arrays(texts, schema=self.plan.schema), typed)
 
     def take_cursor(self) -> tuple[Cursor | None, int]:
         """See ``Shaper``."""

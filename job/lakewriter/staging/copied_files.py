@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from lakewriter.aws import Clients
 from lakewriter.documents.types import DATA, FILE, ROW
 from lakewriter.errors import SourceFailedError
-from lakewriter.receipt import COPIED, Receipt
+from lakewriter.receipt import COPIED, FileFacts, Receipt
 from lakewriter.spec.access import Access
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Limits
@@ -141,26 +141,21 @@ class FileCopier:
             sent = _send_file(copied.path, upload.write)
         except OSError as error:
             raise _make_error(copied, str(error)) from error
-        upload_id, parts, total = upload.finish()
+        uploaded = upload.finish()
         if sent != size:
             raise _make_error(copied, f"it changed while it was copied, from {size:,} bytes to {sent:,}")
         if self._plan is not None and self._plan.deletes:
             copied.path.unlink(missing_ok=True)
-        return upload, Receipt(
-            bucket=self._access.bucket,
-            key=copied.key,
-            upload_id=upload_id,
-            parts=parts,
-            checksum_algorithm=self._access.checksum_algorithm,
-            size=total,
+        facts = FileFacts(
             rows=0,
             partition=self._partition,
             seq=-1,
             first_index=copied.row,
             engine=COPIED,
             row_groups=0,
-            requests={"POST": 1, "PUT": len(parts)},
+            requests={"POST": 1, "PUT": len(uploaded.parts)},
         )
+        return upload, Receipt.of(uploaded, facts)
 
     def _begin(self, key: str, size: int) -> StagedUpload:
         # Parts are larger where a file would have too many.

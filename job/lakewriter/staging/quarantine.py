@@ -18,7 +18,7 @@ from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.expect.failing_rows import Failing
 from lakewriter.expect.observing import add_rows
 from lakewriter.naming import LOAD_METADATA
-from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, Cursor, Receipt, SetAside, Violations
+from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, Cursor, FileFacts, Receipt, SetAside, Violations
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.source.bad_rows import FIELDS
 from lakewriter.spec.access import Access
@@ -234,28 +234,20 @@ class QuarantineWriter:
         upload = StagedUpload(self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits)
         self._uploads.append(upload)
         self._encoder.write(QUARANTINE_SCHEMA, iter(held.batches), upload, rows)
-        upload_id, parts, size = upload.finish()
+        uploaded = upload.finish()
         self._keys.append(key)
-        self.receipts.append(
-            Receipt(
-                bucket=plan.access.bucket,
-                key=key,
-                upload_id=upload_id,
-                parts=parts,
-                checksum_algorithm=plan.access.checksum_algorithm,
-                size=size,
-                rows=rows,
-                partition=self._partition,
-                seq=seq,
-                first_index=0,
-                engine=self._encoder.name,
-                row_groups=1,
-                requests=dict(self._clients.requests - sent),
-                # Over all receipts of a task these are all its rows: the next load does not read them again.
-                cursor=self._cursor,
-                violations=self._violations,
-            )
+        # Over all receipts of a task the cursor is that of all its rows: the next load does not read them again.
+        facts = FileFacts(
+            rows=rows,
+            partition=self._partition,
+            seq=seq,
+            engine=self._encoder.name,
+            row_groups=1,
+            requests=dict(self._clients.requests - sent),
+            cursor=self._cursor,
+            violations=self._violations,
         )
+        self.receipts.append(Receipt.of(uploaded, facts))
         self._violations = {}
 
     def close(self) -> SetAside | None:

@@ -37,7 +37,7 @@ def learn_size(
         for batch in documents:
             taken += batch.column(DATA).nbytes
             rows += batch.num_rows
-            shaped.append(shaper.shape(batch))
+            shaped.append(shaper.shape(batch).rows)
         batches: Iterator[pa.RecordBatch] = iter(shaped)
         make_encoder(encoding).write(shape.schema, batches, sink, max(rows, 1))
     except ValueUnrepresentableError:

@@ -24,9 +24,10 @@ from lakewriter.expect.observing import Observer
 from lakewriter.expect.repeated_keys import KeyCounter
 from lakewriter.expect.watching import NOTHING, Watched
 from lakewriter.naming import LOAD_METADATA
-from lakewriter.receipt import ChangedValues, Receipt
+from lakewriter.receipt import FileFacts, Receipt
 from lakewriter.shape.envelope import CUT
 from lakewriter.shape.shapers import AnyPlan, make_shaper
+from lakewriter.shape.table import Shaped
 from lakewriter.source.bad_rows import read_blank_lines, read_cut
 from lakewriter.spec.access import Access
 from lakewriter.spec.layout import ObjectNames
@@ -180,11 +181,11 @@ class _PartitionWriter:
         for half in rows.split():
             yield from self._shape_good_rows(half)
 
-    def _leave_failing_out(self, rows: Rows, shaped: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def _leave_failing_out(self, rows: Rows, done: Shaped) -> Iterator[pa.RecordBatch]:
         """Yield the shaped rows that no check keeps out; those it does go into the quarantine."""
-        typed, checks, watched = self._shaper.typed, rows.checks, self._plan.watched
-        failing = find_failing(watched.rules, typed, checks) if watched.rules and typed is not None else []
-        if failing and typed is not None:
+        shaped, typed, checks, watched = *done, rows.checks, self._plan.watched
+        failing = find_failing(watched.rules, typed, checks) if watched.rules else []
+        if failing:
             assert self._bad is not None
             self._bad.keep_failing(rows, failing, typed, watched.keys)
             good = pc.invert(reduce(pc.or_, (each.mask for each in failing)))
@@ -232,7 +233,7 @@ class _PartitionWriter:
         sink = _FileSink(upload)
         file = FileRows(rows, self._limits, sink.tell)
         self._encoder.write(plan.shape.schema, file.take_batches(), sink, file.row_group_rows)
-        upload_id, parts, size = upload.finish()
+        uploaded = upload.finish()
         footer = sink.tail.metadata() if self._encoder.footer else None
         if footer is not None and footer.num_rows != file.rows:
             raise RuntimeError(f"{self._encoder.name} wrote {footer.num_rows} rows into {key!r}, expected {file.rows}")
@@ -244,13 +245,7 @@ class _PartitionWriter:
         self._cut.clear()
         blank_lines, self._blank_lines = self._blank_lines, 0
         observed, violations = self._observer.take(file.rows, footer)
-        return Receipt(
-            bucket=plan.access.bucket,
-            key=key,
-            upload_id=upload_id,
-            parts=parts,
-            checksum_algorithm=plan.access.checksum_algorithm,
-            size=size,
+        facts = FileFacts(
             rows=file.rows,
             partition=self._partition,
             seq=seq,
@@ -258,22 +253,16 @@ class _PartitionWriter:
             engine=self._encoder.name,
             row_groups=file.row_groups if footer is None else footer.num_row_groups,
             requests=dict(self._clients.requests - sent),
-            # Of the rows shaped while the file was written: over all receipts of a task these are all its rows.
             cursor=cursor,
             cursor_nulls=cursor_nulls,
-            changes=findings.changes,
-            change_samples=tuple(findings.samples),
-            undeclared=dict(findings.undeclared),
-            changed=tuple(
-                ChangedValues(field=path, change=change, reason=reason, values=count)
-                for (path, change, reason), count in findings.changed.items()
-            ),
+            findings=findings,
             observed=observed,
             violations=violations,
             blank_lines=blank_lines,
             columns=read_column_statistics(footer) if footer is not None and plan.statistics else {},
             partition_values=values,
         )
+        return Receipt.of(uploaded, facts)
 
 
 def _lift_file_size(limits: Limits, *, groups: bool) -> Limits:

@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 
 from lakewriter.aws import BotoCoreError, ClientError, explain, read_error_code
 from lakewriter.errors import SpecInvalidError, StagedLostError
-from lakewriter.receipt import Part
+from lakewriter.receipt import Part, Uploaded
 from lakewriter.spec.access import Access
 from lakewriter.spec.specification import Limits
 
@@ -52,14 +52,15 @@ class StagedUpload:
         """Return the number of bytes taken so far."""
         return self._size
 
-    def finish(self) -> tuple[str, tuple[Part, ...], int]:
-        """Wait for every part; return the upload id, the parts in order and the bytes in all. The upload stays
-        incomplete."""
+    def finish(self) -> Uploaded:
+        """Wait for every part; return what was uploaded, its parts in order. The upload stays incomplete."""
         if self._held or not self._parts:
             self._send()
         self._pool.shutdown(wait=True)
         self._raise_failure()
-        return str(self._upload_id), tuple(part.result() for part in self._parts), self._size
+        parts = tuple(part.result() for part in self._parts)
+        target = self._access.bucket, self._target["Key"], self._access.checksum_algorithm
+        return Uploaded(str(self._upload_id), parts, self._size, *target)
 
     def abandon(self, cause: BaseException) -> None:
         """Abort the upload, finished or not; an error of doing so becomes a note on ``cause``."""
