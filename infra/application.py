@@ -36,8 +36,8 @@ def synthesise(context: Mapping[str, Any]) -> tuple[Path, bool]:
     )
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     settings = Settings.read(app.node.try_get_context)
-    for each in (settings, *settings.guests):
-        require_deployable(each)
+    for stack_settings in (settings, *settings.guests):
+        require_deployable(stack_settings)
     try:
         add_stacks(app, settings)
         folder = Path(app.synth().directory)

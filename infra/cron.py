@@ -38,9 +38,9 @@ class Field:
         if text.upper() in self.names:
             return self.values.start + self.names.index(text.upper())
         if not text.isdecimal() or int(text) not in self.values:
-            known = f"{self.values.start} to {self.values.stop - 1}"
+            bounds = f"{self.values.start} to {self.values.stop - 1}"
             named = f" or {self.names[0]} to {self.names[-1]}" if self.names else ""
-            raise ValueError(f"{self.name}: expected {known}{named}, got {text!r}")
+            raise ValueError(f"{self.name}: expected {bounds}{named}, got {text!r}")
         return int(text)
 
     def parse(self, text: str) -> frozenset[int]:

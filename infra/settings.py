@@ -55,10 +55,10 @@ class Settings:
         paths, stage, bundle = (_require_text(context, key) for key in ("lake", "stage", "bundle"))
         first, *guests = (cls._read_file(path.strip(), stage, bundle) for path in paths.split(","))
         deployed = _read_deployed(context("deployed"))
-        names = {name for each in (first, *guests) for name in each.stack_names}
+        names = {name for settings in (first, *guests) for name in settings.stack_names}
         first, *guests = (
-            replace(each, deployed=deployed, other_stacks=frozenset(names) - {*each.stack_names})
-            for each in (first, *guests)
+            replace(settings, deployed=deployed, other_stacks=frozenset(names) - {*settings.stack_names})
+            for settings in (first, *guests)
         )
         return replace(first, guests=tuple(guests))
 

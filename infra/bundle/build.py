@@ -56,14 +56,14 @@ def build(
     pins is reused. ``fetch`` installs the packages, by default with uv."""
     folder.mkdir(parents=True, exist_ok=True)
     fetch = fetch or partial(install, python=python)
-    kept = _find_reusable(folder, python)
+    reusable = _find_reusable(folder, python)
     (folder / NAME).unlink(missing_ok=True)
-    missing = sorted(set(architectures) - set(kept))
+    missing = sorted(set(architectures) - set(reusable))
     with ThreadPoolExecutor() as threads:
         made = dict(
             zip(missing, threads.map(partial(_build_dependencies, folder, fetch, python), missing), strict=True)
         )
-    current = {folder / archive.name for archive in (kept | made).values()}
+    current = {folder / archive.name for archive in (reusable | made).values()}
     for stale in set(folder.glob("dependencies-*.zip")) - current:
         stale.unlink()
     shutil.copyfile(ENTRY, folder / ENTRY.name)
@@ -78,7 +78,7 @@ def build(
         requirements=compute_requirements_digest(),
         entry=_describe_file(folder / ENTRY.name, compute_digest({ENTRY.name: ENTRY})),
         archive=_describe_file(folder / "job.zip", compute_digest(sources)),
-        dependencies=dict(sorted((kept | made).items())),
+        dependencies=dict(sorted((reusable | made).items())),
     )
     (folder / NAME).write_text(manifest.model_dump_json(indent=1) + "\n", "utf-8")
     return manifest
@@ -108,7 +108,9 @@ def _find_reusable(folder: Path, python: str) -> dict[str, Dependencies]:
     if (earlier.requirements, earlier.python, earlier.spark) != (compute_requirements_digest(), python, SPARK):
         return {}
     return {
-        name: each for name, each in earlier.dependencies.items() if _compute_sha256(folder / each.name) == each.sha256
+        name: dependency
+        for name, dependency in earlier.dependencies.items()
+        if _compute_sha256(folder / dependency.name) == dependency.sha256
     }
 
 

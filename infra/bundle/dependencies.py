@@ -101,15 +101,15 @@ def list_licences(folder: Path) -> dict[str, str]:
 
     https://packaging.python.org/en/latest/specifications/core-metadata/#license-expression
     """
-    found = (each.metadata for each in distributions(path=[str(folder)]))
-    return dict(sorted((metadata["Name"], _read_licence(metadata)) for metadata in found))
+    licences = (distribution.metadata for distribution in distributions(path=[str(folder)]))
+    return dict(sorted((metadata["Name"], _read_licence(metadata)) for metadata in licences))
 
 
 def _read_licence(metadata: PackageMetadata) -> str:
     """Read the expression, else the classifiers, else the first line of the older free text."""
     fields = metadata.json
     expression, text = fields.get("license_expression"), str(fields.get("license") or "")
-    classifiers = [str(each) for each in fields.get("classifier") or () if str(each).startswith("License :: ")]
+    classifiers = [str(field) for field in fields.get("classifier") or () if str(field).startswith("License :: ")]
     named = " OR ".join(
         classifier.rpartition(" :: ")[2] for classifier in classifiers if classifier != "License :: OSI Approved"
     )

@@ -42,7 +42,7 @@ def describe_mismatch(release: str, manifest: Manifest) -> str | None:
     line = find_line(release)
     if line is None or _fits(line, manifest):
         return None
-    fitting = ", ".join(f"{prefix}.*" for prefix, known in LINES.items() if _fits(known, manifest))
+    fitting = ", ".join(f"{prefix}.*" for prefix, line in LINES.items() if _fits(line, manifest))
     return (
         f"deployment.spark.release {release!r} has Spark {line.spark} and Python {' or '.join(line.pythons)}; "
         f"the job needs Spark {manifest.spark} and Python {manifest.python}: {fitting}."

@@ -50,12 +50,12 @@ def _list_qualifiers(manifest: Manifest) -> dict[str, str]:
 
 def _list_packages(manifest: Manifest) -> Iterator[Component]:
     licences = LicenseFactory()
-    found = {
+    packages = {
         (name, version): archive.licences.get(name, "")
         for archive in manifest.dependencies.values()
         for name, version in archive.packages.items()
     }
-    for (name, version), licence in sorted(found.items()):
+    for (name, version), licence in sorted(packages.items()):
         yield Component(
             name=name,
             version=version,

@@ -69,11 +69,11 @@ def check_orphans(settings: Settings) -> Iterator[str]:
     deployment, maintenance = settings.deployment, settings.spec.maintenance
     if maintenance is None or maintenance.delete_orphans_days is None:
         return
-    days, kept = maintenance.delete_orphans_days, deployment.abort_incomplete_uploads_days
-    if days <= kept:
+    days, most = maintenance.delete_orphans_days, deployment.abort_incomplete_uploads_days
+    if days <= most:
         yield (
-            f"maintenance.delete_orphans_days: {days} is too few: an upload of a load may be completed for {kept} days "
-            f"(deployment.abort_incomplete_uploads_days), and is as old as its beginning; expected {kept + 1} or more."
+            f"maintenance.delete_orphans_days: {days} is too few: an upload of a load may be completed for {most} days "
+            f"(deployment.abort_incomplete_uploads_days), and is as old as its beginning; expected {most + 1} or more."
         )
 
 

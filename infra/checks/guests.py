@@ -14,8 +14,8 @@ def check_guests(settings: Settings) -> Iterator[str]:
     host = settings.spec.access
     for guest in settings.guests:
         access, deployment = guest.spec.access, guest.deployment
-        own, theirs = ((each.bucket, each.region) for each in (host, access))
-        if own != theirs or deployment.account != settings.deployment.account or access.endpoint:
+        host_bucket, theirs = ((bucket_access.bucket, bucket_access.region) for bucket_access in (host, access))
+        if host_bucket != theirs or deployment.account != settings.deployment.account or access.endpoint:
             yield (
                 f"lake: pipeline {guest.spec.pipeline!r} writes to {access.bucket!r} in {access.region!r}, account "
                 f"{deployment.account or 'any'}; expected bucket, region and account of {settings.spec.pipeline!r}, "

@@ -62,13 +62,13 @@ def warn_of_shared_prefix(lake: LakeBucket, *, settings: Settings) -> None:
     if not shared:
         return
     spec = settings.spec
-    places = ", ".join(f"s3://{spec.access.bucket}/{start}*" for start in list_table_prefixes(spec))
+    uris = ", ".join(f"s3://{spec.access.bucket}/{start}*" for start in list_table_prefixes(spec))
     starts = [start for table in spec.tables for start in list_key_prefixes(table)]
     tables = ", ".join(f"{start}*" for start in starts[:_MOST_SHOWN])
     more = f" and {len(starts) - _MOST_SHOWN} more" if len(starts) > _MOST_SHOWN else ""
     Annotations.of(lake).add_warning_v2(
         "lakewriter:shared-prefix",
-        f"{', '.join(map(repr, shared))} may write everywhere at {places} but in this file's tables ({tables}{more}) "
+        f"{', '.join(map(repr, shared))} may write everywhere at {uris} but in this file's tables ({tables}{more}) "
         "and the job's records, and may list that folder with the delimiter '/' only. A pipeline of the vendor's that "
         "writes one of these tables fails with AccessDenied. Give the entry 'tables' or 'paths' of its own, or "
         "access: read.",

@@ -52,7 +52,11 @@ def warn_owners_of_sources(scope: Construct, *, settings: Settings, shown: Arns,
         )
         if given is None or given.account in {None, deployment.account}:
             continue
-        statements = [each for each in allow_sources(settings.spec, deployment, shown) if _is_numbered(each, number)]
+        statements = [
+            statement
+            for statement in allow_sources(settings.spec, deployment, shown)
+            if _is_numbered(statement, number)
+        ]
         of_bucket = [statement for statement in statements if not statement["Sid"].startswith("UseKey")]
         of_key = [statement for statement in statements if statement["Sid"].startswith("UseKey")]
         key = f", and to the policy of its key {given.kms_key_arn}: {_print(_grant_all(job_role, of_key))}"
@@ -86,9 +90,11 @@ def warn_owner_of_catalog(scope: Construct, *, settings: Settings, shown: Arns, 
 def _list_allowed(role: Role, service: str) -> Iterator[Statement]:
     for name, document in role.documents.items():
         if name.startswith((service, "All")):
-            allowed = (each for each in document["Statement"] if each["Effect"] == "Allow")
+            allowed = (statement for statement in document["Statement"] if statement["Effect"] == "Allow")
             start = f"{service.lower()}:"
-            yield from (each for each in allowed if all(action.startswith(start) for action in each["Action"]))
+            yield from (
+                statement for statement in allowed if all(action.startswith(start) for action in statement["Action"])
+            )
 
 
 def _grant_all(arn: str, statements: Iterable[Statement]) -> list[Grant]:

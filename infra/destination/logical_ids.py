@@ -13,7 +13,7 @@ LONGEST = 200
 def make_logical_id(kind: str, name: str, *, separator: str) -> str:
     """Join ``kind`` and ``name`` in camel case; if the name cannot be read back from it, a hash is appended."""
     words = "".join(word[:1].upper() + word[1:] for word in name.split(separator))
-    back = _CAPITAL.sub(lambda found: separator + found[0].lower(), words).removeprefix(separator)
+    back = _CAPITAL.sub(lambda match: separator + match[0].lower(), words).removeprefix(separator)
     if back == name and len(words) <= LONGEST:
         return kind + words
     return f"{kind}{words[:LONGEST]}{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -109,7 +109,11 @@ class DestinationStack(Stack):
         named |= {consumer.name: f"<{consumer.logical_id}.Arn>" for consumer in roles.consumers}
         arn = settings.spec.access.role_arn
         named |= {arn.rpartition("/")[2]: arn} if taken and arn else {}
-        return {named[each.role.name]: each.readable for each in declared if each.role.name in named}
+        return {
+            named[declaration.role.name]: declaration.readable
+            for declaration in declared
+            if declaration.role.name in named
+        }
 
     def _make_user(self, settings: Settings, declared: Sequence[Declared]) -> KeyedUser | None:
         if settings.deployment.user is None:
@@ -190,8 +194,8 @@ class DestinationStack(Stack):
         if user and "iam_user" in free:
             exempt[f"<{USER}.Arn>"] = user.user.user_arn
         if lake.made:
-            kept = list(kept_out.values())
-            restrict(lake, settings=settings, arns=arns, kept_out=kept, exempt=list(exempt.values()))
+            denied = list(kept_out.values())
+            restrict(lake, settings=settings, arns=arns, kept_out=denied, exempt=list(exempt.values()))
         else:
             grants = list_destination_grants(settings, shown, self._name_holders(settings, roles, declared))
             warn_owner(

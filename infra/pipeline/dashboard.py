@@ -61,7 +61,7 @@ def _make_load_graphs(watched: Watched) -> list[cloudwatch.IWidget]:
         ),
         _make_graph(
             "Seconds of a load",
-            *(watched.make_load_metric(LoadMetric.SECONDS, each, hour) for each in ("Average", "Maximum")),
+            *(watched.make_load_metric(LoadMetric.SECONDS, statistic, hour) for statistic in ("Average", "Maximum")),
         ),
     ]
 

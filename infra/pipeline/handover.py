@@ -51,7 +51,7 @@ class Handover:
 
     def _build_search(self) -> dict[str, State]:
         """Build the states that find the executions of earlier releases; a stream among them is stopped."""
-        found = {
+        search = {
             "Type": "Choice",
             "Choices": [{"Variable": "$.any", "BooleanEquals": True, "Next": "EarlierLoadsAreRunning"}],
             "Default": "ListApplications",
@@ -79,7 +79,7 @@ class Handover:
                 },
                 "Next": "ListApplications" if self.is_stream else "MayApplicationsGo",
             },
-            **({} if self.is_stream else {"MayApplicationsGo": found}),
+            **({} if self.is_stream else {"MayApplicationsGo": search}),
         }
 
     def _build_comparison(self) -> dict[str, State]:

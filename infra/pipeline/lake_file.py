@@ -104,10 +104,10 @@ def walk_scalars(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 def _find_literal_secrets(model: BaseModel) -> Iterator[str]:
     """Find the secrets that are written out anywhere in the specification."""
     for name, value in model:
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, BaseModel):
-                yield from _find_literal_secrets(each)
-            elif isinstance(each, SecretText) and each.reference is None and name not in PUBLIC:
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, BaseModel):
+                yield from _find_literal_secrets(part)
+            elif isinstance(part, SecretText) and part.reference is None and name not in PUBLIC:
                 yield f"{name} is written out; {_EXPECTED}"
 
 

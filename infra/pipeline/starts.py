@@ -54,12 +54,12 @@ def _build_reading() -> dict[str, State]:
     The language cannot list keys, but an object that has all of ``KEYS`` has as many values as there are of these, and
     more only if the input adds one.
     """
-    known = {"given.$": "$", "known": dict.fromkeys(KEYS, "")}
+    defaults = {"given.$": "$", "known": dict.fromkeys(KEYS, "")}
     merged = {"given.$": "$.given", "merged.$": "States.JsonMerge($.known, $.given, false)"}
     listed = {"given.$": "$.given", "values.$": "$.merged.*"}
     counted = {"given.$": "$.given", "count.$": "States.ArrayLength($.values)"}
     return {
-        FIRST: {"Type": "Pass", "Parameters": known, "Next": "AddKnownKeys"},
+        FIRST: {"Type": "Pass", "Parameters": defaults, "Next": "AddKnownKeys"},
         "AddKnownKeys": {"Type": "Pass", "Parameters": merged, "Next": "ListValues"},
         "ListValues": {"Type": "Pass", "Parameters": listed, "Next": "CountKeys"},
         "CountKeys": {"Type": "Pass", "Parameters": counted, "Next": "AreKeysKnown"},
@@ -164,10 +164,10 @@ def _build_acceptance(*, is_stream: bool) -> dict[str, State]:
     }
     if not is_stream:
         # The execution stands for who started it: CloudTrail has StartExecution.
-        kept = {"accept.$": f"$.{accept}", "reason.$": f"$.{reason}", "by.$": "$$.Execution.Id"}
+        acceptance = {"accept.$": f"$.{accept}", "reason.$": f"$.{reason}", "by.$": "$$.Execution.Id"}
         states["KeepAcceptance"] = {
             "Type": "Pass",
-            "Parameters": kept,
+            "Parameters": acceptance,
             "ResultPath": "$.load.acceptance",
             "Next": guard,
         }

@@ -87,10 +87,10 @@ def make_page(folder: Path, settings: Settings) -> Page:
 def _list_wide(spec: Spec) -> Iterator[str]:
     """Say where the job's role reaches more than its own."""
     if is_wide(spec):
-        places = ", ".join(f"s3://{spec.access.bucket}/{pattern}" for pattern in list_written_keys(spec))
+        uris = ", ".join(f"s3://{spec.access.bucket}/{pattern}" for pattern in list_written_keys(spec))
         yield (
             f"The keys of {len(spec.tables)} tables do not fit into a policy of the job's role, so it may read, write "
-            f"and delete what else lies in the folders above them: {places}. Divide the tables over several files, or "
+            f"and delete what else lies in the folders above them: {uris}. Divide the tables over several files, or "
             "keep other data in folders of its own."
         )
 

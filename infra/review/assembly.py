@@ -34,6 +34,8 @@ def list_acknowledgments(folder: Path, stacks: Sequence[str]) -> dict[tuple[str,
     for report in json.loads(path.read_text("utf-8"))["pluginReports"]:
         for finding in report.get("suppressedViolations", ()):
             key = finding["ruleName"].removeprefix(PACK), finding.get("reason", "")
-            paths = tuple(each["constructPath"].removesuffix("/Resource") for each in finding["violatingConstructs"])
+            paths = tuple(
+                construct["constructPath"].removesuffix("/Resource") for construct in finding["violatingConstructs"]
+            )
             constructs[key] = constructs.get(key, ()) + tuple(path for path in paths if path.split("/")[0] in stacks)
     return {key: paths for key, paths in constructs.items() if paths}

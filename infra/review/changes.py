@@ -67,15 +67,15 @@ def read_deployed(folder: Path, names: tuple[str, ...], others: Collection[str] 
     """
     try:
         artifacts = json.loads((folder / "manifest.json").read_text("utf-8"))["artifacts"]
-        stacks = [name for name, each in artifacts.items() if each["type"] == "aws:cloudformation:stack"]
+        stacks = [name for name, artifact in artifacts.items() if artifact["type"] == "aws:cloudformation:stack"]
         pairs = [tuple(name for name in stacks if name.endswith(ending)) for ending in ENDINGS]
         if set(names) <= set(stacks):
             return Templates.read(folder, names)
         first = next((pair for pair in zip(*pairs, strict=True) if not set(pair) & set(others)), None)
         if first is not None:
             return Templates.read(folder, first)
-        known = Templates.read(folder, (pairs[0][0], pairs[1][0]))
-        return replace(known, stacks=tuple(Template(name, False, {"Resources": {}}) for name in names))
+        deployed = Templates.read(folder, (pairs[0][0], pairs[1][0]))
+        return replace(deployed, stacks=tuple(Template(name, False, {"Resources": {}}) for name in names))
     except (OSError, ValueError, KeyError, IndexError) as error:
         raise SpecInvalidError(
             f"-c deployed={folder}: expected the folder of an assembly with a destination and a pipeline stack "
@@ -114,7 +114,7 @@ def describe_changes(before: Templates, after: Templates) -> Section:
 
 def list_notable(before: Templates, after: Templates) -> tuple[str, ...]:
     """List what nobody should overlook, a line each, for whoever runs synth."""
-    return tuple(each.describe() for each in compare(before, after) if each.harm in NOTABLE)
+    return tuple(change.describe() for change in compare(before, after) if change.harm in NOTABLE)
 
 
 def compare(before: Templates, after: Templates) -> list[Change]:
@@ -177,18 +177,21 @@ def _list_statements(templates: Templates) -> dict[str, list[Statement]]:
 def _pair(old: list[Statement], new: list[Statement]) -> Iterator[tuple[Statement | None, Statement | None]]:
     """Pair the statements that differ: by their id, then in their order. Reasons are ours and may change."""
     lost, gained = _subtract(old, new), _subtract(new, old)
-    for sid in [each.sid for each in lost if each.sid]:
-        both = [next((each for each in side if each.sid == sid), None) for side in (lost, gained)]
+    for sid in [statement.sid for statement in lost if statement.sid]:
+        both = [next((statement for statement in side if statement.sid == sid), None) for side in (lost, gained)]
         was, now = both
         if was is not None and now is not None:
             lost.remove(was)
             gained.remove(now)
             yield was, now
     for effect in ("Allow", "Deny"):
-        unnamed = [[each for each in side if each.effect == effect and not each.sid] for side in (lost, gained)]
+        unnamed = [
+            [statement for statement in side if statement.effect == effect and not statement.sid]
+            for side in (lost, gained)
+        ]
         yield from zip_longest(*unnamed)
-    yield from ((each, None) for each in lost if each.sid)
-    yield from ((None, each) for each in gained if each.sid)
+    yield from ((statement, None) for statement in lost if statement.sid)
+    yield from ((None, statement) for statement in gained if statement.sid)
 
 
 def _subtract(some: list[Statement], others: list[Statement]) -> list[Statement]:
@@ -219,7 +222,7 @@ def _compare_stacks(old: Side, new: Side) -> Iterator[Change]:
     was, now = old[1], new[1]
     if was.protected != now.protected:
         harm = Harm.NONE if now.protected else Harm.DELETABLE
-        yield Change(harm, now.stack, "termination protection", *(Code(str(each.protected)) for each in (was, now)))
+        yield Change(harm, now.stack, "termination protection", *(Code(str(stack.protected)) for stack in (was, now)))
     for name in dict.fromkeys((*was.body["Resources"], *now.body["Resources"])):
         yield from _compare_resource(old, new, name)
     for section in sorted({*was.body, *now.body} - {"Resources"}):
@@ -378,4 +381,4 @@ def _list_capacity(before: Templates, after: Templates) -> Iterator[tuple[Cell, 
 
 
 def _read_capacity(templates: Templates) -> Mapping[str, Any]:
-    return next((each.properties["MaximumCapacity"] for _, each in templates.list_resources(APPLICATION)), {})
+    return next((resource.properties["MaximumCapacity"] for _, resource in templates.list_resources(APPLICATION)), {})

@@ -26,15 +26,15 @@ def write_imports(folder: Path, settings: Settings) -> None:
     """Write ``import.json`` for the destination's stack; without resources to keep there is none."""
     templates = Templates.read(folder, settings.stack_names)
     destination = templates.stacks[0]
-    found = {
+    identifiers = {
         resource.id: {IDENTIFIERS[resource.type]: name}
         for resource in destination.list_resources()
         if resource.type in IDENTIFIERS
         and resource.deletion in KEPT
         and (name := _find_name(resource, destination.body["Resources"]))
     }
-    if found:
-        (folder / "import.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    if identifiers:
+        (folder / "import.json").write_text(json.dumps(identifiers, indent=1) + "\n", "utf-8")
 
 
 def _find_name(resource: Resource, resources: dict[str, dict[str, object]]) -> str | None:

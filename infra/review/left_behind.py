@@ -117,6 +117,6 @@ def _find_place(templates: Templates) -> str | None:
         for statement in policy.properties["PolicyDocument"]["Statement"]:
             if statement.get("Sid") == _OUTCOMES:
                 (resource,) = templates.resolve_all(statement["Resource"], template)
-                place = resource.split(":::", 1)[-1].partition(f"/{CONTROL_DIRECTORY}/")[0]
-                return f"s3://{place}"
+                uri = resource.split(":::", 1)[-1].partition(f"/{CONTROL_DIRECTORY}/")[0]
+                return f"s3://{uri}"
     return None

@@ -37,8 +37,8 @@ def describe_parties(settings: Settings) -> Section:
 def _describe(settings: Settings, party: Party) -> Iterator[tuple[Cell, ...]]:
     spec, reach = settings.spec, find_reach(settings.spec, party)
     verb = "read" if party.access == "read" else "write"
-    own = [f"s3://{spec.access.bucket}/{start}*" for start in reach.starts]
-    yield f"Its own, to {verb}", _shorten(own), _say_contract(party)
+    prefixes = [f"s3://{spec.access.bucket}/{start}*" for start in reach.starts]
+    yield f"Its own, to {verb}", _shorten(prefixes), _say_contract(party)
     if reach.catalog:
         yield f"Its own in the catalog, to {verb}", _shorten(list(reach.catalog)), ""
     yield "Refused: the job's records, by listing too", Code("_lakewriter/*"), "None: they are the job's alone."

@@ -86,7 +86,7 @@ def _name_target(resource: Mapping[str, Any]) -> str:
     if database := resource.get("Database"):
         return f"database {database['Name']}"
     if policy := resource.get("LFTagPolicy"):
-        tags = " and ".join(f"{each['TagKey']}={' or '.join(each['TagValues'])}" for each in policy["Expression"])
+        tags = " and ".join(f"{tag['TagKey']}={' or '.join(tag['TagValues'])}" for tag in policy["Expression"])
         return f"every {policy['ResourceType'].lower()} with {tags}"
     return f"all tables of {resource['Table']['DatabaseName']}"
 
@@ -128,7 +128,7 @@ def _find_attached(templates: Templates, home: Template, holder: Resource) -> It
     for kind in ATTACHED:
         for template, policy in templates.list_resources(kind):
             named = policy.properties.get(field, ())
-            if holder.name in (templates.resolve(each, template) for each in named):
+            if holder.name in (templates.resolve(reference, template) for reference in named):
                 yield template, policy
 
 
@@ -150,7 +150,7 @@ def _list_principals(templates: Templates, template: Template, principal: Any) -
         yield ANYONE if principal == "*" else principal
         return
     for values in principal.values():
-        yield from (ANYONE if each == "*" else each for each in templates.resolve_all(values, template))
+        yield from (ANYONE if principal == "*" else principal for principal in templates.resolve_all(values, template))
 
 
 def _list_conditions(

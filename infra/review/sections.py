@@ -122,17 +122,19 @@ def describe_resources(templates: Templates) -> Section:
 def describe_destroy(templates: Templates) -> Section:
     """Describe which resources hold data or a secret, and whether a destroy deletes them."""
     emptied = {
-        templates.resolve(each.properties["BucketName"], template)
-        for template, each in templates.list_resources(EMPTYING)
+        templates.resolve(resource.properties["BucketName"], template)
+        for template, resource in templates.list_resources(EMPTYING)
     }
     rows = [
-        (Code(_strip_brackets(each.name)), _name_kind(each), each.stack, _describe_fate(each, emptied))
-        for _, each in templates.list_resources()
-        if each.type in LOSSES
+        (Code(_strip_brackets(resource.name)), _name_kind(resource), resource.stack, _describe_fate(resource, emptied))
+        for _, resource in templates.list_resources()
+        if resource.type in LOSSES
     ]
     protected = [template.stack for template in templates.stacks if template.protected]
     guard = f"CloudFormation refuses to delete {' and '.join(protected)}." if protected else "No stack is protected."
-    others = sum(each.type not in LOSSES and each.deletion not in KEPT for _, each in templates.list_resources())
+    others = sum(
+        resource.type not in LOSSES and resource.deletion not in KEPT for _, resource in templates.list_resources()
+    )
     text = f"{guard} Beside what follows, the stacks have {others} resources that go with them; none holds data."
     return Section(
         "What a destroy would delete", text, (Table(("Name", "What", "Stack", "On a destroy"), tuple(rows)),)
@@ -159,9 +161,9 @@ def describe_outputs(templates: Templates) -> Section:
     return Section("Outputs of the stacks", text, (Table((), tuple(rows)),))
 
 
-def describe_acknowledged(found: Mapping[tuple[str, str], Sequence[str]]) -> Section:
+def describe_acknowledged(acknowledged: Mapping[tuple[str, str], Sequence[str]]) -> Section:
     """Describe cdk-nag's acknowledged findings: rule, reason, constructs."""
-    rows = [(Code(rule), reason, make_codes(*places)) for (rule, reason), places in found.items()]
+    rows = [(Code(rule), reason, make_codes(*constructs)) for (rule, reason), constructs in acknowledged.items()]
     tables = (Table(("Finding", "Why it is meant", "Where"), tuple(rows)),) if rows else ()
     return Section(
         "Findings of cdk-nag that are acknowledged", "Every other rule of its AwsSolutions pack holds.", tables

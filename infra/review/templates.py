@@ -116,7 +116,7 @@ class Templates:
 
     def resolve_all(self, value: Any, template: Template) -> tuple[str, ...]:
         """Resolve each value of a list; a single value counts as a list of one."""
-        return tuple(self.resolve(each, template) for each in (value if isinstance(value, list) else [value]))
+        return tuple(self.resolve(item, template) for item in (value if isinstance(value, list) else [value]))
 
     def _resolve_function(self, function: str, argument: Any, template: Template) -> str:
         if function == "Ref":
@@ -135,15 +135,15 @@ class Templates:
         return f"<{function} {json.dumps(argument)}>"
 
     def _resolve_reference(self, name: str, template: Template) -> str:
-        known = {
+        pseudo_parameters = {
             "AWS::Partition": self.partition,
             "AWS::AccountId": self.account,
             "AWS::Region": self.region,
             "AWS::URLSuffix": "amazonaws.com",
             "AWS::StackName": template.stack,
         }
-        if name in known:
-            return known[name]
+        if name in pseudo_parameters:
+            return pseudo_parameters[name]
         if parameter := template.body.get("Parameters", {}).get(name):
             of_ssm = parameter["Type"].startswith("AWS::SSM::Parameter::Value")
             return f"<ssm:{parameter['Default']}>" if of_ssm else f"<parameter {name}>"

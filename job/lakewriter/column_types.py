@@ -169,9 +169,9 @@ def reconcile(column: str, source: pa.DataType, existing: pa.DataType) -> pa.Dat
     try:
         return _reconcile((column,), to_stored_type(column, source), whole)
     except _ConflictError as exc:
-        path, found, expected = exc.args
+        path, actual, expected = exc.args
         raise SchemaIncompatibleError(
-            f"column {path!r} is {found!r} in the source and {expected!r} in the table, and neither converts to the"
+            f"column {path!r} is {actual!r} in the source and {expected!r} in the table, and neither converts to the"
             " other without loss.",
             remedy=f'Declare the table\'s type, columns: {{{column}: "{to_glue_type(whole)}"}}, or load into a '
             "new table.",
@@ -200,8 +200,8 @@ def _to_stored_nested(path: Path, t: pa.DataType) -> pa.DataType:
     if pt.is_map(t):
         return pa.map_(_to_stored((*path, "key"), t.key_type), _to_stored((*path, "value"), t.item_type))
     if pt.is_struct(t):
-        kept = [field for field in t if not is_void(field.type)]
-        return pa.struct([pa.field(field.name, _to_stored((*path, field.name), field.type)) for field in kept])
+        fields = [field for field in t if not is_void(field.type)]
+        return pa.struct([pa.field(field.name, _to_stored((*path, field.name), field.type)) for field in fields])
     raise _make_unstorable_error(path, t)
 
 
@@ -234,12 +234,16 @@ def _reconcile(path: Path, source: pa.DataType, existing: pa.DataType) -> pa.Dat
 
 
 def _reconcile_structs(path: Path, source: pa.DataType, existing: pa.DataType) -> pa.DataType:
-    found = {field.name.lower(): field for field in source}
+    source_fields = {field.name.lower(): field for field in source}
     fields = []
     for field in existing:
-        own = found.pop(field.name.lower(), None)
-        fields.append(pa.field(own.name, _reconcile((*path, own.name), own.type, field.type)) if own else field)
-    return pa.struct([*fields, *found.values()])
+        source_field = source_fields.pop(field.name.lower(), None)
+        fields.append(
+            pa.field(source_field.name, _reconcile((*path, source_field.name), source_field.type, field.type))
+            if source_field
+            else field
+        )
+    return pa.struct([*fields, *source_fields.values()])
 
 
 def can_hold(target: pa.DataType, source: pa.DataType) -> bool:

@@ -120,7 +120,7 @@ def _refuse_constant(name: str) -> None:
 def _require_plain(content: Any) -> None:
     """``ValueError`` for what could be read, and could not be written back: too deep, or with half a character."""
     level, depth = [content], 0
-    while level := [value for each in level for value in _list_values(each)]:
+    while level := [value for item in level for value in _list_values(item)]:
         depth += 1
         if depth > MOST_LEVELS:
             raise ValueError(f"it has more than {MOST_LEVELS} levels")

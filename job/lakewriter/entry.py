@@ -41,16 +41,16 @@ def _read_spark_version() -> str | None:
         from pyspark.version import __version__
     except ImportError:
         return None
-    found = re.match(r"\d+\.\d+", __version__)
-    return found[0] if found else __version__
+    match = re.match(r"\d+\.\d+", __version__)
+    return match[0] if match else __version__
 
 
 def run() -> None:
     """Start the command line where the bundle fits this machine, otherwise exit with code 2."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    found = find_difference(read_mark(sys.path), python=python, machine=platform.machine())
-    if found:
-        sys.stderr.write(f"SPEC_INVALID: {found} {REMEDY}\n")
+    difference = find_difference(read_mark(sys.path), python=python, machine=platform.machine())
+    if difference:
+        sys.stderr.write(f"SPEC_INVALID: {difference} {REMEDY}\n")
         sys.exit(2)
     from lakewriter.cli.main import main
 

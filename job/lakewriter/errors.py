@@ -350,5 +350,5 @@ def from_text(text: str) -> LakeError | None:
 
     What it was raised from stands before it.
     """
-    found = _IN_TEXT.search(text.rpartition(_RAISED_FROM)[2]) or _IN_TEXT.search(text)
-    return CODES[found[1]](found[2].strip()) if found else None
+    match = _IN_TEXT.search(text.rpartition(_RAISED_FROM)[2]) or _IN_TEXT.search(text)
+    return CODES[match[1]](match[2].strip()) if match else None

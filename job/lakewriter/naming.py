@@ -261,8 +261,8 @@ def is_next_job_id(job_id: str) -> bool:
 def _shorten(prefix: str, text: str, suffix: str) -> str:
     if len(prefix + text + suffix) <= _MOST:
         return prefix + text + suffix
-    kept = text[: _MOST - len(prefix) - len(suffix) - _DIGEST - 2]
-    return f"{prefix}{kept}--{hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]}{suffix}"
+    beginning = text[: _MOST - len(prefix) - len(suffix) - _DIGEST - 2]
+    return f"{prefix}{beginning}--{hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]}{suffix}"
 
 
 class ControlKeys:

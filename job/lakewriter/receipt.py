@@ -22,8 +22,8 @@ class Part(ControlObject):
     checksum: str | None = None
 
     def __init__(self, number: int, etag: str, checksum: str | None = None, **later: Any) -> None:
-        known = {"number": number, "etag": etag, "checksum": checksum}
-        super().__init__(**known, **later)
+        fields = {"number": number, "etag": etag, "checksum": checksum}
+        super().__init__(**fields, **later)
 
 
 class ColumnStatistics(ControlObject):
@@ -44,8 +44,14 @@ class ColumnStatistics(ControlObject):
         upper: str | None = None,
         **later: Any,
     ) -> None:
-        known = {"values": values, "nulls": nulls, "compressed_bytes": compressed_bytes, "lower": lower, "upper": upper}
-        super().__init__(**known, **later)
+        fields = {
+            "values": values,
+            "nulls": nulls,
+            "compressed_bytes": compressed_bytes,
+            "lower": lower,
+            "upper": upper,
+        }
+        super().__init__(**fields, **later)
 
 
 class Cursor(ControlObject):
@@ -60,8 +66,8 @@ class Cursor(ControlObject):
     edge: tuple[str, ...] = Field((), exclude_if=is_empty)
 
     def __init__(self, type: str, text: str, **later: Any) -> None:  # noqa: A002 - the field's name
-        known = {"type": type, "text": text}
-        super().__init__(**known, **later)
+        fields = {"type": type, "text": text}
+        super().__init__(**fields, **later)
 
 
 class Observed(ControlObject):
@@ -181,8 +187,8 @@ class Batch(ControlObject):
     offsets: str | None = None
 
     def __init__(self, query: str, number: int, offsets: str | None = None, **later: Any) -> None:
-        known = {"query": query, "number": number, "offsets": offsets}
-        super().__init__(**known, **later)
+        fields = {"query": query, "number": number, "offsets": offsets}
+        super().__init__(**fields, **later)
 
     @property
     def job_id(self) -> str:

@@ -50,18 +50,18 @@ def join_first(names: Sequence[str], most: int) -> str:
 
 def describe_repeated(tables: Iterable[RepeatedFiles | None]) -> str | None:
     """Say what loads have appended again, as far as it is known; None where it is nothing."""
-    counted = [each for each in tables if each is not None and not each.is_silent]
-    known = [each for each in counted if each.files is not None]
-    again, changed = sum(each.again for each in known), sum(each.changed for each in known)
+    counted = [table for table in tables if table is not None and not table.is_silent]
+    counted_files = [repeat for repeat in counted if repeat.files is not None]
+    again, changed = sum(repeat.again for repeat in counted_files), sum(each.changed for each in counted_files)
     parts = []
     if again:
-        rows = [each.rows for each in known if each.again]
+        rows = [repeat.rows for repeat in counted_files if repeat.again]
         of_rows = "" if None in rows else f"{format_count(sum(filter(None, rows)), 'row')}, "
-        files = format_count(sum(each.files or 0 for each in known), "file")
+        files = format_count(sum(repeat.files or 0 for repeat in counted_files), "file")
         parts.append(f"appended again: {of_rows}{again:,} of {files} that an earlier load has read")
     if changed:
         parts.append(f"{format_count(changed, 'file')} changed since an earlier load has read them")
-    if unknown := len(counted) - len(known):
+    if unknown := len(counted) - len(counted_files):
         parts.append(f"rows of {format_count(unknown, 'table')} may repeat")
     return "; ".join(parts) or None
 

@@ -91,8 +91,8 @@ QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "taken-own": leave_out(
         "a replay takes the files of its own pipeline",
         "run.replay",
-        '        if each is not None and each.load.startswith(f"{control.keys.pipeline}/")\n',
-        "        if each is not None\n",
+        '        if stored_object is not None and stored_object.load.startswith(f"{control.keys.pipeline}/")\n',
+        "        if stored_object is not None\n",
         _KIND,
     ),
     "replay-not-undone": leave_out(

@@ -25,7 +25,7 @@ _EXAMPLES: Final = "Name what there is, such as: lakewriter init data/ or lakewr
 
 
 def run_init(
-    places: tuple[str, ...],
+    sources: tuple[str, ...],
     output: Path,
     schemas: tuple[str, ...],
     *,
@@ -41,19 +41,19 @@ def run_init(
     if as_json and output == _PRINT:
         raise SpecInvalidError("--output - prints the file, and --json what was written.", remedy="Leave one out.")
     asks = not as_json and output != _PRINT and sys.stdin.isatty() and sys.stdout.isatty()
-    places = places or _ask_for_places(asks=asks)
+    sources = sources or _ask_for_places(asks=asks)
     wished = Wishes(
         folder=Path() if output == _PRINT else output.parent,
         kind=wishes["kind"],
-        bucket=wishes["bucket"] or _ask("Bucket (blank: later)", asks=asks and not _has_vendor_file(places)),
+        bucket=wishes["bucket"] or _ask("Bucket (blank: later)", asks=asks and not _has_vendor_file(sources)),
         region=wishes["region"] or choose_region(),
         pipeline=wishes["pipeline"],
         schemas=schemas,
         spark=_make_spark(),
         expects=expects,
     )
-    drafted = make_draft(places, wished)
-    text = write_draft(drafted.draft, shlex.join(["lakewriter", "init", *map(_hide_password, places)]))
+    drafted = make_draft(sources, wished)
+    text = write_draft(drafted.draft, shlex.join(["lakewriter", "init", *map(_hide_password, sources)]))
     if output == _PRINT:
         click.echo(text, nl=False)
         return EXIT_OK
@@ -86,9 +86,9 @@ def _ask(question: str, *, asks: bool) -> str | None:
     return click.prompt(question, default="", show_default=False) or None if asks else None
 
 
-def _has_vendor_file(places: tuple[str, ...]) -> bool:
+def _has_vendor_file(sources: tuple[str, ...]) -> bool:
     """True if a place may name the bucket itself."""
-    return any(place.endswith((".json", ".yaml", ".yml")) for place in places)
+    return any(source.endswith((".json", ".yaml", ".yml")) for source in sources)
 
 
 def _make_spark() -> Callable[[], Any]:
@@ -100,8 +100,8 @@ def _make_spark() -> Callable[[], Any]:
     return start
 
 
-def _hide_password(place: str) -> str:
-    return place.partition("?")[0].partition(";")[0] if place.startswith("jdbc:") else place
+def _hide_password(source: str) -> str:
+    return source.partition("?")[0].partition(";")[0] if source.startswith("jdbc:") else source
 
 
 def _write_json(content: Any) -> str:

@@ -37,7 +37,7 @@ class LazyGroup(click.Group):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._groups, self._synonyms = groups, dict(synonyms)
-        self._places = {name: place for group in groups.values() for name, place in group.items()} | dict(others)
+        self._places = {name: module for group in groups.values() for name, module in group.items()} | dict(others)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List the names, in the alphabet's order."""
@@ -56,8 +56,8 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each group's commands under its heading, with the whole first sentence of each."""
-        for heading, places in self._groups.items():
-            commands = [(name, self.get_command(ctx, name)) for name in places]
+        for heading, modules in self._groups.items():
+            commands = [(name, self.get_command(ctx, name)) for name in modules]
             rows = [(name, command.get_short_help_str(_UNCUT)) for name, command in commands if command]
             with formatter.section(heading):
                 # The descriptions of all groups begin in one column.

@@ -48,22 +48,22 @@ def make_output_schema(command: str, *, is_open: bool = True) -> dict[str, Any]:
     every: list[type[Model]] = [ErrorReport, *whole]
     asked: list[tuple[type[BaseModel], JsonSchemaMode]] = [(model, "serialization") for model in every]
     made, schema = models_json_schema(asked, by_alias=True)
-    places = {model: made[model, mode] for model, mode in asked}
+    schemas = {model: made[model, mode] for model, mode in asked}
     definitions = schema["$defs"]
     for model in models:
-        report = definitions[_name(places[model])]
-        report["properties"]["error"] = {"anyOf": [places[ErrorReport], {"type": "null"}]}
+        report = definitions[_name(schemas[model])]
+        report["properties"]["error"] = {"anyOf": [schemas[ErrorReport], {"type": "null"}]}
     return {
         "$schema": DRAFT,
         "title": f"lakewriter {command} --json",
         "description": "One of these objects. Later releases of version 1 may add fields.",
-        "anyOf": [places[model] | {"required": ["version", "error"]} for model in whole],
+        "anyOf": [schemas[model] | {"required": ["version", "error"]} for model in whole],
         "$defs": {name: _tidy(definition, is_open=is_open) for name, definition in definitions.items()},
     }
 
 
-def _name(place: dict[str, str]) -> str:
-    return place["$ref"].rpartition("/")[2]
+def _name(schema: dict[str, str]) -> str:
+    return schema["$ref"].rpartition("/")[2]
 
 
 def _tidy(schema: Any, *, is_open: bool) -> Any:

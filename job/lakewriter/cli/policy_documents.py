@@ -33,19 +33,19 @@ def print_documents(
     loaded = load(lake, stage=stage)
     region = _find_region(loaded)
     arns = Arns(find_partition(region), account or _find_account(loaded), region, kms_key)
-    found = _choose_roles(loaded, arns, Who(who) if who else None, stage=stage, state_machine=state_machine)
+    roles = _choose_roles(loaded, arns, Who(who) if who else None, stage=stage, state_machine=state_machine)
     encryption = find_encryption(loaded.deployment, arns)
     owner = None if who else make_bucket_policy(loaded.spec, arns, encryption=encryption)
-    shown = {"roles": [vars(role) for role in found], **({"bucket_policy": owner} if owner else {})}
+    shown = {"roles": [vars(role) for role in roles], **({"bucket_policy": owner} if owner else {})}
     if _UNKNOWN in json.dumps(shown):
         raise SpecInvalidError(
             "these documents name the AWS account, and it is not known.",
             remedy="Give --account, or deployment.account in quotes.",
         )
     if as_json:
-        print_json(PolicyReport(roles=tuple(found), bucket_policy=owner))
+        print_json(PolicyReport(roles=tuple(roles), bucket_policy=owner))
         return EXIT_OK
-    for role in found:
+    for role in roles:
         _show_role(role)
     if owner:
         _show("policy of the bucket, for its owner", owner)
@@ -69,9 +69,9 @@ def _choose_roles(
     lake: Lake, arns: Arns, who: Who | None, *, stage: str | None, state_machine: str | None
 ) -> list[Role]:
     """Return the file's roles; for ``who`` that the file has none of, what one would need."""
-    found = [role for role in list_roles(lake.spec, lake.deployment, arns) if who in (None, role.who)]
-    if found or who is None:
-        return found
+    roles = [role for role in list_roles(lake.spec, lake.deployment, arns) if who in (None, role.who)]
+    if roles or who is None:
+        return roles
     documents = make_documents(lake.spec, lake.deployment, who, arns, stage=stage, state_machine=state_machine)
     return [Role(who.value, who, documents, None)]
 

@@ -44,13 +44,13 @@ class StatusReport(Model):
         cls, states: Mapping[str, TableState], continuous: Mapping[str, Any] | None, health: Health
     ) -> "StatusReport":
         """Return the report of the tables whose state can be read, and of what ``health`` says of the others."""
-        told = HealthReport(
+        report = HealthReport(
             continuous=health.run,
             waiting=health.waiting,
             unreadable=_describe(health.unreadable),
             exit_code=health.exit_code,
         )
-        return cls(tables=states, continuous=continuous, health=told)
+        return cls(tables=states, continuous=continuous, health=report)
 
 
 class VerifiedLoads(Model):

@@ -48,8 +48,8 @@ def print_queries(
         written = queries.write_queries(context.spec, chosen, last, context.deployment, stage)
     else:
         tables = read_table_loads(list(context.controls().values()))
-        found = find_as_of(context.spec, tables, as_of, context.clients)
-        written = queries.write_as_of(context.spec, chosen, found, context.deployment)
+        queried = find_as_of(context.spec, tables, as_of, context.clients)
+        written = queries.write_as_of(context.spec, chosen, queried, context.deployment)
     if is_local():
         written = tuple(replace(query, sql=fill_keys(query.sql)) for query in written)
     if as_json:

@@ -99,6 +99,6 @@ def rebuild(
         raise SpecInvalidError("expected --cursor VALUE with --type TYPE, or --no-cursor, or neither.")
     from lakewriter.cli import repairs
 
-    known = None if cursor is None or kind is None else (kind, cursor)
-    done = repairs.rebuild(lake, options["stage"], table, known, options["reason"], from_start=from_start)
+    typed_cursor = None if cursor is None or kind is None else (kind, cursor)
+    done = repairs.rebuild(lake, options["stage"], table, typed_cursor, options["reason"], from_start=from_start)
     return repairs.show(done, as_json=as_json)

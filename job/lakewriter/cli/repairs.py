@@ -68,9 +68,9 @@ def rebuild(
     """Create a table's missing state; ``cursor`` is the type and the value of the one that is known."""
     context = open_context(lake, stage)
     table, control = _find_table(context, name)
-    known = None if cursor is None else parse_cursor(*cursor)
+    parsed_cursor = None if cursor is None else parse_cursor(*cursor)
     catalog = ask_catalog(context.spec, table, context.clients)
-    rebuilt = rebuild_state(control, table, catalog, reason, known, from_start=from_start)
+    rebuilt = rebuild_state(control, table, catalog, reason, parsed_cursor, from_start=from_start)
     done = MendedTable(table=control.table_id, done=tuple(rebuilt.concluded), unknown=tuple(rebuilt.unknown))
     return MendReport(tables=(done,))
 
@@ -98,10 +98,10 @@ def _report(table_id: str, what: str) -> MendReport:
 
 
 def _parse_cursor(control: Control, text: str, kind: str | None) -> Cursor:
-    known = control.state.read().cursor
-    if known is None and kind is None:
+    current = control.state.read().cursor
+    if current is None and kind is None:
         raise SpecInvalidError(f"table {control.table_id} has no cursor yet.", remedy="Give its type by --type.")
-    return parse_cursor(kind or str(known and known.type), text)
+    return parse_cursor(kind or str(current and current.type), text)
 
 
 def _find_table(context: Context, name: str) -> tuple[TableSpec, Control]:

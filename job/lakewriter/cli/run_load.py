@@ -146,9 +146,9 @@ def _read_acceptance(wanted: Wanted) -> Acceptance:
         given = _Accepted.model_validate_json(wanted.acceptance or "")
     except ValidationError as error:
         problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
+        key_path = ".".join(map(str, problem["loc"]))
         raise SpecInvalidError(
-            f"--acceptance {wanted.acceptance!r}: {f'{place}: ' if place else ''}{problem['msg']}.",
+            f"--acceptance {wanted.acceptance!r}: {f'{key_path}: ' if key_path else ''}{problem['msg']}.",
             remedy='Expected {"accept": ["CHECK"], "reason": "TEXT"}, and "by" if it is to say who.',
         ) from error
     return Acceptance(checks=given.accept, reason=given.reason, by=given.by)

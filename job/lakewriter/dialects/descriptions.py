@@ -19,14 +19,17 @@ def describe(kind: str, path: str) -> str:
     """
     schema = _read_schema()
     first, *steps = path.split(".")
-    places: list[Schema] = list(_find_properties(schema, first))
+    mappings: list[Schema] = list(_find_properties(schema, first))
     if steps and first in ("destination", "tables"):
-        places = [schema["$defs"][name] for name in list_definitions(kind)[first]]
+        mappings = [schema["$defs"][name] for name in list_definitions(kind)[first]]
     for step in steps:
-        places = [
-            own for place in places for mapping in list_mappings(place) for own in _find_properties(mapping, step)
+        mappings = [
+            property_schema
+            for schema_part in mappings
+            for mapping in list_mappings(schema_part)
+            for property_schema in _find_properties(mapping, step)
         ]
-    descriptions = [place["description"] for place in places if "description" in place]
+    descriptions = [mapping["description"] for mapping in mappings if "description" in mapping]
     if not descriptions:
         raise LookupError(f"a lake.yaml of the destination {kind!r} has no key {path!r}")
     return str(descriptions[0])
@@ -48,14 +51,14 @@ def list_definitions(kind: str) -> dict[str, list[str]]:
     }
 
 
-def list_mappings(place: Schema) -> Iterator[Schema]:
+def list_mappings(schema: Schema) -> Iterator[Schema]:
     """Yield the mappings that may stand at a place, through references, unions and lists."""
-    if "$ref" in place:
-        yield from list_mappings(_read_schema()["$defs"][place["$ref"].rpartition("/")[2]])
-    for other in (*place.get("anyOf", ()), *place.get("oneOf", ()), *filter(None, [place.get("items")])):
+    if "$ref" in schema:
+        yield from list_mappings(_read_schema()["$defs"][schema["$ref"].rpartition("/")[2]])
+    for other in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *filter(None, [schema.get("items")])):
         yield from list_mappings(other)
-    if place.get("type") == "object":
-        yield place
+    if schema.get("type") == "object":
+        yield schema
 
 
 def _find_properties(mapping: Schema, key: str) -> Iterator[Schema]:

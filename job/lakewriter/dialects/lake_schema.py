@@ -23,10 +23,10 @@ def make_lake_schema() -> dict[str, Any]:
         # What an editor calls the destinations when it offers them.
         definitions[model.__name__]["title"] = tag
     for part in (schema, *definitions.values()):
-        for own in part.get("properties", {}).values():
+        for property_schema in part.get("properties", {}).values():
             # Pydantic leaves a description out that is also the model's.
-            if "$ref" in own and "description" not in own:
-                own["description"] = definitions[own["$ref"].rpartition("/")[2]]["description"]
+            if "$ref" in property_schema and "description" not in property_schema:
+                property_schema["description"] = definitions[property_schema["$ref"].rpartition("/")[2]]["description"]
     return {"$schema": DRAFT, "title": "lake.yaml", **schema, "$defs": definitions}
 
 
@@ -38,9 +38,9 @@ def _tidy_value(key: str, value: Any) -> Any:
     if key == "description":
         return plain_text(value)
     if key in _OF_SCHEMAS:
-        return {name: _tidy(own) for name, own in value.items()}
+        return {name: _tidy(item) for name, item in value.items()}
     if key in _LISTS:
-        return [_tidy(own) for own in value]
+        return [_tidy(item) for item in value]
     return _tidy(value) if key in _SINGLE and isinstance(value, dict) else value
 
 

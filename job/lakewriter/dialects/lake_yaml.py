@@ -236,8 +236,8 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         form = dialect.form_fields(destination)
         refuse_unsupported(spec, document.data)
         refuse_shared_quarantines(spec, document.data)
-        own = [(entry.expect, entry.on_violation) for entry in file.tables]
-        spec = apply_expectations(spec, own, file.expect, file.on_violation)
+        given = [(entry.expect, entry.on_violation) for entry in file.tables]
+        spec = apply_expectations(spec, given, file.expect, file.on_violation)
         lineage = _make_lineage(file, str(document.folder))
         spec = place_catalog(file.catalog_account, _settle_repetition(spec, file), file.maintenance)
         maintenance = make_maintenance(file.maintenance, spec)
@@ -380,12 +380,12 @@ def _refuse_foreign_entries(document: Document) -> None:
 
 
 def _describe_unknown_type(document: Document) -> str:
-    destination, known = document.data["destination"], list_words(list(BY_TYPE))
+    destination, types = document.data["destination"], list_words(list(BY_TYPE))
     if not isinstance(destination, dict):
         where = document.describe_place(("destination",))
         return f"{where}: {describe_value(destination, ('destination',))}: expected a mapping with the key 'type'."
     where, kind = document.describe_place(("destination", "type")), destination.get("type")
     if kind is None:
-        return f"{where}: is required; expected {known}."
+        return f"{where}: is required; expected {types}."
     guess = suggest_nearest(kind, BY_TYPE) if isinstance(kind, str) else ""
-    return f"{where}: {describe_value(kind, ())} is not a known destination; expected {known}{guess or '.'}"
+    return f"{where}: {describe_value(kind, ())} is not a known destination; expected {types}{guess or '.'}"

@@ -59,9 +59,9 @@ class Context:
 
     def require_table(self, name: str) -> None:
         """Raise ``SPEC_INVALID`` where ``--table`` names none of the file's tables."""
-        known = [table.id for table in self.spec.tables]
-        if name not in known:
-            expected = ", ".join(known[:MOST_NAMED]) + (" or another of its tables" if known[MOST_NAMED:] else "")
+        ids = [table.id for table in self.spec.tables]
+        if name not in ids:
+            expected = ", ".join(ids[:MOST_NAMED]) + (" or another of its tables" if ids[MOST_NAMED:] else "")
             raise SpecInvalidError(f"--table {name!r} is no table of this pipeline.", remedy=f"Expected {expected}.")
 
     def choose_tables(self, names: Sequence[str]) -> None:

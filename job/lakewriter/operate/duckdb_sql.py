@@ -77,10 +77,10 @@ def write_files_source(spec: Spec, table: TableSpec, keys: Sequence[str]) -> str
     return _write_reader(spec, table, f"[\n    {listed}\n]")
 
 
-def _write_reader(spec: Spec, table: TableSpec, place: str) -> str:
+def _write_reader(spec: Spec, table: TableSpec, files: str) -> str:
     kind = (table.encoding or spec.encoding).kind
     hive = () if kind == "avro" else (f"hive_partitioning = {str(bool(spec.folder_keys)).lower()}",)
-    return f"{READERS[kind]}({', '.join((place, *_OPTIONS[kind], *hive))})"
+    return f"{READERS[kind]}({', '.join((files, *_OPTIONS[kind], *hive))})"
 
 
 def _write_s3_secret(access: Access) -> str:

@@ -158,7 +158,7 @@ def make_record(
 def _read_intents(report: RunReport, controls: Mapping[str, Control]) -> dict[str, Intent]:
     """Return the intents of the tables that this attempt committed, as far as they can be read."""
     done = [result.id for result in report.tables if result.status == "done"][:MOST_INTENTS]
-    known = [name for name in done if name in controls]
+    committed_names = [name for name in done if name in controls]
 
     def read(name: str) -> Intent | None:
         try:
@@ -167,7 +167,11 @@ def _read_intents(report: RunReport, controls: Mapping[str, Control]) -> dict[st
             return None
 
     with ThreadPoolExecutor(READERS, thread_name_prefix="intent") as pool:
-        return {name: intent for name, intent in zip(known, pool.map(read, known), strict=True) if intent is not None}
+        return {
+            name: intent
+            for name, intent in zip(committed_names, pool.map(read, committed_names), strict=True)
+            if intent is not None
+        }
 
 
 def _describe(result: TableResult, phases: Mapping[str, Mapping[str, float]], intent: Intent | None) -> LoadedTable:

@@ -245,7 +245,7 @@ class TableRecords:
 
 
 def _compare_report(control: Control, report: TableReport, intent: Intent) -> list[Mismatch]:
-    written, expected = (each.model_dump(mode="json") for each in (report, intent.make_report()))
+    written, expected = (table_report.model_dump(mode="json") for table_report in (report, intent.make_report()))
     key = control.keys.report(intent.job_id, control.table_id)
     return [
         Mismatch(

@@ -82,10 +82,10 @@ class Loads:
         alone where all loads have more than ``most`` objects.
         """
         loads = self.list_loads(most)
-        places = [place for place, load in enumerate(loads) if load.job_id == record.job_id]
-        after = loads[places[0] + 1 :] if places else loads
+        positions = [position for position, load in enumerate(loads) if load.job_id == record.job_id]
+        after = loads[positions[0] + 1 :] if positions else loads
         earlier = self._read_in_order(after[:limit])
-        return (self._add_tables(record, loads[places[0]]) if places else record), earlier
+        return (self._add_tables(record, loads[positions[0]]) if positions else record), earlier
 
     def read_one(self, job_id: str | None) -> LoadRecord:
         """One load, the last one without an id; ``SPEC_INVALID`` where there is none."""

@@ -124,8 +124,8 @@ def _find_quarantined(control: Control, pending: Pending) -> Objects:
     load = f"{control.keys.pipeline}/{pending.job_id}/{pending.attempt}"
     entries = islice(control.store.list_entries(f"{control.quarantine}/"), MOST_LISTED)
     newest = sorted(entries, key=lambda entry: entry.modified, reverse=True)[:MOST_ASKED]
-    found = ((entry.key, control.store.head(entry.key)) for entry in newest)
-    return {key: stored for key, stored in found if stored is not None and stored.load == load}
+    heads = ((entry.key, control.store.head(entry.key)) for entry in newest)
+    return {key: stored for key, stored in heads if stored is not None and stored.load == load}
 
 
 def _close(control: Control, pending: Pending, objects: Objects, reason: str) -> None:

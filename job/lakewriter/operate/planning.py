@@ -219,7 +219,7 @@ def _propose_types(
     before = set() if written is None else {name.lower() for name in written.columns}
     loaded = [column.source for column in prepared.shape.columns if column.name.lower() in before]
     proposals = propose_types(feed.read_first(SAMPLE_ROWS), [*table.columns, *loaded])
-    proposed = {name: found.type for name, found in proposals.items() if found.type}
+    proposed = {name: proposal.type for name, proposal in proposals.items() if proposal.type}
     if not proposed:
         return {}
     return {"proposed": proposed, "columns_line": write_columns_line(table.columns, proposed)}

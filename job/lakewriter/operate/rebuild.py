@@ -72,11 +72,11 @@ def _ask_for_switches(spec: Spec, table: TableSpec, action: CatalogAction, clien
         return InCatalog(has_partition=lambda of: GlueTables(clients).find_partition_location(of) is not None)
     if table.latest is None:
         return InCatalog()
-    told = [find_last_change(S3Store(clients), table.latest)]
+    changes = [find_last_change(S3Store(clients), table.latest)]
     if isinstance(action, GlueAction):
-        told.append(GlueTables(clients).find_last_switch(action, spec.pipeline))
-    last = max(number for number, _ in told)
-    return InCatalog(last, frozenset(load for number, load in told if number == last and load))
+        changes.append(GlueTables(clients).find_last_switch(action, spec.pipeline))
+    last = max(number for number, _ in changes)
+    return InCatalog(last, frozenset(load for number, load in changes if number == last and load))
 
 
 def rebuild(
@@ -104,7 +104,7 @@ def rebuild(
 
 def _is_cursor_taken_back(left: Leftovers) -> bool:
     """Return whether the last record that tells of the cursor is that of an undo, after which there was none."""
-    telling = [each for each in left.closed if each.report.cursor_after or each.report.undoes]
+    telling = [load for load in left.closed if load.report.cursor_after or load.report.undoes]
     return bool(telling) and telling[-1].report.cursor_after is None
 
 
@@ -116,7 +116,7 @@ def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str)
     pending = _find_pending(control, left, catalog)
     pending_load = _name_load(control, pending) if pending is not None else ""
     is_published = pending_load in catalog.loads
-    writers = {found.load for _, found in left.objects} - {pending_load}
+    writers = {stored.load for _, stored in left.objects} - {pending_load}
     committed = max(state.committed, catalog.committed - is_published, 1 if writers else 0)
     highest = find_highest_numbers(control.layout, left.keys)
     what = (
@@ -227,8 +227,8 @@ def _find_phase(control: Control, intent: Intent, catalog: InCatalog) -> Phase |
         if intent.load in catalog.loads or is_dropped:
             return "uploaded"
         removes = [*undone.quarantined, *intent.removes]
-        kept = call_all(lambda removal: control.store.find(removal.key) is not None, removes)
-        return None if all(kept) else "uploaded"
+        exist = call_all(lambda removal: control.store.find(removal.key) is not None, removes)
+        return None if all(exist) else "uploaded"
     mine = call_all(is_mine, [receipt.key for receipt in intent.list_staged()])
     if not any(mine):
         decision = find_decision(control, intent.job_id, intent.attempt) if intent.together else None
@@ -262,8 +262,10 @@ def _describe(state: TableState) -> list[str]:
 
 def _describe_unknown(control: Control, state: TableState, left: Leftovers) -> list[str]:
     lines = ["changes by hand, such as a cursor that was reset after the last load"]
-    known = {key for closed in left.closed for key in control.list_written_keys(closed.report)}
-    others = [key for key, stored in left.objects if key not in known and not _is_pending(control, state, stored.load)]
+    known_keys = {key for closed in left.closed for key in control.list_written_keys(closed.report)}
+    others = [
+        key for key, stored in left.objects if key not in known_keys and not _is_pending(control, state, stored.load)
+    ]
     if others:
         objects = format_count(len(others), "object")
         lines.append(f"how many loads wrote {objects} whose reports were cleared away, such as {others[0]}")

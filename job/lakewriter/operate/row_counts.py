@@ -74,7 +74,7 @@ class _Ids:
 
     def add(self, rows: int, ids: Iterable[str | None]) -> None:
         self.rows += rows
-        hashes = [hash(each) for each in ids if each is not None]
+        hashes = [hash(row_id) for row_id in ids if row_id is not None]
         if hashes:
             self._hashes.append(pa.array(hashes, pa.int64()))
 
@@ -100,8 +100,8 @@ def count_rows(
     ids, wrong, expected = _Ids(), [], 0
     engine = next((name for name in intent.files.totals.engines if name != COPIED), "")
     # Files that belong to records have no rows.
-    own = [(file.key, file.rows, file.engine) for file in files if file.engine != COPIED]
-    for key, rows, kind in own + [(key, 0, engine) for key in copies]:
+    own_files = [(file.key, file.rows, file.engine) for file in files if file.engine != COPIED]
+    for key, rows, kind in own_files + [(key, 0, engine) for key in copies]:
         where = f"s3://{clients.access.bucket}/{key}"
         try:
             for count, row_ids in _read_rows(S3File(clients.access.bucket, key, clients), kind, counting.row_id):
@@ -141,9 +141,9 @@ def _read_rows(file: S3File, engine: str, row_id: str | None) -> Iterator[tuple[
     elif engine in _PARQUET_ENGINES:
         yield from _read_parquet(file, row_id)
     else:
-        known = ", ".join(("avro", "csv", "jsonl", *_PARQUET_ENGINES))
+        engines = ", ".join(("avro", "csv", "jsonl", *_PARQUET_ENGINES))
         raise PendingUnrecoverableError(
-            f"{file.name}: its rows cannot be counted: its receipt says that {engine!r} wrote it; expected {known}.",
+            f"{file.name}: its rows cannot be counted: its receipt says that {engine!r} wrote it; expected {engines}.",
             remedy="Run verify with the release that loaded it, or a later one.",
         )
 
@@ -160,6 +160,6 @@ def _read_csv(text: IO[str], row_id: str | None) -> Iterator[tuple[int, Iterable
     csv.field_size_limit(sys.maxsize)
     rows = csv.reader(text)
     names = next(rows, [])
-    place = names.index(row_id) if row_id in names else None
+    id_index = names.index(row_id) if row_id in names else None
     for row in rows:
-        yield 1, () if place is None else (row[place],)
+        yield 1, () if id_index is None else (row[id_index],)

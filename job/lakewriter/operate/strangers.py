@@ -37,12 +37,12 @@ class Neighbours:
     own keys may lie beside."""
 
     def __init__(self, controls: Mapping[str, Control]) -> None:
-        layouts = ((name, each.layout) for name, each in controls.items() if each.layout is not None)
+        layouts = ((name, control.layout) for name, control in controls.items() if control.layout is not None)
         self._starts = Starts((layout.prefix, (name, layout)) for name, layout in layouts)
 
     def list_under(self, prefix: str, without: str) -> list[Layout]:
         """Return the layouts of other tables to which a key with ``prefix`` can be assigned by its name."""
-        above = (each for each in self._starts.list_above(prefix) if not each[1].directory)
+        above = (item for item in self._starts.list_above(prefix) if not item[1].directory)
         return [layout for name, layout in chain(self._starts.list_from(prefix), above) if name != without]
 
 
@@ -106,13 +106,13 @@ class TablePath:
     def _find_strangers(self) -> tuple[Stranger, ...]:
         """Return the objects that are in no report, the newest first, with what HEAD shows of them."""
         seen = [entry for entry in self._list() if self._is_new(entry) and self._is_read(entry.key)]
-        known: set[str] = set()
+        reported: set[str] = set()
         if seen:
             for job_id, report in self._records.kept.items():
                 # A report is younger than the files that it names.
                 if self._is_new(report):
-                    known.update(self._read_keys(job_id))
-        unknown = sorted((entry for entry in seen if entry.key not in known), key=_order_by_time, reverse=True)
+                    reported.update(self._read_keys(job_id))
+        unknown = sorted((entry for entry in seen if entry.key not in reported), key=_order_by_time, reverse=True)
         self.is_cut_off = self.is_cut_off or len(unknown) > MOST_ASKED
         pairs = list(zip(unknown, call_all(self._look, unknown[:MOST_ASKED]), strict=False))
         table_id = self._control.table_id

@@ -43,7 +43,7 @@ class Undo:
     ) -> None:
         self._pipeline, self._job_id, self._choices, self._through = pipeline, job_id, choices, through
         wanted = set(tables)
-        self._controls = [each for name, each in pipeline.controls.items() if not wanted or name in wanted]
+        self._controls = [control for name, control in pipeline.controls.items() if not wanted or name in wanted]
         self._is_partial = len(self._controls) < len(pipeline.controls)
 
     def plan(self) -> tuple[Undoing, ...]:
@@ -52,8 +52,10 @@ class Undo:
 
     def run(self) -> tuple[Undoing, ...]:
         """Undo; what is refused is refused before anything is changed."""
-        done = call_all(lambda each: [self._undo(each[0], undoing) for undoing in each[1]], self._plan_tables())
-        return tuple(undoing for each in done for undoing in each)
+        done = call_all(
+            lambda planned: [self._undo(planned[0], undoing) for undoing in planned[1]], self._plan_tables()
+        )
+        return tuple(undoing for undoings in done for undoing in undoings)
 
     def _plan_tables(self) -> list[tuple[TableLoads, list[Undoing]]]:
         planned = call_all(lambda table: (table, self._plan_table(table)), read_table_loads(self._controls))
@@ -76,7 +78,7 @@ class Undo:
             plan = self._plan_load(table, load.job_id, tuple(undoing.job_id for undoing in undoings))
             undoings.append(Undoing(table.control.table_id, load.job_id, plan))
             # The next one is planned as if this one were gone.
-            left = tuple(each for each in table.loads if each != load)
+            left = tuple(other for other in table.loads if other != load)
             table = replace(table, state=plan.leave(table.state), loads=left)
         return undoings
 

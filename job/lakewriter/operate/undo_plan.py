@@ -270,7 +270,7 @@ class UndoPlanner:
         """Return the tracking column with the job id; ``SPEC_INVALID`` where rows may not or cannot be deleted."""
         what = f"{len(missing)} of its {format_count(len(intent.files), 'file')} rewritten since, such as {missing[0]}"
         tracking = self.pipeline.spec.tracking
-        column = next((each.name for each in tracking if each.holds is Tracking.JOB_ID), None)
+        column = next((tracked.name for tracked in tracking if tracked.holds is Tracking.JOB_ID), None)
         if column is None:
             raise self._refuse(intent, f"compaction has {what}, and no column tells which rows are its own")
         if not self.choices.rewrite:
@@ -284,9 +284,13 @@ class UndoPlanner:
         intent = plan.intent
         keys = list(intent.files.list_keys())
         stored = dict(zip(keys, call_all(self.control.store.find, keys), strict=True))
-        own = [(key, each.etag) for key, each in stored.items() if each is not None and each.load == intent.load]
-        removes = tuple(Removal(key=key, etag=etag) for key, etag in own)
-        self._note_others(intent, stored, len(own))
+        own_objects = [
+            (key, stored_object.etag)
+            for key, stored_object in stored.items()
+            if stored_object is not None and stored_object.load == intent.load
+        ]
+        removes = tuple(Removal(key=key, etag=etag) for key, etag in own_objects)
+        self._note_others(intent, stored, len(own_objects))
         undo, target = self.pipeline.spec.undo, intent.catalog.find_partition()
         if target is None or not undo.drop_partitions:
             return replace(plan, removes=removes, view="files")
@@ -307,8 +311,12 @@ class UndoPlanner:
             return ()
         keys = list(quarantined.files.list_keys())
         stored = zip(keys, call_all(self.control.store.find, keys), strict=True)
-        own = [(key, each.etag) for key, each in stored if each is not None and each.load == intent.load]
-        if gone := len(keys) - len(own):
+        own_objects = [
+            (key, stored_object.etag)
+            for key, stored_object in stored
+            if stored_object is not None and stored_object.load == intent.load
+        ]
+        if gone := len(keys) - len(own_objects):
             files = format_count(gone, "file")
             if self._name_after(lambda load: load.job_id.startswith(REPLAY)):
                 why = f"{files} of its bad rows left the quarantine, as rows do that a replay loads"
@@ -318,17 +326,17 @@ class UndoPlanner:
                 why = f"{files} of its bad rows left the quarantine, and the records of loads since then are gone"
                 raise self._refuse(intent, f"{why}: a replay may have loaded them")
             self.notes.append(f"gone already: {files} of its bad rows")
-        return tuple(Removal(key=key, etag=etag) for key, etag in own)
+        return tuple(Removal(key=key, etag=etag) for key, etag in own_objects)
 
     def _is_alone(self, location: str, keys: set[str]) -> bool:
         prefix = location.split("/", 3)[3].rstrip("/") + "/"
         return all(entry.key in keys for entry in self.control.store.list_entries(prefix))
 
-    def _note_others(self, intent: Intent, stored: dict[str, StoredObject | None], own: int) -> None:
-        gone = [key for key, each in stored.items() if each is None]
+    def _note_others(self, intent: Intent, stored: dict[str, StoredObject | None], own_count: int) -> None:
+        gone = [key for key, stored_object in stored.items() if stored_object is None]
         if gone:
             self.notes.append(f"gone already: {format_count(len(gone), 'file')} of it, such as {gone[0]}")
-        if others := len(stored) - len(gone) - own:
+        if others := len(stored) - len(gone) - own_count:
             self.notes.append(f"left, since others wrote them: {format_count(others, 'object')} under its keys")
 
     def _allow_gap(self, intent: Intent, why: str, instead: str = "") -> None:

@@ -81,7 +81,9 @@ class Verifier:
     ) -> None:
         self._controls, self._clients, self._counting, self._only_newer = controls, clients, counting, only_newer
         reports = next(iter(controls.values())).history.list_reports()
-        self._records = {table_id: TableRecords(each, reports.get(table_id, {})) for table_id, each in controls.items()}
+        self._records = {
+            table_id: TableRecords(control, reports.get(table_id, {})) for table_id, control in controls.items()
+        }
         self._paths: dict[str, TablePath] = {}
         self._neighbours = Neighbours(controls)
         self._partitions = TablePartitions(clients)
@@ -102,7 +104,7 @@ class Verifier:
         """
         compared = self._compare_tables(job_id)
         failed = [error for error in compared.values() if isinstance(error, LakeError)]
-        tables = {table_id: _to_table(each) for table_id, each in compared.items() if each is not None}
+        tables = {table_id: _to_table(table) for table_id, table in compared.items() if table is not None}
         raised = next((error for error in failed if not isinstance(error, InternalError)), None)
         if len(failed) == len(tables) and raised is not None:
             raise raised
@@ -161,28 +163,30 @@ class Verifier:
         comparison = self._compare_catalog(intent)
         store = open_data_store(control.store, intent.catalog, intent.access, reuse_clients(self._clients))
         objects = compare_objects(intent, store, clients, lambda key: key not in comparison.replaced_keys)
-        if records.is_retired and any(each.kind is Kind.OBJECT_GONE for each in objects):
+        if records.is_retired and any(mismatch.kind is Kind.OBJECT_GONE for mismatch in objects):
             table.notes.append(f"a later full refresh of {table_id} has replaced load {intent.job_id!r}")
-            objects = [each for each in objects if each.kind is not Kind.OBJECT_GONE]
+            objects = [mismatch for mismatch in objects if mismatch.kind is not Kind.OBJECT_GONE]
         strangers, notes = _compare_or_note(lambda: self._find_path(table_id, intent).compare(intent))
         partitions, more = _compare_or_note(lambda: self._partitions.compare(intent))
         bad_rows, gone = _compare_or_note(lambda: self._compare_quarantine(control, intent))
         in_catalog = comparison.mismatches
         if records.is_abandoned and in_catalog:
             what = f"load {intent.job_id!r} of {table_id} was {ABANDONED}, which lacks it"
-            table.notes += [f"{what}: {each.message}" for each in in_catalog]
+            table.notes += [f"{what}: {mismatch.message}" for mismatch in in_catalog]
             in_catalog = ()
         table.mismatches += [*objects, *in_catalog, *partitions, *strangers, *bad_rows]
         table.notes += [*comparison.notes, *more, *notes, *gone]
         if self._counting is None or records.is_retired:
             return
-        files = (CountedFile(each.key, each.rows, each.engine) for each in intent.files.without_statistics())
+        files = (
+            CountedFile(receipt.key, receipt.rows, receipt.engine) for receipt in intent.files.without_statistics()
+        )
         live = [file for file in files if file.key not in comparison.replaced_keys]
         if rewritten := len(intent.files) - len(live):
             what = f"{format_count(rewritten, 'file')} of load {intent.job_id!r}"
             table.notes.append(f"{what} are no longer in {table_id}, and their rows are not counted")
         if not intent.files or live:
-            unreadable = {each.key for each in objects}
+            unreadable = {mismatch.key for mismatch in objects}
             copies = [
                 stranger.key
                 for stranger in strangers
@@ -199,14 +203,14 @@ class Verifier:
         records, notes = self._records[control.table_id], list[str]()
         taken = records.list_taken()
         objects = compare_objects(quarantined, control.store, self._clients, lambda key: key not in taken)
-        gone = [each for each in objects if each.kind is Kind.OBJECT_GONE]
+        gone = [mismatch for mismatch in objects if mismatch.kind is Kind.OBJECT_GONE]
         if gone and not records.is_whole:
             # A load that was started again later has younger records than the replay of its rows.
             notes = [
                 f"{format_count(len(gone), 'file')} of the bad rows of load {intent.job_id!r} left the quarantine of "
                 f"{control.table_id}: a replay may have loaded them, and the records of some loads are cleared away"
             ]
-            objects = [each for each in objects if each not in gone]
+            objects = [mismatch for mismatch in objects if mismatch not in gone]
         return [*objects, *self._compare_catalog(quarantined).mismatches], notes
 
     def _compare_catalog(self, intent: Intent) -> Comparison:

@@ -54,10 +54,10 @@ def find_written(
     """
     if not state.committed:
         return None
-    known = entry.read_columns()
-    if known is not None:
+    columns = entry.read_columns()
+    if columns is not None:
         folders = {*spec.folder_keys, *([spec.catalog.partition_key] if isinstance(spec.catalog, GlueCatalog) else [])}
-        return Written("table", {name: to_glue_type(t) for name, t in known.items() if name not in folders})
+        return Written("table", {name: to_glue_type(t) for name, t in columns.items() if name not in folders})
     key = _find_last_key(table, control, state)
     if key is None:
         return "the table has no file"

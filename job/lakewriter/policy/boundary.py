@@ -87,8 +87,8 @@ def _bound_storage(
         # The function that empties buckets denies writes first, by their policies.
         buckets.append(f"{names.begin(names.destination, 20)}*")
     emptying = ["s3:PutBucketPolicy"] if deployment.destroy_data else []
-    places = [arn for name in dict.fromkeys(buckets) for arn in (arns.bucket(name), arns.objects(name))]
-    yield allow("Lake", [*_OBJECTS, *emptying], places)
+    bucket_arns = [arn for name in dict.fromkeys(buckets) for arn in (arns.bucket(name), arns.objects(name))]
+    yield allow("Lake", [*_OBJECTS, *emptying], bucket_arns)
     if deployment.replication:
         copies = arns.objects(deployment.replication.bucket)
         read = [arns.bucket(spec.access.bucket), copies]

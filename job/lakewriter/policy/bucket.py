@@ -141,9 +141,9 @@ def _list_append_only(table: TableSpec) -> list[str]:
     """Return the prefixes of keys under which no object is replaced: not those of a table whose full refreshes replace
     objects, but those of its quarantine.
     """
-    own = f"{table.path}/g" if table.latest is not None else find_key_prefix(table)
-    places = [own] if table.latest is not None or table.mode is Mode.APPEND else []
-    return [*places, *list_key_prefixes(table)[1:]]
+    prefix = f"{table.path}/g" if table.latest is not None else find_key_prefix(table)
+    prefixes = [prefix] if table.latest is not None or table.mode is Mode.APPEND else []
+    return [*prefixes, *list_key_prefixes(table)[1:]]
 
 
 def _find_append_only_prefixes(spec: Spec, budget: int) -> list[str]:

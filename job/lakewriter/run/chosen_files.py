@@ -183,12 +183,12 @@ def _select_files(
 ) -> tuple[dict[int, tuple[ListedFile, ...]], dict[int, ListedFile]]:
     """Select the files of each read, by its ``id``; and of one that has none left, the file that gives its columns."""
     chosen, samples = dict[int, tuple[ListedFile, ...]](), dict[int, ListedFile]()
-    for place, (found, is_own) in lists.items():
-        kept = tuple(file for file in found if file.uri not in left_out)
-        if kept and (is_new or is_own):
-            chosen[place] = kept
-        elif found and not kept:
-            samples[place] = max(found, key=lambda file: (file.modified, file.uri))
+    for prefix, (listed_files, is_own) in lists.items():
+        remaining = tuple(file for file in listed_files if file.uri not in left_out)
+        if remaining and (is_new or is_own):
+            chosen[prefix] = remaining
+        elif listed_files and not remaining:
+            samples[prefix] = max(listed_files, key=lambda file: (file.modified, file.uri))
     return chosen, samples
 
 

@@ -137,8 +137,8 @@ def _complete(members: Sequence[Member], split: Callable[[Member], SourceState])
         return verdicts
     try:
         if len(shared) < len(sources):
-            own = {member.table_id: split(member) for member in members if member.table_id in shared}
-            return verdicts | {name: replace(verdicts[name], source=source) for name, source in own.items()}
+            verdicts_apart = {member.table_id: split(member) for member in members if member.table_id in shared}
+            return verdicts | {name: replace(verdicts[name], source=source) for name, source in verdicts_apart.items()}
         if len({sources[name].digest for name in shared}) > 1:
             raise SourceFailedError("the connector has said no state that all streams have come to.")
     except SourceFailedError as error:
@@ -163,11 +163,11 @@ def _cut(seen: Input, members: Sequence[Member]) -> dict[str, Event]:
         left = [member for member in members if member not in covered and member.before is not None]
         is_new = bool(starts) and max(starts) <= last.position + 1 and min(starts) <= last.position
         return {each.table_id: last for each in covered} if is_new and not left else {}
-    own = {event.stream: event for event in said}
+    last_states = {event.stream: event for event in said}
     needed = [member for member in members if member.goes_on]
-    if any(each.stream not in own or own[each.stream].position < each.start for each in needed):
+    if any(each.stream not in last_states or last_states[each.stream].position < each.start for each in needed):
         return {}
-    return {each.table_id: own[each.stream] for each in needed}
+    return {each.table_id: last_states[each.stream] for each in needed}
 
 
 def _load_up_to(seen: Input, member: Member, job_id: str, state: Event | None, why: str) -> Verdict:
@@ -211,13 +211,15 @@ def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Ended) -
     if why or ended.source is None:
         return verdicts | {each.table_id: each.refuse(_explain(why), remedy) for each in left}
     states = [event for event in seen.events if event.kind == "state" and event.digest == ended.source.digest]
-    place = next((event.position for event in states if event.position + 1 >= max(each.start for each in left)), None)
+    position = next(
+        (event.position for event in states if event.position + 1 >= max(each.start for each in left)), None
+    )
     for each in left:
         if each.before is not None and each.before.digest == ended.source.digest:
             stretch = Stretch(each.stream, each.start, each.start)
             verdicts[each.table_id] = Verdict(stretch, ended.source, complete=True)
-        elif place is not None:
-            stretch = Stretch(each.stream, each.start, max(place, each.start))
+        elif position is not None:
+            stretch = Stretch(each.stream, each.start, max(position, each.start))
             verdicts[each.table_id] = Verdict(stretch, ended.source, complete=True)
         else:
             why = f"table {ended.table_id} is done under this job id up to a STATE that the connector has not come to"

@@ -72,7 +72,7 @@ def run_continuously(
 
 
 def _make_teller(spec: Spec, watch: Watch, send: Send | None) -> Send:
-    told: list[str] = []
+    sent: list[str] = []
 
     def tell(metrics: list[MinuteMetrics]) -> None:
         watch.minute(metrics)
@@ -80,8 +80,8 @@ def _make_teller(spec: Spec, watch: Watch, send: Send | None) -> Send:
             if send is not None:
                 send(metrics)
         except LakeError as error:
-            if error.code not in told:
-                told.append(error.code)
+            if error.code not in sent:
+                sent.append(error.code)
                 watch.step(spec.tables[0], "note", f"metrics were not sent: {error}")
 
     return tell

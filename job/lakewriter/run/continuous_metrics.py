@@ -52,7 +52,7 @@ class MinuteMetrics(Model):
     @property
     def values(self) -> Mapping[str, float]:
         """The metrics that there are."""
-        found = {
+        values_by_name = {
             "FreshnessSeconds": self.freshness_seconds,
             "LagSeconds": self.lag_seconds,
             "FailedTables": int(self.state == "failed"),
@@ -60,7 +60,7 @@ class MinuteMetrics(Model):
             "StreamedRows": self.rows,
             "StreamedFiles": self.files,
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in values_by_name.items() if value is not None}
 
 
 class Minutes:
@@ -71,9 +71,9 @@ class Minutes:
 
     def take(self, status: RunStatus) -> list[MinuteMetrics]:
         """Return the metrics of every table since the last call."""
-        found = [self._describe(status, name, table) for name, table in status.tables.items()]
+        described = [self._describe(status, name, table) for name, table in status.tables.items()]
         self._before = status.tables
-        return found
+        return described
 
     def _describe(self, status: RunStatus, name: str, now: TableStatus) -> MinuteMetrics:
         before = self._before.get(name, TableStatus())

@@ -113,8 +113,8 @@ class TableRun:
 
     def describe(self) -> TableStatus:
         """Return the status, as fresh as the table is known to be."""
-        known = [at for at in (self.status.fresh_at, self._idle_at) if at is not None]
-        return self.status.model_copy(update={"fresh_at": max(known, default=None)})
+        times = [at for at in (self.status.fresh_at, self._idle_at) if at is not None]
+        return self.status.model_copy(update={"fresh_at": max(times, default=None)})
 
     def poll(self) -> None:
         """Start the query when it is time, and see whether it still runs."""
@@ -149,8 +149,8 @@ class TableRun:
         if state.pending is None:
             # Before Spark plans a batch, which would stay in the checkpoint.
             require_stream(state, self.table.id)
-        place = f"{self.spec.pipeline}/{self.table.id}/v{state.backfill:010d}"
-        self._checkpoint = f"{str(self.spec.checkpoint).rstrip('/')}/{place}"
+        folder = f"{self.spec.pipeline}/{self.table.id}/v{state.backfill:010d}"
+        self._checkpoint = f"{str(self.spec.checkpoint).rstrip('/')}/{folder}"
         # Read before Spark looks at the checkpoint, which is never behind what the table had before.
         self._since = state.batch
         self._stream = TableStream(self._spark(), self.table, self._checkpoint)

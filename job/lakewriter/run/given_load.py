@@ -82,9 +82,9 @@ def begin_write(
         with withdraw_on_error(load, table), check_table(load, table, begun.state, begun.sync) as checked:
             plan = plan_task(load, table, checked.planned, MOST_PARTITIONS, SparseIndexes(MOST_PARTITIONS), None)
         # An opener is of this process.
-        kept = replace(kind, opener=None)
+        plain = replace(kind, opener=None)
         names, planned = load.names[table.id], checked.planned
-        opened.append(OpenWrite(spec, load.attempt, kept, names, begun.state, planned, plan, started))
+        opened.append(OpenWrite(spec, load.attempt, plain, names, begun.state, planned, plan, started))
         return make_not_run(table), NOTHING
 
     outcome = guard_table(load, table, begin)

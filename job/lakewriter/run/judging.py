@@ -39,10 +39,10 @@ def _settle(table: TableSpec, acceptance: Acceptance | None) -> TableSpec:
     if acceptance is None:
         return table
     accepted = tuple(
-        each.model_copy(update={"on_violation": "fail"})
-        if each.on_violation == "quarantine" and acceptance.covers(table.id, each.name)
-        else each
-        for each in table.expect
+        expectation.model_copy(update={"on_violation": "fail"})
+        if expectation.on_violation == "quarantine" and acceptance.covers(table.id, expectation.name)
+        else expectation
+        for expectation in table.expect
     )
     return table.model_copy(update={"expect": accepted})
 
@@ -121,8 +121,8 @@ def _judge_keys(table: TableSpec, keys: RepeatedKeys | None) -> tuple[Verdict, .
 
 def _find_excess(staged: Judged) -> str | None:
     """Return how many rows may be kept out of the table if there are more; None otherwise."""
-    kept, rule = staged.kept_out.rows, staged.table.on_bad_row
-    if rule is None or kept <= max(staged.allowed, rule.at_most * (kept + staged.totals.rows)):
+    kept_out, rule = staged.kept_out.rows, staged.table.on_bad_row
+    if rule is None or kept_out <= max(staged.allowed, rule.at_most * (kept_out + staged.totals.rows)):
         return None
     return f"at most {rule.at_most:.2%} of all rows (on_bad_row.at_most)"
 
@@ -130,9 +130,9 @@ def _find_excess(staged: Judged) -> str | None:
 def _make_error(
     staged: Judged, failed: Sequence[Verdict], verdicts: Sequence[Verdict], spec: Spec
 ) -> ExpectationFailedError:
-    told = "; ".join(describe_verdict(verdict) for verdict in failed)
+    unmet = "; ".join(describe_verdict(verdict) for verdict in failed)
     return ExpectationFailedError(
-        f"table {staged.table.id!r}: {len(failed)} of {format_count(len(verdicts), 'expectation')} not met: {told}. "
+        f"table {staged.table.id!r}: {len(failed)} of {format_count(len(verdicts), 'expectation')} not met: {unmet}. "
         "Nothing of the load was published, what was staged is gone, and the cursor has not moved.",
         remedy=_write_remedy(staged, [verdict.check for verdict in failed], spec),
         verdicts=verdicts,
@@ -199,10 +199,10 @@ def list_departures(report: RunReport) -> Iterator[str]:
 def accept(spec: Spec, acceptance: Acceptance) -> Spec:
     """Return the pipeline for a load whose expectations need not all be met; ``SPEC_INVALID`` for a name that none
     has."""
-    known = [(table.id, each.name) for table in spec.tables for each in table.expect]
+    names_by_table = [(table.id, expectation.name) for table in spec.tables for expectation in table.expect]
     for check in acceptance.checks:
-        if not any(check in (name, f"{table}:{name}") for table, name in known):
-            names = sorted({name for _, name in known})
+        if not any(check in (name, f"{table}:{name}") for table, name in names_by_table):
+            names = sorted({name for _, name in names_by_table})
             raise SpecInvalidError(
                 f"--accept {check!r}: no table has an expectation of this name.",
                 remedy=f"The file has {', '.join(names)}." if names else "The file has no expectations.",

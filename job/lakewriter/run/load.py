@@ -288,12 +288,12 @@ def report_done(load: Load, table: TableSpec, receipts: Receipts) -> TableResult
     aside = f", {format_count(result.set_aside.rows, 'bad row')} set aside" if result.set_aside is not None else ""
     load.follower.commit(table, load.control(table).versions.get(load.attempt.load))
     load.progress(table, "done", f"{format_count(result.rows, 'row')} in {format_count(result.files, 'file')}{aside}")
-    known = {
+    fields = {
         "changed": receipts.totals.changed,
         "columns": load.columns.get(table.id, ()),
         "repeated": load.repeated.get(table.id, result.repeated),
     }
-    return result.model_copy(update=known)
+    return result.model_copy(update=fields)
 
 
 def _find_done(load: Load, table: TableSpec) -> TableResult:

@@ -119,8 +119,8 @@ class Loader:
             failures = tuple(
                 self._make_failure(table, verdicts[table.id], partial) for table in self._filter_tables(verdicts, False)
             )
-            kept = {name: part for name, part in complete.items() if name in judged.kept}
-            decision = _make_decision(kept, judged.before) if judged.together and kept else None
+            parts = {name: part for name, part in complete.items() if name in judged.kept}
+            decision = _make_decision(parts, judged.before) if judged.together and parts else None
             report = self.run(Sync(number, complete, (*self._list_broken_tables(), *failures), together=decision))
         known = [require_stream(table).key for table in self.spec.tables]
         return report.model_copy(update={"notes": (*messages.describe(known), *report.notes)})
@@ -217,15 +217,15 @@ class Loader:
             yield look_through(spark, found, "")
             return
         key = f"{self._pipeline.keys.load(self.job_id)}/{uuid.uuid4().hex}/messages.jsonl"
-        with spool(spark, self._pipeline.clients, key) as place:
+        with spool(spark, self._pipeline.clients, key) as spooled:
             if source.command:
                 self._resumed = self._plan_resumption(self._list_sound_tables(), self.states, continues=True)
                 with self.stop.waiting():
-                    files, failure, mask = run_connector(source, self._resumed.text, place)
+                    files, failure, mask = run_connector(source, self._resumed.text, spooled)
                 yield look_through(spark, files, failure).masked(mask)
                 return
             with self.stop.waiting():
-                files = place.put(sys.stdin.buffer)
+                files = spooled.put(sys.stdin.buffer)
             yield look_through(spark, files, "")
 
     def read_saved_state(self) -> str | None:
@@ -312,13 +312,13 @@ class Loader:
         self, table: TableSpec, verdict: Verdict, partial: Mapping[str, TableResult]
     ) -> tuple[TableResult, LakeError]:
         result = partial.get(table.id) or TableResult(schema_=table.schema_name, table=table.name, status="failed")
-        kept = (
+        notes = (
             f"{format_count(result.rows, 'row')} before its last STATE {'is' if result.rows == 1 else 'are'} committed."
             if result.keys
             else "No more of its rows are committed."
         )
         reason = verdict.error.rstrip().removesuffix(".")
-        text = f"stream {table.source_table!r} is not complete: {reason}. {kept}"
+        text = f"stream {table.source_table!r} is not complete: {reason}. {notes}"
         if result.code:
             text = f"{text} Its load failed too: {result.code}: {result.message}"
         error = SourceFailedError(text, remedy=verdict.remedy)
@@ -384,8 +384,8 @@ def _make_decision(parts: Mapping[str, TablePart], before: str | None) -> Decisi
     sources = [part.ending.source for part in parts.values() if part.ending is not None]
     said = (source for source in sources if source is not None and source.is_shared and source.record is None)
     source = next(said, None)
-    kept = None if source is None else source.model_copy(update={"first": None})
-    return Decision(bound=True, tables=tuple(parts), source=kept, before=before)
+    common_source = None if source is None else source.model_copy(update={"first": None})
+    return Decision(bound=True, tables=tuple(parts), source=common_source, before=before)
 
 
 def _check_types(spec: Spec) -> None:

@@ -271,8 +271,8 @@ def check_origin(spec: Spec, table: TableSpec, control: Control, own: TableState
     )
 
 
-def _is_untold(own: TableState, other: TableState) -> bool:
-    return not own.committed and other.committed > 0 and other.origin is None
+def _is_untold(state: TableState, other: TableState) -> bool:
+    return not state.committed and other.committed > 0 and other.origin is None
 
 
 def check_mode(spec: Spec, table: TableSpec, state: TableState) -> None:

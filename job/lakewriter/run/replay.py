@@ -49,12 +49,12 @@ def find_files(control: Control, table: TableSpec, chosen: Chosen) -> tuple[Remo
     folder = str(table.quarantine)
     entries = [entry for entry in control.store.list_entries(f"{folder}/") if chosen.has(folder, entry)]
     stored = call_all(control.store.find, [entry.key for entry in entries])
-    own = [
-        Removal(key=entry.key, etag=each.etag)
-        for entry, each in zip(entries, stored, strict=True)
-        if each is not None and each.load.startswith(f"{control.keys.pipeline}/")
+    own_files = [
+        Removal(key=entry.key, etag=stored_object.etag)
+        for entry, stored_object in zip(entries, stored, strict=True)
+        if stored_object is not None and stored_object.load.startswith(f"{control.keys.pipeline}/")
     ]
-    return tuple(sorted(own, key=lambda file: file.key))
+    return tuple(sorted(own_files, key=lambda file: file.key))
 
 
 def require_replayable(spec: Spec, table: TableSpec) -> None:
@@ -114,7 +114,7 @@ class Replay:
     def make_spec(self) -> Spec:
         """Return the pipeline with this table alone. What is asked of a whole load is not asked of some rows of others,
         and rows that are still bad go back, however many."""
-        expect = tuple(each for each in self.table.expect if _is_of_rows(each))
+        expect = tuple(expectation for expectation in self.table.expect if _is_of_rows(expectation))
         apart = BadRows(action="quarantine", at_most=1)
         table = self.table.model_copy(update={"expect": expect, "on_bad_row": apart})
         return self.spec.model_copy(update={"tables": (table,)})

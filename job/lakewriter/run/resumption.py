@@ -140,10 +140,10 @@ def split_state(stream: Stream, state: SourceState, decision: Decision | None) -
     """
     name = ".".join(part for part in stream.key if part)
     if state.kind == "legacy":
-        own = _decode_members(_take_legacy_data(read_text(state, decision))).get(stream.name)
-        if own is not None and is_object(own):
+        member_states = _decode_members(_take_legacy_data(read_text(state, decision))).get(stream.name)
+        if member_states is not None and is_object(member_states):
             descriptor = {"name": stream.name} | ({"namespace": stream.namespace} if stream.namespace else {})
-            content = {"type": "STREAM", "stream": {"stream_descriptor": descriptor, "stream_state": own}}
+            content = {"type": "STREAM", "stream": {"stream_descriptor": descriptor, "stream_state": member_states}}
             text = msgspec.json.encode(content).decode()
             digest = hashlib.sha256(text.encode()).hexdigest()
             return SourceState(kind="stream", text=text, digest=digest, job_id=state.job_id)
@@ -267,7 +267,7 @@ def is_covered(text: str, stream: StreamKey, *, needs_part: bool) -> bool:
     content = _MEMBERS.decode(text)
     if "global" not in content:
         names = _decode_members(_take_legacy_data(text))
-        by_name = [name for name, own in names.items() if is_object(own)]
+        by_name = [name for name, value in names.items() if is_object(value)]
         return stream[1] in names or not (needs_part or by_name)
     parts = {_read_key(part) for part in _list_parts(content)}
     return stream in parts or not (needs_part or parts)
@@ -294,7 +294,7 @@ def _remove_members(data: msgspec.Raw, names: Collection[str]) -> str:
     members = _decode_members(data)
     if members.keys().isdisjoint(names):
         return bytes(data).decode()
-    return msgspec.json.encode({name: own for name, own in members.items() if name not in names}).decode()
+    return msgspec.json.encode({name: value for name, value in members.items() if name not in names}).decode()
 
 
 def _read_key(state: msgspec.Raw) -> StreamKey | None:

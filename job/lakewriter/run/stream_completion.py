@@ -142,7 +142,7 @@ class Input:
             return 0 if not error and stream not in self.last_records else None
         return 0 if part.place is None or self._is_another(stream, part, part.place, error) else None
 
-    def _is_another(self, stream: StreamKey, part: SourceState, place: int, error: str) -> bool:
+    def _is_another(self, stream: StreamKey, part: SourceState, position: int, error: str) -> bool:
         """Return whether the input is not the one of which the records before ``place`` were committed."""
         first = self.find_first(stream)
         if first is None:
@@ -150,8 +150,8 @@ class Input:
             # that was cut off as well.
             return bool(error) or self.ended != "no statuses" or self._find_status(stream) is not None
         if part.first is None:
-            return self.last_line > place
-        return part.first.place == place or part.first.digest != first.digest
+            return self.last_line > position
+        return part.first.place == position or part.first.digest != first.digest
 
     def find_first(self, stream: StreamKey) -> FirstMessage | None:
         """Return the stream's first record, or the first state where that comes before it."""
@@ -161,11 +161,11 @@ class Input:
         return None if first is None else FirstMessage(place=first[0], digest=first[1])
 
     def _explain_missing(self, stream: StreamKey, part: SourceState) -> str:
-        place = part.place or 0
-        committed = f"load {part.job_id!r} has committed its records up to the STATE at {describe_place(place)}"
+        position = part.place or 0
+        committed = f"load {part.job_id!r} has committed its records up to the STATE at {describe_place(position)}"
         if self.last_line < 0:
             return f"{committed}, and the input is empty"
-        if self.last_line < place:
+        if self.last_line < position:
             return f"{committed}, and the input ends before it, with the line at {describe_place(self.last_line)}"
         if self.find_first(stream) is None:
             return f"{committed}, and the input has no message of the stream"
@@ -229,9 +229,9 @@ class Input:
         return "the input ends in the middle of a line" if self.is_cut else ""
 
 
-def describe_place(place: int) -> str:
+def describe_place(position: int) -> str:
     """Describe where a line begins: its byte, and the number of its input file."""
-    file, offset = divmod(place, 1 << FILE_BITS)
+    file, offset = divmod(position, 1 << FILE_BITS)
     return f"byte {offset} of input file {file + 1}"
 
 

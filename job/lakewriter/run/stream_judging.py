@@ -173,7 +173,7 @@ def join_partial_job_ids(job_id: str, ids: Mapping[str, str]) -> str:
     """Return the job id of the load of several tables, of the job ids that each would have alone."""
     if len(set(ids.values())) == 1:
         return next(iter(ids.values()))
-    ending = " ".join(f"{table} {own}" for table, own in sorted(ids.items()))
+    ending = " ".join(f"{table} {table_job_id}" for table, table_job_id in sorted(ids.items()))
     return f"{make_partial_prefix(job_id)}{hashlib.sha256(ending.encode()).hexdigest()[:16]}"
 
 

@@ -36,8 +36,8 @@ def run_tables(
         return (work(load, tables[0]),)
     load = replace(load, spark=_open_in_turn(load.spark))
     if limits.parallel_tables is not None or len(tables) <= limits.tables_at_once:
-        own = replace(load, shared=SharedJobs(len(tables), limits.tables_at_once))
-        return _run_lane(limits.tables_at_once, partial(work, own), tables)
+        shared_load = replace(load, shared=SharedJobs(len(tables), limits.tables_at_once))
+        return _run_lane(limits.tables_at_once, partial(work, shared_load), tables)
     small = _find_small(load, tables)
     lanes = [
         _Lane("small", SMALL_AT_ONCE, [table for table in tables if table.id in small]),
@@ -46,8 +46,8 @@ def run_tables(
 
     def run(lane: _Lane) -> tuple[Outcome, ...]:
         shared = SharedJobs(len(lane.tables), lane.at_once)
-        own = replace(load, spark=partial(_open_in_pool, load.spark, lane.name), shared=shared)
-        return _run_lane(lane.at_once, partial(work, own), lane.tables)
+        shared_load = replace(load, spark=partial(_open_in_pool, load.spark, lane.name), shared=shared)
+        return _run_lane(lane.at_once, partial(work, shared_load), lane.tables)
 
     with ThreadPoolExecutor(len(lanes), thread_name_prefix="lane") as threads:
         outcomes = chain.from_iterable(threads.map(run, lanes))

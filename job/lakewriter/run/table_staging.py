@@ -204,8 +204,8 @@ def conclude_staging(
     require_few_bad_rows(table, returned.set_aside, receipts.totals.rows, allowed, bad_rows.totals)
     # A task that ran again, or a creation sent again, may have left an upload that no receipt tells of.
     if repeats or receipts.totals.is_repeated or bad_rows.totals.is_repeated:
-        own = chain(receipts.without_statistics(), bad_rows.without_statistics())
-        attempts.abort_strays(control, planned.names, own, load.attempt)
+        staged_receipts = chain(receipts.without_statistics(), bad_rows.without_statistics())
+        attempts.abort_strays(control, planned.names, staged_receipts, load.attempt)
     if isinstance(table.encoding or load.pipeline.spec.encoding, Encoding):
         load.columns[table.id] = list_leaf_columns(planned.shape.schema)
     action = planned.action if receipts else planned.action.without_partition()

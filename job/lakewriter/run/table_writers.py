@@ -47,8 +47,8 @@ def require_no_writer(spec: Spec, table: TableSpec, control: Control, names: Obj
         entry = find_in_catalog(spec, table, names, f"{spec.pipeline}/writers/writers", clients)
         if others := _list_in_catalog(entry, spec.pipeline):
             _refuse(table, control, others, "a property of the table in its catalog says so")
-    elif found := next(_find_objects(control), None):
-        _refuse(table, control, (found[0],), f"{found[1]!r} is one of its objects")
+    elif foreign := next(_find_objects(control), None):
+        _refuse(table, control, (foreign[0],), f"{foreign[1]!r} is one of its objects")
 
 
 def _open_record(spec: Spec, table: TableSpec, control: Control) -> TableWriters:

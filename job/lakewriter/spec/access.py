@@ -24,8 +24,8 @@ class SecretText:
     @property
     def reference(self) -> tuple[str, str] | None:
         """``(kind, name)``, or None for a literal."""
-        found = _REFERENCE.fullmatch(self.text)
-        return (found[1], found[2]) if found else None
+        match = _REFERENCE.fullmatch(self.text)
+        return (match[1], match[2]) if match else None
 
     def __repr__(self) -> str:
         return f"SecretText({self.text if self.reference else '***'})"

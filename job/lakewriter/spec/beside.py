@@ -15,21 +15,21 @@ class Starts(Generic[Item]):
     """Items by what something of theirs begins with."""
 
     def __init__(self, items: Iterable[tuple[str, Item]]) -> None:
-        self._items = sorted(items, key=lambda each: each[0])
+        self._items = sorted(items, key=lambda item: item[0])
         self._starts = [start for start, _ in self._items]
 
     def list_from(self, prefix: str) -> Iterator[Item]:
         """Yield the items that begin with ``prefix``."""
         following = map(self._items.__getitem__, range(bisect_left(self._starts, prefix), len(self._items)))
-        return (item for _, item in takewhile(lambda each: each[0].startswith(prefix), following))
+        return (item for _, item in takewhile(lambda pair: pair[0].startswith(prefix), following))
 
     def list_above(self, prefix: str) -> Iterator[Item]:
         """Yield the items whose own beginning is a shorter one of ``prefix``."""
         for end in range(len(prefix)):
-            place = bisect_left(self._starts, prefix[:end])
-            while place < len(self._starts) and self._starts[place] == prefix[:end]:
-                yield self._items[place][1]
-                place += 1
+            index = bisect_left(self._starts, prefix[:end])
+            while index < len(self._starts) and self._starts[index] == prefix[:end]:
+                yield self._items[index][1]
+                index += 1
 
 
 _last: tuple[tuple[TableSpec, ...], Starts[TableSpec]] | None = None
@@ -43,5 +43,9 @@ def list_layouts_beside(spec: Spec, table: TableSpec) -> list[Layout]:
     if last is None or last[0] is not spec.tables:
         last = _last = spec.tables, Starts((start, table) for table in spec.tables for start in table.layout.starts)
     prefix = table.layout.replaced_prefix
-    found = {id(each): each for starts in (last[1].list_from, last[1].list_above) for each in starts(prefix)}
-    return [each.layout for each in found.values() if each is not table]
+    tables_beside = {
+        id(table_beside): table_beside
+        for starts in (last[1].list_from, last[1].list_above)
+        for table_beside in starts(prefix)
+    }
+    return [table_beside.layout for table_beside in tables_beside.values() if table_beside is not table]

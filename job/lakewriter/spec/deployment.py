@@ -49,10 +49,10 @@ class Schedule(FileModel):
     @field_validator("timezone")
     @classmethod
     def _known_zone(cls, value: str) -> str:
-        known = available_timezones()
+        zones = available_timezones()
         # Without a time zone database on this machine, CloudFormation checks the name.
-        if known and value not in known:
-            near = get_close_matches(value, known, n=1)
+        if zones and value not in zones:
+            near = get_close_matches(value, zones, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "; expected a name such as 'Europe/Berlin'"
             raise ValueError(f"there is no time zone {value!r}{hint}")
         return value

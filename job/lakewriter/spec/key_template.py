@@ -68,8 +68,8 @@ class Template:
         for match in _VARIABLE.finditer(text):
             name = match[1]
             if name not in PER_FILE and name not in PER_LOAD:
-                known = ", ".join("{" + v + "}" for v in (*PER_LOAD, *PER_FILE))
-                raise SpecInvalidError(f"unknown variable {match[0]!r} in {text!r}; known: {known}.")
+                variables = ", ".join("{" + v + "}" for v in (*PER_LOAD, *PER_FILE))
+                raise SpecInvalidError(f"unknown variable {match[0]!r} in {text!r}; known: {variables}.")
             parts += [text[end : match.start()], (name, match[2] or "")]
             end = match.end()
         return cls.of(*parts, text[end:])
@@ -130,9 +130,13 @@ class Template:
 
     def match_text(self, patterns: Mapping[str, str]) -> str:
         """Return a regular expression of the texts that the template gives; ``patterns`` match its other variables."""
-        known = {**PER_LOAD, **PER_FILE, **patterns}
+        expressions = {**PER_LOAD, **PER_FILE, **patterns}
         return "".join(
-            re.escape(part) if isinstance(part, str) else _match_date(part[1]) if part[0] == "date" else known[part[0]]
+            re.escape(part)
+            if isinstance(part, str)
+            else _match_date(part[1])
+            if part[0] == "date"
+            else expressions[part[0]]
             for part in self.parts
         )
 

@@ -108,13 +108,13 @@ class Layout:
         start = self.replaced_prefix
         others = [other for other in others if other._may_share(start)]
         mine, theirs = self._match_all_formats(), [other._match_all_formats() for other in others]
-        own = f"{self.purged}/"
-        kept = tuple(f"{other.purged}/" for other in others if f"{other.purged}/".startswith(own))
+        folder = f"{self.purged}/"
+        kept_folders = tuple(f"{other.purged}/" for other in others if f"{other.purged}/".startswith(folder))
 
         def may_replace(key: str) -> bool:
             if any(matcher.fullmatch(key) for matcher in theirs):
                 return False
-            in_own = bool(self.purged) and key.startswith(own) and not key.startswith(kept)
+            in_own = bool(self.purged) and key.startswith(folder) and not key.startswith(kept_folders)
             return in_own or mine.fullmatch(key) is not None
 
         return may_replace
@@ -161,8 +161,8 @@ class Layout:
         if self.folder is None:
             return None
         is_own = self.folder.variables & UNIQUE
-        own: tuple[Part, ...] = () if is_own else (("job_id", ""), "/")
-        return Template.of(*self.folder.parts, "/", *own).bind(job_id=job_id, start=start)
+        own_parts: tuple[Part, ...] = () if is_own else (("job_id", ""), "/")
+        return Template.of(*self.folder.parts, "/", *own_parts).bind(job_id=job_id, start=start)
 
 
 @dataclass(frozen=True)
@@ -253,10 +253,10 @@ class ObjectNames:
         values = {("sync_id", ""): str(self.sync_id)}
         if self.generation:
             values["generation", ""] = f"{self.generation:010d}"
-        known = Template.of(
+        constant = Template.of(
             *(part if isinstance(part, str) else values.get(part, part) for part in self.template.parts)
         )
-        return (f"{directory}/" if directory else "") + ("" if self.depth else known.start)
+        return (f"{directory}/" if directory else "") + ("" if self.depth else constant.start)
 
     @property
     def location(self) -> str:
@@ -271,11 +271,11 @@ class ObjectNames:
     def pattern(self) -> re.Pattern[str]:
         """Matches the keys that this attempt can make, and, where the template has a job id or UUID, no other load's;
         none at all where another load could make them and no counter tells which."""
-        own, patterns = uuid_pattern(self.attempt), list[str]()
+        own_uuid, patterns = uuid_pattern(self.attempt), list[str]()
         if self.varies or self.counts:
-            patterns.append(self._match({"uuid": own, "part": rf"(?:\d+|{own})"}))
+            patterns.append(self._match({"uuid": own_uuid, "part": rf"(?:\d+|{own_uuid})"}))
         if self.folder is not None:
-            patterns.append(f"(?s:{self.folder.match_text({'uuid': own})}.*)")
+            patterns.append(f"(?s:{self.folder.match_text({'uuid': own_uuid})}.*)")
         return re.compile("|".join(patterns)) if patterns else _NEVER
 
     def number(self, backfill: int, counter: int, generation: int = 0) -> "ObjectNames":
@@ -289,8 +289,8 @@ class ObjectNames:
         if "part" in self.template.variables and len(taken) > MANY_OBJECTS:
             return replace(self, has_part_numbers=False)
         number = re.compile(self._match({"seq": r"(\d{5,})", "part": rf"(\d+|{UUID})"}) + CLASH)
-        found = [match[1] for match in map(number.fullmatch, taken) if match and match.groups()]
-        return replace(self, first=max((int(text) + 1 for text in found if text.isdigit()), default=self.first))
+        numbers = [match[1] for match in map(number.fullmatch, taken) if match and match.groups()]
+        return replace(self, first=max((int(text) + 1 for text in numbers if text.isdigit()), default=self.first))
 
     def _match(self, patterns: Mapping[str, str]) -> str:
         directory = join_key(self.directory)

@@ -95,8 +95,8 @@ class Read(Model):
     @property
     def new_files(self) -> tuple["Read", ...]:
         """Itself and those of its views that leave out files which an earlier load has read."""
-        own = (self,) if self.files == "new" else ()
-        return (*own, *(read for view in self.views.values() for read in view.new_files))
+        own_reads = (self,) if self.files == "new" else ()
+        return (*own_reads, *(read for view in self.views.values() for read in view.new_files))
 
 
 class ColumnType(Model):
@@ -245,19 +245,21 @@ class TableSpec(Model):
     @property
     def expected_columns(self) -> tuple[str, ...]:
         """The columns that expectations name, by their names in the source."""
-        single = (each.column for each in self.expect if each.column is not None)
-        several = (column for each in self.expect if isinstance(each, Unique) for column in each.columns)
+        single = (expectation.column for expectation in self.expect if expectation.column is not None)
+        several = (
+            column for expectation in self.expect if isinstance(expectation, Unique) for column in expectation.columns
+        )
         return tuple(dict.fromkeys((*single, *several)))
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """The expectations in SQL, which Spark looks at row by row."""
-        return tuple(each for each in self.expect if isinstance(each, Condition))
+        return tuple(expectation for expectation in self.expect if isinstance(expectation, Condition))
 
     @property
     def unique_checks(self) -> tuple[Unique, ...]:
         """The expectations for which Spark reads the rows a second time."""
-        return tuple(each for each in self.expect if isinstance(each, Unique))
+        return tuple(expectation for expectation in self.expect if isinstance(expectation, Unique))
 
     @property
     def id(self) -> str:

@@ -73,11 +73,11 @@ class FileCopier:
         """
         if DATA not in batch.schema.names:
             return batch
-        place = batch.schema.get_field_index(DATA)
-        has_mark = pc.fill_null(pc.match_substring(batch.column(place), f'"{FILE}":'), False)
+        column_index = batch.schema.get_field_index(DATA)
+        has_mark = pc.fill_null(pc.match_substring(batch.column(column_index), f'"{FILE}":'), False)
         if not has_mark.true_count:
             return batch
-        texts, rows = batch.column(place).to_pylist(), batch.column(ROW).to_pylist()
+        texts, rows = batch.column(column_index).to_pylist(), batch.column(ROW).to_pylist()
         copies: dict[str, _Copy] = {}
         for number in pc.indices_nonzero(has_mark).to_pylist():
             document = msgspec.json.decode(texts[number], type=dict[str, msgspec.Raw])
@@ -88,7 +88,9 @@ class FileCopier:
             texts[number] = msgspec.json.encode(document).decode()
             copies[copied.key] = copied
         self._copy_all(list(copies.values()))
-        return batch.set_column(place, batch.schema.field(place), pa.array(texts, batch.schema.field(place).type))
+        return batch.set_column(
+            column_index, batch.schema.field(column_index), pa.array(texts, batch.schema.field(column_index).type)
+        )
 
     def finish(self) -> Iterator[Receipt]:
         """Yield the receipts of the files."""

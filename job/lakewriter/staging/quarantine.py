@@ -172,11 +172,13 @@ class QuarantineWriter:
             check = each.rule.name
             before = self._violations.get(check, Violations(rows=0))
             self._violations[check] = add_rows(before, typed, each.mask, keys, each.rule.column)
-            own = pc.indices_nonzero(pc.and_(each.mask, pc.invert(taken)))
+            own_rows = pc.indices_nonzero(pc.and_(each.mask, pc.invert(taken)))
             taken = pc.or_(taken, each.mask)
-            if len(own):
-                bad = rows.take(own)
-                self._keep(check, bad, self._make_columns(check, bad, _list_reasons(failing, own)), is_rendered=False)
+            if len(own_rows):
+                bad = rows.take(own_rows)
+                self._keep(
+                    check, bad, self._make_columns(check, bad, _list_reasons(failing, own_rows)), is_rendered=False
+                )
 
     def _add(self, check: str, violations: Violations) -> None:
         self._violations[check] = self._violations.get(check, Violations(rows=0)) + violations
@@ -298,8 +300,8 @@ def _render_messages(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _set_rows(columns: pa.RecordBatch, texts: pa.Array) -> pa.RecordBatch:
-    place = QUARANTINE_SCHEMA.get_field_index("_lake_row")
-    return columns.set_column(place, QUARANTINE_SCHEMA.field(place), texts)
+    column_index = QUARANTINE_SCHEMA.get_field_index("_lake_row")
+    return columns.set_column(column_index, QUARANTINE_SCHEMA.field(column_index), texts)
 
 
 def _make_lists(texts: pa.Array) -> pa.Array:
@@ -311,11 +313,11 @@ def _list_reasons(failing: Sequence[Failing], rows: pa.Array) -> pa.Array:
     if len(failing) == 1:
         return _make_lists(pa.repeat(failing[0].rule.reason, len(rows)))
     # Of many rows few fail other checks together than the rest: each such set is listed once.
-    digits = [pc.if_else(each.mask.take(rows), "1", "0") for each in failing]
+    digits = [pc.if_else(check.mask.take(rows), "1", "0") for check in failing]
     sets = pc.binary_join_element_wise(*digits, "").dictionary_encode()
     lists = [
-        [each.rule.reason for each, digit in zip(failing, known, strict=True) if digit == "1"]
-        for known in sets.dictionary.to_pylist()
+        [check.rule.reason for check, digit in zip(failing, digit_set, strict=True) if digit == "1"]
+        for digit_set in sets.dictionary.to_pylist()
     ]
     return pa.array(lists, pa.list_(pa.string())).take(sets.indices)
 

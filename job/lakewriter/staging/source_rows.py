@@ -45,7 +45,7 @@ class Rows:
 
     def take(self, numbers: pa.Array) -> "Rows":
         """Return the rows with these numbers."""
-        marks, checks = (None if each is None else each.take(numbers) for each in (self.marks, self.checks))
+        marks, checks = (None if array is None else array.take(numbers) for array in (self.marks, self.checks))
         return Rows(self.batch.take(numbers), self.row_numbers.take(numbers), marks, checks)
 
     def _slice(self, part: slice) -> "Rows":

@@ -102,8 +102,10 @@ def run_task(plan: TaskPlan, teller: Teller | None, partition: int, batches: Ite
 def _make_quarantine(plan: TaskPlan, partition: int) -> QuarantineWriter | None:
     if (names := QuarantineNames.of(plan.names)) is None:
         return None
-    own = QuarantinePlan(names, plan.access, plan.limits, plan.load, plan.job_id, plan.start, plan.partition_count)
-    return QuarantineWriter(own, partition, get_shared_clients(plan.access))
+    quarantine = QuarantinePlan(
+        names, plan.access, plan.limits, plan.load, plan.job_id, plan.start, plan.partition_count
+    )
+    return QuarantineWriter(quarantine, partition, get_shared_clients(plan.access))
 
 
 def is_any_stage_repeated(returned: Returned) -> bool:

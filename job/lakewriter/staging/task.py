@@ -188,10 +188,10 @@ class _PartitionWriter:
         if failing:
             assert self._bad is not None
             self._bad.keep_failing(rows, failing, typed, watched.keys)
-            good = pc.invert(reduce(pc.or_, (each.mask for each in failing)))
-            kept = keep_rows(shaped, good)
+            good = pc.invert(reduce(pc.or_, (check.mask for check in failing)))
+            good_rows = keep_rows(shaped, good)
             # Of most shapers they are the same rows.
-            shaped, typed = kept, kept if typed is shaped else keep_rows(typed, good)
+            shaped, typed = good_rows, good_rows if typed is shaped else keep_rows(typed, good)
             checks = None if checks is None else checks.filter(good)
         self._observer.observe(typed, checks)
         if self._keys is not None:

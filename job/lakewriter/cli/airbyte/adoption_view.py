@@ -20,8 +20,8 @@ def list_objects(config: Path, catalog: Path, *, writes: bool, as_json: bool) ->
     spec = read_connection(config, catalog)
     for warning in spec.warnings:
         warn(warning)
-    form, place = read_form(config)
-    adviser = Adviser(form, place, [(table.source_schema, table.source_table) for table in spec.tables])
+    form, position = read_form(config)
+    adviser = Adviser(form, position, [(table.source_schema, table.source_table) for table in spec.tables])
     clients = Clients(spec.access)
     adoption = find_adoptable(spec, clients, adviser.advise_key, find_extension)
     written = adopt_streams(spec, clients, adoption) if writes else {}
@@ -54,12 +54,13 @@ def _show(adoption: Adoption, adviser: Adviser, extension: str, written: dict[st
         _say("Nothing is written; --write creates the states that go on from there.")
 
 
-def _describe(own: OwnedObjects) -> str:
-    if not own.keys:
-        return f"{own.stream}: no objects"
-    formats = ", ".join(f"{count:,} {extension or 'of no known format'}" for extension, count in own.formats.items())
-    sync = f"sync {own.sync_id}" if own.sync_id else "no sync id found"
-    return f"{own.stream}: {format_count(len(own.keys), 'object')} ({formats}), generation {own.generation_id}, {sync}"
+def _describe(stream: OwnedObjects) -> str:
+    if not stream.keys:
+        return f"{stream.stream}: no objects"
+    formats = ", ".join(f"{count:,} {extension or 'of no known format'}" for extension, count in stream.formats.items())
+    sync = f"sync {stream.sync_id}" if stream.sync_id else "no sync id found"
+    objects = format_count(len(stream.keys), "object")
+    return f"{stream.stream}: {objects} ({formats}), generation {stream.generation_id}, {sync}"
 
 
 def _show_missed(missed: MissedObjects) -> None:

@@ -23,11 +23,11 @@ Emit = Callable[[dict[str, Any]], None]
 def standard_output() -> Iterator[Emit]:
     """Yield the way to standard output; whatever else writes there goes to standard error meanwhile."""
     sys.stdout.flush()
-    own = os.dup(1)
+    output = os.dup(1)
     os.dup2(2, 1)
     try:
         # Without a buffer: what a reader who is gone was to have is not written again at the end.
-        with os.fdopen(os.dup(own), "wb", buffering=0) as out:
+        with os.fdopen(os.dup(output), "wb", buffering=0) as out:
 
             def emit(message: dict[str, Any]) -> None:
                 rest = memoryview(msgspec.json.encode(message) + b"\n")
@@ -37,8 +37,8 @@ def standard_output() -> Iterator[Emit]:
             yield emit
     finally:
         sys.stdout.flush()
-        os.dup2(own, 1)
-        os.close(own)
+        os.dup2(output, 1)
+        os.close(output)
 
 
 def make_log(level: str, message: str) -> dict[str, Any]:
@@ -64,12 +64,12 @@ def make_state(text: str, records: int, counts: Mapping[str, int] = MappingProxy
     Its parts stay text: the source's numbers may be of more digits than a float has. ``counts`` are what else is
     counted of the records.
     """
-    own = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    message = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     additional = {"additionalStats": dict(counts)} if counts else {}
-    return {"type": "STATE", "state": {**own, "destinationStats": {"recordCount": records, **additional}}}
+    return {"type": "STATE", "state": {**message, "destinationStats": {"recordCount": records, **additional}}}
 
 
 def make_connection_status(problem: str | None) -> dict[str, Any]:
     """Return the answer to a check."""
-    own = {"status": "SUCCEEDED"} if problem is None else {"status": "FAILED", "message": problem}
-    return {"type": "CONNECTION_STATUS", "connectionStatus": own}
+    status = {"status": "SUCCEEDED"} if problem is None else {"status": "FAILED", "message": problem}
+    return {"type": "CONNECTION_STATUS", "connectionStatus": status}

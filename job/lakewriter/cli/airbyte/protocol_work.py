@@ -42,8 +42,10 @@ def check(config: Path) -> None:
 def print_state(lake: Path, stage: str | None) -> None:
     """Print the source's state, for its --state. Nothing is printed if there is none."""
     try:
-        own = load_spec(lake, stage=stage)
-        loader = Loader(own, "", Clients(own.access), lambda: open_spark_session("lakewriter airbyte"), lambda *_: None)
+        spec = load_spec(lake, stage=stage)
+        loader = Loader(
+            spec, "", Clients(spec.access), lambda: open_spark_session("lakewriter airbyte"), lambda *_: None
+        )
         click.echo(loader.read_saved_state() or "", nl=False)
     except LakeError as error:
         click.echo(str(error), err=True)
@@ -55,25 +57,25 @@ def write(config: Path, catalog: Path, step_mb: int | None, step_seconds: float,
 
     def work(emit: Emit) -> None:
         require_standard_input(os.environ)
-        own = _read_spec(config, catalog, emit)
+        spec = _read_spec(config, catalog, emit)
         first = "what is not committed is withdrawn, and no further STATE comes."
         signals = Signals(lambda text: emit(make_log("WARN", text)), first=first, go_on="The next sync goes on.")
         with handle_signals(signals) as stop:
-            tasks = own.limits.tables_at_once
+            tasks = spec.limits.tables_at_once
             spark = functools.cache(
                 signals.after(lambda: open_spark_session("lakewriter airbyte", tasks=tasks, only_python=True))
             )
             try:
-                load(emit, own, spark, stop)
+                load(emit, spec, spark, stop)
             except Exception as error:
                 # Whatever it failed with: Spark's jobs are cancelled.
                 stop.check(cause=error)
                 raise
 
-    def load(emit: Emit, own: Spec, spark: SparkFactory, stop: Stop) -> None:
-        clients = Clients(own.access)
+    def load(emit: Emit, spec: Spec, spark: SparkFactory, stop: Stop) -> None:
+        clients = Clients(spec.access)
         with tempfile.TemporaryDirectory(prefix="lakewriter-messages-") as folder:
-            loader = Loader(own, uuid.uuid4().hex, clients, spark, lambda *_: None, stop)
+            loader = Loader(spec, uuid.uuid4().hex, clients, spark, lambda *_: None, stop)
             ended: Ended = "no statuses" if statuses == "none" else "unseen"
             step = Step(None if step_mb is None else step_mb * MIB, step_seconds)
             writer = Writer(loader, spark, emit, Path(folder), step=step, ended=ended)
@@ -109,18 +111,18 @@ def _guard(work: Callable[[Emit], None], emit: Emit) -> int:
 
 
 def _read_spec(config: Path, catalog: Path | None, emit: Emit) -> Spec:
-    own = read_connection(config, catalog)
-    for warning in own.warnings:
+    spec = read_connection(config, catalog)
+    for warning in spec.warnings:
         emit(make_log("WARN", warning))
-    return own
+    return spec
 
 
 def _find_problem(config: Path, emit: Emit) -> str | None:
     """Return the error that keeps the destination from working, None where nothing does."""
     try:
         require_standard_input(os.environ)
-        own = _read_spec(config, None, emit)
-        findings = run_checks(own, Clients(own.access))
+        spec = _read_spec(config, None, emit)
+        findings = run_checks(spec, Clients(spec.access))
     except LakeError as error:
         return str(error)
     for finding in findings:

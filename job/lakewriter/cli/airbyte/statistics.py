@@ -41,7 +41,7 @@ class StreamStatistics:
         self.files += result.files
         self.bytes += result.bytes
         self.retired += result.retired
-        self.changed.update({(each.field, each.change, each.reason): each.values for each in result.changed})
+        self.changed.update({(change.field, change.change, change.reason): change.values for change in result.changed})
         self.undeclared.update(result.undeclared)
 
     def describe(self) -> str:
@@ -72,8 +72,8 @@ class SyncStatistics:
         commit.add(result)
         self._streams[key].add(result)
         counts = _count_for_state(commit)
-        for each in (key, None):
-            self._untold[each].update(counts)
+        for counted_key in (key, None):
+            self._untold[counted_key].update(counts)
         return f"{commit.name}: {result.status}, {commit.describe()}"
 
     def take_counts(self, key: StreamKey | None) -> dict[str, int]:

@@ -134,9 +134,9 @@ class Writer:
 
     def _read(self, read: Callable[[int], bytes | None]) -> None:
         try:
-            for place, chunk in read_chunks(read):
+            for position, chunk in read_chunks(read):
                 with self._changed:
-                    self._take_chunk(place, chunk)
+                    self._take_chunk(position, chunk)
                     self._changed.notify_all()
                     while not self._is_over and not self._failure and self._is_behind():
                         self._changed.wait(_LOOK_SECONDS)
@@ -148,9 +148,9 @@ class Writer:
             self._is_read = True
             self._changed.notify_all()
 
-    def _take_chunk(self, place: int, chunk: bytes) -> None:
+    def _take_chunk(self, position: int, chunk: bytes) -> None:
         now, events = self._clock(), self._contents.events
-        for part in parse_chunk(place, chunk, self._contents):
+        for part in parse_chunk(position, chunk, self._contents):
             if isinstance(part, Records):
                 self._take_records(part, now)
             elif part.message is not None:

@@ -67,11 +67,11 @@ class ConfiguredStream(_Foreign):
 
     @model_validator(mode="after")
     def _generations(self) -> "ConfiguredStream":
-        lowest, own = self.minimum_generation_id, self.generation_id
-        if lowest is not None and own is None:
+        lowest, current = self.minimum_generation_id, self.generation_id
+        if lowest is not None and current is None:
             raise ValueError("'minimum_generation_id' needs 'generation_id' beside it")
-        if lowest is not None and own is not None and lowest > own:
-            raise ValueError(f"'minimum_generation_id' {lowest} is above 'generation_id' {own}")
+        if lowest is not None and current is not None and lowest > current:
+            raise ValueError(f"'minimum_generation_id' {lowest} is above 'generation_id' {current}")
         return self
 
     @property
@@ -82,10 +82,10 @@ class ConfiguredStream(_Foreign):
         appended to is truncated only if its minimum is its own generation: the platform asks so for a refresh that
         removes what was there. Below that, the minimum tells which generations the platform counts as current.
         """
-        own, minimum = self.generation_id, self.minimum_generation_id
+        current, minimum = self.generation_id, self.minimum_generation_id
         if self.mode is Mode.OVERWRITE:
-            return own if minimum is None else minimum
-        return minimum if minimum is None or minimum == own else 0
+            return current if minimum is None else minimum
+        return minimum if minimum is None or minimum == current else 0
 
     @property
     def mode(self) -> Mode:
@@ -182,10 +182,10 @@ class SourceEntry(FileModel):
 
     def choose_namespace(self, stream: StreamDefinition) -> str:
         """Return the namespace in the destination, blank for none."""
-        own = stream.namespace or ""
+        namespace = stream.namespace or ""
         if self.namespace_definition == "customformat":
-            return self.namespace_format.replace("${SOURCE_NAMESPACE}", own)
-        return own if self.namespace_definition == "source" else ""
+            return self.namespace_format.replace("${SOURCE_NAMESPACE}", namespace)
+        return namespace if self.namespace_definition == "source" else ""
 
 
 def list_streams(source: SourceEntry) -> Iterator[tuple[dict[str, Any], Stream]]:

@@ -47,8 +47,8 @@ def make_connector_specification() -> dict[str, Any]:
     schema = AirbyteS3.model_json_schema()
     properties = {}
     for number, (key, label) in enumerate(FIELDS.items()):
-        own = _simplify_schema(schema["properties"][key], schema["$defs"])
-        properties[key] = label.apply(label_format(own) if key == "format" else own) | {"order": number}
+        simplified = _simplify_schema(schema["properties"][key], schema["$defs"])
+        properties[key] = label.apply(label_format(simplified) if key == "format" else simplified) | {"order": number}
     for key in _SECRET:
         properties[key]["airbyte_secret"] = True
     for key in SHOWN_AS_EXAMPLES:
@@ -90,32 +90,32 @@ def _simplify_schema(schema: Any, definitions: dict[str, Any]) -> Any:
     It refuses nothing that is accepted here: blank text counts as absent, unknown keys are warnings.
     """
     if isinstance(schema, list):
-        return [_simplify_schema(each, definitions) for each in schema]
+        return [_simplify_schema(item, definitions) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
         return _simplify_schema(definitions[schema["$ref"].rpartition("/")[2]], definitions)
-    values = [each for each in schema.get("anyOf", ()) if each not in (NULL, BLANK_TEXT)]
+    values = [option for option in schema.get("anyOf", ()) if option not in (NULL, BLANK_TEXT)]
     if values:
         (value,) = values
         own = {key: own for key, own in schema.items() if key != "anyOf" and (key, own) != ("default", None)}
         return _simplify_schema(own | value, definitions)
-    simplified = {key: _simplify_schema(own, definitions) for key, own in schema.items() if key not in _STRICT}
+    simplified = {key: _simplify_schema(value, definitions) for key, value in schema.items() if key not in _STRICT}
     return {"type": "object"} | simplified if "oneOf" in simplified else simplified
 
 
 def read_form(config: Path) -> tuple[AirbyteS3, Place]:
     """Return the settings of a configuration, and the place in the file where they stand."""
-    content, place, _ = _read_config(config)
-    return _validate(AirbyteS3, content, place), place
+    content, position, _ = _read_config(config)
+    return _validate(AirbyteS3, content, position), position
 
 
 def read_connection(config: Path, catalog: Path | None) -> Spec:
     """Return the Spec of a connection; without a catalog it has no tables."""
-    content, place, unknown = _read_config(config)
-    form, file = _validate(AirbyteS3, content, place), place.file
+    content, position, unknown = _read_config(config)
+    form, file = _validate(AirbyteS3, content, position), position.file
     source = None
-    origins: dict[Location, Place] = {("destination",): place}
+    origins: dict[Location, Place] = {("destination",): position}
     if catalog is not None:
         of_catalog = read_json(catalog, "--catalog")
         origins["source", "catalog"] = Place(of_catalog)
@@ -128,7 +128,7 @@ def read_connection(config: Path, catalog: Path | None) -> Spec:
         spec = airbyte.translate(checked).model_copy(update={"source": None})
     limits = airbyte.adjust_limits(form, Limits(upload_parallelism=form.upload_parallelism))
     warnings = (
-        *(f"{file.describe_place(place)} is not known here and has no effect." for place in unknown),
+        *(f"{file.describe_place(position)} is not known here and has no effect." for position in unknown),
         *spec.warnings,
     )
     return spec.model_copy(update={"limits": limits, "warnings": warnings})
@@ -150,11 +150,11 @@ def _with_default_compression(content: dict[str, Any]) -> dict[str, Any]:
     return content | {"format": form | {"compression": {"compression_type": "No Compression"}}}
 
 
-def _validate(model: type[M], content: dict[str, Any], place: Place) -> M:
+def _validate(model: type[M], content: dict[str, Any], position: Place) -> M:
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        origins: dict[Location, Place] = {(key,): place.get_child(key) for key in (*list_keys(model), *content)}
-        document = Document(place.file, Path(), content, origins)
-        found = describe_problems(error, document, lambda _: list_keys(model), FORMAT_TAGS)
-        raise SpecInvalidError(f"{place.file.name} cannot be used:", problems=found) from error
+        origins: dict[Location, Place] = {(key,): position.get_child(key) for key in (*list_keys(model), *content)}
+        document = Document(position.file, Path(), content, origins)
+        problems = describe_problems(error, document, lambda _: list_keys(model), FORMAT_TAGS)
+        raise SpecInvalidError(f"{position.file.name} cannot be used:", problems=problems) from error

@@ -204,8 +204,8 @@ def drop_blanks(value: Any) -> Any:
     """Return a format without what is blank in it; an object of nothing else is blank too."""
     if not isinstance(value, dict):
         return value
-    kept = {key: drop_blanks(item) for key, item in value.items()}
-    return {key: item for key, item in kept.items() if item not in BLANK}
+    filled = {key: drop_blanks(item) for key, item in value.items()}
+    return {key: item for key, item in filled.items() if item not in BLANK}
 
 
 def _normalise_codec(name: Any) -> Any:

@@ -24,8 +24,8 @@ def _has_streams(content: Content) -> bool:
 
 
 def _is_of_api(content: Content) -> bool:
-    inner = [each for each in map(content.get, _API) if isinstance(each, Mapping)]
-    return any("s3_bucket_name" in each for each in inner) or (
+    inner = [part for part in map(content.get, _API) if isinstance(part, Mapping)]
+    return any("s3_bucket_name" in part for part in inner) or (
         bool(inner) and any(key in content for key in _API_NAMES)
     )
 

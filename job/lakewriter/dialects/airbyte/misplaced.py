@@ -26,8 +26,8 @@ Name = tuple[str, str]
 
 def find_extension(key: str) -> str:
     """Return the extension of a file that the vendor's connector or this one wrote; blank for another file."""
-    found = re.search(f"{_EXTENSION}{CLASH}$", key)
-    return found[1] if found else ""
+    match = re.search(f"{_EXTENSION}{CLASH}$", key)
+    return match[1] if match else ""
 
 
 class Adviser:
@@ -36,12 +36,12 @@ class Adviser:
     ``place`` is where the configuration's keys stand, ``streams`` are those of the catalog.
     """
 
-    def __init__(self, form: AirbyteDestination, place: Place, streams: Sequence[Name]) -> None:
-        self._form, self._place, self._streams = form, place, streams
+    def __init__(self, form: AirbyteDestination, position: Place, streams: Sequence[Name]) -> None:
+        self._form, self._place, self._streams = form, position, streams
 
     def advise_format(self, extension: str) -> str:
         """Return the line by which files of this extension would be written."""
-        kind = next(name for name, own in EXTENSIONS.items() if extension in own)
+        kind = next(name for name, extensions in EXTENSIONS.items() if extension in extensions)
         if kind != self._form.format.format_type:
             return f"{self._place.get_child('format', 'format_type')} {kind!r} writes {extension}"
         compression = "GZIP" if extension.endswith(".gz") else "No Compression"
@@ -73,10 +73,10 @@ class Adviser:
             return ""
         for name, pattern in product(self._list_named(key), dict.fromkeys([own, *_FILE_PATTERNS])):
             tail = Layout("", make_layout("", "", pattern, name, extension).template).matcher().pattern
-            found = re.search(f"(?:{tail})$", key)
-            if found is None or found.start() < len(start):
+            match = re.search(f"(?:{tail})$", key)
+            if match is None or match.start() < len(start):
                 continue
-            path = _spell_directory(key[len(start) : found.start()], name)
+            path = _spell_directory(key[len(start) : match.start()], name)
             if self._fits(key, name, path, pattern):
                 lines = [f"{self._place.get_child('s3_path_format')} {path!r}"]
                 if pattern != own:
@@ -103,10 +103,10 @@ def _find_name(name: str) -> re.Pattern[str]:
 def _spell_directory(text: str, name: Name) -> str:
     """Return the path format that gives ``text`` for a stream: names, times and ids as variables."""
     namespace, stream = map(make_s3_safe, name)
-    head, found, rest = text.rpartition(stream)
+    head, separator, rest = text.rpartition(stream)
     rest = "".join(_spell_digits(rest))
     head = _find_name(namespace).sub("${NAMESPACE}", head, count=1)
-    return f"{head}${{STREAM_NAME}}{rest}" if found else "".join(_spell_digits(head))
+    return f"{head}${{STREAM_NAME}}{rest}" if separator else "".join(_spell_digits(head))
 
 
 def _spell_digits(text: str) -> Iterator[str]:

@@ -74,9 +74,10 @@ def make_layout(
     namespace, stream = map(make_s3_safe, names)
     directory = tuple(_parse_directory(f"{bucket_path}/{path_format}", namespace, stream))
     templates = [
-        Template.of(*directory, *_parse_file(file_pattern, each)) for each in (end, *chain(*EXTENSIONS.values()))
+        Template.of(*directory, *_parse_file(file_pattern, extension))
+        for extension in (end, *chain(*EXTENSIONS.values()))
     ]
-    variants = tuple(each for each in dict.fromkeys(templates) if each != templates[0])
+    variants = tuple(template for template in dict.fromkeys(templates) if template != templates[0])
     return Layout("", templates[0], variants=variants, folder=Template.of(*directory) if has_files else None)
 
 
@@ -87,10 +88,10 @@ def find_stream_directory(bucket_path: str, path_format: str, names: tuple[str, 
     namespace comes after it, so that streams of one name share the directory.
     """
     directories = f"{bucket_path}/{path_format}".split("/")[:-1]
-    last = max((number for number, each in enumerate(directories, 1) if "${STREAM_NAME}" in each), default=0)
-    own, rest = "/".join(directories[:last]), "/".join(f"{bucket_path}/{path_format}".split("/")[last:])
+    last = max((number for number, name in enumerate(directories, 1) if "${STREAM_NAME}" in name), default=0)
+    directory, rest = "/".join(directories[:last]), "/".join(f"{bucket_path}/{path_format}".split("/")[last:])
     namespace, stream = map(make_s3_safe, names)
-    template = Template.of(*_parse_directory(own, namespace, stream))
+    template = Template.of(*_parse_directory(directory, namespace, stream))
     if template.variables or "${NAMESPACE}" in rest or not stream.strip("/"):
         return ""
     return template.start.strip("/")
@@ -104,17 +105,17 @@ def find_constant_prefix(bucket_path: str) -> str:
 def _parse_directory(
     text: str, namespace: str, stream: str, *, strict: bool = False
 ) -> Iterator[str | tuple[str, str]]:
-    known = {"NAMESPACE": namespace, "STREAM_NAME": stream, **_DIRECTORY}
+    variables = {"NAMESPACE": namespace, "STREAM_NAME": stream, **_DIRECTORY}
     for literal, variable in _split_variables(text, r"\$\{([^{}]*)\}"):
         if literal:
             if strict:
                 _refuse_lookalikes(literal)
             yield literal
         if variable is not None:
-            if variable not in known:
+            if variable not in variables:
                 guess = suggest_nearest(variable, DIRECTORY_VARIABLES)
                 raise ValueError(f"'${{{variable}}}' is no variable; {_list_variables()}{guess}")
-            yield known[variable]
+            yield variables[variable]
 
 
 def _refuse_lookalikes(literal: str) -> None:
@@ -156,7 +157,7 @@ def _parse_date_format(variable: str) -> str:
 def _split_variables(text: str, pattern: str) -> Iterator[tuple[str, str | None]]:
     """Each literal with the variable behind it; the last has none."""
     end = 0
-    for found in re.finditer(pattern, text):
-        yield text[end : found.start()], found[1]
-        end = found.end()
+    for match in re.finditer(pattern, text):
+        yield text[end : match.start()], match[1]
+        end = match.end()
     yield text[end:], None

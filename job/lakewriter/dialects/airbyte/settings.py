@@ -74,14 +74,14 @@ class AirbyteDestination(Destination):
     def _blank_is_absent(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        kept = {key: value for key, value in data.items() if value not in ("", None)}
-        if "format" in kept:
-            kept["format"] = drop_blanks(kept["format"])
-        if kept.get("s3_endpoint"):
-            kept.setdefault("s3_bucket_region", "us-east-1")
+        filled = {key: value for key, value in data.items() if value not in ("", None)}
+        if "format" in filled:
+            filled["format"] = drop_blanks(filled["format"])
+        if filled.get("s3_endpoint"):
+            filled.setdefault("s3_bucket_region", "us-east-1")
         if "s3_bucket_path" in data:
-            kept.setdefault("s3_bucket_path", "")
-        return kept
+            filled.setdefault("s3_bucket_path", "")
+        return filled
 
     @field_validator("access_key_id", "secret_access_key")
     @classmethod

@@ -65,15 +65,15 @@ def translate(file: CheckedFile[AirbyteForm]) -> Spec:
         _translate_table(form, source.model_dump(exclude={"read", "written_as"}) | {"read": source.read}, None)
         for source in sources
     ]
-    places: list[Location] = [("tables", number) for number in range(len(tables))]
+    locations: list[Location] = [("tables", number) for number in range(len(tables))]
     rules = {"contract": file.contract.contract, "on_bad_row": file.on_bad_row and file.on_bad_row.bad_rows}
     for number, (fields, stream) in enumerate(list_streams(source) if source else ()):
         tables.append(_translate_table(form, fields | rules, stream))
-        places.append(("source", "catalog", "streams", number))
-    for table, place in zip(tables, places, strict=True):
-        _require_names(form, table, place)
-        _require_near_files(form, source, table, place)
-    _refuse_shared(tables, places)
+        locations.append(("source", "catalog", "streams", number))
+    for table, location in zip(tables, locations, strict=True):
+        _require_names(form, table, location)
+        _require_near_files(form, source, table, location)
+    _refuse_shared(tables, locations)
     tables = _pin_names(tables, source.names if source else {})
     paths = [path if path == "-" else make_absolute(path, file.root) for path in source.paths] if source else ()
     return Spec(
@@ -283,10 +283,10 @@ def _make_identifier(name: str) -> str:
 
 def _refuse_shared(tables: Sequence[TableSpec], locations: Sequence[Location]) -> None:
     """Two streams in one place could not be told apart when one is overwritten or numbered, nor two with one state."""
-    places: dict[str, TableSpec] = {}
+    tables_by_path: dict[str, TableSpec] = {}
     names: dict[str, TableSpec] = {}
     for table, location in zip(tables, locations, strict=True):
-        other = places.setdefault(table.layout.key_pattern, table)
+        other = tables_by_path.setdefault(table.layout.key_pattern, table)
         if other is not table:
             raise FaultError(
                 location,

@@ -26,9 +26,11 @@ def read_files(document: Document, kinds: ForeignFiles) -> tuple[Document, tuple
 
         def drop_unknown(file: SourceFile, content: dict[str, Any]) -> dict[str, Any]:
             refuse_other(file, (CONFIG, API, DESTINATION), document.describe_place(CONFIG_FILE), kinds)
-            kept, unknown = split_known_keys(kind, content)
-            warnings.extend(f"{file.describe_place(place)} is not known here and has no effect." for place in unknown)
-            return kept
+            content_kept, unknown = split_known_keys(kind, content)
+            warnings.extend(
+                f"{file.describe_place(location)} is not known here and has no effect." for location in unknown
+            )
+            return content_kept
 
         document = read_config_file(document, drop_unknown, find_configuration)
     return _read_catalog(document, kinds), tuple(warnings)
@@ -38,11 +40,11 @@ def _read_catalog(document: Document, kinds: ForeignFiles) -> Document:
     source = document.data.get("source")
     if not isinstance(source, dict) or not isinstance(source.get("catalog"), str):
         return document
-    place: Location = ("source", "catalog")
-    file, content = read_named(document, place)
-    refuse_other(file, (CATALOG,), document.describe_place(place), kinds)
+    location: Location = ("source", "catalog")
+    file, content = read_named(document, location)
+    refuse_other(file, (CATALOG,), document.describe_place(location), kinds)
     data = {**document.data, "source": source | {"catalog": content}}
-    return replace(document, data=data, origins={**document.origins, place: Place(file)})
+    return replace(document, data=data, origins={**document.origins, location: Place(file)})
 
 
 def split_known_keys(
@@ -55,24 +57,24 @@ def split_known_keys(
     keys, root = (*kind.vendor_keys, *extra), find_configuration(file)
     content = file[str(root[0])] if root else file
     unknown: list[Location] = [(key,) for key in content if key not in (*keys, *(["destinationType"] if root else []))]
-    kept = {key: value for key, value in content.items() if key in keys}
-    form = kept.get("format")
+    known_keys = {key: value for key, value in content.items() if key in keys}
+    form = known_keys.get("format")
     model = FORMATS.get(str(form.get("format_type"))) if isinstance(form, dict) else None
     if isinstance(form, dict) and model is not None:
-        kept["format"] = {}
+        known_keys["format"] = {}
         for key, value in form.items():
             if key not in model.model_fields:
                 unknown.append(("format", key))
             else:
-                kept["format"][key] = _split_part(("format", key), value, unknown)
-    return kept, [(*root, *place) for place in unknown]
+                known_keys["format"][key] = _split_part(("format", key), value, unknown)
+    return known_keys, [(*root, *location) for location in unknown]
 
 
-def _split_part(place: Location, value: Any, unknown: list[Location]) -> Any:
+def _split_part(location: Location, value: Any, unknown: list[Location]) -> Any:
     if not isinstance(value, dict):
         return value
     model = find_part_model(value)
     if model is None:
         return value
-    unknown += [(*place, name) for name in value if name not in model.model_fields]
+    unknown += [(*location, name) for name in value if name not in model.model_fields]
     return {name: item for name, item in value.items() if name in model.model_fields}

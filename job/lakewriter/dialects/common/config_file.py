@@ -31,7 +31,9 @@ def read_config_file(
     keys = {key: value for key, value in destination.items() if key != "config_file"}
     file, content = read_named(document, CONFIG_FILE)
     root, content = find_root(content), known(file, content)
-    place = Place(file, root)
-    origins: dict[Location, Place] = {("destination", key): place.get_child(key) for key in content if key not in keys}
+    position = Place(file, root)
+    origins: dict[Location, Place] = {
+        ("destination", key): position.get_child(key) for key in content if key not in keys
+    }
     data = {**document.data, "destination": content | keys}
     return replace(document, data=data, origins={**document.origins, **origins})

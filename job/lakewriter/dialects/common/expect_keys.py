@@ -75,9 +75,9 @@ def to_share(value: float | str) -> float | None:
     """Return the number that a share or a percentage stands for; None for other text."""
     if not isinstance(value, str):
         return float(value)
-    found = _PERCENTAGE.fullmatch(value.strip())
+    match = _PERCENTAGE.fullmatch(value.strip())
     # By way of decimals, 33.3% is the number nearest to 333 of 1,000.
-    return float(Decimal(found[1]) / 100) if found else None
+    return float(Decimal(match[1]) / 100) if match else None
 
 
 class RowsEntry(FileModel):
@@ -219,8 +219,8 @@ class ExpectEntry(FileModel):
         if self.not_null is not None:
             columns = (self.not_null,) if isinstance(self.not_null, str) else self.not_null
             for column in columns:
-                own = self.name if len(columns) == 1 else self.name and f"{self.name}.{column}"
-                yield NullShare(name=own or f"not_null.{column}", column=column, at_most=0, **rule)
+                name = self.name if len(columns) == 1 else self.name and f"{self.name}.{column}"
+                yield NullShare(name=name or f"not_null.{column}", column=column, at_most=0, **rule)
         elif self.rows is not None:
             yield self._make_rows(self.rows, rule)
         elif self.unique is not None:
@@ -284,9 +284,9 @@ def apply_expectations(
         entries, rule = own[number] if number < len(own) else ((), None)
         default = rule or on_violation or "fail"
         located: list[tuple[Location, ExpectEntry]] = [
-            (("tables", number, "expect", place), entry) for place, entry in enumerate(entries)
+            (("tables", number, "expect", index), entry) for index, entry in enumerate(entries)
         ]
-        located += [(("expect", place), each) for place, each in enumerate(shared) if _is_for(each, table)]
+        located += [(("expect", index), entry) for index, entry in enumerate(shared) if _is_for(entry, table)]
         tables.append(table.model_copy(update={"expect": tuple(_list_all(table, located, default))}))
     return spec.model_copy(update={"tables": tuple(tables)})
 
@@ -331,11 +331,11 @@ def _is_named(table: TableSpec, name: str) -> bool:
 
 
 def _refuse_unknown_tables(spec: Spec, shared: Sequence[SharedExpectEntry]) -> None:
-    for place, entry in enumerate(shared):
+    for number, entry in enumerate(shared):
         for name in entry.tables or ():
             if not any(_is_named(table, name) for table in spec.tables):
-                known = ", ".join(repr(table.source_table) for table in spec.tables[:10])
+                names = ", ".join(repr(table.source_table) for table in spec.tables[:10])
                 raise FaultError(
-                    ("expect", place, "tables"), f"{name!r} is no table or stream of this file.",
-                    remedy=f"It has {known}{' and others' if spec.tables[10:] else ''}.",
+                    ("expect", number, "tables"), f"{name!r} is no table or stream of this file.",
+                    remedy=f"It has {names}{' and others' if spec.tables[10:] else ''}.",
                 )  # fmt: skip

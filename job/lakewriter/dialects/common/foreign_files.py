@@ -38,12 +38,14 @@ def refuse_foreign(document: Document, kinds: Sequence[ForeignFile]) -> None:
         )
 
 
-def refuse_other(file: SourceFile, expected: Collection[ForeignFile], place: str, kinds: Sequence[ForeignFile]) -> None:
+def refuse_other(
+    file: SourceFile, expected: Collection[ForeignFile], position: str, kinds: Sequence[ForeignFile]
+) -> None:
     """``SPEC_INVALID`` where the file named at ``place`` is another of a vendor's."""
     kind = recognise_file(file.content, kinds)
     if kind is not None and kind not in expected:
         raise SpecInvalidError(
-            f"{place}: {file.name} is {kind.what}, expected {next(iter(expected)).what}.",
+            f"{position}: {file.name} is {kind.what}, expected {next(iter(expected)).what}.",
             remedy=kind.remedy.format(name=file.name),
         )
 

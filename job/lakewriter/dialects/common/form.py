@@ -52,14 +52,16 @@ def allow_config_file(schema: dict[str, Any]) -> None:
 
 def allow_blanks(schema: dict[str, Any]) -> None:
     """Let editors take null and blank text for every key, where both count as absent."""
-    for key, own in schema["properties"].items():
-        if "const" not in own:
-            schema["properties"][key] = _allow_blank(own)
+    for key, property_schema in schema["properties"].items():
+        if "const" not in property_schema:
+            schema["properties"][key] = _allow_blank(property_schema)
 
 
-def _allow_blank(own: Mapping[str, Any]) -> dict[str, Any]:
-    told = {key: value for key, value in own.items() if key in ("default", "description", "title")}
-    asked = {key: value for key, value in own.items() if key not in told}
-    values = [{key: value for key, value in each.items() if key != "minLength"} for each in asked.get("anyOf", [asked])]
+def _allow_blank(schema: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {key: value for key, value in schema.items() if key in ("default", "description", "title")}
+    asked = {key: value for key, value in schema.items() if key not in shown}
+    values = [
+        {key: value for key, value in option.items() if key != "minLength"} for option in asked.get("anyOf", [asked])
+    ]
     blanks = (NULL,) if {"type": "string"} in values else (NULL, BLANK_TEXT)
-    return told | {"anyOf": [*values, *(blank for blank in blanks if blank not in values)]}
+    return shown | {"anyOf": [*values, *(blank for blank in blanks if blank not in values)]}

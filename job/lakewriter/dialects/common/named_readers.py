@@ -17,9 +17,9 @@ def fit_readers(spec: Spec, readers: Sequence[ReaderName], *, delta: bool) -> Sp
     def fit(encoding: FileEncoding) -> FileEncoding:
         if not isinstance(encoding, Encoding):
             raise FaultError(("readers",), f"is for Parquet files, and this destination writes {encoding.kind}.")
-        known = DELTA if delta else list_common_encodings(readers, encoding.codec, iceberg=spec.iceberg)
+        encodings = DELTA if delta else list_common_encodings(readers, encoding.codec, iceberg=spec.iceberg)
         _require_codec(readers, encoding.codec)
-        return encoding.model_copy(update={"value_encodings": known})
+        return encoding.model_copy(update={"value_encodings": encodings})
 
     tables = tuple(
         table.model_copy(update={"encoding": fit(table.encoding)}) if table.encoding is not None else table
@@ -31,9 +31,9 @@ def fit_readers(spec: Spec, readers: Sequence[ReaderName], *, delta: bool) -> Sp
 def _require_codec(readers: Sequence[ReaderName], codec: str) -> None:
     for name in readers:
         if codec not in READERS[name].codecs:
-            known = ", ".join(sorted(READERS[name].codecs))
+            codecs = ", ".join(sorted(READERS[name].codecs))
             raise FaultError(
                 ("readers",),
-                f"{name!r} is not known to read Parquet files with {codec}; expected one of {known}.",
+                f"{name!r} is not known to read Parquet files with {codec}; expected one of {codecs}.",
                 remedy=f"Set the compression under destination to one of these, or leave {name} out.",
             )

@@ -89,11 +89,14 @@ Tags = Mapping[str, Sequence[str]]
 """The members of unions by the key that tells them apart, blank for those that no one key does."""
 
 
-def suggest_nearest(word: str, known: Iterable[str]) -> str:
+def suggest_nearest(word: str, words: Iterable[str]) -> str:
     """``; did you mean 'x' or 'y'?`` for the known words most like ``word``, or nothing."""
     if len(word) > _LONGEST:
         return ""
-    alike = {each: difflib.SequenceMatcher(None, each.lower(), word.lower()).ratio() for each in map(str, known)}
+    alike = {
+        candidate: difflib.SequenceMatcher(None, candidate.lower(), word.lower()).ratio()
+        for candidate in map(str, words)
+    }
     best = max(alike.values(), default=0.0)
     if best < _ALIKE:
         return ""
@@ -114,8 +117,8 @@ def find_model(model: type[BaseModel], steps: Sequence[str | int]) -> type[BaseM
     """Return the model of the mapping that ``steps`` lead to from one of ``model``; the last one met where none is."""
     for step in steps:
         field = model.model_fields.get(str(step))
-        found = next(list_models(field.annotation), None) if field else None
-        model = found or model
+        inner = next(list_models(field.annotation), None) if field else None
+        model = inner or model
     return model
 
 
@@ -136,63 +139,66 @@ def describe_problems(
 ) -> list[str]:
     """One line for each place. ``homes`` are the keys under which what stands at the top by mistake belongs."""
     members = {member for tag in tags.values() for member in tag}
-    places: dict[Location, list[Any]] = {}
-    for found in error.errors(include_url=False):
+    grouped: dict[Location, list[Any]] = {}
+    for error_details in error.errors(include_url=False):
         location = _drop_union_members(
-            found, tuple(step for step in found["loc"] if step not in members), document.data
+            error_details, tuple(step for step in error_details["loc"] if step not in members), document.data
         )
-        location += _find_named_key(found)
-        if found["type"] in ("union_tag_invalid", "union_tag_not_found"):
-            key = _find_discriminator(found)
+        location += _find_named_key(error_details)
+        if error_details["type"] in ("union_tag_invalid", "union_tag_not_found"):
+            key = _find_discriminator(error_details)
             if not key:
                 # Whoever gives the function that tells the members apart says what is wrong with what it is told by.
                 continue
             location = (*location, key)
-        places.setdefault(location, []).append(found)
-    places = {place: findings for place, findings in places.items() if not _is_said_below(findings, place, places)}
+        grouped.setdefault(location, []).append(error_details)
+    grouped = {where: findings for where, findings in grouped.items() if not _is_said_below(findings, where, grouped)}
     lines = [
-        f"{document.describe_place(place)}: {_describe(found, place, known_keys, tags)}{_suggest_home(found, homes)}"
-        for place, found in list(places.items())[:MAX_PROBLEMS]
+        f"{document.describe_place(where)}: {_describe(findings, where, known_keys, tags)}"
+        f"{_suggest_home(findings, homes)}"
+        for where, findings in list(grouped.items())[:MAX_PROBLEMS]
     ]
-    return lines + ([f"{len(places) - MAX_PROBLEMS} more."] if len(places) > MAX_PROBLEMS else [])
+    return lines + ([f"{len(grouped) - MAX_PROBLEMS} more."] if len(grouped) > MAX_PROBLEMS else [])
 
 
-def _find_named_key(found: Any) -> Location:
+def _find_named_key(finding: Any) -> Location:
     """Return the first key that an error of a whole mapping names and the mapping has: its line is the one to look
     at."""
-    if found["type"] != "value_error" or not isinstance(found["input"], Mapping):
+    if finding["type"] != "value_error" or not isinstance(finding["input"], Mapping):
         return ()
-    named = _NAMED.findall(str(found["ctx"]["error"]))
-    return next(((key,) for key in named if key in found["input"]), ())
+    named = _NAMED.findall(str(finding["ctx"]["error"]))
+    return next(((key,) for key in named if key in finding["input"]), ())
 
 
-def _is_said_below(findings: Sequence[Any], place: Location, places: Iterable[Location]) -> bool:
+def _is_said_below(findings: Sequence[Any], location: Location, locations: Iterable[Location]) -> bool:
     """Return whether only a part is wrong: of a list whose other entries are right, of a member that a union may
     have."""
     of_whole = all(
         finding["type"] in _EXPECTED or (finding["type"] == "too_short" and finding["input"]) for finding in findings
     )
-    return of_whole and any(other[: len(place)] == place and other != place for other in places)
+    return of_whole and any(other[: len(location)] == location and other != location for other in locations)
 
 
 def _suggest_home(findings: Sequence[Any], homes: Mapping[str, str]) -> str:
-    found = findings[0]
-    home = homes.get(str(found["loc"][0])) if len(found["loc"]) == 1 and found["type"] == "extra_forbidden" else None
+    finding = findings[0]
+    home = (
+        homes.get(str(finding["loc"][0])) if len(finding["loc"]) == 1 and finding["type"] == "extra_forbidden" else None
+    )
     return f" It goes into {home!r}." if home else ""
 
 
-def _find_discriminator(found: Any) -> str:
+def _find_discriminator(finding: Any) -> str:
     """Return the key that tells the members of a union apart; blank where it is a function of ours."""
-    name = str(found.get("ctx", {}).get("discriminator", "")).strip("'")
+    name = str(finding.get("ctx", {}).get("discriminator", "")).strip("'")
     return "" if name.endswith(")") or name.startswith("_") else name
 
 
-def _drop_union_members(found: Any, location: Location, data: Any) -> Location:
+def _drop_union_members(finding: Any, location: Location, data: Any) -> Location:
     """Return ``location`` without the members of unions, which pydantic puts behind the place of the value."""
-    if found["type"] == "invalid_key":
+    if finding["type"] == "invalid_key":
         return location
-    missing = location[-1:] if found["type"] == "missing" else ()
-    place: Location = ()
+    missing = location[-1:] if finding["type"] == "missing" else ()
+    shortened: Location = ()
     for step in location[: len(location) - len(missing)]:
         if isinstance(data, list) and isinstance(step, str):
             continue
@@ -200,15 +206,15 @@ def _drop_union_members(found: Any, location: Location, data: Any) -> Location:
             data = data[step]
         except (KeyError, IndexError, TypeError):
             continue
-        place = (*place, step)
-    return (*place, *missing) or location
+        shortened = (*shortened, step)
+    return (*shortened, *missing) or location
 
 
 def _describe(findings: Sequence[Any], location: Location, known_keys: KnownKeys, tags: Tags) -> str:
     """Describe a fault at one location; a value that no member of a union takes has a finding for each member."""
-    found = next((finding for finding in findings if finding["type"] not in _EXPECTED), findings[0])
-    kind, value, context = found["type"], found["input"], found.get("ctx", {})
-    said = describe_value(value, found["loc"])
+    first = next((finding for finding in findings if finding["type"] not in _EXPECTED), findings[0])
+    kind, value, context = first["type"], first["input"], first.get("ctx", {})
+    said = describe_value(value, first["loc"])
     if kind in _EXPECTED:
         how = (
             _suggest_quotes(findings, value)
@@ -219,9 +225,9 @@ def _describe(findings: Sequence[Any], location: Location, known_keys: KnownKeys
     if kind in _PLAIN:
         return _PLAIN[kind]
     if kind == "extra_forbidden":
-        return _describe_unknown_key(value, found["loc"], sorted(known_keys(location[:-1])))
+        return _describe_unknown_key(value, first["loc"], sorted(known_keys(location[:-1])))
     if kind in _CHOICES:
-        return _describe_choice(found, tags.get(str(location[-1]), ()))
+        return _describe_choice(first, tags.get(str(location[-1]), ()))
     if isinstance(value, str) and "${" in value and "${" not in str(context.get("error")):
         return f"{said}: this key takes no reference, since its value is needed before a job runs; write the value."
     if kind == "value_error":
@@ -235,9 +241,9 @@ _PLAIN: Final = {"missing": "is required.", "invalid_key": "a key is text; put i
 _CHOICES: Final = ("literal_error", "enum", "union_tag_invalid", "union_tag_not_found")
 
 
-def _describe_choice(found: Any, members: Sequence[str]) -> str:
+def _describe_choice(finding: Any, members: Sequence[str]) -> str:
     """Describe a fault where only certain words are allowed; ``members`` are those of a union."""
-    kind, value, context = found["type"], found["input"], found.get("ctx", {})
+    kind, value, context = finding["type"], finding["input"], finding.get("ctx", {})
     if kind == "union_tag_not_found":
         return f"is required; expected {list_words(members)}."
     if kind == "union_tag_invalid":
@@ -245,23 +251,23 @@ def _describe_choice(found: Any, members: Sequence[str]) -> str:
     else:
         expected = str(context["expected"])
         options = [option.strip(" '") for option in expected.replace(" or ", ", ").split(",")]
-    said = describe_value(value, found["loc"])
+    said = describe_value(value, finding["loc"])
     guess = suggest_nearest(value, options) if isinstance(value, str) else ""
     if isinstance(value, str) and value in options and said == repr(value):
         guess = f"; write {value} without quotes."
     return f"{said} is not allowed; expected {expected}{guess or '.'}"
 
 
-def _describe_unknown_key(value: Any, location: Location, known: Sequence[str]) -> str:
-    guess = _suggest_synonym(str(location[-1]), known) or suggest_nearest(str(location[-1]), known)
+def _describe_unknown_key(value: Any, location: Location, keys: Sequence[str]) -> str:
+    guess = _suggest_synonym(str(location[-1]), keys) or suggest_nearest(str(location[-1]), keys)
     said = describe_value(value, (*location, guess))
-    return f"unknown key, with value {said}{guess or '; known keys: ' + ', '.join(known) + '.'}"
+    return f"unknown key, with value {said}{guess or '; known keys: ' + ', '.join(keys) + '.'}"
 
 
-def _suggest_synonym(key: str, known: Sequence[str]) -> str:
+def _suggest_synonym(key: str, keys: Sequence[str]) -> str:
     """Suggest the name that another destination's key has here."""
     names = next((names for names in _SAME if key in names), ())
-    here = [name for name in known if name in names]
+    here = [name for name in keys if name in names]
     return f"; did you mean {list_words(here)}?" if here else ""
 
 

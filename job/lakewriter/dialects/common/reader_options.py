@@ -96,10 +96,10 @@ _ALIKE_IN_JDBC: Final = 0.85
 
 def list_known_options(form: str) -> frozenset[str] | None:
     """Return the options of a format, None for one that is not Spark's own."""
-    own = OF_FORMAT.get(form.lower())
-    if own is None:
+    options = OF_FORMAT.get(form.lower())
+    if options is None:
         return None
-    return own | _OF_DRIVERS if form.lower() == _JDBC else own | _EVERY_FILE
+    return options | _OF_DRIVERS if form.lower() == _JDBC else options | _EVERY_FILE
 
 
 def find_unknown_option(form: str, options: Iterable[str]) -> str | None:

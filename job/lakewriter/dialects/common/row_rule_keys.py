@@ -86,16 +86,16 @@ def refuse_shared_quarantines(spec: Spec, data: Mapping[str, Any]) -> None:
     numbers = [number for number, table in enumerate(spec.tables) if table.quarantine is not None]
     if not numbers:
         return
-    places = {place: table.source_table for table in spec.tables for place in _list_places(table)}
+    tables_by_path = {path: table.source_table for table in spec.tables for path in _list_places(table)}
     quarantines = {f"{spec.tables[number].quarantine}/": number for number in numbers}
     for number, table in enumerate(spec.tables):
-        for place in _list_places(table):
-            starts = [place[:length] for length in range(len(place) + 1)]
+        for path in _list_places(table):
+            starts = [path[:length] for length in range(len(path) + 1)]
             inner = [quarantines[start] for start in starts if quarantines.get(start, number) != number]
             if inner:
                 raise _make_shared_error(data, inner[0], spec.tables[inner[0]], table.source_table)
-            outer = [places[start] for start in starts[:-1] if start in places]
-            if place in quarantines and outer:
+            outer = [tables_by_path[start] for start in starts[:-1] if start in tables_by_path]
+            if path in quarantines and outer:
                 raise _make_shared_error(data, number, table, outer[0])
 
 

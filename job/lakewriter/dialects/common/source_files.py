@@ -52,8 +52,8 @@ class SourceFile:
             child = node.get_child(step) if node is not None else None
             node, line = (child.node, child.line) if child else (None, line)
             steps.append(child.text if child else str(step))
-        place = f"{self.name}:{line}" if line else self.name
-        return f"{place}: {'.'.join(steps)}" if steps else place
+        line_name = f"{self.name}:{line}" if line else self.name
+        return f"{line_name}: {'.'.join(steps)}" if steps else line_name
 
     @cached_property
     def _root(self) -> Node | None:
@@ -143,7 +143,7 @@ def _list_similar_files(path: Path) -> str:
     """List the files to name instead: those of the same kind in the folder in which the missing one was looked for."""
     kinds = (".yaml", ".yml") if path.suffix in (".yaml", ".yml") else (path.suffix,)
     try:
-        names = sorted(each.name for each in path.parent.iterdir() if each.suffix in kinds)
+        names = sorted(file.name for file in path.parent.iterdir() if file.suffix in kinds)
     except OSError:
         return f"There is no folder {str(path.parent)!r} either."
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
@@ -158,9 +158,9 @@ def _refuse_unbounded(name: str, content: Any) -> None:
         seen += len(level)
         if seen > MAX_VALUES:
             raise SpecInvalidError(f"{name}: has more than {MAX_VALUES:,} keys and values.")
-        if not all(_is_utf8(each) for each in level if isinstance(each, str)):
+        if not all(_is_utf8(value) for value in level if isinstance(value, str)):
             raise SpecInvalidError(f"{name}: has half of a pair of \\u escapes, which is no character.")
-        level = [inner for each in level for inner in _list_children(each)]
+        level = [inner for value in level for inner in _list_children(value)]
         if not level:
             return
     raise SpecInvalidError(f"{name}: has more than {MAX_DEPTH} lists and objects inside each other.")

@@ -353,10 +353,10 @@ def require_names(names: dict[str, str]) -> dict[str, str]:
 
 def parse_partition_field(text: str) -> PartitionField:
     """Return a column, or a transform of one as Spark and Athena spell it."""
-    if found := _OF_TIME.fullmatch(text):
-        return PartitionField(column=found[2], transform=found[1])
-    if found := _NUMBERED.fullmatch(text):
-        return PartitionField(column=found[3], transform=f"{found[1]}[{found[2]}]")
+    if match := _OF_TIME.fullmatch(text):
+        return PartitionField(column=match[2], transform=match[1])
+    if match := _NUMBERED.fullmatch(text):
+        return PartitionField(column=match[3], transform=f"{match[1]}[{match[2]}]")
     if not text or text.endswith((")", "]")):
         raise ValueError("expected a column, or year(c), month(c), day(c), hour(c), bucket(16, c) or truncate(4, c)")
     return PartitionField(column=text)
@@ -395,7 +395,7 @@ def find_nested(paths: Sequence[str]) -> Iterator[tuple[int, int]]:
 def describe_nested(tables: Sequence[TableSpec], number: int, other: int) -> str:
     """Say that a table would lie at another one's path, or below it, and where the other one stands in the file."""
     table, taker = tables[number], tables[other]
-    place = f"{table.path!r}" if table.path == taker.path else f"{table.path!r}, in {taker.path!r}"
+    path = f"{table.path!r}" if table.path == taker.path else f"{table.path!r}, in {taker.path!r}"
     return (
-        f"table {table.source_table!r} would lie at {place}, where table {taker.source_table!r} (tables.{other}) lies."
+        f"table {table.source_table!r} would lie at {path}, where table {taker.source_table!r} (tables.{other}) lies."
     )

@@ -82,15 +82,15 @@ def to_python(node: Node) -> Any:
     return _to_python(node, {})
 
 
-def _to_python(node: Node, known: dict[int, Any]) -> Any:
+def _to_python(node: Node, values: dict[int, Any]) -> Any:
     if node.items is None and node.keys is None:
         return node.value
-    if id(node) not in known:
+    if id(node) not in values:
         if node.items is not None:
-            known[id(node)] = [_to_python(item, known) for item in node.items]
+            values[id(node)] = [_to_python(item, values) for item in node.items]
         else:
-            known[id(node)] = {name: _to_python(key.node, known) for name, key in (node.keys or {}).items()}
-    return known[id(node)]
+            values[id(node)] = {name: _to_python(key.node, values) for name, key in (node.keys or {}).items()}
+    return values[id(node)]
 
 
 class _Composer:

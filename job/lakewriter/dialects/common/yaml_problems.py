@@ -22,10 +22,10 @@ class YamlProblemError(Exception):
 
 def refuse_unprintable(text: str) -> None:
     """``YamlProblemError`` for a control character and its kin, which no YAML may have."""
-    found = _UNPRINTABLE.search(text, 1 if text.startswith("\ufeff") else 0)
-    if found:
-        line = len(_BREAK.findall(text, 0, found.start())) + 1
-        raise YamlProblemError(line, f"the character U+{ord(found[0]):04X} cannot stand in YAML; remove it")
+    match = _UNPRINTABLE.search(text, 1 if text.startswith("\ufeff") else 0)
+    if match:
+        line = len(_BREAK.findall(text, 0, match.start())) + 1
+        raise YamlProblemError(line, f"the character U+{ord(match[0]):04X} cannot stand in YAML; remove it")
 
 
 def explain_error(error: Any, text: str) -> YamlProblemError:
@@ -34,7 +34,7 @@ def explain_error(error: Any, text: str) -> YamlProblemError:
     mark = getattr(error, "problem_mark", None)
     begun = getattr(error, "context_mark", None) or mark
     lines = _BREAK.split(text.rstrip())
-    line, begins = (min(place.line, len(lines) - 1) + 1 if place else 1 for place in (mark, begun))
+    line, begins = (min(mark_of.line, len(lines) - 1) + 1 if mark_of else 1 for mark_of in (mark, begun))
     before, at = _split_at_mark(lines[line - 1], mark)
     for pattern, said, is_of_context in _FAULTS:
         if re.search(pattern, f"{context}: {problem}: {_describe_position(before)}"):

@@ -51,7 +51,7 @@ def read(path: Path, *, stage: str | None = None) -> Document:
     data = require_mapping(file, "a mapping with the keys 'pipeline', 'destination' and 'tables'")
     over = _read_overrides(data, stage, file) if stage is not None else {}
     above = Place(file, ("deployment", "stages", str(stage)))
-    origins = {place: above.get_child(*place) for place in _list_places(over, ())}
+    origins = {location: above.get_child(*location) for location in _list_places(over, ())}
     return Document(file, path.resolve().parent, merge(data, over), origins)
 
 
@@ -66,9 +66,9 @@ def _read_overrides(data: Mapping[str, Any], stage: str, file: SourceFile) -> Ma
     deployment = data.get("deployment")
     stages = deployment.get("stages") if isinstance(deployment, dict) else None
     if not isinstance(stages, dict) or stage not in stages:
-        known = ", ".join(sorted(map(str, stages))) if isinstance(stages, dict) and stages else "none"
+        names = ", ".join(sorted(map(str, stages))) if isinstance(stages, dict) and stages else "none"
         where = file.describe_place(("deployment", "stages"))
-        raise SpecInvalidError(f"{where}: there is no stage {stage!r}; known stages: {known}.")
+        raise SpecInvalidError(f"{where}: there is no stage {stage!r}; known stages: {names}.")
     over = stages[stage] or {}
     if not isinstance(over, dict):
         where = file.describe_place(("deployment", "stages", stage))
@@ -81,11 +81,11 @@ def _read_overrides(data: Mapping[str, Any], stage: str, file: SourceFile) -> Ma
 def _list_places(over: Any, above: Location) -> Iterator[Location]:
     """Those of a stage's values: mappings are merged key by key, everything else stands as it is."""
     for key, value in over.items():
-        place = (*above, str(key))
+        location = (*above, str(key))
         if isinstance(value, dict) and value:
-            yield from _list_places(value, place)
+            yield from _list_places(value, location)
         else:
-            yield place
+            yield location
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

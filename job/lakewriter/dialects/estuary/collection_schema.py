@@ -80,10 +80,8 @@ def _read(schema: Schema, others: Mapping[str, Schema]) -> tuple[Options, frozen
         remedy = ""
         if isinstance(error, MissingReferenceError):
             remedy = "Write it out under $defs, or into a file beside, and refer to that."
-        place = "/".join(error.path) or "the root"
-        raise SpecInvalidError(
-            f"the collection's schema {error.what} at {place}{error.rest}.", remedy=remedy
-        ) from error
+        path = "/".join(error.path) or "the root"
+        raise SpecInvalidError(f"the collection's schema {error.what} at {path}{error.rest}.", remedy=remedy) from error
 
 
 def _list_locations(properties: Mapping[str, Options], path: tuple[str, ...]) -> Iterator[Location]:

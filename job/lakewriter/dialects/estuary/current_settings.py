@@ -45,7 +45,7 @@ class Credentials(FileModel):
         missing = [key for key in _KEYS_OF[kind] if getattr(self, key) is None]
         if missing:
             raise ValueError(f"auth_type {kind!r} needs {missing[0]!r}")
-        others = [key for each, keys in _KEYS_OF.items() if each != kind for key in keys]
+        others = [key for other, keys in _KEYS_OF.items() if other != kind for key in keys]
         others += ["external_id"] if kind == "AWSAccessKey" else []
         given = [key for key in others if getattr(self, key) is not None]
         if given:

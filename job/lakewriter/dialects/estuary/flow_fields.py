@@ -30,56 +30,56 @@ class FlowKeys:
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
-    def select_endpoint_keys(self, found: Data, model: type[BaseModel], place: Place, known: Sequence[str]) -> Data:
+    def select_endpoint_keys(self, data: Data, model: type[BaseModel], position: Place, keys: Sequence[str]) -> Data:
         """``found`` with the ``known`` keys of ``model``; ``SPEC_INVALID`` for others, which may say where to write."""
-        _refuse_encrypted(found, place)
-        for key, value in found.items():
-            if key not in (*known, *_OF_THE_PLATFORM) and not _is_blank(value):
+        _refuse_encrypted(data, position)
+        for key, value in data.items():
+            if key not in (*keys, *_OF_THE_PLATFORM) and not _is_blank(value):
                 raise SpecInvalidError(
-                    f"{place.get_child(key)}: the connector's configuration has no such key"
-                    f"{suggest_nearest(key, known)}; it has: {', '.join(known)}."
+                    f"{position.get_child(key)}: the connector's configuration has no such key"
+                    f"{suggest_nearest(key, keys)}; it has: {', '.join(keys)}."
                 )
-        return self.select_keys({key: value for key, value in found.items() if key in known}, model, place)
+        return self.select_keys({key: value for key, value in data.items() if key in keys}, model, position)
 
-    def select_keys(self, found: Data, model: type[BaseModel], place: Place) -> dict[str, Any]:
+    def select_keys(self, data: Data, model: type[BaseModel], position: Place) -> dict[str, Any]:
         """``found`` with the keys of ``model``, inside it too."""
-        known = list_keys(model)
-        self.note(found, known, place)
-        kept = {}
-        for key, value in found.items():
-            if key in known and not _is_blank(value):
-                kept[key] = self._select_inner(value, _find_annotation(model, key), place.get_child(key))
-        return kept
+        keys = list_keys(model)
+        self.note(data, keys, position)
+        selected = {}
+        for key, value in data.items():
+            if key in keys and not _is_blank(value):
+                selected[key] = self._select_inner(value, _find_annotation(model, key), position.get_child(key))
+        return selected
 
-    def note(self, found: Any, known: Collection[str], place: Place) -> None:
+    def note(self, data: Any, keys: Collection[str], position: Place) -> None:
         """Warn of keys that are not known."""
-        for key in found if isinstance(found, Mapping) else ():
-            if key not in known:
-                self.warnings.append(f"{place.get_child(key)} is not known here and has no effect.")
+        for key in data if isinstance(data, Mapping) else ():
+            if key not in keys:
+                self.warnings.append(f"{position.get_child(key)} is not known here and has no effect.")
 
-    def read_source(self, value: Any, place: Place) -> str:
+    def read_source(self, value: Any, position: Place) -> str:
         """Return the collection of a binding's source, which is a name, or a mapping with the name."""
         if not isinstance(value, Mapping):
             return str(value)
         for key in _CHOOSING:
             if _is_set(value.get(key)):
                 raise SpecInvalidError(
-                    f"{place.get_child(key)} chooses among the documents, and here the table's 'read' does.",
+                    f"{position.get_child(key)} chooses among the documents, and here the table's 'read' does.",
                     remedy="Choose with an sql: read, and leave the key out.",
                 )
-        self.note(value, ("name", *_CHOOSING), place)
+        self.note(value, ("name", *_CHOOSING), position)
         return str(value.get("name"))
 
-    def refuse_backfill_on_change(self, found: Data, place: Place) -> None:
+    def refuse_backfill_on_change(self, data: Data, position: Place) -> None:
         """Raise ``SPEC_INVALID`` where a change of schema is to begin a backfill: here a load stops at it."""
-        if found.get("onIncompatibleSchemaChange") == "backfill":
+        if data.get("onIncompatibleSchemaChange") == "backfill":
             raise SpecInvalidError(
-                f"{place.get_child('onIncompatibleSchemaChange')} is 'backfill', and here a load that meets such a "
+                f"{position.get_child('onIncompatibleSchemaChange')} is 'backfill', and here a load that meets such a "
                 "change ends with SCHEMA_INCOMPATIBLE.",
                 remedy="Set 'abort'; raise the binding's backfill to load everything again.",
             )
 
-    def settle_binding(self, binding: Data, keys: Sequence[str], place: Place) -> Data:
+    def settle_binding(self, binding: Data, keys: Sequence[str], position: Place) -> Data:
         """Return the binding without what is so here in any case: delta updates, and documents told by their ``keys``.
 
         Raises ``SPEC_INVALID`` where it asks for something else.
@@ -88,30 +88,30 @@ class FlowKeys:
         for key in _DELTA_UPDATES:
             if resource.pop(key, True) is False:
                 raise SpecInvalidError(
-                    f"{place.get_child('resource', key)} is false; this destination appends delta updates alone.",
+                    f"{position.get_child('resource', key)} is false; this destination appends delta updates alone.",
                     remedy="Leave it out.",
                 )
         groups = [str(group) for group in fields.pop("groupBy", None) or ()]
         if groups and [group.removeprefix("/") for group in groups] != [key.removeprefix("/") for key in keys]:
             raise SpecInvalidError(
-                f"{place.get_child('fields', 'groupBy')} combines documents by {', '.join(groups)}, and here each "
+                f"{position.get_child('fields', 'groupBy')} combines documents by {', '.join(groups)}, and here each "
                 "document is written as it is.",
                 remedy="Leave it out, and combine them where they are read: with an sql: read.",
             )
         settled = {"resource": resource, "fields": fields}
         return {key: settled.get(key, value) if isinstance(value, Mapping) else value for key, value in binding.items()}
 
-    def _select_inner(self, value: Any, annotation: Any, place: Place) -> Any:
+    def _select_inner(self, value: Any, annotation: Any, position: Place) -> Any:
         model = next(list_models(annotation), None)
         if model is None or not isinstance(value, Mapping):
             return value
         if any(get_origin(member) is dict for member in _list_members(annotation)):
-            return {name: self._select_inner(own, model, place.get_child(name)) for name, own in value.items()}
-        return self.select_keys(value, model, place)
+            return {name: self._select_inner(inner, model, position.get_child(name)) for name, inner in value.items()}
+        return self.select_keys(value, model, position)
 
 
-def _get_mapping(found: Data, key: str) -> Data:
-    value = found.get(key)
+def _get_mapping(data: Data, key: str) -> Data:
+    value = data.get(key)
     return value if isinstance(value, Mapping) else {}
 
 
@@ -120,18 +120,18 @@ def omit_given(config: Data, anew: Data) -> dict[str, Any]:
     return {key: value for key, value in config.items() if str(key).removesuffix(_ENCRYPTED) not in anew}
 
 
-def _refuse_encrypted(found: Data, place: Place) -> None:
+def _refuse_encrypted(data: Data, position: Place) -> None:
     """Refuse secrets that the platform has encrypted for itself: it renames their keys."""
-    for key, value in found.items():
+    for key, value in data.items():
         if str(key).endswith(_ENCRYPTED):
             plain = str(key).removesuffix(_ENCRYPTED)
             raise SpecInvalidError(
-                f"{place.get_child(key)} is encrypted by Estuary's platform, and only that can read it.",
+                f"{position.get_child(key)} is encrypted by Estuary's platform, and only that can read it.",
                 remedy=f"Give {plain} in its place, as a reference such as ${{env:NAME}}; or what it is part of, such "
                 "as credentials, in lake.yaml's destination.",
             )
         if isinstance(value, Mapping) and key not in _OF_THE_PLATFORM:
-            _refuse_encrypted(value, place.get_child(key))
+            _refuse_encrypted(value, position.get_child(key))
 
 
 def _is_blank(value: Any) -> bool:

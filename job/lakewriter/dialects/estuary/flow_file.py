@@ -80,12 +80,12 @@ class _Flow:
         entries = _require_entries(document)
         tables = self._make_tables(entries, document)
         for number, table in enumerate(tables):
-            place = document.find_place(("tables", table.number))
-            origins[("tables", number)] = place
+            position = document.find_place(("tables", table.number))
+            origins[("tables", number)] = position
             origins |= {("tables", number, key): at for key, at in table.origins.items()}
-            origins |= {("tables", number, key): place.get_child(key) for key in entries[table.number]}
+            origins |= {("tables", number, key): position.get_child(key) for key in entries[table.number]}
         data = {**document.data, "destination": endpoint | keys, "tables": [table.content for table in tables]}
-        origins = {at: place for at, place in origins.items() if at[0] == "tables" or at[1] not in keys}
+        origins = {at: position for at, position in origins.items() if at[0] == "tables" or at[1] not in keys}
         return replace(document, data=data, origins={**document.origins, **origins})
 
     def _choose_name(self, name: Any) -> str:
@@ -112,7 +112,9 @@ class _Flow:
         return chosen
 
     def _find_materialization(self) -> Data:
-        materialization = next(each for name, each in self._data["materializations"].items() if str(name) == self._name)
+        materialization = next(
+            content for name, content in self._data["materializations"].items() if str(name) == self._name
+        )
         bindings = _get(materialization, "bindings")
         if not isinstance(bindings, list) or not bindings:
             raise SpecInvalidError(
@@ -127,20 +129,20 @@ class _Flow:
         """Read the connector's configuration without what is given ``anew``, from the file that it names where it is a
         name; and where it stands."""
         config = _get(self._find_connector(), "config")
-        place = self._place.get_child(*_CONFIG)
+        position = self._place.get_child(*_CONFIG)
         if isinstance(config, str):
-            file = read_yaml(self._path.parent / config, str(place))
-            config, place = require_mapping(file, "the endpoint's configuration"), Place(file)
+            file = read_yaml(self._path.parent / config, str(position))
+            config, position = require_mapping(file, "the endpoint's configuration"), Place(file)
         if not isinstance(config, dict):
             raise SpecInvalidError(
-                f"{place}: {describe_kind(config)}, expected the endpoint's configuration or the name of its file."
+                f"{position}: {describe_kind(config)}, expected the endpoint's configuration or the name of its file."
             )
         # Blanks count as absent.
         current = is_current(lambda key: config.get(key) or anew.get(key))
         config = omit_given(config, anew)
-        model, known = (EstuaryConnector, CURRENT_KEYS) if current else (EstuaryS3Parquet, ENDPOINT_KEYS)
-        kept = dict(self.keys.select_endpoint_keys(config, model, place, known))
-        return kept, {("destination", key): place.get_child(key) for key in kept}
+        model, keys = (EstuaryConnector, CURRENT_KEYS) if current else (EstuaryS3Parquet, ENDPOINT_KEYS)
+        selected = dict(self.keys.select_endpoint_keys(config, model, position, keys))
+        return selected, {("destination", key): position.get_child(key) for key in selected}
 
     def _find_connector(self) -> Data:
         """Return the endpoint's connector; ``SPEC_INVALID`` for another kind of endpoint or another connector."""
@@ -167,28 +169,28 @@ class _Flow:
         waiting = dict(enumerate(entries))
         tables, disabled = [], []
         for number, binding in enumerate(self._own["bindings"]):
-            place = self._place.get_child("bindings", number)
+            position = self._place.get_child("bindings", number)
             if not isinstance(binding, dict):
                 raise SpecInvalidError(
-                    f"{place}: {describe_kind(binding)}, expected a mapping with 'source' and 'resource'."
+                    f"{position}: {describe_kind(binding)}, expected a mapping with 'source' and 'resource'."
                 )
             source = binding.get("source")
             if binding.get("disable"):
                 disabled.append(_get(source, "name") or source)
                 continue
-            name = self.keys.read_source(source, place.get_child("source"))
-            old = next((each for each, entry in waiting.items() if entry.get("source") == name), None)
+            name = self.keys.read_source(source, position.get_child("source"))
+            old = next((index for index, entry in waiting.items() if entry.get("source") == name), None)
             if not isinstance(_get(source, "name") or source, str):
                 raise SpecInvalidError(
-                    f"{place.get_child('source')}: {describe_kind(source)}, expected a collection's name."
+                    f"{position.get_child('source')}: {describe_kind(source)}, expected a collection's name."
                 )
             if old is None:
-                known = ", ".join(describe_value(entry.get("source"), ()) for entry in entries) or "none"
+                sources = ", ".join(describe_value(entry.get("source"), ()) for entry in entries) or "none"
                 raise SpecInvalidError(
-                    f"{place}: collection {name!r} has no source of documents; tables has: {known}.",
+                    f"{position}: collection {name!r} has no source of documents; tables has: {sources}.",
                     remedy=f"Add to tables: {{source: {name}, read: ...}}.",
                 )
-            tables.append(self._make_table(binding, name, old, waiting.pop(old), place))
+            tables.append(self._make_table(binding, name, old, waiting.pop(old), position))
         for number, entry in waiting.items():
             if entry.get("source") not in disabled:
                 where = document.describe_place(("tables", number, "source"))
@@ -200,21 +202,23 @@ class _Flow:
             self.keys.warnings.append(f"tables has {entry.get('source')!r}, whose binding is disabled: it is left out.")
         return sorted(tables, key=lambda table: table.number)
 
-    def _make_table(self, binding: Data, source: str, number: int, entry: Data, place: Place) -> _Table:
-        self.keys.note(binding, (*_BINDING, "source", "disable", *OF_BINDINGS), place)
-        self.keys.refuse_backfill_on_change(binding, place)
+    def _make_table(self, binding: Data, source: str, number: int, entry: Data, position: Place) -> _Table:
+        self.keys.note(binding, (*_BINDING, "source", "disable", *OF_BINDINGS), position)
+        self.keys.refuse_backfill_on_change(binding, position)
         collection = _get(self._data.get("collections"), source)
         identity = entry.get("primary_key") or _get(entry.get("collection") or collection, "key")
-        binding = self.keys.settle_binding(binding, identity if isinstance(identity, list) else [], place)
+        binding = self.keys.settle_binding(binding, identity if isinstance(identity, list) else [], position)
         keys = {key: value for key, value in binding.items() if key in _BINDING}
-        kept = self.keys.select_keys(keys, BindingEntry, place)
-        origins = {key: place.get_child(key) for key in kept}
+        selected = self.keys.select_keys(keys, BindingEntry, position)
+        origins = {key: position.get_child(key) for key in selected}
         if isinstance(collection, dict) and "collection" not in entry:
             at = Place(self._file, ("collections", source))
-            known = {key: value for key, value in collection.items() if key in _COLLECTION}
-            kept["collection"] = opened(self.keys.select_keys(known, CollectionEntry, at), self._path.parent, at)
+            collection_keys = {key: value for key, value in collection.items() if key in _COLLECTION}
+            selected["collection"] = opened(
+                self.keys.select_keys(collection_keys, CollectionEntry, at), self._path.parent, at
+            )
             origins["collection"] = at
-        return _Table(number, kept | {"source": source} | dict(entry), origins)
+        return _Table(number, selected | {"source": source} | dict(entry), origins)
 
 
 def _require_entries(document: Document) -> list[Data]:

@@ -10,8 +10,8 @@ def _is_flow(content: Content) -> bool:
 
 
 def _is_endpoint(content: Content) -> bool:
-    own = ("uploadIntervalInSeconds", "awsAccessKeyId", "uploadInterval", "parquetConfig")
-    return "bucket" in content and any(key in content for key in own)
+    endpoint_keys = ("uploadIntervalInSeconds", "awsAccessKeyId", "uploadInterval", "parquetConfig")
+    return "bucket" in content and any(key in content for key in endpoint_keys)
 
 
 FLOW: Final = ForeignFile(

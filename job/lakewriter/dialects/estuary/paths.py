@@ -38,9 +38,9 @@ def place_binding(entry: BindingEntry, common_prefix: str = "") -> BindingPlace:
     resource = entry.resource
     path = join_key(common_prefix, resource.path or resource.pathPrefix or "")
     # Paths are any text and names of control objects are not: what is replaced lives on as a code.
-    name = _UNSAFE.sub(lambda found: "." if found[0] == "/" else f"%{ord(found[0]):02x}", path)
-    own = parse_date_patterns(resource.path) if resource.path else (resource.pathPrefix or "",)
-    directory = Template.of(*parse_date_patterns(common_prefix), "/", *own)
+    name = _UNSAFE.sub(lambda match: "." if match[0] == "/" else f"%{ord(match[0]):02x}", path)
+    parts = parse_date_patterns(resource.path) if resource.path else (resource.pathPrefix or "",)
+    directory = Template.of(*parse_date_patterns(common_prefix), "/", *parts)
     if not directory.variables:
         path = directory.start.strip("/")
         return BindingPlace(Layout(path, FILE), path, path, name)
@@ -51,12 +51,12 @@ def place_binding(entry: BindingEntry, common_prefix: str = "") -> BindingPlace:
 def parse_date_patterns(text: str) -> Iterator[Part]:
     """``text`` with a variable for each of the connector's date patterns, which are of the load's start, in UTC."""
     end = 0
-    for found in _PATTERN.finditer(text):
-        yield text[end : found.start()]
-        letters = found[0]
+    for match in _PATTERN.finditer(text):
+        yield text[end : match.start()]
+        letters = match[0]
         # The zone is always the same.
         yield _ZONES.get(letters, ("date", letters))
-        end = found.end()
+        end = match.end()
     yield text[end:]
 
 

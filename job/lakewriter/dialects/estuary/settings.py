@@ -197,7 +197,7 @@ class FieldsEntry(FileModel):
     @property
     def as_text(self) -> Iterator[str]:
         """Fields whose columns are strings, whatever their type."""
-        yield from (name for name, own in (self.include | self.require).items() if own and own.castToString)
+        yield from (name for name, options in (self.include | self.require).items() if options and options.castToString)
 
 
 class ProjectionEntry(FileModel):
@@ -277,7 +277,8 @@ class BindingEntry(TableEntry):
         """Return the neutral form."""
         schema = self.collection.read
         named = {
-            name: own if isinstance(own, str) else own.location for name, own in self.collection.projections.items()
+            name: projection if isinstance(projection, str) else projection.location
+            for name, projection in self.collection.projections.items()
         }
         selection = Selection(
             include=tuple(self.fields.include | self.fields.require),

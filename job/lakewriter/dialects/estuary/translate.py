@@ -26,9 +26,9 @@ def translate(file: CheckedFile[EstuaryDestination]) -> Spec:
     """Return the neutral Spec of a materialization."""
     destination = file.destination
     bindings = [_require_binding(number, entry) for number, entry in enumerate(file.tables)]
-    places = [place_binding(entry, destination.common_prefix) for entry in bindings]
+    bound = [place_binding(entry, destination.common_prefix) for entry in bindings]
     specs = tuple(
-        _translate_table(destination, entry, place, file.root) for entry, place in zip(bindings, places, strict=True)
+        _translate_table(destination, entry, at, file.root) for entry, at in zip(bindings, bound, strict=True)
     )
     for number, (spec, binding) in enumerate(zip(specs, bindings, strict=True)):
         require_fit_keys(spec, ("tables", number, "resource", binding.resource.key))
@@ -40,7 +40,7 @@ def translate(file: CheckedFile[EstuaryDestination]) -> Spec:
         catalog=NoCatalog(),
         tracking=(),
         tables=specs,
-        roots=tuple(place.root for place in places),
+        roots=tuple(at.root for at in bound),
         interval_seconds=destination.interval_seconds,
         warnings=(
             *destination.warn_of_secrets(),
@@ -70,15 +70,15 @@ def make_form_fields(destination: EstuaryDestination) -> tuple[FormField, ...]:
         "Secret Access Key": Provided.SECRET_ACCESS_KEY,
     }
     region = destination.read_key(destination.key_names.region)
-    place: dict[str, str | Provided] = {"Bucket": destination.bucket, "Region": region}
+    fields: dict[str, str | Provided] = {"Bucket": destination.bucket, "Region": region}
     endpoint = destination.read_key(destination.key_names.endpoint) or ""
     if isinstance(destination, EstuaryConnector):
         keys = {f"AWS {label}": value for label, value in keys.items()}
         last = {"Upload Interval": destination.uploadInterval, "Prefix": destination.prefix}
-        values = place | keys | last | {"Custom S3 Endpoint": endpoint}
+        values = fields | keys | last | {"Custom S3 Endpoint": endpoint}
     else:
         last = {"Upload Interval in Seconds": str(destination.interval_seconds), "Endpoint": endpoint}
-        values = keys | place | last
+        values = keys | fields | last
     return list_fields(values, prefix="Prefix")
 
 
@@ -113,16 +113,16 @@ def _require_binding(number: int, entry: TableEntry) -> BindingEntry:
     return entry
 
 
-def _translate_table(destination: EstuaryDestination, entry: BindingEntry, place: BindingPlace, root: str) -> TableSpec:
+def _translate_table(destination: EstuaryDestination, entry: BindingEntry, at: BindingPlace, root: str) -> TableSpec:
     return TableSpec(
         **entry.make_source(root).model_dump(exclude={"read", "source_table", "index", "primary_key", "written_as"}),
         source_table=entry.table or entry.source.rpartition("/")[2],
         read=entry.make_read(root),
         index=IndexKind.SPARSE,
         schema_name="",
-        name=place.name,
-        layout=place.layout,
-        path=place.path,
+        name=at.name,
+        layout=at.layout,
+        path=at.path,
         collection=entry.make_collection(destination.flatten_separator, destination.logical_types),
         backfill=entry.backfill or None,
         encoding=CODECS[entry.resource.compressionType or destination.compressionType],

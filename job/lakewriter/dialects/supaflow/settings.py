@@ -219,8 +219,10 @@ def parse_file_name(pattern: str) -> Template:
     """Return the file name's template; ``ValueError`` when it could give two files one name."""
     for variable in _BRACED.findall(pattern):
         if variable not in FILE_VARIABLES:
-            known = ", ".join(FILE_VARIABLES)
-            raise ValueError(f"{variable!r} is no variable; known: {known}{suggest_nearest(variable, FILE_VARIABLES)}")
+            variables = ", ".join(FILE_VARIABLES)
+            raise ValueError(
+                f"{variable!r} is no variable; known: {variables}{suggest_nearest(variable, FILE_VARIABLES)}"
+            )
     if "/" in pattern:
         raise ValueError("'/' cannot be in a file name; folders follow from 'partition_strategy'")
     if pattern.startswith(("_", ".")):
@@ -229,4 +231,4 @@ def parse_file_name(pattern: str) -> Template:
         raise ValueError("two loads would give their files one name; add {supa_job_id} or {uuid}")
     if "{seq}" not in pattern and "{uuid}" not in pattern:
         raise ValueError("two files of a load would have one name; add {seq} or {uuid}")
-    return Template.parse(_BRACED.sub(lambda found: FILE_VARIABLES[found[0]], pattern))
+    return Template.parse(_BRACED.sub(lambda match: FILE_VARIABLES[match[0]], pattern))

@@ -139,7 +139,7 @@ def _name_tables(sources: Sequence[TableSource], schemas: Sequence[str]) -> list
     """Name each table: as lake.yaml says, or, of those that have one name in a schema, by a number in their order."""
     names = [choose_table_name(source, number) or "" for number, source in enumerate(sources)]
     for schema in dict.fromkeys(schemas):
-        members = [number for number, own in enumerate(schemas) if own == schema]
+        members = [number for number, other in enumerate(schemas) if other == schema]
         given = [names[number] for number in members if names[number]]
         rest = [number for number in members if not names[number]]
         wanted = [sources[number].source_table for number in rest]
