@@ -214,6 +214,8 @@ def test_load_that_fails(events: Lake):
     events.write(table("events", str(events.folder / "none.csv"), cursor="at"))
     code, plan = ask("plan", events.file)
     assert (code, plan["error"]["code"]) == (1, "SOURCE_FAILED")
+    planned = f"{plan['error']['code']}: {plan['error']['message']} {plan['error']['remedy']}"
+    assert (planned, bool(plan["error"]["remedy"])) == (plan["tables"][0]["error"], True)
     code, report = ask("run", events.file, "--job-id", "a")
     (failed,) = report["tables"]
     error = report["error"]

@@ -55,6 +55,13 @@ class Broken:
     def list_entries(self, _: str) -> tuple[()]:
         return ()
 
+    def list_reports(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def history(self) -> "Broken":
+        return self
+
     @property
     def store(self) -> "Broken":
         return self

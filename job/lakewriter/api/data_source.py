@@ -33,7 +33,12 @@ LOG: Final = logging.getLogger(__name__)
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``df.write.format("lakewriter")`` known to a session; its options are those of ``write``."""
+    """Make ``df.write.format("lakewriter")`` known to a session.
+
+    Args:
+        spark: The session. Options of the format are the arguments of ``write``: ``lake`` and ``table``, and at will
+            ``job_id``, ``stage``, ``sync_id`` and ``local``.
+    """
     spark.dataSource.register(LakewriterSource)
     if not isinstance(spark, SparkSession):
         return

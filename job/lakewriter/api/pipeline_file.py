@@ -57,8 +57,15 @@ class LoadReport(RunReport):
 def local(lake: LakeFile, *, stage: str | None = None) -> Iterator[dict[str, str]]:
     """Let all functions in the block use the S3 server on this machine, as ``--local`` does.
 
+    Args:
+        lake: The path of lake.yaml, or of a vendor's own file.
+        stage: The stage of the file whose settings are taken; none by default.
+
     Yields:
         The options of Spark's writer that do the same: ``df.write.format("lakewriter").options(**options, table=...)``.
+
+    Raises:
+        LakeError: ``SPEC_INVALID`` for the file.
     """
     Opened(lake, stage, local=True)
     before = _LOCAL.set(True)

@@ -36,11 +36,23 @@ def write(  # noqa: PLR0913 - of keywords
     accept: Mapping[str, str] = MappingProxyType({}),
     local: bool = False,
 ) -> RunReport:
-    """Write a DataFrame to a table, exactly once under ``job_id``; what keeps it from being written is raised.
+    """Write a DataFrame to a table, exactly once under ``job_id``.
 
-    A job id that is done writes nothing, and Spark evaluates nothing. Without one a new one is made. ``accept`` are
-    expectations that the rows need not meet, each with the reason. With ``local`` the S3 server on this machine takes
-    the rows, as with ``--local``.
+    Args:
+        df: The rows. It may be evaluated more than once, and is not at all under a job id that is done.
+        lake: The path of lake.yaml, or of a vendor's own file.
+        table: The table's name in the file: ``table``, or ``schema.table`` where several schemas have the name.
+        job_id: The load's name: under one that is done nothing is written again. A new one by default.
+        stage: The stage of the file whose settings are taken; none by default.
+        sync_id: The number of the sync, where the destination numbers them; the next free one by default.
+        accept: Names of expectations that the rows need not meet, each with the reason; none by default.
+        local: Write to the S3 server on this machine, as ``--local`` does. False by default.
+
+    Returns:
+        The report of the load, which is done.
+
+    Raises:
+        LakeError: What keeps the rows from being written. ``transient`` says whether the same job id again can succeed.
     """
     opened = Opened(lake, stage, local=local)
     opened.spec = accept_checks(narrow(opened.spec, table), accept)
@@ -60,8 +72,19 @@ def sink(
 ) -> Callable[[DataFrame, int], None]:
     """Return a function for ``writeStream.foreachBatch``: each batch is written once, by the query's id and its number.
 
-    A batch that Spark gives again is not written again. One that does not follow the table's last batch is
-    ``CHECKPOINT_LOST``. ``local`` is as in ``write``.
+    Args:
+        lake: The path of lake.yaml, or of a vendor's own file.
+        table: The table's name in the file, as in ``write``; its mode is ``append``.
+        stage: The stage of the file whose settings are taken; none by default.
+        local: Write to the S3 server on this machine, as ``--local`` does. False by default.
+
+    Returns:
+        The function. Spark calls it with the rows of a batch and its number; a batch that Spark gives again is not
+        written again. It raises what keeps a batch from being written, ``CHECKPOINT_LOST`` for one that does not follow
+        the table's last batch.
+
+    Raises:
+        LakeError: ``SPEC_INVALID`` for the file, an unknown table, or one of another mode.
     """
     opened = Opened(lake, stage, local=local)
     spec = narrow(opened.spec, table)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lakewriter.doctor import Finding
-from lakewriter.errors import CODES, LakeError
+from lakewriter.errors import CODES
 from lakewriter.exit_codes import EXIT_BREAKS, EXIT_FAILED, EXIT_OK
 from lakewriter.operate.health import Health, RunHealth
 from lakewriter.operate.planning import PlannedTable
@@ -24,9 +24,9 @@ def find_check_error(findings: Sequence[Finding]) -> ErrorReport | None:
 def find_plan_error(tables: Sequence[PlannedTable], *, exit_code: bool = False) -> ErrorReport | None:
     """Return the error of the first table that a load would fail on; with ``exit_code`` else what readers would fail
     on."""
-    text = next((table.error for table in tables if table.error), None)
-    if text is not None:
-        return ErrorReport.of(_parse_error(text))
+    failure = next((table.failure for table in tables if table.failure is not None), None)
+    if failure is not None:
+        return failure
     breaks = next((f"{table.table}: {what}" for table in tables for what in table.breaks), None)
     return ErrorReport.of_exit(EXIT_BREAKS, breaks) if breaks is not None and exit_code else None
 
@@ -54,8 +54,3 @@ def find_status_error(health: Health) -> ErrorReport | None:
 
 
 _WELL = (RunHealth.RUNNING, RunHealth.STOPPING, RunHealth.STOPPED)
-
-
-def _parse_error(text: str) -> LakeError:
-    code, _, message = text.partition(": ")
-    return CODES[code](message)

@@ -3,11 +3,12 @@
 import logging
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Final, Literal, TypedDict
 
 import pyarrow as pa
+from pydantic import Field
 
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
@@ -18,7 +19,7 @@ from lakewriter.errors import InternalError, LakeError
 from lakewriter.expect.words import describe_expectation
 from lakewriter.operate.column_changes import ColumnChange, list_changes, list_layout_changes
 from lakewriter.operate.written_columns import Written, describe_columns, find_written
-from lakewriter.report import format_count, join_first
+from lakewriter.report import ErrorReport, format_count, join_first
 from lakewriter.run.chosen_files import Chosen, choose_inputs, describe_ways
 from lakewriter.run.earlier_columns import with_earlier_columns
 from lakewriter.run.judging import plan_watched
@@ -93,6 +94,30 @@ class PlannedTable(Model):
     proposed: Mapping[str, str] = {}
     columns_line: str = ""
     expectations: tuple[str, ...] = ()
+    failure: ErrorReport | None = Field(None, exclude=True)
+    """The error with its code and remedy, for the command's own."""
+
+
+class _Known(TypedDict, total=False):
+    """Fields of a table's plan, as far as they are known."""
+
+    key: str
+    feed: str
+    reason: str
+    tasks: int
+    rows: int | None
+    reads: str
+    columns: tuple[PlannedColumn, ...]
+    catalog: tuple[str, ...]
+    deletes: tuple[str, ...]
+    warnings: tuple[str, ...]
+    loads: int
+    compared_with: str | None
+    changes: tuple[ColumnChange, ...]
+    breaks: tuple[str, ...]
+    deleted_bytes: int
+    proposed: Mapping[str, str]
+    columns_line: str
 
 
 class PlanReport(Model):
@@ -111,21 +136,25 @@ def plan(
     tables = []
     for table in spec.tables:
         names = table.layout.bind(job_id=job_id or str(uuid.uuid4()), attempt="plan", start=started)
-        fields: dict[str, object] = {}
+        known: _Known = {"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"}
+        failure: LakeError | None = None
         try:
-            _plan_table(spec, table, names, fields, clients, spark, controls[table.id])
+            for more in _plan_table(spec, table, names, clients, spark, controls[table.id]):
+                known |= more
         except LakeError as error:
-            fields["error"] = str(error)
+            failure = error
         except Exception as error:
             LOG.exception("The plan of table %s met a fault of the program.", table.id)
-            fields["error"] = str(InternalError.met(f"table {table.id}", error))
+            failure = InternalError.met(f"table {table.id}", error)
         planned = PlannedTable(
             table=table.id,
             expectations=tuple(map(describe_expectation, table.expect)),
             source=".".join(part for part in (table.source_schema, table.source_table) if part),
-            key=f"s3://{spec.access.bucket}/{names.object_key(0)}",
+            error=None if failure is None else str(failure),
+            failure=None if failure is None else ErrorReport.of(failure),
+            **known,
         )
-        tables.append(planned.model_copy(update=fields))
+        tables.append(planned)
     return tuple(tables)
 
 
@@ -133,21 +162,20 @@ def _plan_table(
     spec: Spec,
     table: TableSpec,
     names: ObjectNames,
-    fields: dict[str, object],
     clients: Clients,
     spark: SparkFactory,
     control: Control,
-) -> None:
-    """Put the plan of one table into ``fields``; where an error is raised, what is known before it is there."""
+) -> Iterator[_Known]:
+    """Yield the plan of one table part by part: where an error is raised, what is known before it is yielded."""
     state, begun = _begin_backfill(control, control.state.read(), table.backfill)
     names = number_objects(control.store, names, state)
-    fields["key"] = f"s3://{spec.access.bucket}/{names.object_key(0)}"
+    yield {"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"}
     require_no_writer(spec, table, control, names, clients)
     _check_place(spec, table, control, state)
     entry = find_in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
     check_unwritten(entry, table, state)
     if table.is_given:
-        fields["warnings"] = ("it has no read: a program writes it from a DataFrame, and its columns are known then",)
+        yield {"warnings": ("it has no read: a program writes it from a DataFrame, and its columns are known then",)}
         return
     written = find_written(spec, table, control, state, entry, clients)
     state = with_earlier_columns(control.store, clients, table, state, names)
@@ -156,13 +184,14 @@ def _plan_table(
     try:
         deletes = _list_deletes(spec, table, control)
         key, size = name_first_key(spec, prepared, names), _sum_sizes(control, spec, deletes)
-        fields |= {"key": key, "deletes": deletes, "deleted_bytes": size, "loads": state.committed}
-        fields |= _describe_plan(spec, inputs, prepared)
-        fields |= _compare(spec, table, prepared, written, str(fields["key"]))
-        fields |= _propose_types(spec, table, prepared, written)
-        again = _warn_of_repetition(spec, inputs, control, state, fields)
+        yield {"key": key, "deletes": deletes, "deleted_bytes": size, "loads": state.committed}
+        described = _describe_plan(spec, inputs, prepared)
+        yield described
+        yield _compare(spec, table, prepared, written, key)
+        yield _propose_types(spec, table, prepared, written)
+        again = _warn_of_repetition(spec, inputs, control, state, described["rows"])
         warnings = (*_list_warnings(table, prepared, written), *_warn_of_streams(spec, table), *again)
-        fields["warnings"] = (*warnings, *_warn_of_others(table, control, state), *begun)
+        yield {"warnings": (*warnings, *_warn_of_others(table, control, state), *begun)}
     finally:
         prepared.feed.close()
 
@@ -183,9 +212,7 @@ def _check_place(spec: Spec, table: TableSpec, control: Control, state: TableSta
     check_empty(control.store, table, state)
 
 
-def _compare(
-    spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None, uri: str
-) -> dict[str, object]:
+def _compare(spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None, uri: str) -> _Known:
     """Return the changes of columns and files for their readers."""
     if isinstance(written, str):
         return {}
@@ -202,9 +229,7 @@ def _compare(
     return {"compared_with": written.place, "changes": changes, "breaks": tuple(breaks)}
 
 
-def _propose_types(
-    spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None
-) -> dict[str, object]:
+def _propose_types(spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None) -> _Known:
     """Return the types that columns of text could have, by the first rows, and their line; nothing where files have no
     types.
 
@@ -226,7 +251,7 @@ def _propose_types(
 
 
 def _warn_of_repetition(
-    spec: Spec, inputs: Chosen, control: Control, state: TableState, fields: Mapping[str, object]
+    spec: Spec, inputs: Chosen, control: Control, state: TableState, rows: int | None
 ) -> tuple[str, ...]:
     """Return the warning of rows that every load appends again, with how many they are, and what to do about it."""
     # A pipeline with a checkpoint is run continuously, and reads nothing twice.
@@ -234,8 +259,7 @@ def _warn_of_repetition(
     if again is None:
         return ()
     ways = () if inputs.table.read.new_files else (describe_ways(inputs.table),)
-    rows = fields.get("rows")
-    if isinstance(rows, int):
+    if rows is not None:
         return (f"{again} ({format_count(rows, 'row')})", *ways)
     report = control.read_report(state.last_job) if state.last_job is not None else None
     if report is None:
@@ -268,7 +292,7 @@ def _describe_reads(inputs: Chosen, prepared: Prepared) -> str:
     return f"rows where {prepared.condition}" if prepared.condition else "all rows"
 
 
-def _describe_plan(spec: Spec, inputs: Chosen, prepared: Prepared) -> dict[str, object]:
+def _describe_plan(spec: Spec, inputs: Chosen, prepared: Prepared) -> _Known:
     feed, shape = prepared.feed, prepared.shape
     plan_watched(spec, inputs.table, shape)
     stored = feed.read_stored_types() if isinstance(feed, FilesFeed | RowsFeed) else {}
