@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakewriter.doctor.lineage_target import LineageProbes
+from lakewriter.doctor.doctor import LineageProbes
 from lakewriter.doctor.probe import Finding, run_probes
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.lineage import Lineage
@@ -66,7 +66,7 @@ def test_file(tmp_path):
 
 
 def test_client_that_is_not_installed(monkeypatch):
-    monkeypatch.setattr("lakewriter.doctor.lineage_target.is_installed", lambda: False)
+    monkeypatch.setattr("lakewriter.doctor.doctor.is_installed", lambda: False)
     assert probed("log") == Finding(
         "lineage", "warning", "the package openlineage-python is not installed: no event is sent.",
         "Install it with pip install 'lakewriter[lineage]', or leave lineage out.",

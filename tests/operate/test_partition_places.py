@@ -7,7 +7,7 @@ import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.commit.intent import Intent
-from lakewriter.operate.partition_places import TablePartitions
+from lakewriter.operate.verification import TablePartitions
 from tests.commit.test_hostile import ACTION
 
 

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from lakewriter.pages.charts import Bar, Point, make_chart
 from lakewriter.pages.load_page import (
+    Bar,
     Phase,
+    Point,
     SchemaChange,
     describe_cost,
     list_checks,
     list_next_steps,
     list_schema_changes,
+    make_chart,
     render_load,
     sum_phases,
 )

@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -14,8 +15,33 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.init.listing import is_remote
 from lakewriter.init.proposals import CheckProposal
 from lakewriter.init.spellings import Spelling, write_statement
-from lakewriter.init.yaml_draft import Line, write_comment, write_item, write_lines, write_mapping
 from lakewriter.spec.listed_files import FILE_FORMATS
+
+WIDTH: Final = 112
+_INDENT: Final = "  "
+
+
+@dataclass(frozen=True)
+class Line:
+    """A key at ``depth``; its value in one line, or None for a mapping below it. ``is_item`` begins an item of a list,
+    ``is_off`` puts the whole line into a comment."""
+
+    depth: int
+    key: str
+    value: Any = None
+    comment: str = ""
+    is_item: bool = False
+    is_off: bool = False
+    is_mapping: bool = False
+
+    def write(self) -> list[str]:
+        """Return the line, or the comment above it and the line."""
+        start = _INDENT * (self.depth - self.is_item) + ("- " if self.is_item else "")
+        text = f"{start}{self.key}:" + ("" if self.is_mapping else f" {write_flow(self.value)}")
+        if self.is_off:
+            text = f"{_INDENT * (self.depth - self.is_item)}# {text.strip()}"
+        return _add_comment(text, self.comment, self.depth)
+
 
 SCHEMA_FILE: Final = "lake.schema.json"
 NO_BUCKET: Final = "change-me"
@@ -100,8 +126,8 @@ def write_draft(draft: Draft, command: str) -> str:
     """Write the file's text; ``command`` is what drafted it."""
     lines: list[Line | str] = [
         f"# yaml-language-server: $schema={SCHEMA_FILE}",
-        *write_comment(f"Drafted by: {command}"),
-        *[text for note in draft.notes for text in write_comment(f"NOTE: {note}")],
+        *_write_comment(f"Drafted by: {command}"),
+        *[text for note in draft.notes for text in _write_comment(f"NOTE: {note}")],
         Line(0, "pipeline", draft.pipeline, describe(draft.kind, "pipeline")),
         "",
         Line(0, "destination", is_mapping=True),
@@ -109,12 +135,12 @@ def write_draft(draft: Draft, command: str) -> str:
         "",
     ]
     if draft.source is not None:
-        lines += write_mapping("source", draft.source, 0)
+        lines += _write_mapping("source", draft.source, 0)
     if draft.tables:
         lines.append(Line(0, "tables", is_mapping=True))
         for number, table in enumerate(draft.tables):
             lines += _write_table(draft.kind, table, is_first=number == 0)
-    return "\n".join(write_lines(lines)).rstrip("\n") + "\n"
+    return "\n".join(_write_lines(lines)).rstrip("\n") + "\n"
 
 
 def _comment_on(draft: Draft, key: str) -> str:
@@ -137,7 +163,7 @@ def _write_table(kind: str, table: TableDraft, *, is_first: bool) -> list[Line |
     lines: list[Line | str] = [] if is_first else [""]
     for number, (key, value) in enumerate(names.items()):
         lines.append(Line(2, key, value, table.seen if number == 0 else "", is_item=number == 0))
-    lines += [text for note in table.notes for text in write_comment(f"NOTE: {note}", 2)]
+    lines += [text for note in table.notes for text in _write_comment(f"NOTE: {note}", 2)]
     lines += [Line(2, "read", dict(table.read)), *_write_sql(table)]
     lines += [Line(2, key, value) for key, value in table.more.items()]
     lines += _write_key(table)
@@ -145,8 +171,8 @@ def _write_table(kind: str, table: TableDraft, *, is_first: bool) -> list[Line |
     lines += _write_columns(table)
     if table.retyped:
         changes = "; ".join(f"{name} {before} -> {after}" for name, (before, after) in table.retyped.items())
-        lines += write_comment(f"becomes on the way: {changes}", 2)
-    lines += [text for why in table.texts for text in write_comment(why, 2)]
+        lines += _write_comment(f"becomes on the way: {changes}", 2)
+    lines += [text for why in table.texts for text in _write_comment(why, 2)]
     lines += _write_expect(table)
     return [replace(line, is_off=True) if isinstance(line, Line) else line for line in lines] if table.is_off else lines
 
@@ -198,7 +224,7 @@ def _write_ways(table: TableDraft, kind: str) -> list[Line | str]:
     new = "files: new under read, for a folder that gets new files; " if is_of_files and "path" in table.read else ""
     ways = f"NOTE: each load appends all rows again. A cursor; {new}or repeated: allow, where that is wanted"
     refresh = Line(2, "mode", "refresh", "or each load replaces the table whole", is_off=True)
-    return [*write_comment(ways, 2), *([refresh] if kind == "lakewriter-s3" else [])]
+    return [*_write_comment(ways, 2), *([refresh] if kind == "lakewriter-s3" else [])]
 
 
 def _write_expect(table: TableDraft) -> list[Line | str]:
@@ -210,7 +236,7 @@ def _write_expect(table: TableDraft) -> list[Line | str]:
         Line(2, "expect", comment="judged before a load is seen", is_mapping=True, is_off=is_off)
     ]
     for each in table.expect:
-        lines += write_item(each.check, each.evidence, 3, is_off=not each.is_certain)
+        lines += _write_item(each.check, each.evidence, 3, is_off=not each.is_certain)
     return lines
 
 
@@ -225,3 +251,35 @@ def require_plain_names(tables: Sequence[TableDraft]) -> tuple[TableDraft, ...]:
         seen.add((table.schema.lower(), name.lower()))
         renamed.append(table if name == table.name else TableDraft(**{**vars(table), "name": name}))
     return tuple(renamed)
+
+
+def _write_item(value: Any, comment: str, depth: int, *, is_off: bool) -> list[str]:
+    """Return an item of a list, or the comment above it and the item; ``is_off`` puts the item into a comment."""
+    return _add_comment(f"{_INDENT * depth}{'# ' if is_off else ''}- {write_flow(value)}", comment, depth)
+
+
+def _add_comment(text: str, comment: str, depth: int) -> list[str]:
+    """Put the comment behind the text, or above it where both are too long for a line."""
+    comment = " ".join(comment.split())
+    if not comment:
+        return [text]
+    if len(text) + len(comment) + 4 <= WIDTH:
+        return [f"{text}  # {comment}"]
+    return [*_write_comment(comment, depth), text]
+
+
+def _write_comment(text: str, depth: int = 0) -> list[str]:
+    """Lines of a comment, wrapped."""
+    start = f"{_INDENT * depth}# "
+    return textwrap.wrap(text, WIDTH, initial_indent=start, subsequent_indent=start, break_on_hyphens=False)
+
+
+def _write_lines(lines: Iterable[Line | str]) -> list[str]:
+    """Lines of keys, and lines of text as they are."""
+    return [text for line in lines for text in (line.write() if isinstance(line, Line) else [line])]
+
+
+def _write_mapping(key: str, content: Mapping[str, tuple[Any, str]], depth: int) -> list[Line]:
+    """Return a mapping whose values have a comment each."""
+    head = Line(depth, key, is_mapping=True)
+    return [head, *(Line(depth + 1, write_flow(name), *entry) for name, entry in content.items())]

@@ -10,17 +10,20 @@ from functools import cache, partial
 from typing import Final
 
 from lakewriter.aws import find_account
-from lakewriter.commit.intent import CatalogAction
-from lakewriter.lineage.columns import describe_source
-from lakewriter.lineage.facts import Column, EventType, Moment, Output, Run, Statistics
+from lakewriter.commit.intent import CatalogAction, GlueAction, IcebergAction
+from lakewriter.lineage.columns import describe_columns, describe_source
+from lakewriter.lineage.facts import Column, Dataset, EventType, Moment, Output, Run, Statistics, Symlink
 from lakewriter.lineage.follower import End, Follower, Silence
-from lakewriter.lineage.inputs import is_plain, list_inputs
-from lakewriter.lineage.outputs import FindAccount, describe_output, name_output
+from lakewriter.lineage.inputs import is_plain, list_inputs, name_path
 from lakewriter.lineage.sender import Sender, get_sender
 from lakewriter.report import TableResult
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.lineage import Lineage
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Mode, Spec, TableSpec
+
+FindAccount = Callable[[], str | None]
+"""The number of the account whose Glue Data Catalog is written; None where it cannot be found."""
+
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -75,7 +78,7 @@ def read_clock() -> datetime:
 
 def start_table(spec: Spec, table: TableSpec, run: Run, find: FindAccount) -> TableFacts:
     """Return the facts of a table that the file gives."""
-    output = name_output(spec, table, find)
+    output = _name_output(spec, table, find)
     return TableFacts(table, Moment("START", read_clock(), run, list_inputs(spec, table), output=output))
 
 
@@ -84,7 +87,7 @@ def describe_table(
 ) -> TableFacts:
     """Return the facts with the table's columns. SQL does not show which field a column comes from."""
     fields: tuple[Column, ...] = ()
-    output: Output = describe_output(spec, facts.table, plan, action, find)
+    output: Output = _describe_output(spec, facts.table, plan, action, find)
     if is_plain(facts.table):
         fields = describe_source(plan)
     else:
@@ -212,3 +215,54 @@ class LoadFollower:
             tell()
         except Exception:
             LOG.exception("The lineage of %s met a fault of the program.", self._run.identity)
+
+
+def _name_output(spec: Spec, table: TableSpec, find_account: FindAccount) -> Output | None:
+    """Return the table before its load; None where the catalog decides its location."""
+    service = spec.rest_service
+    if service is not None:
+        return None
+    place = name_path(spec.table_location(table))
+    assert place is not None
+    symlink = Symlink(partial(_name_in_glue, spec, table.schema_name, table.name, find_account))
+    return Output(
+        place,
+        symlink if spec.in_glue else None,
+        is_iceberg=spec.iceberg,
+        is_replaced=table.mode is not Mode.APPEND,
+    )
+
+
+def _describe_output(
+    spec: Spec, table: TableSpec, plan: AnyPlan, action: CatalogAction, find_account: FindAccount
+) -> Output:
+    """Return the table with its columns, as the load writes it."""
+    in_catalog = isinstance(action, GlueAction | IcebergAction)
+    columns = describe_columns(plan, in_catalog=in_catalog)
+    location, symlink = spec.table_location(table), None
+    if isinstance(action, GlueAction):
+        location = action.location
+        symlink = Symlink(partial(_name_in_glue, spec, action.database, action.table, find_account))
+        if action.partition_key is not None:
+            columns = (*columns, Column(action.partition_key, "string"))
+    if isinstance(action, IcebergAction):
+        location = action.location
+        symlink = _link_iceberg(spec, action, find_account)
+    place = name_path(location)
+    assert place is not None
+    return Output(place, symlink, columns, spec.iceberg, table.mode is not Mode.APPEND)
+
+
+def _link_iceberg(spec: Spec, action: IcebergAction, find_account: FindAccount) -> Symlink:
+    service = action.service
+    if service.kind == "rest":
+        named = Dataset(service.uri.rstrip("/"), f"{action.namespace}.{action.table}")
+        return Symlink(lambda: named)
+    return Symlink(partial(_name_in_glue, spec, action.namespace, action.table, find_account))
+
+
+def _name_in_glue(spec: Spec, database: str, table: str, find_account: FindAccount) -> Dataset | None:
+    account = find_account()
+    if account is None:
+        return None
+    return Dataset(f"arn:aws:glue:{spec.access.region}:{account}", f"table/{database}/{table}")

@@ -10,15 +10,15 @@ from lakewriter.commit.catalog import open_catalog_writer
 from lakewriter.commit.changes import list_effects
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
+from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
-from lakewriter.commit.intent import Intent
+from lakewriter.commit.intent import GlueAction, Intent
 from lakewriter.commit.mismatch import CODES, Comparison, Kind, Mismatch
 from lakewriter.errors import CODES as ERRORS
-from lakewriter.errors import InternalError, LakeError, SpecInvalidError
+from lakewriter.errors import GlueAccessDeniedError, InternalError, LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
 from lakewriter.operate.load_objects import compare_objects
 from lakewriter.operate.load_records import LoadRecords, TableRecords
-from lakewriter.operate.partition_places import TablePartitions
 from lakewriter.operate.row_counts import CountedFile, Counting, RowCount, count_rows
 from lakewriter.operate.strangers import SLACK, Neighbours, TablePath
 from lakewriter.report import ABANDONED, format_count
@@ -279,3 +279,40 @@ def _compare_or_note(compare: Callable[[], tuple[list[Mismatch], list[str]]]) ->
 def _make_difference(table_id: str, mismatch: Mismatch) -> Difference:
     code = mismatch.code or CODES[mismatch.kind]
     return Difference(table=table_id, key=mismatch.key, kind=mismatch.kind.value, code=code, message=mismatch.message)
+
+
+class TablePartitions:
+    """The partitions of a pipeline's tables; those of one table are listed once for all loads."""
+
+    def __init__(self, clients: aws.Clients) -> None:
+        self._clients = clients
+        self._listed: dict[tuple[str, str], list[tuple[tuple[str, ...], str]]] = {}
+
+    def compare(self, intent: Intent) -> tuple[list[Mismatch], list[str]]:
+        """Return a mismatch for each other partition that contains the files of the load's partition; a note where
+        partitions may not be listed."""
+        action = intent.catalog
+        if not isinstance(action, GlueAction) or action.partition is None:
+            return [], []
+        try:
+            listed = self._list(action)
+        except GlueAccessDeniedError as error:
+            return [], [
+                f"whether another partition has the files of {intent.table_id} too is not known: {error.message}"
+            ]
+        partition_path = f"{str(action.partition_location).rstrip('/')}/"
+        return [
+            Mismatch(
+                Kind.PARTITION_FOREIGN,
+                f"Glue table {action.database}.{action.table}: partition {'/'.join(values)!r} lies at {location!r}, "
+                f"with the files of partition {action.partition!r}, so queries read their rows twice.",
+            )
+            for values, location in listed
+            if values != (action.partition,) and location and partition_path.startswith(f"{location.rstrip('/')}/")
+        ], []
+
+    def _list(self, action: GlueAction) -> list[tuple[tuple[str, ...], str]]:
+        name = action.database, action.table
+        if name not in self._listed:
+            self._listed[name] = list(GlueTables(self._clients).list_partitions(action))
+        return self._listed[name]

@@ -1,24 +1,25 @@
 """Make the permissions of every role on a destination, one document for each service."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from lakewriter.errors import SpecInvalidError
 from lakewriter.policy import glue_statements as glue
 from lakewriter.policy import s3_statements as storage
-from lakewriter.policy.arns import Arns
+from lakewriter.policy.arns import Arns, escape
 from lakewriter.policy.checkpoint import allow_checkpoints, locate_checkpoints
 from lakewriter.policy.deployer_statements import allow_deployer
 from lakewriter.policy.division import divide
 from lakewriter.policy.operator_statements import allow_operator
-from lakewriter.policy.parties import find_policy, find_reach
+from lakewriter.policy.parties import Reach, find_policy, find_reach
 from lakewriter.policy.secrets import allow_assume_role, allow_secrets
 from lakewriter.policy.sources import allow_sources
 from lakewriter.policy.statements import Document, Statement, allow, make_document
-from lakewriter.policy.vendor import make_vendor_statements
 from lakewriter.policy.who import Who
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import METRICS_NAMESPACE, Spec
 from lakewriter.spec.trust import Party
+from lakewriter.spec.vendor_policy import Place, VendorPolicy, VendorStatement
 
 __all__ = ["Document", "Who", "find_who", "make_documents"]
 
@@ -112,7 +113,7 @@ def _allow_vendor(spec: Spec, deployment: Deployment, arns: Arns, party: Party) 
     key = storage.allow_encryption(spec, deployment, arns, writes=True)
     reach, policy = find_reach(spec, party), find_policy(spec, party)
     if deployment.vendor_verbatim and (policy or spec.vendor_policy is None):
-        verbatim = make_vendor_statements(spec, arns, policy, reach)
+        verbatim = _make_vendor_statements(spec, arns, policy, reach)
         denied = [*storage.deny_what_is_the_jobs(spec, arns, reach), *glue.deny_what_is_the_jobs(arns, reach)]
         return {"S3": verbatim["S3"], "Control": denied, "Glue": verbatim["Glue"], "Kms": key}
     tables = glue.allow_vendor(spec, arns, reach, policy, reset=deployment.allow_reset)
@@ -145,3 +146,52 @@ def _allow_reader(spec: Spec, deployment: Deployment, arns: Arns, party: Party |
 
 def _add_lake_formation(tables: list[Statement], deployment: Deployment) -> list[Statement]:
     return [*tables, glue.allow_data_access()] if tables and deployment.lake_formation else tables
+
+
+_Places = Mapping[Place, Callable[[], list[str]]]
+
+
+def _make_vendor_statements(
+    spec: Spec, arns: Arns, policy: VendorPolicy | None, reach: Reach
+) -> dict[str, list[Statement]]:
+    """Make ``S3`` and ``Glue`` as the vendor's set-up page prints them, with its placeholders filled in.
+
+    ``Glue`` is on what the party reaches where its databases are not those of the file.
+    """
+    if policy is None:
+        raise SpecInvalidError(
+            "deployment.vendor_verbatim: expected a destination whose vendor publishes a policy, "
+            f"got {spec.dialect!r}.",
+            remedy="Remove deployment.vendor_verbatim, or set it to false.",
+        )
+    places = _list_places(spec, arns, () if policy == spec.vendor_policy else reach.catalog)
+    prefix = escape(spec.access.prefix)
+    return {
+        "S3": [_fill_statement(statement, places, prefix) for statement in policy.s3],
+        "Glue": [_fill_statement(statement, places, prefix) for statement in policy.glue] if reach.catalog else [],
+    }
+
+
+def _fill_statement(statement: VendorStatement, places: _Places, prefix: str) -> Statement:
+    """Fill in one statement, with the vendor's condition on ``s3:prefix``, which only ListBucket can meet."""
+    condition = {"StringLike": {"s3:prefix": [f"{prefix}/*"]}} if prefix and statement.prefix_only else None
+    resources = [arn for place in statement.places for arn in places[place]()]
+    return allow(statement.sid, statement.actions, resources, condition)
+
+
+def _list_places(spec: Spec, arns: Arns, catalog: Sequence[str]) -> _Places:
+    """List the places of a document; ``catalog`` is another vendor's in place of the file's own.
+
+    Name the file's databases if there is no prefix: the vendor's ``*`` would open every database of the account."""
+    bucket, prefix, below = spec.access.bucket, escape(spec.access.prefix), escape(spec.database_prefix)
+    databases = [f"{below}*"] if below else list(dict.fromkeys(table.schema_name for table in spec.tables))
+    if catalog:
+        databases = [path.removeprefix("database/") for path in catalog if path.startswith("database/")]
+    return {
+        Place.BUCKET: lambda: [arns.bucket(bucket)],
+        Place.OBJECTS: lambda: [arns.objects(bucket)],
+        Place.OBJECTS_IN_PREFIX: lambda: [arns.objects(bucket, f"{prefix}/*" if prefix else "*")],
+        Place.CATALOG: lambda: [arns.glue("catalog")],
+        Place.DATABASES: lambda: [arns.glue(f"database/{name}") for name in databases],
+        Place.TABLES: lambda: [arns.glue(f"table/{name}/*") for name in databases],
+    }
