@@ -1,14 +1,12 @@
-"""The words of docstrings and names: counts that may only fall.
+"""The words of docstrings and names.
 
-A function's docstring begins with what it does ("Return the rows"), not with a question word or an article, which
+A docstring begins with what its function does ("Return the rows"), not with a question word or an article, which
 leave the verb to the reader. Names such as ``found`` or ``place`` stand for a thing that has a name of its own.
 """
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,42 +14,34 @@ import pytest
 ROOT = Path(__file__).parents[1]
 QUESTION = re.compile(r"(?:What|Where|Whether|Who|Whose|Which|When|Why|How)\b")
 ARTICLE = re.compile(r"(?:The|A|An)\b")
-VAGUE = ("place", "places", "each", "found", "own", "known", "kept", "told")
-MOST = {
-    "functions that begin with a question word": 0,
-    "modules that begin with a question word": 0,
-    "functions that begin with an article": 0,
-    **{f"names {name!r}": most for name, most in zip(VAGUE, (28, 10, 28, 29, 33, 36, 31, 6), strict=True)},
+VAGUE = frozenset({"place", "places", "each", "found", "own", "known", "kept", "told"})
+ON_S3 = {
+    "job/lakewriter/commit/sync_records.py: name 'place'",
+    "job/lakewriter/receipt.py: name 'found'",
 }
+"""Keys of objects on S3, which earlier releases read."""
 
 
-def list_bound(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that a module binds: parameters, variables and attributes of dataclasses."""
+def list_words(path: Path) -> Iterator[str]:
+    """Yield what a module's docstrings and names begin with or say that they should not."""
+    tree = ast.parse(path.read_text("utf-8"))
+    name = path.relative_to(ROOT).as_posix()
+    if QUESTION.match(ast.get_docstring(tree) or ""):
+        yield f"{name}: the module's docstring begins with a question word"
     for node in ast.walk(tree):
-        if isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
+        if isinstance(node, ast.FunctionDef):
+            text = ast.get_docstring(node) or ""
+            is_property = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
+            if QUESTION.match(text) or (ARTICLE.match(text) and not is_property):
+                yield f"{name}: the docstring of {node.name} is no order"
+        elif isinstance(node, ast.arg) and node.arg in VAGUE:
+            yield f"{name}: name {node.arg!r}"
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE:
+            yield f"{name}: name {node.id!r}"
 
 
-@cache
-def count_words() -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for folder in ("job", "infra"):
-        for path in (ROOT / folder).rglob("*.py"):
-            tree = ast.parse(path.read_text("utf-8"))
-            counts["modules that begin with a question word"] += bool(QUESTION.match(ast.get_docstring(tree) or ""))
-            for node in ast.walk(tree):
-                if isinstance(node, ast.FunctionDef):
-                    text = ast.get_docstring(node) or ""
-                    counts["functions that begin with a question word"] += bool(QUESTION.match(text))
-                    is_property = any("property" in ast.unparse(each) for each in node.decorator_list)
-                    counts["functions that begin with an article"] += bool(ARTICLE.match(text)) and not is_property
-            counts.update(f"names {name!r}" for name in list_bound(tree) if name in VAGUE)
-    return counts
-
-
-@pytest.mark.parametrize("what", MOST)
-def test_words(what: str) -> None:
-    """More: write what the function does, or what the value is. Fewer: lower the number."""
-    assert count_words()[what] <= MOST[what]
+@pytest.mark.parametrize("folder", ["job", "infra"])
+def test_words(folder: str) -> None:
+    """Write what the function does, or what the value is."""
+    found = [word for path in sorted((ROOT / folder).rglob("*.py")) for word in list_words(path)]
+    assert [word for word in found if word not in ON_S3] == []

@@ -125,8 +125,8 @@ def check_parties(settings: Settings) -> Iterator[str]:
 def check_external_ids(settings: Settings) -> Iterator[str]:
     """Refuse external ids that STS would refuse; the value of ``${env:NAME}`` is known only here."""
     for number, trust in enumerate(settings.deployment.trust):
-        for place, secret in enumerate(trust.external_ids):
-            name = f"earlier_external_ids.{place - 1}" if place else "external_id"
+        for index, secret in enumerate(trust.external_ids):
+            name = f"earlier_external_ids.{index - 1}" if index else "external_id"
             key = f"deployment.trust.{number}.{name}"
             try:
                 value = settings.read_external_id(secret)

@@ -196,13 +196,13 @@ def _pair(old: list[Statement], new: list[Statement]) -> Iterator[tuple[Statemen
 
 def _subtract(some: list[Statement], others: list[Statement]) -> list[Statement]:
     left = Counter(map(_drop_reason, others))
-    kept = []
+    remaining = []
     for statement in map(_drop_reason, some):
         if left[statement]:
             left[statement] -= 1
         else:
-            kept.append(statement)
-    return kept
+            remaining.append(statement)
+    return remaining
 
 
 def _drop_reason(statement: Statement) -> Statement:

@@ -94,10 +94,10 @@ def _find_catalog(templates: Templates) -> str | None:
 
 def _find_key(templates: Templates) -> str | None:
     """Find the key of the tables' bucket; None for S3's own keys, and for a bucket that the stack does not make."""
-    found = _find_bucket(templates)
-    if found is None:
+    bucket_name = _find_bucket(templates)
+    if bucket_name is None:
         return None
-    template, bucket = found
+    template, bucket = bucket_name
     rules = bucket.properties.get("BucketEncryption", {}).get("ServerSideEncryptionConfiguration", [])
     keys = [rule.get("ServerSideEncryptionByDefault", {}).get("KMSMasterKeyID") for rule in rules]
     return next((templates.resolve(key, template) for key in keys if key), None)

@@ -52,7 +52,7 @@ def describe_repeated(tables: Iterable[RepeatedFiles | None]) -> str | None:
     """Say what loads have appended again, as far as it is known; None where it is nothing."""
     counted = [table for table in tables if table is not None and not table.is_silent]
     counted_files = [repeat for repeat in counted if repeat.files is not None]
-    again, changed = sum(repeat.again for repeat in counted_files), sum(each.changed for each in counted_files)
+    again, changed = sum(repeat.again for repeat in counted_files), sum(repeat.changed for repeat in counted_files)
     parts = []
     if again:
         rows = [repeat.rows for repeat in counted_files if repeat.again]

@@ -152,7 +152,7 @@ EDGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "first-number": leave_out(
         "all attempts go by the number written first",
         "run.sync",
-        "    return number if kept is None else kept\n",
+        "    return number if claimed is None else claimed\n",
         "    return number\n",
         "airbyte,messages,connector",
     ),

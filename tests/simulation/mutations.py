@@ -69,8 +69,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "latest-registers": leave_out(
         "the latest attempt of a job takes over from the one before it",
         "commit.attempt",
-        "running=others | {attempt.job_id: own})",
-        "running={attempt.job_id: own} | others)",
+        "running=others | {attempt.job_id: running_entry})",
+        "running={attempt.job_id: running_entry} | others)",
     ),
     "abort-while-registered": leave_out(
         "uploads that were listed are aborted by the registered attempt only",
@@ -81,7 +81,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "shared-uploads": leave_out(
         "an upload that another pipeline's load may have staged is not aborted",
         "commit.attempt",
-        "    return bad_rows if _has_rival(control, job_id, files, own) else [*bad_rows, *uploads]\n",
+        "    return bad_rows if _has_rival(control, job_id, files, own_uuid) else [*bad_rows, *uploads]\n",
         "    return [*bad_rows, *uploads]\n",
         "files,glue",
     ),
@@ -326,14 +326,14 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "part-of-the-rest": leave_out(
         "every receipt that tasks have returned is in a part that the intent names",
         "commit.kept_receipts",
-        "    kept += writer.flush()\n",
+        "    kept_parts += writer.flush()\n",
         "",
     ),
     "parts-of-tasks": leave_out(
         "parts that tasks have written are named by the intent",
         "commit.kept_receipts",
-        "    kept = [part for part, small in zip(parts, is_small, strict=True) if not small]\n",
-        "    kept: list[ReceiptPart] = []\n",
+        "    kept_parts = [part for part, small in zip(parts, is_small, strict=True) if not small]\n",
+        "    kept_parts: list[ReceiptPart] = []\n",
     ),
     "part-before-intent": leave_out(
         "a part is written before it is named",

@@ -79,7 +79,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
     "replaced-begins": leave_out(
         "a full refresh that did not end begins anew where the others are at another state",
         "run.resumption",
-        "    kept = _drop_replaced(tables, states, kept)\n",
+        "    sources = _drop_replaced(tables, states, sources)\n",
         "",
         "connector",
         held_by="tests/run/test_resumption.py",

@@ -133,11 +133,11 @@ def narrow(spec: Spec, table: str) -> Spec:
     names = {
         table.id: (table.source_table, f"{table.source_schema}.{table.source_table}", table.id) for table in spec.tables
     }
-    matching = [each for each in spec.tables if table in names[each.id]]
-    known = ", ".join(repr(f"{t.source_schema}.{t.source_table}".lstrip(".")) for t in spec.tables)
+    matching = [table_spec for table_spec in spec.tables if table in names[table_spec.id]]
+    named = ", ".join(repr(f"{t.source_schema}.{t.source_table}".lstrip(".")) for t in spec.tables)
     if len(matching) != 1:
         problem = "no table of the file" if not matching else f"{len(matching)} tables of the file"
-        raise SpecInvalidError(f"table {table!r} names {problem}.", remedy=f"Expected one of {known}.")
+        raise SpecInvalidError(f"table {table!r} names {problem}.", remedy=f"Expected one of {named}.")
     if matching[0].stream is not None:
         raise SpecInvalidError(
             f"table {table!r} is a stream of the file's messages, expected a table that a DataFrame can be written to.",

@@ -76,9 +76,9 @@ def classify(code: str, status: int, message: str = "") -> Meaning:
 
 
 def _match_meanings(code: str, status: int, message: str) -> Iterator[Meaning]:
-    known = MEANINGS.get(code)
+    listed = MEANINGS.get(code)
     # STS and Glue answer "Signature expired: ... is now earlier than ..." under the code of a wrong signature.
-    if known is Meaning.WRONG_KEYS and ("signature expired" in message or "signature not yet current" in message):
+    if listed is Meaning.WRONG_KEYS and ("signature expired" in message or "signature not yet current" in message):
         yield Meaning.CLOCK
     # S3 answers "the Credential is mal-formed" and "a non-empty Access Key (AKID) must be provided" under the code of
     # a wrong region.
@@ -90,8 +90,8 @@ def _match_meanings(code: str, status: int, message: str) -> Iterator[Meaning]:
         yield Meaning.WRONG_KEYS
     if code == "EntityNotFoundException" and "catalog" in message.split("not found")[0] and "not found" in message:
         yield Meaning.NO_CATALOG
-    if known is not None:
-        yield known
+    if listed is not None:
+        yield listed
     if status in _PASSING_STATUSES or "Throttl" in code or (status >= 500 and status not in _NEVER_STATUSES):
         yield Meaning.PASSING
     yield Meaning.DENIED if status in (401, 403) else Meaning.FINAL

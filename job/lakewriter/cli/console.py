@@ -61,15 +61,15 @@ def show_health(out: Console, health: Health, continuous: Mapping[str, Any] | No
             out.print(f"[red]{escape(f'{table_id} failed: {why}')}[/]", soft_wrap=True)
 
 
-def show_verified(out: Console, found: "Verified") -> None:
+def show_verified(out: Console, verified: "Verified") -> None:
     """Show what was compared, then each difference."""
-    for difference in found.differences:
+    for difference in verified.differences:
         out.print(f"[red]{difference.code}[/]: {escape(difference.message)}", soft_wrap=True)
-    for table_id in found.missing:
+    for table_id in verified.missing:
         out.print(f"[yellow]{escape(table_id)} has no report of this load[/]")
-    for note in found.notes:
+    for note in verified.notes:
         out.print(f"[yellow]note[/]: {escape(note)}", soft_wrap=True)
-    for count in found.counted:
+    for count in verified.counted:
         ids = (
             f", {format_count(count.repeated_ids, 'row')} with a {count.row_id} of another row"
             if count.repeated_ids is not None
@@ -77,10 +77,12 @@ def show_verified(out: Console, found: "Verified") -> None:
         )
         out.print(f"{escape(count.table)}: {format_count(count.rows, 'row')} counted in its files, "
                   f"{count.expected:,} expected{escape(ids)}", soft_wrap=True)  # fmt: skip
-    verdict = format_count(len(found.differences), "difference") if found.differences else "all as the load left it"
+    verdict = (
+        format_count(len(verified.differences), "difference") if verified.differences else "all as the load left it"
+    )
     out.print(
-        f"load {found.job_id}: {format_count(len(found.tables), 'table')}, {format_count(found.files, 'file')}, "
-        f"{format_count(found.rows, 'row')} compared "
+        f"load {verified.job_id}: {format_count(len(verified.tables), 'table')}, "
+        f"{format_count(verified.files, 'file')}, {format_count(verified.rows, 'row')} compared "
         f"with S3 and the catalog: {verdict}"
     )
 

@@ -176,10 +176,8 @@ def _show_pages(titles: dict[str, str]) -> None:
 
 def _show_hits(hits: Sequence[Hit], text: str, *, as_json: bool) -> int:
     if as_json:
-        found = [
-            {"page": h.section.page, "section": " > ".join(h.section.headings), "excerpt": h.excerpt} for h in hits
-        ]
-        print_json({"version": 1, "hits": found})
+        rows = [{"page": h.section.page, "section": " > ".join(h.section.headings), "excerpt": h.excerpt} for h in hits]
+        print_json({"version": 1, "hits": rows})
         return EXIT_OK
     if not hits:
         raise SpecInvalidError(f"no page has {text!r}.", remedy="lakewriter docs lists the pages.")

@@ -45,13 +45,13 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of this name, its module imported now."""
-        place = self._places.get(cmd_name)
-        if place is None:
+        module_name = self._places.get(cmd_name)
+        if module_name is None:
             return super().get_command(ctx, cmd_name)
-        module, _, attribute = place.partition(":")
+        module, _, attribute = module_name.partition(":")
         command = getattr(import_module(module), attribute)
         if not isinstance(command, click.Command):
-            raise TypeError(f"{place} is no command of click's")
+            raise TypeError(f"{module_name} is no command of click's")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -56,11 +56,11 @@ def write_catalogue(lake: Path, stage: str | None, output: Path) -> int:
         return EXIT_OK
     names = {load.job_id: f"{_LOADS}/{load.job_id}.html" for load in shown}
     pages = {_INDEX: render_catalogue(spec.pipeline, tables, setup, shown, now, names)}
-    places = {table.id: f"../{_INDEX}#{name}" for name, table in sort_tables(tables).items()}
+    urls = {table.id: f"../{_INDEX}#{name}" for name, table in sort_tables(tables).items()}
     for number, load in enumerate(shown):
         earlier = f"{shown[number + 1].job_id}.html" if number + 1 < len(shown) else ""
         later = f"{shown[number - 1].job_id}.html" if number else ""
-        links = Links(f"../{_INDEX}", places, earlier, later)
+        links = Links(f"../{_INDEX}", urls, earlier, later)
         pages[names[load.job_id]] = render_load(load, loads[number + 1 : number + CHARTED], links)
     write_pages(pages, output)
     return EXIT_OK

@@ -137,10 +137,10 @@ def _add_running(state: TableState, seen: TableState, attempt: Attempt, gone: fr
     }
     earlier = state.running.get(attempt.job_id)
     first = (earlier.first or earlier.since) if earlier else None
-    own = Running(attempt=attempt.id, since=attempt.started, first=first)
+    running_entry = Running(attempt=attempt.id, since=attempt.started, first=first)
     if earlier is not None:
-        own = earlier.model_copy(update=dict(own))
-    return state.replace(running=others | {attempt.job_id: own})
+        running_entry = earlier.model_copy(update=dict(running_entry))
+    return state.replace(running=others | {attempt.job_id: running_entry})
 
 
 def _abort_earlier(control: Control, attempt: Attempt, seen: TableState) -> None:
@@ -170,14 +170,14 @@ def _find_own_uploads(control: Control, job_id: str, attempt_id: str, files: Beg
     """
     bad_rows = _list_matching(control, files.quarantine, files.quarantine_pattern) if files.quarantine else []
     uploads = _list_matching(control, files.location, files.pattern)
-    own = uuid_pattern(attempt_id)
+    own_uuid = uuid_pattern(attempt_id)
     # A part's name is a UUID only where numbers would clash: the pattern takes both.
-    if not uploads or (own in files.pattern and rf"\d+|{own}" not in files.pattern):
+    if not uploads or (own_uuid in files.pattern and rf"\d+|{own_uuid}" not in files.pattern):
         return [*bad_rows, *uploads]
-    return bad_rows if _has_rival(control, job_id, files, own) else [*bad_rows, *uploads]
+    return bad_rows if _has_rival(control, job_id, files, own_uuid) else [*bad_rows, *uploads]
 
 
-def _has_rival(control: Control, job_id: str, files: BegunTable, own: str) -> bool:
+def _has_rival(control: Control, job_id: str, files: BegunTable, own_uuid: str) -> bool:
     others = control.state.read().list_running_except(job_id)
     if files.shared:
         return bool(others)
@@ -187,7 +187,9 @@ def _has_rival(control: Control, job_id: str, files: BegunTable, own: str) -> bo
         commit have it.
         """
         patterns = control.read_patterns(other, attempt)
-        return files.pattern.replace(own, "") in [pattern.replace(uuid_pattern(attempt), "") for pattern in patterns]
+        return files.pattern.replace(own_uuid, "") in [
+            pattern.replace(uuid_pattern(attempt), "") for pattern in patterns
+        ]
 
     return any(is_alike(other, entry.attempt) for other, entry in others.items()) or control.has_namesake(job_id)
 
@@ -372,11 +374,11 @@ def _is_bound(state: TableState, attempt: Attempt) -> bool:
 
 def abort_strays(control: Control, names: ObjectNames, receipts: Iterable[Receipt], attempt: Attempt) -> None:
     """Abort the uploads of retried and speculative tasks, whose receipts Spark did not return."""
-    kept = {receipt.upload_id for receipt in receipts}
+    staged_ids = {receipt.upload_id for receipt in receipts}
     files = _make_begun_table(names)
     with control.note_failed_cleanup("uploads of repeated tasks"):
         uploads = _find_own_uploads(control, attempt.job_id, attempt.id, files)
-        strays = [upload for upload in uploads if upload.upload_id not in kept]
+        strays = [upload for upload in uploads if upload.upload_id not in staged_ids]
         bad_rows = _select_bad_rows(files, strays)
         # Whoever has taken over, and may have ended by now, looked for the attempt's uploads before these were made.
         abort_all(control.store, ((stray.key, stray.upload_id) for stray in bad_rows))

@@ -96,9 +96,9 @@ class BeginRecords:
 
     def _read_again(self, job: _Job, table_id: str, registered: str) -> None:
         key = self._keys.table_begin(job.job_id, registered, table_id)
-        known = job.of_tables.setdefault(table_id, {})
-        if key not in known and any(entry.key == key for entry in self._store.list_entries(key, limit=1)):
-            known.update((key, record) for record in self._read(key))
+        tables_read = job.of_tables.setdefault(table_id, {})
+        if key not in tables_read and any(entry.key == key for entry in self._store.list_entries(key, limit=1)):
+            tables_read.update((key, record) for record in self._read(key))
 
     def _read(self, key: str) -> Iterator[BeginRecord]:
         content = self._store.get(key)

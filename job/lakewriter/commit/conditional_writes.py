@@ -27,9 +27,9 @@ class S3Store:
     neither.
     """
 
-    def __init__(self, clients: aws.Clients, own: aws.Clients | None = None) -> None:
+    def __init__(self, clients: aws.Clients, data_clients: aws.Clients | None = None) -> None:
         self._clients = clients
-        self._own = own or clients
+        self._own = data_clients or clients
         self._bucket = clients.access.bucket
         self._conditional = not clients.access.single_writer
         self._paginators: dict[str, Any] = {}

@@ -207,8 +207,8 @@ class Control:
         return any(any(self.store.list_entries(make_prefix(folder), limit=1)) for folder in folders)
 
     def _list_other_pipelines(self) -> list[str]:
-        own = (f"{self.keys.root}/", self.keys.writers)
-        return [folder for folder in self.store.list_folders(self.keys.pipelines) if folder not in own]
+        own_prefixes = (f"{self.keys.root}/", self.keys.writers)
+        return [folder for folder in self.store.list_folders(self.keys.pipelines) if folder not in own_prefixes]
 
     def read_json(self, key: str) -> dict[str, Any] | None:
         """Return the object's JSON content, None where it is not there."""

@@ -264,17 +264,17 @@ class GlueTables:
     ) -> bool:
         """Replace what the table's storage descriptor and parameters say of these; False where another writer came
         first."""
-        kept = {key: table[key] for key in _KEPT if key in table}
+        settings = {key: table[key] for key in _KEPT if key in table}
         described = keep_descriptions(table, storage["Columns"])
-        kept["StorageDescriptor"] = kept["StorageDescriptor"] | storage | {"Columns": described}
+        settings["StorageDescriptor"] = settings["StorageDescriptor"] | storage | {"Columns": described}
         if parameters:
-            kept["Parameters"] = kept.get("Parameters", {}) | parameters
+            settings["Parameters"] = settings.get("Parameters", {}) | parameters
         answer = self._ask(
             "UpdateTable",
             action,
             absent=(*_CONFLICTS, "VersionMismatchException"),
             DatabaseName=action.database,
-            TableInput=kept,
+            TableInput=settings,
             # Of a table that each load replaces, Glue would keep every version until no more fit. Iceberg's own writer
             # leaves them out as well: https://iceberg.apache.org/docs/latest/aws/#skip-archive
             SkipArchive=parameters is not None,

@@ -62,8 +62,8 @@ def to_column_inputs(columns: Columns) -> list[dict[str, str]]:
 
 def keep_descriptions(table: Mapping[str, Any], columns: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
     """Return the columns with what people have noted on those of the same name, such as comments."""
-    known = {column["Name"].lower(): column for column in table.get("StorageDescriptor", {}).get("Columns", ())}
-    return [{**known.get(column["Name"], {}), **column} for column in columns]
+    described = {column["Name"].lower(): column for column in table.get("StorageDescriptor", {}).get("Columns", ())}
+    return [{**described.get(column["Name"], {}), **column} for column in columns]
 
 
 def make_table_input(action: GlueAction) -> dict[str, Any]:
@@ -165,9 +165,9 @@ def compare_columns(table: Mapping[str, Any], action: GlueAction) -> list[Mismat
     shown = dict(read_columns(table)) if names else {}
     written = {name for name, _ in action.columns}
     mismatches = []
-    for place, (name, kind) in enumerate(action.columns):
+    for index, (name, kind) in enumerate(action.columns):
         if name not in shown:
-            other = names[place] if place < len(names) and names[place] not in written else None
+            other = names[index] if index < len(names) and names[index] not in written else None
             stands = f"; {other!r} stands in its place" if other else ""
             mismatches.append(Mismatch(Kind.COLUMN_GONE, f"column {name!r} is not there{stands}"))
         elif not _can_hold(shown[name], kind):

@@ -302,9 +302,15 @@ class Intent(ControlObject):
         """The same change of the quarantine's table, whose files are those with the bad rows; None without any."""
         if self.quarantine is None or not (self.quarantine.receipts or self.quarantine.parts):
             return None
-        own = {"kind": "load", "table": f"{self.table}{QUARANTINE}", "quarantine": None, "switch": None, "sync": None}
+        changed = {
+            "kind": "load",
+            "table": f"{self.table}{QUARANTINE}",
+            "quarantine": None,
+            "switch": None,
+            "sync": None,
+        }
         files = {"receipts": self.quarantine.receipts, "parts": self.quarantine.parts}
-        return self.model_copy(update=own | files | {"catalog": self.quarantine.catalog})
+        return self.model_copy(update=changed | files | {"catalog": self.quarantine.catalog})
 
     def reading_by(self, read: Read) -> "Intent":
         """Return the intent with the reader of its parts, where it has any."""

@@ -33,7 +33,7 @@ def find_named_loads(states: Mapping[str, TableState]) -> set[str]:
 def _list_loads(state: TableState) -> set[str]:
     pending = {state.pending.job_id} if state.pending else set()
     retiring = {entry.job_id for entry in state.retiring}
-    kept = {generation.job_id for generation in state.generations}
+    generation_jobs = {generation.job_id for generation in state.generations}
     record = state.sync.source.record if state.sync.source is not None else None
     synced = {record.split("/")[0]} if record is not None else set()
-    return set(state.running) | pending | state.sync.live_jobs | retiring | kept | synced
+    return set(state.running) | pending | state.sync.live_jobs | retiring | generation_jobs | synced

@@ -31,17 +31,17 @@ def find_stream_objects(
 ) -> tuple[StreamObject, ...]:
     """Return every object that the layout replaces and no other stream's, without control objects; also objects in
     receipts that the layout of today does not name."""
-    known = _read_known_generations(control, state)
+    generations = _read_known_generations(control, state)
     may_replace = layout.make_replacement_rule(others)
     entries = [
         entry
         for entry in control.store.list_entries(layout.replaced_prefix)
         if may_replace(entry.key) and CONTROL_DIRECTORY not in entry.key.split("/")
     ]
-    elsewhere = sorted(set(known).difference(entry.key for entry in entries))
+    elsewhere = sorted(set(generations).difference(entry.key for entry in entries))
     objects = [
-        *call_all(partial(_read_listed_object, control, known), entries),
-        *call_all(partial(_find_moved_object, control, known), elsewhere),
+        *call_all(partial(_read_listed_object, control, generations), entries),
+        *call_all(partial(_find_moved_object, control, generations), elsewhere),
     ]
     return tuple(old for old in objects if old is not None)
 
@@ -67,17 +67,17 @@ def delete_all(control: Control, objects: Iterable[tuple[str, str]]) -> None:
 
 
 def _read_known_generations(control: Control, state: SyncState) -> dict[str, int]:
-    known = {}
+    generations = {}
     for live in state.live:
         report = control.read_report(live.job_id)
         for key in control.list_written_keys(report) if report is not None else ():
-            known[key] = live.generation_id
-    return known
+            generations[key] = live.generation_id
+    return generations
 
 
-def _read_listed_object(control: Control, known: dict[str, int], entry: Entry) -> StreamObject | None:
-    if entry.key in known:
-        return StreamObject(entry.key, entry.etag, known[entry.key], seen=False)
+def _read_listed_object(control: Control, generations: dict[str, int], entry: Entry) -> StreamObject | None:
+    if entry.key in generations:
+        return StreamObject(entry.key, entry.etag, generations[entry.key], seen=False)
     stored = control.store.head(entry.key)
     return (
         StreamObject(entry.key, stored.etag, stored.generation_id)
@@ -93,7 +93,7 @@ def _is_of_stream(control: Control, stored: StoredObject | None) -> bool:
     return stored.table in ("", control.table_id)
 
 
-def _find_moved_object(control: Control, known: dict[str, int], key: str) -> StreamObject | None:
+def _find_moved_object(control: Control, generations: dict[str, int], key: str) -> StreamObject | None:
     """Return an object that a receipt names and the template of today does not match."""
     stored = control.store.find(key)
-    return StreamObject(key, stored.etag, known[key]) if stored and _is_of_stream(control, stored) else None
+    return StreamObject(key, stored.etag, generations[key]) if stored and _is_of_stream(control, stored) else None

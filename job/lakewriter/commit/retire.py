@@ -70,8 +70,8 @@ def _give_up_generation(control: Control, entry: Retiring) -> bool:
     def give_up(state: TableState) -> TableState:
         if state.pending is not None or entry not in state.retiring:
             raise Lost
-        kept = tuple(generation for generation in state.generations if generation.number != entry.generation)
-        return state.replace(generations=kept)
+        generations = tuple(generation for generation in state.generations if generation.number != entry.generation)
+        return state.replace(generations=generations)
 
     try:
         control.state.move(give_up, is_given_up)

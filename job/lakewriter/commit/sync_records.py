@@ -108,14 +108,16 @@ def advance_sync(
 ) -> SyncState:
     """Return the sync state after the intent is closed; ``files`` says whether the load wrote any, ``batch`` which one
     of a continuous run it was."""
-    kept = [live for live in state.live if live.generation_id >= intent.minimum_generation_id or intent.unfinished]
+    live_loads = [
+        live for live in state.live if live.generation_id >= intent.minimum_generation_id or intent.unfinished
+    ]
     if files:
-        kept.append(Live(job_id=job_id, generation_id=intent.generation_id))
+        live_loads.append(Live(job_id=job_id, generation_id=intent.generation_id))
     return state.model_copy(
         update={
             "sync_id": max(state.sync_id, intent.sync_id),
             "generation_id": max(state.generation_id, intent.generation_id),
-            "live": tuple(_drop_old_batches(kept, batch)[-MOST_LIVE:]),
+            "live": tuple(_drop_old_batches(live_loads, batch)[-MOST_LIVE:]),
             "source": intent.source,
             "unfinished": intent.unfinished,
             "begins_anew": False,

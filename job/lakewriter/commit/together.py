@@ -32,7 +32,7 @@ def bind_together(attempt: Attempt, members: Sequence[Member], decision: Decisio
     """
     try:
         call_all(
-            lambda each: bind(each.control, attempt, each.intent, each.began, open_clients),
+            lambda member: bind(member.control, attempt, member.intent, member.began, open_clients),
             members,
         )
     except LakeError as error:
@@ -41,7 +41,7 @@ def bind_together(attempt: Attempt, members: Sequence[Member], decision: Decisio
     # Without a clear answer the tables stay prepared: whoever recovers them goes by what the store has.
     decision = decision.model_copy(update={"tables": tuple(member.control.table_id for member in members)})
     if decide(members[0].control, attempt.job_id, attempt.id, decision).bound:
-        answers = call_all(lambda each: complete_files(each.control, each.intent, open_clients), members)
+        answers = call_all(lambda member: complete_files(member.control, member.intent, open_clients), members)
         failure = next((answer for answer in answers if answer is not None), None)
         conclude_completion(members[0].control, attempt.job_id, attempt.id, failure)
         return

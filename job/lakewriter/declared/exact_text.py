@@ -109,9 +109,9 @@ def _convert_decimal(text: str, kind: pa.DataType, _form: TextForm) -> Decimal:
     number = _read_decimal(text)
     if not number:
         return Decimal(0)
-    places = -int(_EXACT.normalize(number).as_tuple().exponent)
-    if places > kind.scale:
-        raise MisfitError(f"it has {places} decimal places, and {name_type(kind)} has {kind.scale}")
+    scale = -int(_EXACT.normalize(number).as_tuple().exponent)
+    if scale > kind.scale:
+        raise MisfitError(f"it has {scale} decimal places, and {name_type(kind)} has {kind.scale}")
     if number.adjusted() >= kind.precision - kind.scale:
         whole = kind.precision - kind.scale
         raise MisfitError(f"it has {number.adjusted() + 1} digits before the point, and {name_type(kind)} has {whole}")

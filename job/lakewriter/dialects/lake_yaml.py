@@ -265,10 +265,10 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
 
 def _settle_repetition(spec: Spec, file: LakeFile) -> Spec:
     """Return the spec whose tables say what happens to rows that are read again."""
-    own = [entry.repeated for entry in file.tables]
+    repeated_keys = [entry.repeated for entry in file.tables]
     tables = []
     for number, table in enumerate(spec.tables):
-        given = (own[number] if number < len(own) else None) or file.repeated
+        given = (repeated_keys[number] if number < len(repeated_keys) else None) or file.repeated
         tables.append(table.model_copy(update={"repeated": given or ("fail" if table.read.new_files else "warn")}))
     return spec.model_copy(update={"tables": tuple(tables)})
 

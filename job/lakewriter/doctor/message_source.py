@@ -88,11 +88,11 @@ class MessageProbes:
         whole = Contents()
         for piece in looked_at:
             whole.add(scan_piece(listed.store, piece))
-        known = {table.stream.key: table.id for table in self.spec.tables if table.stream is not None}
-        counts = [f"{whole.records[key]:,} of {table}" for key, table in known.items()]
+        ids_by_stream = {table.stream.key: table.id for table in self.spec.tables if table.stream is not None}
+        counts = [f"{whole.records[key]:,} of {table}" for key, table in ids_by_stream.items()]
         part = "" if len(looked_at) == len(pieces) else f", in {len(looked_at)} of {len(pieces):,} pieces"
         yield Finding("messages", "ok", f"{said}; records{part}: {', '.join(counts) or 'none'}.")
-        for note in describe_messages(whole, known):
+        for note in describe_messages(whole, ids_by_stream):
             yield Finding("messages", "warning", note, _NOT_LOADED)
 
     def _check_connector(self, source: MessageSource) -> Finding:

@@ -191,8 +191,8 @@ class ObjectProbes:
         part = self._call_s3(
             "PutObject", "upload_part", self._staged, **create, UploadId=upload, PartNumber=1, Body=_BODY
         )
-        kept = {f"Checksum{algorithm}": part[f"Checksum{algorithm}"]} if algorithm else {}
-        return {"Parts": [{"PartNumber": 1, "ETag": part["ETag"], **kept}]}
+        sums = {f"Checksum{algorithm}": part[f"Checksum{algorithm}"]} if algorithm else {}
+        return {"Parts": [{"PartNumber": 1, "ETag": part["ETag"], **sums}]}
 
     def _complete(self, name: str, parts: dict[str, Any], condition: dict[str, str]) -> None:
         self._keys.add(self._staged)

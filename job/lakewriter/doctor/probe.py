@@ -71,8 +71,8 @@ class Finding(Model):
         code: str | None = None,
         **more: Any,
     ) -> None:
-        known = {"probe": probe, "status": status, "message": message, "remedy": remedy, "code": code}
-        super().__init__(**known, **more)
+        fields = {"probe": probe, "status": status, "message": message, "remedy": remedy, "code": code}
+        super().__init__(**fields, **more)
 
 
 class CheckReport(Model):

@@ -43,7 +43,7 @@ def describe_seen(
         sampled=None if rows is None else len(rows),
         columns=tuple(SeenColumn(name=field.name, type=name_type(field.type)) for field in fields),
         server=prepared.feed.version if isinstance(prepared.feed, Bounded) else "",
-        proposed={name: str(found.type) for name, found in proposals.items() if found.type},
+        proposed={name: str(proposal.type) for name, proposal in proposals.items() if proposal.type},
     )
 
 
@@ -53,8 +53,8 @@ def list_column_findings(
     """Yield the columns that were seen, the differences between the files, and the faults of the cursor."""
     yield Finding(name, "ok", _summarise(seen), source=seen)
     notes = [f"column {column!r} has no type yet and is left out" for column in prepared.shape.left_out]
-    told = (note for note in prepared.feed.notes if not isinstance(note, Hint))
-    for note in (*notes, *told)[:_MOST_NOTES]:
+    plain_notes = (note for note in prepared.feed.notes if not isinstance(note, Hint))
+    for note in (*notes, *plain_notes)[:_MOST_NOTES]:
         yield Finding(name, "warning", f"table {table.id!r}: {note}.", "Nothing, if that is meant.")
     if (is_late := _find_late_rows(table, prepared)) is not None:
         yield Finding(name, "warning", is_late, "cursor_lag: 10 minutes reads them again, and appends them again.")
@@ -80,7 +80,7 @@ def _find_late_rows(table: TableSpec, prepared: Prepared) -> str | None:
 
 def list_type_findings(name: str, table: TableSpec, rows: pa.Table | None, seen: SeenSource) -> Iterator[Finding]:
     """Yield the types that columns of text could be declared with, the cursor's first."""
-    fitting = {column: found for column, found in _propose_types(table, rows).items() if found.type}
+    fitting = {column: proposal for column, proposal in _propose_types(table, rows).items() if proposal.type}
     if not fitting:
         return
     cursor = next((column for column in fitting if column.lower() == (table.cursor or "").lower()), None)
@@ -88,8 +88,8 @@ def list_type_findings(name: str, table: TableSpec, rows: pa.Table | None, seen:
         message = f"cursor {cursor!r} of {table.id!r} is text, compared letter by letter: {fitting[cursor].reason}."
         line = write_columns_line(table.columns, {cursor: str(fitting[cursor].type)})
         yield Finding(name, "warning", message, f"To compare values, set {line}.")
-    said = "; ".join(f"{column}: {found.reason}" for column, found in list(fitting.items())[:_MOST_REASONS])
-    line = write_columns_line(table.columns, {column: str(found.type) for column, found in fitting.items()})
+    said = "; ".join(f"{column}: {proposal.reason}" for column, proposal in list(fitting.items())[:_MOST_REASONS])
+    line = write_columns_line(table.columns, {column: str(proposal.type) for column, proposal in fitting.items()})
     one = "1 column of text could have a type"
     columns = one if len(fitting) == 1 else f"{len(fitting):,} columns of text could have types"
     message = f"table {table.id!r}: {columns}. {said}."
@@ -100,7 +100,7 @@ def _propose_types(table: TableSpec, rows: pa.Table | None) -> dict[str, Proposa
     return {} if rows is None or table.collection is not None else propose_types(rows, table.columns)
 
 
-def list_missing_columns(name: str, table: TableSpec, known: Sequence[str]) -> list[Finding]:
+def list_missing_columns(name: str, table: TableSpec, present: Sequence[str]) -> list[Finding]:
     """Each column that a key of the table names and the source does not have; the case of letters does not matter."""
     keys = {
         "primary_key": table.primary_key,
@@ -109,13 +109,13 @@ def list_missing_columns(name: str, table: TableSpec, known: Sequence[str]) -> l
         "partition_by": tuple(field.column for field in table.partition_by),
         "columns": tuple(table.columns),
     }
-    folded = {column.lower() for column in known}
+    folded = {column.lower() for column in present}
     findings = []
     for key, columns in keys.items():
         for column in columns:
             if column.lower() not in folded:
                 message = f"{key} of {table.id!r}: the source has no column {column!r}."
-                findings.append(Finding(name, "failed", message, _suggest(column, known), SpecInvalidError.code))
+                findings.append(Finding(name, "failed", message, _suggest(column, present), SpecInvalidError.code))
     return findings
 
 
@@ -127,11 +127,11 @@ def name_type(t: pa.DataType) -> str:
         return str(t)
 
 
-def _suggest(column: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(column.lower(), [name.lower() for name in known], 1, 0.6)
+def _suggest(column: str, columns: Sequence[str]) -> str:
+    near = difflib.get_close_matches(column.lower(), [name.lower() for name in columns], 1, 0.6)
     if near:
-        return f"Did you mean {next(name for name in known if name.lower() == near[0])!r}?"
-    return f"It has: {join_first(known, _MOST_COLUMNS)}."
+        return f"Did you mean {next(name for name in columns if name.lower() == near[0])!r}?"
+    return f"It has: {join_first(columns, _MOST_COLUMNS)}."
 
 
 def _summarise(seen: SeenSource) -> str:

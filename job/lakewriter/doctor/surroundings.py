@@ -81,9 +81,9 @@ class LakeProbes:
             if state.pending is None:
                 backfill = max(state.backfill, table.backfill or 0)
                 left.append(describe_left(control.store, table.layout, backfill, state.counter))
-        if found := list(filter(None, left)):
+        if described := list(filter(None, left)):
             remedy = "Go on from there: lakewriter adopt LAKE. Until then each load ends with KEY_EXISTS."
-            yield Finding("other writers", "warning", f"{'; '.join(found)}.", remedy)
+            yield Finding("other writers", "warning", f"{'; '.join(described)}.", remedy)
         else:
             yield Finding("other writers", "ok", "the numbers of the next files are free.")
 

@@ -72,17 +72,17 @@ def _is_western(text: bytes, *, is_whole: bool) -> bool:
 def _find_separator(text: bytes, charset: Charset, *, is_whole: bool) -> tuple[bytes, list[list[str]]]:
     """Return the separator that gives most rows the same number of cells, and more than one; and the rows."""
     end = find_line_end(text, b'"', is_whole=is_whole)
-    found = {
+    counts = {
         separator: list_first_rows(text, Grammar(separator, end=end), charset, _LINES, is_whole=is_whole)
         for separator in _SEPARATORS
     }
     best, most = _SEPARATORS[0], (0, 0)
-    for separator, rows in found.items():
+    for separator, rows in counts.items():
         widths = Counter(map(len, rows))
         width, count = max(widths.items(), key=lambda item: item[1], default=(1, 0))
         if width > 1 and (count, width) > most:
             best, most = separator, (count, width)
-    return best, found[best]
+    return best, counts[best]
 
 
 def _has_header(rows: list[list[str]]) -> bool:

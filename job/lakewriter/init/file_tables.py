@@ -142,16 +142,16 @@ def _read_heads(files: Sequence[SourceFile]) -> tuple[dict[SourceFile, Head], li
     with ThreadPoolExecutor(_THREADS) as pool:
         heads = dict(zip(looked, pool.map(read, looked), strict=True))
     problems = [head.message for head in heads.values() if isinstance(head, LakeError)]
-    known = {file: head for file, head in heads.items() if isinstance(head, Head)}
-    if len(files) > len(looked) and known:
-        first = next(iter(known))
-        if all(_is_alike(known, first, file) for file in known):
-            known = {file: known.get(file, known[first]) for file in files}
+    readable = {file: head for file, head in heads.items() if isinstance(head, Head)}
+    if len(files) > len(looked) and readable:
+        first = next(iter(readable))
+        if all(_is_alike(readable, first, file) for file in readable):
+            readable = {file: readable.get(file, readable[first]) for file in files}
         else:
             problems.append(
                 f"{len(files):,} files lie in one folder and are not alike: give folders, one for each table"
             )
-    return known, problems
+    return readable, problems
 
 
 def _is_alike(heads: dict[SourceFile, Head], one: SourceFile, other: SourceFile) -> bool:

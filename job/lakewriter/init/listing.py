@@ -21,12 +21,12 @@ def list_folder(path: str) -> tuple[list[SourceFile], list[str]]:
     """List the files and folders directly in ``path``, each in the order of names; a file is its own only content."""
     if is_remote(path):
         return _list_prefix(path)
-    place = Path(path)
-    if place.is_file():
-        return [SourceFile(path, place.stat().st_size)], []
-    if not place.is_dir():
+    folder = Path(path)
+    if folder.is_file():
+        return [SourceFile(path, folder.stat().st_size)], []
+    if not folder.is_dir():
         raise SourceFailedError(f"there is no file or folder {path!r}.", remedy="Give a path that exists.")
-    with os.scandir(place) as entries:
+    with os.scandir(folder) as entries:
         shown = sorted((entry for entry in entries if not _is_hidden(entry.name)), key=lambda entry: entry.name)
     files = [SourceFile(os.path.join(path, e.name), e.stat().st_size) for e in shown if e.is_file()]  # noqa: PTH118
     return files, [os.path.join(path, e.name) for e in shown if e.is_dir()]  # noqa: PTH118 - keeps the path as given

@@ -131,15 +131,15 @@ def _count_values(values: pa.ChunkedArray) -> tuple[int, int]:
 def _rank_name(name: str, table: str) -> int:
     """Rank how much a column's name is that of a key: 3 for the table's own, 0 for none."""
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower().strip("_").replace("-", "_").replace(" ", "_")
-    own = re.sub(r"\W+", "_", table.lower())
-    singular = _get_singular(own)
-    if words in ("id", "uuid", f"{own}_id", f"{singular}_id", f"{singular}id"):
+    table_name = re.sub(r"\W+", "_", table.lower())
+    singular = _get_singular(table_name)
+    if words in ("id", "uuid", f"{table_name}_id", f"{singular}_id", f"{singular}id"):
         return 3
     start, _, last = words.rpartition("_")
     if last in ("id", "uuid", "key"):
         return 2
-    is_numbered = last in _NUMBERS and start in ("", own, singular)
-    return int(is_numbered or last in _KEY_WORDS or words in (own, singular))
+    is_numbered = last in _NUMBERS and start in ("", table_name, singular)
+    return int(is_numbered or last in _KEY_WORDS or words in (table_name, singular))
 
 
 def _get_singular(word: str) -> str:
@@ -236,10 +236,10 @@ def _list_accepted_values(rows: pa.Table, columns: Sequence[Column], among: str)
         values = rows[column.name]
         if not pt.is_string(values.type) or column.declared is not None:
             continue
-        found = sorted(value for value in values.unique().to_pylist() if value is not None)
-        if 2 <= len(found) <= _MOST_VALUES and rows.num_rows >= _ROWS_A_VALUE * len(found):
-            accepted = {"column": column.name, "values": found}
-            yield CheckProposal({"accepted_values": accepted}, f"{len(found)} distinct values in {among}")
+        distinct = sorted(value for value in values.unique().to_pylist() if value is not None)
+        if 2 <= len(distinct) <= _MOST_VALUES and rows.num_rows >= _ROWS_A_VALUE * len(distinct):
+            accepted = {"column": column.name, "values": distinct}
+            yield CheckProposal({"accepted_values": accepted}, f"{len(distinct)} distinct values in {among}")
 
 
 def _is_time(columns: Sequence[Column], name: str) -> bool:

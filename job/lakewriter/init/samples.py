@@ -168,9 +168,9 @@ def read_sample(paths: Sequence[str], head: Head) -> Sample:
                 break
     except LakeError as error:
         notes.append(f"a load would end: {error.message} {error.remedy}")
-    rows, told = _take_good_rows(taken, schema)
+    rows, row_notes = _take_good_rows(taken, schema)
     retyped = {name: (kind, name_type(schema.field(name).type)) for name, kind in stored.items()}
-    return Sample(rows, is_whole=is_whole, options=options, notes=(*notes, *told), retyped=retyped)
+    return Sample(rows, is_whole=is_whole, options=options, notes=(*notes, *row_notes), retyped=retyped)
 
 
 def _take_good_rows(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
@@ -183,9 +183,9 @@ def _take_good_rows(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> tup
         for mark in marks.filter(is_bad).to_pylist():
             bad, first = bad + 1, first or f"{mark['file']}, offset {mark['offset']}: {mark['reason']}"
         good.append(batch.filter(marks.field("reason").is_null()))
-    places = [place for place, name in enumerate(schema.names) if schema.names.count(name) == 1]
-    tables = [pa.Table.from_batches([batch]).select(places) for batch in good]
-    rows = pa.concat_tables(tables) if tables else schema.empty_table().select(places)
+    indexes = [index for index, name in enumerate(schema.names) if schema.names.count(name) == 1]
+    tables = [pa.Table.from_batches([batch]).select(indexes) for batch in good]
+    rows = pa.concat_tables(tables) if tables else schema.empty_table().select(indexes)
     if not bad:
         return rows, ()
     return rows, (f"a load would end at {format_count(bad, 'row')}, unless on_bad_row keeps them apart: {first}",)
@@ -198,8 +198,8 @@ def _write_option(value: object) -> str:
 def _read_text(file: SourceFile, limit: int) -> tuple[bytes, bool]:
     """Return the first ``limit`` bytes of a file, unpacked; and whether more follow."""
     try:
-        store, place = find_store(file.path)
-        with store.open().open_input_stream(place, compression="detect") as stream:
+        store, key = find_store(file.path)
+        with store.open().open_input_stream(key, compression="detect") as stream:
             data = stream.read(limit)
             return data, bool(stream.read(1))
     except (NotListable, OSError, pa.ArrowException, BotoCoreError, ClientError) as error:
@@ -216,8 +216,8 @@ def _parse_documents(text: bytes, *, is_whole: bool) -> tuple[list[dict[str, Any
     if documents and len(documents) * 2 >= len(lines):
         return documents, False
     parts = split_documents(iter([text]), most=len(text) + 1)
-    found = [value for part in parts if part.fault is None for value in _list_objects(part.raw)]
-    return found, bool(found) or len(lines) > 1
+    values = [value for part in parts if part.fault is None for value in _list_objects(part.raw)]
+    return values, bool(values) or len(lines) > 1
 
 
 def _list_objects(raw: bytes) -> list[dict[str, Any]]:

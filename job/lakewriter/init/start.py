@@ -82,10 +82,10 @@ class Drafted:
     beside: Mapping[str, Any] = field(default_factory=dict)
 
 
-def make_draft(places: Sequence[str], wishes: Wishes) -> Drafted:
+def make_draft(sources: Sequence[str], wishes: Wishes) -> Drafted:
     """Look at each place, and draft the file; ``SPEC_INVALID`` or ``SOURCE_FAILED`` where that cannot be."""
-    given = _recognise(places)
-    name = wishes.pipeline or _propose_name(places, given, wishes.folder)
+    given = _recognise(sources)
+    name = wishes.pipeline or _propose_name(sources, given, wishes.folder)
     without_data = not given.files and not given.databases
     if {"catalog", "connection", "discovered"} & given.vendor.keys() or given.messages:
         return _draft_messages(given, name, wishes)
@@ -108,49 +108,49 @@ def make_draft(places: Sequence[str], wishes: Wishes) -> Drafted:
     return Drafted(Draft(name, destination, require_plain_names(tables), comments=comments, notes=notes))
 
 
-def _propose_name(places: Sequence[str], given: _Given, folder: Path) -> str:
+def _propose_name(sources: Sequence[str], given: _Given, folder: Path) -> str:
     """Name the pipeline: after the data, or what a vendor's file is about, or the folder that the lake.yaml is in."""
     of_vendor = {file.path for file in given.vendor.values()} | set(given.messages)
-    said = [_name_place(place) for place in places if place not in of_vendor]
+    said = [_name_place(source) for source in sources if source not in of_vendor]
     said += [name for file in given.vendor.values() if (name := find_subject(file))]
-    said += [_name_place(place) for place in places if place in of_vendor]
+    said += [_name_place(source) for source in sources if source in of_vendor]
     names = [name_pipeline(text) for text in (*said, folder.resolve().name)]
     return next((name for name in names if name not in _ROLES), names[-1])
 
 
-def _name_place(place: str) -> str:
-    if place.startswith("jdbc:"):
-        return place.partition("?")[0].partition(";")[0].rstrip("/").rpartition("/")[2].rpartition(":")[2]
-    bare = place.rstrip("/")
+def _name_place(source: str) -> str:
+    if source.startswith("jdbc:"):
+        return source.partition("?")[0].partition(";")[0].rstrip("/").rpartition("/")[2].rpartition(":")[2]
+    bare = source.rstrip("/")
     base = Path(bare).resolve().name if bare in (".", "..", "") else bare.rpartition("/")[2]
     return base.partition(".")[0] or base
 
 
-def _recognise(places: Sequence[str]) -> _Given:
+def _recognise(sources: Sequence[str]) -> _Given:
     given = _Given()
-    for place in places:
-        if place.startswith("jdbc:"):
-            given.databases.append(place)
-        elif (vendor := read_vendor_file(place)) is not None:
+    for source in sources:
+        if source.startswith("jdbc:"):
+            given.databases.append(source)
+        elif (vendor := read_vendor_file(source)) is not None:
             if vendor.kind in given.vendor:
-                raise SpecInvalidError(f"{given.vendor[vendor.kind].path} and {place} are both a {vendor.kind}.")
+                raise SpecInvalidError(f"{given.vendor[vendor.kind].path} and {source} are both a {vendor.kind}.")
             given.vendor[vendor.kind] = vendor
-        elif holds_messages(place):
-            given.messages.append(place)
+        elif holds_messages(source):
+            given.messages.append(source)
         else:
-            given.files += find_tables(place)
+            given.files += find_tables(source)
     return given
 
 
 def _choose_destination(given: _Given, wishes: Wishes) -> tuple[dict[str, Any], dict[str, str], str]:
     """Return the destination that a vendor's file describes, or a new one."""
-    own: Mapping[str, str] = {"airbyte destination": _AIRBYTE, "flow": _ESTUARY, "endpoint": _ESTUARY}
-    file = next((given.vendor[kind] for kind in own if kind in given.vendor), None)
+    vendor_kinds: Mapping[str, str] = {"airbyte destination": _AIRBYTE, "flow": _ESTUARY, "endpoint": _ESTUARY}
+    file = next((given.vendor[kind] for kind in vendor_kinds if kind in given.vendor), None)
     is_other = file is not None and file.kind == "flow" and wishes.kind not in (None, _ESTUARY)
     if file is None or is_other:
         kind = wishes.kind or _LAKEWRITER
         return (*make_destination(kind, wishes.bucket, wishes.region), kind)
-    kind = wishes.kind or own[file.kind]
+    kind = wishes.kind or vendor_kinds[file.kind]
     path = make_relative(file.path, wishes.folder)
     if file.kind == "endpoint":
         keys, comments = _write_endpoint(file.content)

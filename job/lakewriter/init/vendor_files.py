@@ -40,26 +40,26 @@ class VendorFile:
 
 def read_vendor_file(path: str) -> VendorFile | None:
     """Read a vendor's file; None for a file of data. ``SPEC_INVALID`` for one that cannot begin a lake.yaml."""
-    place = Path(path)
-    ending = place.suffix.lower()
-    if ending not in (".json", ".jsonl", ".yaml", ".yml") or not place.is_file():
+    file = Path(path)
+    ending = file.suffix.lower()
+    if ending not in (".json", ".jsonl", ".yaml", ".yml") or not file.is_file():
         return None
-    if place.stat().st_size > _MOST_BYTES:
+    if file.stat().st_size > _MOST_BYTES:
         return None
     try:
-        content = (read_json if ending.startswith(".json") else read_yaml)(place).content
+        content = (read_json if ending.startswith(".json") else read_yaml)(file).content
     except SpecInvalidError:
         if ending.startswith(".json"):
             # One document per line is data, unless it is what a connector says of its streams.
-            content = _find_catalog_message(place)
+            content = _find_catalog_message(file)
             return None if content is None else VendorFile(path, "discovered", content)
         raise
     return _recognise(path, _open_list(content)) if isinstance(content, dict) else None
 
 
-def _find_catalog_message(place: Path) -> Mapping[str, Any] | None:
+def _find_catalog_message(file: Path) -> Mapping[str, Any] | None:
     """Find the message with the streams among those that a connector's ``discover`` prints; None for other lines."""
-    with place.open("rb") as stream:
+    with file.open("rb") as stream:
         for line in stream:
             try:
                 message = json.loads(line)
@@ -174,8 +174,8 @@ def _read_sync_catalog(entries: list[Any]) -> tuple[list[dict[str, Any]], tuple[
         if config.get("selected") is False:
             continue
         definition = {_CAMEL.get(key, key): value for key, value in entry["stream"].items()}
-        kept = {key: definition.get(key) for key in ("name", "namespace", "json_schema") if definition.get(key)}
-        streams.append({"stream": kept, **_choose_modes(str(kept["name"]), config, notes)})
+        fields = {key: definition.get(key) for key in ("name", "namespace", "json_schema") if definition.get(key)}
+        streams.append({"stream": fields, **_choose_modes(str(fields["name"]), config, notes)})
     return streams, tuple(notes)
 
 
@@ -200,16 +200,16 @@ def _choose_modes(name: str, config: Mapping[str, Any], notes: list[str]) -> dic
     mode = "overwrite" if wanted.startswith("overwrite") else "append"
     if wanted != mode:
         notes.append(f"stream {name!r} has {wanted!r}, which files on S3 cannot have: it is {mode!r} here")
-    kept = {key: config[key] for key in ("cursor_field", "primary_key") if config.get(key)}
-    return {"sync_mode": config.get("sync_mode") or "full_refresh", "destination_sync_mode": mode, **kept}
+    modes = {key: config[key] for key in ("cursor_field", "primary_key") if config.get(key)}
+    return {"sync_mode": config.get("sync_mode") or "full_refresh", "destination_sync_mode": mode, **modes}
 
 
 def holds_messages(path: str) -> bool:
     """True for a file whose first line is a message of Airbyte's protocol."""
-    place = Path(path)
-    if not place.is_file():
+    file = Path(path)
+    if not file.is_file():
         return False
-    with place.open("rb") as stream:
+    with file.open("rb") as stream:
         line = stream.readline(1024 * 1024)
     try:
         message = json.loads(line)

@@ -98,14 +98,14 @@ def find_adoptable(
         control, others = pipeline.controls[table.id], list_layouts_beside(spec, table)
         objects = find_stream_objects(control, table.layout, control.state.read().sync, others)
         rule = table.layout.make_replacement_rule(others)
-        own = sorted(each.key for each in objects)
-        foreign = sorted(key for key in left.difference(own) if rule(key))
-        left.difference_update(own, foreign)
+        own_keys = sorted(stream_object.key for stream_object in objects)
+        foreign = sorted(key for key in left.difference(own_keys) if rule(key))
+        left.difference_update(own_keys, foreign)
         streams.append(
             OwnedObjects(
                 stream=table.id,
-                keys=tuple(own),
-                formats=dict(Counter(map(find_extension, own))),
+                keys=tuple(own_keys),
+                formats=dict(Counter(map(find_extension, own_keys))),
                 generation_id=find_highest_generation(objects),
                 sync_id=_find_highest_sync(table, spec, objects, listed, clients),
                 foreign=tuple(foreign),
@@ -128,12 +128,12 @@ def adopt_streams(spec: Spec, clients: Clients, adoption: Adoption) -> dict[str,
 
 def find_files(spec: Spec, clients: Clients) -> tuple[LeftFiles, ...]:
     """Look for the files of each table that another writer has left. Streams of messages are told by their numbers."""
-    pipeline, found = Pipeline.open(spec, clients), list[LeftFiles]()
+    pipeline, left_files = Pipeline.open(spec, clients), list[LeftFiles]()
     streams = {table.id for table in spec.tables if table.stream is not None}
     owned = find_adoptable(spec, clients, lambda _: "", lambda _: "").streams if streams else ()
     for stream in owned:
         if stream.stream in streams:
-            found.append(
+            left_files.append(
                 LeftFiles(
                     table=stream.stream,
                     files=len(stream.keys),
@@ -144,8 +144,8 @@ def find_files(spec: Spec, clients: Clients) -> tuple[LeftFiles, ...]:
             )
     for table in spec.tables:
         if table.id not in streams:
-            found.append(_find_files(table, pipeline.controls[table.id]))
-    return tuple(found)
+            left_files.append(_find_files(table, pipeline.controls[table.id]))
+    return tuple(left_files)
 
 
 def _find_files(table: TableSpec, control: Control) -> LeftFiles:
@@ -169,13 +169,13 @@ def _find_files(table: TableSpec, control: Control) -> LeftFiles:
 
 
 def adopt_found(
-    spec: Spec, clients: Clients, found: Sequence[LeftFiles], cursors: Mapping[str, Cursor | None], reason: str
+    spec: Spec, clients: Clients, left_files: Sequence[LeftFiles], cursors: Mapping[str, Cursor | None], reason: str
 ) -> dict[str, bool]:
     """Let the loads of each table go on from what was found. ``cursors`` says how far tables are read, None from the
     start. Return which states were changed."""
     controls = Pipeline.open(spec, clients).controls
     changed = {}
-    for left in found:
+    for left in left_files:
         control = controls[left.table]
         if not left.files:
             continue
@@ -207,12 +207,12 @@ def _find_highest_sync(
     object.
     """
     if "sync_id" in table.layout.template.variables:
-        return max((_read_key(table.layout, each.key) for each in objects), default=0)
-    known = [each.key for each in objects if each.key in listed]
+        return max((_read_key(table.layout, stream_object.key) for stream_object in objects), default=0)
+    listed_keys = [stream_object.key for stream_object in objects if stream_object.key in listed]
     meta = spec.envelope.meta if spec.envelope else None
-    if not known or meta is None:
+    if not listed_keys or meta is None:
         return 0
-    newest = max(known, key=lambda key: (listed[key], key))
+    newest = max(listed_keys, key=lambda key: (listed[key], key))
     try:
         return _read_first_row(S3File(spec.access.bucket, newest, clients), newest, meta)
     except Exception:
@@ -223,8 +223,8 @@ def _find_highest_sync(
 
 def _read_key(layout: Layout, key: str) -> int:
     templates = (layout.template, *layout.variants)
-    found = (re.match(template.match_text({"sync_id": r"(\d+)"}), key) for template in templates)
-    return next((int(match[1]) for match in found if match), 0)
+    matches = (re.match(template.match_text({"sync_id": r"(\d+)"}), key) for template in templates)
+    return next((int(match[1]) for match in matches if match), 0)
 
 
 def _read_first_row(file: S3File, key: str, meta: str) -> int:

@@ -40,8 +40,8 @@ def find_as_of(spec: Spec, tables: Sequence[TableLoads], job_id: str, clients: C
             + ("is undone." if undone else "is committed in no table of this pipeline."),
             remedy="lakewriter history LAKE lists the loads.",
         )
-    found = {table.control.table_id: _find(spec, table, max(moments), job_id, clients) for table in tables}
-    return {table_id: as_of for table_id, as_of in found.items() if as_of is not None}
+    moments_by_table = {table.control.table_id: _find(spec, table, max(moments), job_id, clients) for table in tables}
+    return {table_id: as_of for table_id, as_of in moments_by_table.items() if as_of is not None}
 
 
 def _find(spec: Spec, table: TableLoads, moment: datetime, job_id: str, clients: Clients) -> AsOf | None:
@@ -60,8 +60,8 @@ def _find(spec: Spec, table: TableLoads, moment: datetime, job_id: str, clients:
     live = table.state.sync.live_jobs
     if last.sync_id is not None and (last.job_id not in live or len(table.state.sync.live) >= MOST_LIVE):
         raise _refuse(table, job_id, "a later full refresh has deleted files of that time, or too many loads are live")
-    kept = [load for load in loads if load.sync_id is None or load.job_id in live]
-    keys = [key for load in kept for key in table.control.list_written_keys(load)]
+    live_loads = [load for load in loads if load.sync_id is None or load.job_id in live]
+    keys = [key for load in live_loads for key in table.control.list_written_keys(load)]
     return AsOf(last.job_id, keys=tuple(keys))
 
 

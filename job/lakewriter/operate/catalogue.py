@@ -40,8 +40,8 @@ def describe_tables(
     statements = list_statements(queries, brief=len(spec.tables) > MOST_WITH_ALL)
 
     def describe(table: TableSpec) -> CatalogueTable:
-        known = statements.get(table.id, ())
-        return _describe_table(spec, table, controls[table.id], states[table.id], clients, known)
+        table_statements = statements.get(table.id, ())
+        return _describe_table(spec, table, controls[table.id], states[table.id], clients, table_statements)
 
     with ThreadPoolExecutor(READERS, thread_name_prefix="table") as pool:
         return list(pool.map(describe, spec.tables))
@@ -54,7 +54,7 @@ def list_statements(queries: Sequence[Query], *, brief: bool) -> dict[str, tuple
         engines = {statement.engine for statement in statements[query.table] if statement.title == QUERY}
         if not brief or query.table == ALL or query.engine.label not in engines:
             statements[query.table].append(Statement(query.title, query.engine.label, query.sql))
-    return {table: tuple(known) for table, known in statements.items()}
+    return {table: tuple(written) for table, written in statements.items()}
 
 
 def _describe_table(
@@ -66,22 +66,22 @@ def _describe_table(
     statements: tuple[Statement, ...],
 ) -> CatalogueTable:
     source = ".".join(part for part in (table.source_schema, table.source_table) if part)
-    known: dict[str, Any] = {"id": table.id, "location": spec.table_location(table), "source": source}
-    known |= {"statements": statements, "is_replaced": table.mode in (Mode.REFRESH, Mode.OVERWRITE)}
+    fields: dict[str, Any] = {"id": table.id, "location": spec.table_location(table), "source": source}
+    fields |= {"statements": statements, "is_replaced": table.mode in (Mode.REFRESH, Mode.OVERWRITE)}
     if isinstance(state, LakeError):
-        return CatalogueTable(**known, why=str(state))
-    known |= _describe_state(state)
+        return CatalogueTable(**fields, why=str(state))
+    fields |= _describe_state(state)
     if not state.committed:
         # There is nothing to read yet, and no last load whose id a query could have.
-        known["statements"] = ()
+        fields["statements"] = ()
     try:
-        known |= _measure_files(control, state)
+        fields |= _measure_files(control, state)
         written = _find_columns(spec, table, control, state, clients)
     except LakeError as error:
-        return CatalogueTable(**known, why=str(error))
+        return CatalogueTable(**fields, why=str(error))
     if isinstance(written, Written):
-        return CatalogueTable(**known, columns=tuple(_list_columns(spec, table, written, state)))
-    return CatalogueTable(**known, why=written or "")
+        return CatalogueTable(**fields, columns=tuple(_list_columns(spec, table, written, state)))
+    return CatalogueTable(**fields, why=written or "")
 
 
 def _describe_state(state: TableState) -> dict[str, Any]:

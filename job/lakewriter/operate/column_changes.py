@@ -45,12 +45,12 @@ def list_changes(
     after = {name.lower(): (name, t) for name, t in now.items()}
     changes = [_compare_types(name, before[key][1], t, written.kind)
                for key, (name, t) in after.items() if key in before and kind == written.kind]  # fmt: skip
-    found = [change for change in changes if change is not None]
-    found += _list_added(before, after)
-    found += _list_gone(before, after)
+    listed = [change for change in changes if change is not None]
+    listed += _list_added(before, after)
+    listed += _list_gone(before, after)
     if kind == written.kind == "csv":
-        found += _compare_order(list(before), list(after))
-    return tuple(map(_without_old_rows, found) if is_replaced else found)
+        listed += _compare_order(list(before), list(after))
+    return tuple(map(_without_old_rows, listed) if is_replaced else listed)
 
 
 def _without_old_rows(change: ColumnChange) -> ColumnChange:
@@ -92,11 +92,11 @@ def _compare_order(before: Sequence[str], after: Sequence[str]) -> list[ColumnCh
     """CSV is read by position too: what was there must be there still, and new columns come behind."""
     if list(after[: len(before)]) == list(before) or list(before[: len(after)]) == list(after):
         return []
-    place = next(place for place, (old, new) in enumerate(zip(before, after, strict=False)) if old != new)
+    index = next(index for index, (old, new) in enumerate(zip(before, after, strict=False)) if old != new)
     effect = "by position, one column is taken for another"
     return [
         ColumnChange(
-            name=f"column {place + 1}", change="order", before=before[place], after=after[place], effect=effect,
+            name=f"column {index + 1}", change="order", before=before[index], after=after[index], effect=effect,
             breaks=True,
         )
     ]  # fmt: skip

@@ -39,8 +39,8 @@ class Context:
             self.spec = _open_locally(lake, loaded.spec, holds_keys=is_started)
         else:
             access = loaded.spec.access
-            known = access if access.region else access.model_copy(update={"region": _UNKNOWN_REGION})
-            self.spec = loaded.spec.model_copy(update={"access": fill_region(access) if asks else known})
+            regional = access if access.region else access.model_copy(update={"region": _UNKNOWN_REGION})
+            self.spec = loaded.spec.model_copy(update={"access": fill_region(access) if asks else regional})
         # The stacks have no part in what is on this machine.
         self.deployment = Deployment() if local else loaded.deployment
         self._spark: SparkSession | None = None

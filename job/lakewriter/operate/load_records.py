@@ -54,8 +54,8 @@ class TableRecords:
     ``kept`` are the listing entries of its reports, by job id; they are listed before its state is read.
     """
 
-    def __init__(self, control: Control, kept: dict[str, Entry]) -> None:
-        self.control, self.kept = control, kept
+    def __init__(self, control: Control, reports: dict[str, Entry]) -> None:
+        self.control, self.kept = control, reports
         self._reports: dict[str, TableReport | None] = {}
         self._state: TableState | LakeError | None = None
         self._taken: frozenset[str] | None = None

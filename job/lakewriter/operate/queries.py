@@ -36,7 +36,7 @@ class LastLoads:
 
 
 def write_as_of(
-    spec: Spec, engines: Sequence[Engine], found: Mapping[str, AsOf], deployment: Deployment | None = None
+    spec: Spec, engines: Sequence[Engine], moments: Mapping[str, AsOf], deployment: Deployment | None = None
 ) -> tuple[Query, ...]:
     """Write what to run once, and for each table the statement that reads exactly what is ``found`` of it."""
     about, queries = deployment or Deployment(), list[Query]()
@@ -45,7 +45,7 @@ def write_as_of(
             continue
         queries += [Query(ALL, title, sql, engine) for title, sql in _write_setup(engine, spec, about)]
         for table, source, view in _list_tables(engine, spec):
-            as_of = found.get(table.id)
+            as_of = moments.get(table.id)
             if as_of is not None:
                 title = f"The table as of load {as_of.job_id}"
                 sql = _write_as_of(engine, spec, table, source, as_of, view[1])
@@ -93,8 +93,8 @@ def write_queries(
 
     Without a table's last load, placeholders are written.
     """
-    known, about = last or LastLoads(), deployment or Deployment()
-    return tuple(query for engine in engines for query in _write_for_engine(engine, spec, known, about, stage))
+    last_loads, about = last or LastLoads(), deployment or Deployment()
+    return tuple(query for engine in engines for query in _write_for_engine(engine, spec, last_loads, about, stage))
 
 
 def reads_files(spec: Spec) -> bool:

@@ -148,5 +148,5 @@ def _name_avro_type(t: Any) -> str:
     if kind == "map":
         return f"map<string,{_name_avro_type(t['values'])}>"
     if kind == "record":
-        return f"struct<{','.join(f'{name}:{own}' for name, own in _describe_avro(t).items())}>"
+        return f"struct<{','.join(f'{name}:{kind}' for name, kind in _describe_avro(t).items())}>"
     return _name_avro_type(kind)

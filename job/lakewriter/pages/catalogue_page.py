@@ -84,12 +84,12 @@ def sort_tables(tables: Sequence[CatalogueTable]) -> dict[str, CatalogueTable]:
 
 def describe_rows(table: CatalogueTable, loads: Sequence[LoadRecord]) -> str:
     """Say how many rows the table has, by the records of its loads as far as they are kept; blank where none are."""
-    known = [(load, own) for load in loads for own in load.tables if own.id == table.id]
-    counted = [own.rows for load, own in known if own.status in ("done", "already_done")]
+    records = [(load, loaded) for load in loads for loaded in load.tables if loaded.id == table.id]
+    counted = [loaded.rows for load, loaded in records if loaded.status in ("done", "already_done")]
     if not counted:
         return ""
     if table.is_replaced:
         return f"{counted[0]:,}"
-    every = sum(own.status in ("done", "already_done", "undone") for _, own in known)
+    every = sum(loaded.status in ("done", "already_done", "undone") for _, loaded in records)
     rows = f"{sum(counted):,}"
     return rows if every >= table.committed else f"{rows} in the last {every} of {table.committed} loads"

@@ -122,7 +122,12 @@ def deny_control_objects(spec: Spec, arns: Arns, *, roles: Sequence[str]) -> lis
 def _list_shared_records(specs: Sequence[Spec]) -> list[str]:
     """List what the keys of the records begin with that lie in folders which several pipelines write."""
     folders = [{find_key_prefix(table) for table in spec.tables} for spec in specs if spec.envelope is not None]
-    shared = [folder for own in folders for folder in own if sum(folder in others for others in folders) > 1]
+    shared = [
+        folder
+        for pipeline_folders in folders
+        for folder in pipeline_folders
+        if sum(folder in others for others in folders) > 1
+    ]
     return sorted({f"{folder.rpartition('/')[0]}/{CONTROL_DIRECTORY}/" for folder in shared})
 
 

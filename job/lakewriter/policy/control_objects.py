@@ -15,8 +15,8 @@ _NAMES: Final = [f"{CONTROL_DIRECTORY}*", f"*/{CONTROL_DIRECTORY}*"]
 
 def list_control_objects(spec: Spec, arns: Arns) -> list[str]:
     """List the ARNs of control objects: this pipeline's, and those of others below any other prefix of the bucket."""
-    own, everywhere = escape(join_key(spec.access.prefix, CONTROL_DIRECTORY)), f"*/{CONTROL_DIRECTORY}"
-    return [arns.objects(spec.access.bucket, f"{folder}/*") for folder in (own, everywhere)]
+    own_folder, everywhere = escape(join_key(spec.access.prefix, CONTROL_DIRECTORY)), f"*/{CONTROL_DIRECTORY}"
+    return [arns.objects(spec.access.bucket, f"{folder}/*") for folder in (own_folder, everywhere)]
 
 
 def deny_control_objects(spec: Spec, arns: Arns) -> Statement:

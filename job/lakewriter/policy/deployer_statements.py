@@ -214,7 +214,7 @@ def _allow_identities(
     passed: Conditions = {"StringEquals": {"iam:PassedToService": [f"{service}.amazonaws.com" for service in services]}}
     linked: Conditions = {"StringEquals": {"iam:AWSServiceName": "ops.emr-serverless.amazonaws.com"}}
     others = [f"policy/{path}{names.common}-{name}*" for name in ("execution", "bootstrap", "boundary")]
-    kept = [boundary, *(arns.role("").replace("role/", other) for other in others)]
+    kept_arns = [boundary, *(arns.role("").replace("role/", other) for other in others)]
     yield allow("MakeBoundedIdentities", _BOUNDED, [*roles, *users], bounded)
     yield allow("AttachOwnPolicies", _ATTACHED, [*roles, *users], attached)
     yield allow("ManageIdentities", _IDENTITIES, [*roles, *users])
@@ -223,7 +223,7 @@ def _allow_identities(
     yield allow("LinkEmrServerless", ["iam:CreateServiceLinkedRole"],
                 [arns.role("aws-service-role/ops.emr-serverless.amazonaws.com/*")], linked)  # fmt: skip
     yield deny("KeepBoundary", ["iam:DeleteRolePermissionsBoundary", "iam:DeleteUserPermissionsBoundary"], ["*"])
-    yield deny("KeepOwnPolicies", _WRITE_POLICY, kept)
+    yield deny("KeepOwnPolicies", _WRITE_POLICY, kept_arns)
 
 
 def _allow_keys(deployment: Deployment, arns: Arns) -> Iterator[Statement]:
@@ -319,8 +319,8 @@ def _allow_network(subnets: Sequence[str], groups: Sequence[str], arns: Arns) ->
     """
     through = {"StringEquals": {"aws:CalledViaLast": "ops.emr-serverless.amazonaws.com"}}
     named = [*(f"subnet/{subnet}" for subnet in subnets), *(f"security-group/{group}" for group in groups)]
-    places = [arns.regional("ec2", place) for place in ("network-interface/*", *named)]
-    yield allow("TryNetwork", ["ec2:CreateNetworkInterface"], places, through)
+    network_arns = [arns.regional("ec2", resource) for resource in ("network-interface/*", *named)]
+    yield allow("TryNetwork", ["ec2:CreateNetworkInterface"], network_arns, through)
 
 
 def _find_version(deployment: Deployment, arns: Arns) -> str:

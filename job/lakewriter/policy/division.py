@@ -59,7 +59,9 @@ def _fill(statements: Sequence[Statement], arns: Arns) -> Iterator[list[Statemen
     for statement in statements:
         for part in _split(statement, arns):
             size = count_characters(part, arns) + 1
-            if document and (size > room or any(each["Sid"] == part["Sid"] for each in document)):
+            if document and (
+                size > room or any(statement_before["Sid"] == part["Sid"] for statement_before in document)
+            ):
                 yield document
                 document, room = [], _ROOM
             document.append(part)

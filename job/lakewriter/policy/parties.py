@@ -139,9 +139,9 @@ def _find_shared(spec: Spec, key: str, party: Party) -> Iterator[str]:
 def _find_starts(spec: Spec, name: str) -> Iterator[str]:
     """Find the key prefixes of ``schema.table`` or ``schema.*``: the file's own, or by the rule that they follow."""
     schema, _, last = name.rpartition(".")
-    own = [table for table in spec.tables if table.id == name or (last == "*" and table.schema_name == schema)]
-    yield from map(find_key_prefix, own)
-    if schema and (last == "*" or not own) and all(map(_has_regular_folder, spec.tables)):
+    matching = [table for table in spec.tables if table.id == name or (last == "*" and table.schema_name == schema)]
+    yield from map(find_key_prefix, matching)
+    if schema and (last == "*" or not matching) and all(map(_has_regular_folder, spec.tables)):
         yield f"{join_key(spec.access.prefix, schema, '' if last == '*' else last)}/"
 
 
@@ -169,10 +169,10 @@ def _locate(spec: Spec, path: str) -> str:
     return f"{path.strip('/') if path.startswith('/') else join_key(spec.access.prefix, path.strip('/'))}/"
 
 
-def _shorten(names: Sequence[str], above: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
+def _shorten(names: Sequence[str], above: Sequence[str], allowed: Sequence[str]) -> tuple[str, ...]:
     """Return ``names``, or the folders above them if they are too long for a policy and hold nothing of ``own``."""
     exact, folders = _drop_duplicates(names), _drop_duplicates(above)
-    apart = not any(start.startswith(folder) for folder in folders for start in own if start)
+    apart = not any(start.startswith(folder) for folder in folders for start in allowed if start)
     return exact if _fits(exact) or not apart else folders
 
 

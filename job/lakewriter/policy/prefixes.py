@@ -71,9 +71,9 @@ def _fit(spec: Spec) -> Iterator[tuple[int, list[str]]]:
     keys = ControlKeys(spec.access.prefix, spec.pipeline)
     records = [f"{escape(keys.root)}/*", f"{escape(keys.writers)}*"]
     prefixes = [f"{escape(prefix)}*" for prefix in list_written_prefixes(spec)]
-    own = [pattern for table in spec.tables for pattern in _list_table_keys(table)]
-    above = [_find_folder_above(pattern, prefixes) for pattern in own]
-    for number, patterns in enumerate(([*own, *records], [*above, *records])):
+    table_patterns = [pattern for table in spec.tables for pattern in _list_table_keys(table)]
+    above = [_find_folder_above(pattern, prefixes) for pattern in table_patterns]
+    for number, patterns in enumerate(([*table_patterns, *records], [*above, *records])):
         distinct = _drop_covered(patterns)
         if sum(len(pattern) + _ARN for pattern in distinct) <= _BUDGET:
             yield number, distinct
@@ -86,7 +86,7 @@ def _list_table_keys(table: TableSpec) -> Iterator[str]:
     if layout.directory:
         yield f"{escape(find_key_prefix(table))}*"
     else:
-        globs = [_escape_template(each) for each in (layout.template, *layout.variants)]
+        globs = [_escape_template(template) for template in (layout.template, *layout.variants)]
         # A key that is taken gets a suffix, and tables of earlier formats have other endings.
         common = os.path.commonprefix(globs)  # noqa: RUF071 - the characters that keys share, not their directories
         yield f"{_BROKEN.sub('', common)}*"

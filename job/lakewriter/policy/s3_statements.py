@@ -86,8 +86,8 @@ def list_vendor_actions(policy: VendorPolicy | None) -> list[str]:
     """List the actions on objects that a party has for its own: those of its vendor's document but ``WITHHELD``."""
     documented = policy.s3 if policy else ()
     listed = [action for statement in documented for action in statement.actions]
-    own = [action for action in listed if action not in {_LIST, _LOCATION, _UPLOADS, *WITHHELD}]
-    return list(dict.fromkeys([*_OBJECTS, _DELETE, *own]))
+    further = [action for action in listed if action not in {_LIST, _LOCATION, _UPLOADS, *WITHHELD}]
+    return list(dict.fromkeys([*_OBJECTS, _DELETE, *further]))
 
 
 def allow_catalog(spec: Spec, arns: Arns) -> list[Statement]:

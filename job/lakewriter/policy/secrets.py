@@ -18,10 +18,14 @@ _SUFFIX: Final = re.compile(r"-[A-Za-z0-9]{6}")
 def allow_secrets(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statement]:
     """Allow exactly the secrets and parameters that the file refers to, and their keys."""
     references = list_references(spec)
-    kept = [_make_secret_arn(name, arns) for kind, name in references if kind == "secret"]
+    secret_arns = [_make_secret_arn(name, arns) for kind, name in references if kind == "secret"]
     parameters = [_make_parameter_arn(name, arns) for kind, name in references if kind == "ssm"]
     return [
-        *([allow("ReadSecrets", ["secretsmanager:GetSecretValue"], list(dict.fromkeys(kept)))] if kept else []),
+        *(
+            [allow("ReadSecrets", ["secretsmanager:GetSecretValue"], list(dict.fromkeys(secret_arns)))]
+            if secret_arns
+            else []
+        ),
         *([allow("ReadParameters", ["ssm:GetParameter"], parameters)] if parameters else []),
         *(_allow_keys(deployment.secret_kms_key_arns) if references else []),
     ]

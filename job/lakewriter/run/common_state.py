@@ -120,7 +120,9 @@ def hold_unsure(seen: Input, members: Sequence[Member]) -> dict[str, Verdict]:
         f"the source has said no state of it, and stream {failed.name} is not complete: the next state may be one for "
         "all streams"
     )
-    return verdicts | {each.table_id: each.refuse(why) for each in list_unsure(seen, members) if each.verdict.complete}
+    return verdicts | {
+        ending.table_id: ending.refuse(why) for ending in list_unsure(seen, members) if ending.verdict.complete
+    }
 
 
 def _explain(why: str) -> str:
@@ -159,15 +161,18 @@ def _cut(seen: Input, members: Sequence[Member]) -> dict[str, Event]:
     if common:
         last = common[-1]
         covered = [member for member in members if is_covered(last.text, member.stream, needs_part=not member.goes_on)]
-        starts = [each.start for each in covered]
+        starts = [covered_member.start for covered_member in covered]
         left = [member for member in members if member not in covered and member.before is not None]
         is_new = bool(starts) and max(starts) <= last.position + 1 and min(starts) <= last.position
-        return {each.table_id: last for each in covered} if is_new and not left else {}
+        return {covered_member.table_id: last for covered_member in covered} if is_new and not left else {}
     last_states = {event.stream: event for event in said}
     needed = [member for member in members if member.goes_on]
-    if any(each.stream not in last_states or last_states[each.stream].position < each.start for each in needed):
+    if any(
+        needed_member.stream not in last_states or last_states[needed_member.stream].position < needed_member.start
+        for needed_member in needed
+    ):
         return {}
-    return {each.table_id: last_states[each.stream] for each in needed}
+    return {needed_member.table_id: last_states[needed_member.stream] for needed_member in needed}
 
 
 def _load_up_to(seen: Input, member: Member, job_id: str, state: Event | None, why: str) -> Verdict:
@@ -209,21 +214,22 @@ def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Ended) -
     left = [member for member in members if member.goes_on]
     why, remedy = _explain_ended(ended, job_id)
     if why or ended.source is None:
-        return verdicts | {each.table_id: each.refuse(_explain(why), remedy) for each in left}
+        return verdicts | {ending.table_id: ending.refuse(_explain(why), remedy) for ending in left}
     states = [event for event in seen.events if event.kind == "state" and event.digest == ended.source.digest]
     position = next(
-        (event.position for event in states if event.position + 1 >= max(each.start for each in left)), None
+        (event.position for event in states if event.position + 1 >= max(left_member.start for left_member in left)),
+        None,
     )
-    for each in left:
-        if each.before is not None and each.before.digest == ended.source.digest:
-            stretch = Stretch(each.stream, each.start, each.start)
-            verdicts[each.table_id] = Verdict(stretch, ended.source, complete=True)
+    for behind in left:
+        if behind.before is not None and behind.before.digest == ended.source.digest:
+            stretch = Stretch(behind.stream, behind.start, behind.start)
+            verdicts[behind.table_id] = Verdict(stretch, ended.source, complete=True)
         elif position is not None:
-            stretch = Stretch(each.stream, each.start, max(position, each.start))
-            verdicts[each.table_id] = Verdict(stretch, ended.source, complete=True)
+            stretch = Stretch(behind.stream, behind.start, max(position, behind.start))
+            verdicts[behind.table_id] = Verdict(stretch, ended.source, complete=True)
         else:
             why = f"table {ended.table_id} is done under this job id up to a STATE that the connector has not come to"
-            verdicts[each.table_id] = each.refuse(_explain(why), _DONE_AHEAD.format(job=job_id))
+            verdicts[behind.table_id] = behind.refuse(_explain(why), _DONE_AHEAD.format(job=job_id))
     return verdicts
 
 

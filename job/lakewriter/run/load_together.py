@@ -60,7 +60,7 @@ def load_tables_together(load: Load, tables: Sequence[TableSpec], decision: Deci
 
 def _load_group(load: Load, tables: Sequence[TableSpec], decision: Decision) -> tuple[Outcome, ...]:
     group = _Group(load, decision)
-    outcomes = run_tables(load, tables, lambda own, table: guard_table(own, table, group.stage))
+    outcomes = run_tables(load, tables, lambda shared_load, table: guard_table(shared_load, table, group.stage))
     waiting = [table for table in tables if table.id in group.staged]
     failed = next((error for _, error, _ in outcomes if error is not None), None)
     stopped = any(result.status == "not_run" for result, _, _ in outcomes) or load.stop.is_asked
@@ -129,7 +129,9 @@ class _Group:
             self._bind(tables)
         except Exception as error:  # noqa: BLE001 - what it is becomes of each table
             return {table.id: self._fail(table, error) for table in tables}
-        settled = run_tables(_ignore_stops(load), tables, lambda own, table: guard_table(own, table, self._settle))
+        settled = run_tables(
+            _ignore_stops(load), tables, lambda shared_load, table: guard_table(shared_load, table, self._settle)
+        )
         return {table.id: outcome for table, outcome in zip(tables, settled, strict=True)}
 
     def _bind(self, tables: Sequence[TableSpec]) -> None:

@@ -119,11 +119,11 @@ class Loader:
             failures = tuple(
                 self._make_failure(table, verdicts[table.id], partial) for table in self._filter_tables(verdicts, False)
             )
-            parts = {name: part for name, part in complete.items() if name in judged.kept}
+            parts = {name: part for name, part in complete.items() if name in judged.going_on}
             decision = _make_decision(parts, judged.before) if judged.together and parts else None
             report = self.run(Sync(number, complete, (*self._list_broken_tables(), *failures), together=decision))
-        known = [require_stream(table).key for table in self.spec.tables]
-        return report.model_copy(update={"notes": (*messages.describe(known), *report.notes)})
+        keys = [require_stream(table).key for table in self.spec.tables]
+        return report.model_copy(update={"notes": (*messages.describe(keys), *report.notes)})
 
     def run(self, kind: Kind, *, job_id: str | None = None) -> RunReport:
         """Load the tables of a sync."""
@@ -212,9 +212,9 @@ class Loader:
     def _open_messages(self, source: MessageSource) -> Iterator[Messages]:
         spark = self._spark()
         if not source.command and source.paths != _STDIN:
-            found = list_message_files(source.paths)
+            message_files = list_message_files(source.paths)
             self._listed, _ = list_inputs(Read(format="text", path=source.paths), "messages", self._spark)
-            yield look_through(spark, found, "")
+            yield look_through(spark, message_files, "")
             return
         key = f"{self._pipeline.keys.load(self.job_id)}/{uuid.uuid4().hex}/messages.jsonl"
         with spool(spark, self._pipeline.clients, key) as spooled:

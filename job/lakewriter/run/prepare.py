@@ -147,13 +147,13 @@ def _plan_shape(
     table: TableSpec,
     in_place: CatalogTable,
     sync: TableSync | None,
-    known: InferredColumns,
+    inferred: InferredColumns,
     rename: ColumnNames,
 ) -> AnyPlan:
     if spec.envelope is not None:
         return _plan_envelope(feed.schema, spec, table, spec.envelope, sync, rename)
     if table.collection is not None:
-        return plan_flatten(feed.schema, table, _look_at_documents(feed, table), known, rename.name_fields)
+        return plan_flatten(feed.schema, table, _look_at_documents(feed, table), inferred, rename.name_fields)
     shape = plan_shape(feed.schema, spec, table, rename=rename)
     there = in_place.read_columns() if table.contract else None
     discard = find_columns_to_discard(table, shape, there)
@@ -242,7 +242,7 @@ def choose_origin(table: TableSpec, state: TableState) -> Origin | None:
     return find_origin(table)
 
 
-def check_origin(spec: Spec, table: TableSpec, control: Control, own: TableState) -> None:
+def check_origin(spec: Spec, table: TableSpec, control: Control, table_state: TableState) -> None:
     """``NAME_COLLISION`` where the table's path has another table's rows, or another path has its own: numbers follow
     the order of lake.yaml, and a path stays with its table. ``own`` is the table's state."""
     if table.alike is None or table.is_pinned:
@@ -254,13 +254,13 @@ def check_origin(spec: Spec, table: TableSpec, control: Control, own: TableState
         for other in table.alike
         if other not in pinned
     }
-    if own.origin is not None and own.origin != origin:
-        holds = f"which has the rows of {own.origin.source_table!r}"
-    elif own.committed and own.origin is None and table.alike:
+    if table_state.origin is not None and table_state.origin != origin:
+        holds = f"which has the rows of {table_state.origin.source_table!r}"
+    elif table_state.committed and table_state.origin is None and table.alike:
         holds = "which was loaded before, and no record tells from which of the tables whose names collide"
     elif moved := next((other for other, state in others.items() if state.origin == origin), None):
         holds = f"and its rows are in {moved!r}"
-    elif untold := next((other for other, state in others.items() if _is_untold(own, state)), None):
+    elif untold := next((other for other, state in others.items() if _is_untold(table_state, state)), None):
         holds = f"and no record tells whose rows {untold!r} has"
     else:
         return

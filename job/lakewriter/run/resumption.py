@@ -68,30 +68,30 @@ def plan_resumption(
     from it. ``SOURCE_FAILED`` where the streams have no state in common, or where one would append again what it has.
     """
     streams = [table for table in tables if table.stream is not None]
-    kept = {
+    sources = {
         table.id: source
         for table in streams
         if (source := states[table.id].sync.source) and goes_on(table, states[table.id].sync, continues=continues)
     }
-    decisions = {name: read(name, state) for name, state in kept.items() if state.is_shared}
+    decisions = {name: read(name, state) for name, state in sources.items() if state.is_shared}
     if not decisions:
-        return Resumption(_join(state.text for state in kept.values()), kept)
+        return Resumption(_join(state.text for state in sources.values()), sources)
     for table in streams:
-        if table.id not in kept:
+        if table.id not in sources:
             _require_order(table, states[table.id].sync)
-    if len(decisions) < len(kept):
-        return Resumption(_join(_split(streams, kept, decisions)), kept)
-    _require_exact(states, kept)
-    return _hand_over(streams, states, kept, decisions)
+    if len(decisions) < len(sources):
+        return Resumption(_join(_split(streams, sources, decisions)), sources)
+    _require_exact(states, sources)
+    return _hand_over(streams, states, sources, decisions)
 
 
 def _split(
-    tables: Iterable[TableSpec], kept: Mapping[str, SourceState], decisions: Mapping[str, Decision | None]
+    tables: Iterable[TableSpec], sources: Mapping[str, SourceState], decisions: Mapping[str, Decision | None]
 ) -> Iterator[str]:
     """Yield the states of each stream where the source has begun to say such, and some streams had nothing new since
     its last state for all streams."""
     for table in tables:
-        state = kept.get(table.id)
+        state = sources.get(table.id)
         if state is not None and table.stream is not None:
             yield split_state(table.stream, state, decisions[table.id]).text if state.is_shared else state.text
 
@@ -99,32 +99,32 @@ def _split(
 def _hand_over(
     tables: Sequence[TableSpec],
     states: Mapping[str, TableState],
-    kept: Mapping[str, SourceState],
+    sources: Mapping[str, SourceState],
     decisions: Mapping[str, Decision | None],
 ) -> Resumption:
     """Return the state for all streams that they have in common, without those that begin anew."""
-    kept = _drop_replaced(tables, states, kept)
-    fresh = [table for table in tables if table.id not in kept]
-    common = _find_common(kept, decisions, {table.id for table in fresh if _is_new(table, states[table.id].sync)})
+    sources = _drop_replaced(tables, states, sources)
+    fresh = [table for table in tables if table.id not in sources]
+    common = _find_common(sources, decisions, {table.id for table in fresh if _is_new(table, states[table.id].sync)})
     if common is None:
-        return Resumption(None, dict.fromkeys(kept, _NOTHING))
-    text = read_text(kept[common], decisions[common])
+        return Resumption(None, dict.fromkeys(sources, _NOTHING))
+    text = read_text(sources[common], decisions[common])
     for table in fresh:
-        _require_removed(table, states[table.id].sync, kept[common], text)
-    handed = _remove_streams(kept[common].kind, text, {table.stream.key for table in fresh if table.stream})
-    return Resumption(handed, dict.fromkeys(kept, kept[common]), kept[common].digest)
+        _require_removed(table, states[table.id].sync, sources[common], text)
+    handed = _remove_streams(sources[common].kind, text, {table.stream.key for table in fresh if table.stream})
+    return Resumption(handed, dict.fromkeys(sources, sources[common]), sources[common].digest)
 
 
 def _drop_replaced(
-    tables: Iterable[TableSpec], states: Mapping[str, TableState], kept: Mapping[str, SourceState]
+    tables: Iterable[TableSpec], states: Mapping[str, TableState], sources: Mapping[str, SourceState]
 ) -> Mapping[str, SourceState]:
     """Leave out full refreshes that did not end, where the others are at another state: they begin anew, and replace
     what they had."""
     replaced = {table.id for table in tables if not keeps_rows(table, states[table.id].sync, continues=False)}
-    digests = {state.digest for name, state in kept.items() if name not in replaced}
+    digests = {state.digest for name, state in sources.items() if name not in replaced}
     if not digests:
-        return kept
-    return {name: state for name, state in kept.items() if name not in replaced or {state.digest} == digests}
+        return sources
+    return {name: state for name, state in sources.items() if name not in replaced or {state.digest} == digests}
 
 
 def read_text(state: SourceState, decision: Decision | None) -> str:
@@ -166,18 +166,18 @@ def _require_order(table: TableSpec, state: SyncState) -> None:
         )
 
 
-def _require_exact(states: Mapping[str, TableState], kept: Mapping[str, SourceState]) -> None:
+def _require_exact(states: Mapping[str, TableState], sources: Mapping[str, SourceState]) -> None:
     """Raise ``SOURCE_FAILED`` for streams that an earlier release left after one of them alone had come to its end: its
     rows go beyond the state that it has."""
-    alone = [name for name, state in kept.items() if state.record is None]
+    alone = [name for name, state in sources.items() if state.record is None]
     ended = [name for name in alone if not states[name].sync.unfinished]
     if ended and len(ended) < len(alone):
         raise SourceFailedError(
             f"table {ended[0]} came to its end in a sync of an earlier release that did not end in others, and may "
-            f"have more rows than the state for all streams says, that of load {kept[ended[0]].job_id!r}: from there "
-            "records would be loaded twice.",
+            f"have more rows than the state for all streams says, that of load {sources[ended[0]].job_id!r}: from "
+            "there records would be loaded twice.",
             remedy="Undo that load in all tables, and load its rows again: lakewriter undo LAKE "
-            f"{kept[ended[0]].job_id} --reason WHY; or: {_ORDER.format(table=ended[0])}",
+            f"{sources[ended[0]].job_id} --reason WHY; or: {_ORDER.format(table=ended[0])}",
         )
 
 
@@ -200,7 +200,7 @@ def _require_removed(table: TableSpec, state: SyncState, common: SourceState, te
 
 
 def _find_common(
-    kept: Mapping[str, SourceState], decisions: Mapping[str, Decision | None], new: Collection[str]
+    sources: Mapping[str, SourceState], decisions: Mapping[str, Decision | None], new: Collection[str]
 ) -> str | None:
     """Return a table at the state that all tables have come to, None where that is the beginning; some may be behind it
     already.
@@ -216,22 +216,25 @@ def _find_common(
         decision = decisions[name]
         if decision is None or decision.before != digest:
             return False
-        others = new_ones if digest is None else {key for key, state in kept.items() if state.digest == digest}
+        others = new_ones if digest is None else {key for key, state in sources.items() if state.digest == digest}
         return not others.isdisjoint(decision.tables)
 
     new_ones = set(new)
-    for name, state in kept.items():
+    for name, state in sources.items():
         is_common = all(
             is_complete(decisions[key]) if other.digest == state.digest else has_passed(key, state.digest)
-            for key, other in kept.items()
+            for key, other in sources.items()
         )
         if is_common:
             return name
-    if all(has_passed(name, None) for name in kept):
+    if all(has_passed(name, None) for name in sources):
         return None
-    jobs = {state.digest: state.job_id for state in kept.values()}
-    shown = [f"{join_first([name for name in kept if kept[name].digest == digest], MOST_NAMED)} at that of load {job!r}"
-             for digest, job in jobs.items()]  # fmt: skip
+    jobs = {state.digest: state.job_id for state in sources.values()}
+    shown = [
+        f"{join_first([name for name, other in sources.items() if other.digest == digest], MOST_NAMED)} at that of "
+        f"load {job!r}"
+        for digest, job in jobs.items()
+    ]
     raise SourceFailedError(
         "the source has one state for all streams, and the streams are not at the same one: "
         f"{'; '.join(shown)}. From either of them records would be loaded twice, or left out.",

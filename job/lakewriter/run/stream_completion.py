@@ -104,8 +104,8 @@ class Input:
         start = 0
         is_behind = before is not None and given is not None and given.digest != before.digest
         if before is not None and (is_behind or (given is None and before.job_id == job_id)):
-            place = self._find_start(stream, before, given, error)
-            if place is None and given is not None:
+            start_position = self._find_start(stream, before, given, error)
+            if start_position is None and given is not None:
                 return Verdict(
                     None,
                     before,
@@ -114,10 +114,10 @@ class Input:
                     _SAME_AGAIN.format(job=before.job_id),
                     END,
                 )
-            if place is None and stays:
+            if start_position is None and stays:
                 why = self._explain_missing(stream, before)
                 return Verdict(None, before, False, why, _WHOLE_OR_ANOTHER, END)
-            start = place or 0
+            start = start_position or 0
         if not error:
             # A source with nothing new may say nothing of where it is: then it still is where it was.
             return Verdict(Stretch(stream, start), make_source_state(last, job_id) if last else before, complete=True)

@@ -29,14 +29,14 @@ from lakewriter.spec.stream import Stream
 @dataclass(frozen=True)
 class Judged:
     """The verdicts by table, and whether the streams are committed ``together``, or it ``is_open`` whether they have to
-    be. ``before`` is the digest of the state for all streams that they were at, None where there is none. ``kept`` are
-    the tables that the next sync goes on with: it reads the others from their beginning. ``first`` is what is loaded
-    before of a sync that is done in some tables, in those too, so that the others can be done."""
+    be. ``before`` is the digest of the state for all streams that they were at, None where there is none.
+    ``going_on`` are the tables that the next sync goes on with: it reads the others from their beginning. ``first`` is
+    what is loaded before of a sync that is done in some tables, in those too, so that the others can be done."""
 
     verdicts: Mapping[str, Verdict]
     together: bool = False
     is_open: bool = False
-    kept: frozenset[str] = frozenset()
+    going_on: frozenset[str] = frozenset()
     first: Mapping[str, Verdict] = field(default_factory=dict)
     before: str | None = None
 
@@ -66,7 +66,7 @@ class StreamJudge:
             if self._resumed is None:
                 return Judged(verdicts)
             unsure = frozenset(member.table_id for member in list_unsure(seen, left))
-            return Judged(verdicts | hold_unsure(seen, left), len(unsure) > 1, bool(unsure), kept=unsure)
+            return Judged(verdicts | hold_unsure(seen, left), len(unsure) > 1, bool(unsure), going_on=unsure)
         first: dict[str, Verdict] = {}
         ended = next((member for member in members if member.goes_on and member.table_id in done), None)
         if not any(member.goes_on for member in left):
@@ -85,8 +85,8 @@ class StreamJudge:
         before = digests.pop() if len(digests) == 1 else None
         if self._resumed is not None:
             before = self._resumed.before
-        kept = frozenset(member.table_id for member in members if member.goes_on)
-        return Judged(verdicts | judged, together=True, before=before, kept=kept, first=first)
+        going_on = frozenset(member.table_id for member in members if member.goes_on)
+        return Judged(verdicts | judged, together=True, before=before, going_on=going_on, first=first)
 
     def _list_syncs(self) -> list[tuple[TableSpec, SyncState]]:
         return [(table, self._states[table.id].sync) for table in self._tables]

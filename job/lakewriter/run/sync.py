@@ -85,13 +85,13 @@ def _read_number(control: Control, table_id: str) -> int:
 def claim_number(control: Control, job_id: str, number: int) -> int:
     """``number``, or the next one that no other load of the pipeline has claimed; the same again for the same load."""
     key = control.keys.own_sync_number(job_id)
-    if (kept := _number_of(control, key)) is not None:
-        return kept
+    if (claimed := _number_of(control, key)) is not None:
+        return claimed
     number = _claim(control, job_id, number)
     # Another attempt of the load may have counted at the same time: all go by the number that was written first.
     control.write_once(key, {"version": 1, "sync_id": number}, keep=True)
-    kept = _number_of(control, key)
-    return number if kept is None else kept
+    claimed = _number_of(control, key)
+    return number if claimed is None else claimed
 
 
 def _number_of(control: Control, key: str) -> int | None:

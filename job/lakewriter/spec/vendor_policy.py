@@ -25,7 +25,7 @@ class VendorStatement(Model):
 
     sid: str
     actions: tuple[str, ...]
-    places: tuple[Place, ...]
+    targets: tuple[Place, ...]
     prefix_only: bool = False
 
 

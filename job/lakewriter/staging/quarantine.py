@@ -168,12 +168,12 @@ class QuarantineWriter:
         """Keep the rows that fail a check, each with the first that it fails; ``typed`` are the same rows as they would
         be written, whose ``keys`` describe those that fail."""
         taken = pa.repeat(False, rows.batch.num_rows)
-        for each in failing:
-            check = each.rule.name
+        for failed_check in failing:
+            check = failed_check.rule.name
             before = self._violations.get(check, Violations(rows=0))
-            self._violations[check] = add_rows(before, typed, each.mask, keys, each.rule.column)
-            own_rows = pc.indices_nonzero(pc.and_(each.mask, pc.invert(taken)))
-            taken = pc.or_(taken, each.mask)
+            self._violations[check] = add_rows(before, typed, failed_check.mask, keys, failed_check.rule.column)
+            own_rows = pc.indices_nonzero(pc.and_(failed_check.mask, pc.invert(taken)))
+            taken = pc.or_(taken, failed_check.mask)
             if len(own_rows):
                 bad = rows.take(own_rows)
                 self._keep(

@@ -18,19 +18,20 @@ from lakewriter.spec.stream import StreamKey
 HELD_BYTES: Final = 128 * MIB
 """Of records that follow the last STATE of a load."""
 END: Final = 1 << 62
-"""A place behind all."""
+"""A position behind all."""
 
 
 @dataclass(frozen=True)
 class Cut:
     """The end of a load: behind its last record. A load that ends ``whole`` completes the stream."""
 
-    place: int
+    position: int
     whole: bool = False
 
 
 class StreamQueue:
-    """``start`` is the place up to which all is committed; ``feed`` that of the running load, ``end`` where it ends."""
+    """A stream's records that wait. ``start`` is the position up to which all is committed; ``feed`` that of the running
+    load, ``end`` where it ends."""
 
     def __init__(self, key: StreamKey, table: TableSpec, backlog: Backlog) -> None:
         self.key, self.table, self.backlog = key, table, backlog
@@ -54,18 +55,18 @@ class StreamQueue:
         if self._since is None:
             self._since = now
 
-    def take_state(self, place: int, step_bytes: int) -> bool:
+    def take_state(self, position: int, step_bytes: int) -> bool:
         """Take a STATE that covers all records so far, and return whether a load of so many bytes is to end here."""
         if not self._size:
             # Nothing lies between it and the cut before it.
             if self._cuts:
-                self._cuts[-1] = Cut(place + 1)
+                self._cuts[-1] = Cut(position + 1)
             elif self.feed is None:
-                self.start = place + 1
+                self.start = position + 1
             elif self.end is not None:
-                self.end = Cut(max(self.end.place, place + 1), self.end.whole)
+                self.end = Cut(max(self.end.position, position + 1), self.end.whole)
             return False
-        self._state, self._beyond = place, 0
+        self._state, self._beyond = position, 0
         return self._size >= step_bytes
 
     def cut(self, now: float) -> None:
@@ -123,18 +124,18 @@ class StreamQueue:
                 self.feed.hand(piece)
             return
         self.end = self._cuts.popleft()
-        for piece in self.backlog.take_all(self.end.place):
+        for piece in self.backlog.take_all(self.end.position):
             self.feed.hand(piece)
         self.feed.end()
 
     def close(self, *, committed: bool) -> None:
         """End the load."""
         if committed and self.end is not None:
-            self.start = self.end.place
+            self.start = self.end.position
         self.feed = self.end = None
 
     @property
     def _limit(self) -> int:
         if self._cuts:
-            return self._cuts[0].place
+            return self._cuts[0].position
         return END if self._state < 0 else self._state + 1

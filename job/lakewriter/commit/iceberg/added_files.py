@@ -30,15 +30,15 @@ def read_added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
     return rows
 
 
-def describe_file_differences(found: Mapping[str, int], expected: Mapping[str, int]) -> list[str]:
+def describe_file_differences(actual: Mapping[str, int], expected: Mapping[str, int]) -> list[str]:
     """Say which expected files a snapshot lacks, which others it has, and whose number of rows differs."""
-    missing = sorted(expected.keys() - found.keys())
-    strange = sorted(found.keys() - expected.keys())
+    missing = sorted(expected.keys() - actual.keys())
+    strange = sorted(actual.keys() - expected.keys())
     differences = [f"file {name} is not in the snapshot" for name in missing]
     differences += [f"file {name} is in the snapshot, and the load did not write it" for name in strange]
     differences += [
-        f"file {name} has {found[name]} rows, expected {expected[name]}"
-        for name in sorted(found.keys() & expected.keys())
-        if found[name] != expected[name]
+        f"file {name} has {actual[name]} rows, expected {expected[name]}"
+        for name in sorted(actual.keys() & expected.keys())
+        if actual[name] != expected[name]
     ]
     return differences

@@ -67,9 +67,10 @@ class IcebergTargetTable:
 
     def fit_types(self, wanted: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
         """See ``CatalogTable``; Iceberg has no integer below 32 bits."""
-        known = to_arrow_types(self._found.schema()) if self._found else {}
+        existing = to_arrow_types(self._found.schema()) if self._found else {}
         types = {
-            name: grow_decimals(known[name], t) if name in known else widen_integers(t) for name, t in wanted.items()
+            name: grow_decimals(existing[name], t) if name in existing else widen_integers(t)
+            for name, t in wanted.items()
         }
         return {name: t for name, t in types.items() if t != wanted[name]}
 
@@ -151,11 +152,11 @@ class IcebergTargetTable:
             return
         state = latest()
         # A load that is pending may be in the table already.
-        known = state.committed + (state.pending is not None)
-        if loads > known:
+        counted = state.committed + (state.pending is not None)
+        if loads > counted:
             raise StateLostError(
                 f"table {self._own.name} has {loads} loads of pipeline {self._pipeline!r} by its property "
-                f"{name_count_property(self._pipeline)!r}, and the state knows of {known}.",
+                f"{name_count_property(self._pipeline)!r}, and the state knows of {counted}.",
                 remedy=f"{REBUILD} Or give the pipeline another name: two cannot share one.",
             )
 
@@ -191,25 +192,25 @@ def _merge_schema(table: Table, schema: pa.Schema) -> Schema:
     return evolved
 
 
-def grow_decimals(known: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+def grow_decimals(existing: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     """Return ``known`` with the precision of a decimal of ``wanted`` where it is higher at the same scale, at any
     depth."""
-    if pt.is_decimal(known) and pt.is_decimal(wanted):
-        grows = wanted.scale == known.scale and wanted.precision > known.precision
-        return wanted if grows else known
-    if pt.is_struct(known) and pt.is_struct(wanted):
+    if pt.is_decimal(existing) and pt.is_decimal(wanted):
+        grows = wanted.scale == existing.scale and wanted.precision > existing.precision
+        return wanted if grows else existing
+    if pt.is_struct(existing) and pt.is_struct(wanted):
         wanted_types = {field.name.lower(): field.type for field in wanted}
         return pa.struct(
             [
                 field.with_type(grow_decimals(field.type, wanted_types.get(field.name.lower(), field.type)))
-                for field in known
+                for field in existing
             ]
         )
-    if pt.is_map(known) and pt.is_map(wanted):
-        return pa.map_(known.key_type, grow_decimals(known.item_type, wanted.item_type))
-    if pt.is_list(known) and pt.is_list(wanted):
-        return pa.list_(known.value_field.with_type(grow_decimals(known.value_type, wanted.value_type)))
-    return known
+    if pt.is_map(existing) and pt.is_map(wanted):
+        return pa.map_(existing.key_type, grow_decimals(existing.item_type, wanted.item_type))
+    if pt.is_list(existing) and pt.is_list(wanted):
+        return pa.list_(existing.value_field.with_type(grow_decimals(existing.value_type, wanted.value_type)))
+    return existing
 
 
 def widen_integers(t: pa.DataType) -> pa.DataType:

@@ -64,10 +64,10 @@ class ClientsFileIO(FileIO):
 class S3Input(InputFile):
     """One object, fetched when it is first read, unless ``kept`` has it already."""
 
-    def __init__(self, location: str, clients: aws.Clients, kept: dict[str, bytes] | None = None) -> None:
+    def __init__(self, location: str, clients: aws.Clients, contents: dict[str, bytes] | None = None) -> None:
         super().__init__(location)
         self._clients = clients
-        self._kept = {} if kept is None else kept
+        self._kept = {} if contents is None else contents
 
     def _read(self) -> bytes:
         content = self._kept.get(self.location)
@@ -179,7 +179,7 @@ def _discard(_: bytes) -> None:
     """Do not put an object whose content was not completed."""
 
 
-def find_marked(prefix: str, load: str, since: datetime, known: Set[str], clients: aws.Clients) -> Iterator[str]:
+def find_marked(prefix: str, load: str, since: datetime, committed: Set[str], clients: aws.Clients) -> Iterator[str]:
     """Yield locations under ``prefix``, written at or after ``since`` and not ``known``, whose metadata's load begins
     with ``load``."""
     scheme, (bucket, key) = prefix.partition(":")[0], split(prefix)
@@ -190,7 +190,7 @@ def find_marked(prefix: str, load: str, since: datetime, known: Set[str], client
     for page in _ask("s3:ListBucket", prefix, clients, list_pages):
         for entry in page.get("Contents", ()):
             location = f"{scheme}://{bucket}/{entry['Key']}"
-            if entry["LastModified"] < since or location in known:
+            if entry["LastModified"] < since or location in committed:
                 continue
             if _read_mark(location, clients).startswith(load):
                 yield location

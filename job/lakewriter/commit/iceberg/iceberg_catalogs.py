@@ -56,8 +56,8 @@ class _OwnFiles:
     properties: Properties
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
-        own = {name: self.properties[name] for name in (CLIENTS, LOAD, READ, WRITTEN)}
-        return ClientsFileIO({**self.properties, **properties, **own})
+        own_properties = {name: self.properties[name] for name in (CLIENTS, LOAD, READ, WRITTEN)}
+        return ClientsFileIO({**self.properties, **properties, **own_properties})
 
 
 class _Glue(_OwnFiles, GlueCatalog):

@@ -67,18 +67,20 @@ def add_field_ids(schema: pa.Schema, table: Schema) -> pa.Schema:
     return pa.schema([_add_field_id(field, fields[field.name.lower()]) for field in schema])
 
 
-def _add_field_id(field: pa.Field, known: pa.Field) -> pa.Field:
-    return field.with_type(_add_nested_ids(field.type, known.type)).with_metadata({FIELD_ID: known.metadata[FIELD_ID]})
+def _add_field_id(field: pa.Field, existing: pa.Field) -> pa.Field:
+    return field.with_type(_add_nested_ids(field.type, existing.type)).with_metadata(
+        {FIELD_ID: existing.metadata[FIELD_ID]}
+    )
 
 
-def _add_nested_ids(t: pa.DataType, known: pa.DataType) -> pa.DataType:
+def _add_nested_ids(t: pa.DataType, existing: pa.DataType) -> pa.DataType:
     if pt.is_struct(t):
-        by_name = {field.name.lower(): field for field in known}
+        by_name = {field.name.lower(): field for field in existing}
         return pa.struct([_add_field_id(field, by_name[field.name.lower()]) for field in t])
     if pt.is_map(t):
-        return pa.map_(_add_field_id(t.key_field, known.key_field), _add_field_id(t.item_field, known.item_field))
+        return pa.map_(_add_field_id(t.key_field, existing.key_field), _add_field_id(t.item_field, existing.item_field))
     if pt.is_list(t):
-        return pa.list_(_add_field_id(t.value_field, known.value_field))
+        return pa.list_(_add_field_id(t.value_field, existing.value_field))
     return t
 
 
@@ -161,7 +163,9 @@ class ManifestStatistics:
 
     def count_nulls(self, columns: Mapping[str, ColumnStatistics]) -> dict[int, int]:
         """Return a file's nulls by field id, of the columns where they were counted."""
-        return {leaf.field_id: found.nulls for leaf, found in self._match(columns) if found.nulls is not None}
+        return {
+            leaf.field_id: statistics.nulls for leaf, statistics in self._match(columns) if statistics.nulls is not None
+        }
 
     def _match(self, columns: Mapping[str, ColumnStatistics]) -> Iterator[tuple[Leaf, ColumnStatistics]]:
         for path, statistics in columns.items():

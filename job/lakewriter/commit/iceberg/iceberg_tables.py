@@ -197,8 +197,8 @@ class IcebergTable:
         if not snapshots or len(unlisted) < 2:
             return
         with self._note_failed_cleanup("merged manifests"):
-            kept = {manifest.manifest_path for snapshot in snapshots for manifest in snapshot.manifests(table.io)}
-            self._delete(unlisted - kept, table)
+            live_paths = {manifest.manifest_path for snapshot in snapshots for manifest in snapshot.manifests(table.io)}
+            self._delete(unlisted - live_paths, table)
 
     def _delete(self, locations: Iterable[str], table: Table) -> None:
         for location in locations:

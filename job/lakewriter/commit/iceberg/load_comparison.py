@@ -88,7 +88,9 @@ class LoadComparison:
 
     def _compare_snapshot(self, table: Table) -> None:
         """Compare the load's snapshot, while it is kept, with the files of the receipts."""
-        snapshot = next((each for each in table.snapshots() if read_load(each) == self._intent.load), None)
+        snapshot = next(
+            (candidate for candidate in table.snapshots() if read_load(candidate) == self._intent.load), None
+        )
         if snapshot is None:
             return
         expected = {

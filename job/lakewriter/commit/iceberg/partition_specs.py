@@ -21,11 +21,11 @@ def make_partition_spec(schema: Schema, partition: Partition) -> PartitionSpec:
         *(
             PartitionField(
                 source_id=schema.find_field(field.column, case_sensitive=False).field_id,
-                field_id=PARTITION_FIELD_ID_START + place,
+                field_id=PARTITION_FIELD_ID_START + index,
                 transform=parse_transform(field.transform),
                 name=field.name,
             )
-            for place, field in enumerate(partition)
+            for index, field in enumerate(partition)
         )
     )
 
@@ -50,7 +50,7 @@ def require_one_spec(table: Table, name: str) -> None:
     snapshot = table.current_snapshot()
     manifests = snapshot.manifests(table.io) if snapshot else []
     live = [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
-    earlier = {each.partition_spec_id for each in live} - {table.spec().spec_id}
+    earlier = {manifest.partition_spec_id for manifest in live} - {table.spec().spec_id}
     if earlier:
         raise SchemaIncompatibleError(
             f"table {name} has files that were partitioned in another way (by {table.specs()[min(earlier)]}): which of "

@@ -28,8 +28,8 @@ def _find_live_files(table: Table, locations: frozenset[str]) -> Iterator[DataFi
 
 def is_current(table: Table, intent: Intent, load: UndoneLoad) -> bool:
     """Return whether readers see the load that the intent takes back, and nothing that came after it."""
-    own = f"{intent.pipeline}/{load.job_id}/{load.attempt}"
-    return table.current_snapshot() is not None and find_change_since(table, own) is None
+    undone_load = f"{intent.pipeline}/{load.job_id}/{load.attempt}"
+    return table.current_snapshot() is not None and find_change_since(table, undone_load) is None
 
 
 def show_again(table: Table, intent: Intent, load: UndoneLoad, snapshot_id: int, number: int) -> None:

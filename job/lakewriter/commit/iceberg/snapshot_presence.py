@@ -90,14 +90,14 @@ def find_change_since(table: Table, load: str, gone: Collection[str] = ()) -> Sn
     current = table.current_snapshot()
     for snapshot in walk_ancestors(table, current) if current is not None else ():
         seen, summary = read_load(snapshot) or "", snapshot.summary
-        own, _, rest = seen.partition("/")
+        writer, _, rest = seen.partition("/")
         job_id = rest.partition("/")[0]
-        undoes = summary.additional_properties.get(UNDOES) if own == pipeline and summary else None
+        undoes = summary.additional_properties.get(UNDOES) if writer == pipeline and summary else None
         if undoes is not None:
             undone.add(undoes)
             if summary is not None and summary.operation is not Operation.APPEND:
                 taken_out[undoes] = snapshot
-        elif own == pipeline and job_id in undone:
+        elif writer == pipeline and job_id in undone:
             taken_out.pop(job_id, None)
         else:
             return next(iter(taken_out.values()), None) if seen == load else snapshot

@@ -46,12 +46,12 @@ def make_configurations(maintenance: Maintenance) -> dict[str, dict[str, Any]]:
         return {}
     made: dict[str, dict[str, Any]] = {}
     if maintenance.expire_snapshots_days is not None:
-        kept = {
+        retention = {
             "snapshotRetentionPeriodInDays": maintenance.expire_snapshots_days,
             "numberOfSnapshotsToRetain": maintenance.keep_snapshots,
             "cleanExpiredFiles": True,
         }
-        made["retention"] = {"retentionConfiguration": {"icebergConfiguration": kept}}
+        made["retention"] = {"retentionConfiguration": {"icebergConfiguration": retention}}
     if maintenance.compact:
         made["compaction"] = {}
     if maintenance.delete_orphans_days is not None:
@@ -67,15 +67,15 @@ def find_faults(optimizers: "Optimizers", maintenance: Maintenance) -> Iterator[
     """Say of each of Glue's optimizers that is wanted how it is not as ``maintenance`` has it, or that it failed; with
     what to do."""
     for kind, wanted in make_configurations(maintenance).items():
-        found = optimizers.find(kind)
-        if found is None:
+        configured = optimizers.find(kind)
+        if configured is None:
             yield f"Glue has no optimizer to {_PURPOSES[kind]} ({kind}).", _SET_AGAIN
             continue
-        configuration, run = found.get("configuration", {}), found.get("lastRun", {})
+        configuration, run = configured.get("configuration", {}), configured.get("lastRun", {})
         whole = {"roleArn": optimizers.role, "enabled": True, **wanted}
         if not _is_within(whole, configuration):
             shown, expected = (
-                json.dumps(each, sort_keys=True) for each in ({key: configuration.get(key) for key in whole}, whole)
+                json.dumps(part, sort_keys=True) for part in ({key: configuration.get(key) for key in whole}, whole)
             )
             yield f"Glue's optimizer {kind} was changed: it is {shown}, expected {expected}.", _SET_AGAIN
         if run.get("eventType") == "failed":
@@ -87,32 +87,32 @@ def find_faults(optimizers: "Optimizers", maintenance: Maintenance) -> Iterator[
             )
 
 
-def _is_within(wanted: Any, found: Any) -> bool:
+def _is_within(wanted: Any, actual: Any) -> bool:
     """Return whether Glue's answer contains all wanted values: it has defaults besides."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return all(_is_within(value, found.get(key)) for key, value in wanted.items())
-    return bool(wanted == found)
+    if isinstance(wanted, dict) and isinstance(actual, dict):
+        return all(_is_within(value, actual.get(key)) for key, value in wanted.items())
+    return bool(wanted == actual)
 
 
 class Upkeep:
     """The maintenance that is wanted of one table; an optimizer that cannot be set stops no load."""
 
-    def __init__(self, maintenance: Maintenance, own: IcebergTable, clients: aws.Clients) -> None:
+    def __init__(self, maintenance: Maintenance, table: IcebergTable, clients: aws.Clients) -> None:
         self._maintenance = maintenance
-        self._own = own
+        self._own = table
         self._clients = clients
         self._configurations = make_configurations(maintenance)
 
     def describe(self, table: Table | None) -> list[str]:
         """Say what ``keep`` would change, a phrase for each."""
-        name, known = self._own.name, table.properties if table else {}
+        name, properties = self._own.name, table.properties if table else {}
         wanted = make_properties(self._maintenance)
-        changes = [f"set {key}={value} of {name}" for key, value in wanted.items() if known.get(key) != value]
-        if self._is_told(known):
+        changes = [f"set {key}={value} of {name}" for key, value in wanted.items() if properties.get(key) != value]
+        if self._is_told(properties):
             return changes
-        told = read_told(known)
+        noted = read_told(properties)
         changes += [f"let Glue {_PURPOSES[kind]} of {name}" for kind in self._configurations]
-        return changes + [f"stop Glue's {kind} of {name}" for kind in told if kind not in self._configurations]
+        return changes + [f"stop Glue's {kind} of {name}" for kind in noted if kind not in self._configurations]
 
     def keep(self, table: Table) -> Table:
         """Set the properties and tell the optimizers, where the table does not show that it is done; return the
@@ -132,20 +132,20 @@ class Upkeep:
 
     @property
     def _mark(self) -> str:
-        told = {"role": self._maintenance.optimizer_role, "optimizers": self._configurations}
-        return json.dumps(told, sort_keys=True, separators=(",", ":"))
+        mark = {"role": self._maintenance.optimizer_role, "optimizers": self._configurations}
+        return json.dumps(mark, sort_keys=True, separators=(",", ":"))
 
     def _is_told(self, properties: Mapping[str, str]) -> bool:
         return not self._configurations or properties.get(MARK) == self._mark
 
-    def _tell_optimizers(self, told: Mapping[str, Any]) -> bool:
+    def _tell_optimizers(self, noted: Mapping[str, Any]) -> bool:
         """Create or change each optimizer that is wanted, and delete those that are not any more; False, with a
         sentence in the report, where Glue refuses one: the next load tries again."""
         try:
             optimizers = Optimizers(self._clients, self._own.action, self._maintenance)
             for kind, configuration in self._configurations.items():
                 optimizers.put(kind, configuration)
-            for kind in told.keys() - self._configurations.keys() & _PURPOSES.keys():
+            for kind in noted.keys() - self._configurations.keys() & _PURPOSES.keys():
                 optimizers.delete(kind)
         except LakeError as error:
             self._own.left.append(f"Glue's optimizers of {self._own.name} are not as 'maintenance' has them: {error}")
@@ -192,7 +192,7 @@ class Optimizers:
 def read_told(properties: Mapping[str, str]) -> dict[str, Any]:
     """Read what the optimizers were told last, by their types; empty where nothing was."""
     try:
-        told = json.loads(properties.get(MARK, "{}")).get("optimizers", {})
+        noted = json.loads(properties.get(MARK, "{}")).get("optimizers", {})
     except (ValueError, AttributeError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return noted if isinstance(noted, dict) else {}

@@ -98,8 +98,10 @@ def _simplify_schema(schema: Any, definitions: dict[str, Any]) -> Any:
     values = [option for option in schema.get("anyOf", ()) if option not in (NULL, BLANK_TEXT)]
     if values:
         (value,) = values
-        own = {key: own for key, own in schema.items() if key != "anyOf" and (key, own) != ("default", None)}
-        return _simplify_schema(own | value, definitions)
+        kept_keys = {
+            key: value for key, value in schema.items() if key != "anyOf" and (key, value) != ("default", None)
+        }
+        return _simplify_schema(kept_keys | value, definitions)
     simplified = {key: _simplify_schema(value, definitions) for key, value in schema.items() if key not in _STRICT}
     return {"type": "object"} | simplified if "oneOf" in simplified else simplified
 

@@ -20,10 +20,10 @@ def _list_keys(model: type[Model], steps: Location, destination: Mapping[str, An
     if steps[:1] != ("format",):
         return list_keys(find_model(model, steps))
     form = destination.get("format", {})
-    found = FORMATS.get(str(form.get("format_type")))
+    chosen = FORMATS.get(str(form.get("format_type")))
     if steps[1:]:
-        found = find_part_model(form.get(steps[1], {}))
-    return list_keys(found) if found else []
+        chosen = find_part_model(form.get(steps[1], {}))
+    return list_keys(chosen) if chosen else []
 
 
 def _begin_destination(kind: str, bucket: str, region: str) -> dict[str, Any]:

@@ -110,11 +110,14 @@ def _label_option(option: Mapping[str, Any]) -> dict[str, Any]:
     # The platform's form shows fields in the order of the keys, and what an option is chosen by comes first.
     properties = {tag: properties.pop(tag)} | properties
     labelled = {
-        key: PARTS[key].apply(label_format(each) if "oneOf" in each else each) for key, each in properties.items()
+        key: PARTS[key].apply(label_format(property_schema) if "oneOf" in property_schema else property_schema)
+        for key, property_schema in properties.items()
     }
     labelled.get("compression", {}).pop("default", None)
     chosen = properties[tag]["const"]
     # Forms of several releases find the option that is chosen by its constant, by its only value or by its default.
     labelled[tag] |= {"enum": [chosen], "default": chosen}
-    numbered = {key: each | {"order": number} for number, (key, each) in enumerate(labelled.items())}
+    numbered = {
+        key: property_schema | {"order": number} for number, (key, property_schema) in enumerate(labelled.items())
+    }
     return FORMATS[str(chosen)].apply({**option, "properties": numbered, "additionalProperties": True})

@@ -68,10 +68,10 @@ class Adviser:
     def _find_path(self, key: str, extension: str) -> str:
         """Return the path format, and the file name pattern if that differs too, that give such a key."""
         start = f"{self._form.s3_bucket_path.strip('/')}/".lstrip("/")
-        own = self._form.file_name_pattern
+        file_pattern = self._form.file_name_pattern
         if "${" in start or not key.startswith(start):
             return ""
-        for name, pattern in product(self._list_named(key), dict.fromkeys([own, *_FILE_PATTERNS])):
+        for name, pattern in product(self._list_named(key), dict.fromkeys([file_pattern, *_FILE_PATTERNS])):
             tail = Layout("", make_layout("", "", pattern, name, extension).template).matcher().pattern
             match = re.search(f"(?:{tail})$", key)
             if match is None or match.start() < len(start):
@@ -79,7 +79,7 @@ class Adviser:
             path = _spell_directory(key[len(start) : match.start()], name)
             if self._fits(key, name, path, pattern):
                 lines = [f"{self._place.get_child('s3_path_format')} {path!r}"]
-                if pattern != own:
+                if pattern != file_pattern:
                     lines.append(f"{self._place.get_child('file_name_pattern')} {pattern!r}")
                 return f"{' and '.join(lines)} would make it one of stream {name[1]!r}"
         return ""
@@ -113,10 +113,10 @@ def _spell_digits(text: str) -> Iterator[str]:
     """Yield the text with variables for its groups of digits: a year, then what is smaller, in order."""
     end, expected = 0, list(_WITHIN_A_DAY)
     has_year = False
-    for found in _DIGITS.finditer(text):
-        digits = found[0]
-        yield text[end : found.start()]
-        end = found.end()
+    for match in _DIGITS.finditer(text):
+        digits = match[0]
+        yield text[end : match.start()]
+        end = match.end()
         if len(digits) == 36:
             yield "${UUID}"
         elif len(digits) == 13:

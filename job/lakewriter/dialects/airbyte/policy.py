@@ -21,7 +21,7 @@ POLICY: Final = VendorPolicy(
                 "s3:AbortMultipartUpload",
                 "s3:GetBucketLocation",
             ),
-            places=(Place.OBJECTS, Place.BUCKET),
+            targets=(Place.OBJECTS, Place.BUCKET),
         ),
     )
 )

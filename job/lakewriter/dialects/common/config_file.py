@@ -9,7 +9,7 @@ from lakewriter.dialects.common.yaml_text import Document, require_file_name
 
 CONFIG_FILE: Location = ("destination", "config_file")
 
-Known = Callable[[SourceFile, dict[str, Any]], dict[str, Any]]
+SelectKnown = Callable[[SourceFile, dict[str, Any]], dict[str, Any]]
 """What is taken of a file's content."""
 FindRoot = Callable[[Mapping[str, Any]], Location]
 """Where in a file the destination's keys stand."""
@@ -22,7 +22,7 @@ def read_named(document: Document, location: Location) -> tuple[SourceFile, dict
 
 
 def read_config_file(
-    document: Document, known: Known = lambda _, content: content, find_root: FindRoot = lambda _: ()
+    document: Document, select: SelectKnown = lambda _, content: content, find_root: FindRoot = lambda _: ()
 ) -> Document:
     """Return the document with the file's content under the destination's own keys, where it names a file."""
     destination = document.data.get("destination")
@@ -30,7 +30,7 @@ def read_config_file(
         return document
     keys = {key: value for key, value in destination.items() if key != "config_file"}
     file, content = read_named(document, CONFIG_FILE)
-    root, content = find_root(content), known(file, content)
+    root, content = find_root(content), select(file, content)
     position = Place(file, root)
     origins: dict[Location, Place] = {
         ("destination", key): position.get_child(key) for key in content if key not in keys

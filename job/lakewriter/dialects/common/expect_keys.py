@@ -272,16 +272,16 @@ Own = Sequence[tuple[Sequence[ExpectEntry], OnViolation | None]]
 
 
 def apply_expectations(
-    spec: Spec, own: Own, shared: Sequence[SharedExpectEntry], on_violation: OnViolation | None
+    spec: Spec, given: Own, shared: Sequence[SharedExpectEntry], on_violation: OnViolation | None
 ) -> Spec:
     """Return the spec whose tables have their own expectations and the pipeline's; the first ones are those of
-    ``own``."""
-    if not shared and not any(entries for entries, _ in own):
+    ``given``."""
+    if not shared and not any(entries for entries, _ in given):
         return spec
     _refuse_unknown_tables(spec, shared)
     tables = []
     for number, table in enumerate(spec.tables):
-        entries, rule = own[number] if number < len(own) else ((), None)
+        entries, rule = given[number] if number < len(given) else ((), None)
         default = rule or on_violation or "fail"
         located: list[tuple[Location, ExpectEntry]] = [
             (("tables", number, "expect", index), entry) for index, entry in enumerate(entries)

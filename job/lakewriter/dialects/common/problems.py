@@ -100,7 +100,8 @@ def suggest_nearest(word: str, words: Iterable[str]) -> str:
     best = max(alike.values(), default=0.0)
     if best < _ALIKE:
         return ""
-    return f"; did you mean {list_words([each for each, ratio in alike.items() if ratio >= best - _EQUALLY][:3])}?"
+    nearest = [candidate for candidate, ratio in alike.items() if ratio >= best - _EQUALLY]
+    return f"; did you mean {list_words(nearest[:3])}?"
 
 
 def list_words(words: Sequence[str]) -> str:

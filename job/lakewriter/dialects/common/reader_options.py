@@ -107,10 +107,10 @@ def find_unknown_option(form: str, options: Iterable[str]) -> str | None:
 
     A name with a dot is a setting of Hadoop's, which Spark hands on.
     """
-    known = list_known_options(form)
-    if known is None:
+    valid = list_known_options(form)
+    if valid is None:
         return None
-    names = {name.lower(): name for name in known}
+    names = {name.lower(): name for name in valid}
     of_spark = names.keys() - _OF_DRIVERS
     least = _ALIKE_IN_JDBC if form.lower() == _JDBC else _ALIKE
     for option in options:
@@ -132,12 +132,12 @@ def _list_formats(option: str) -> str:
 
 def note_unknown_options(form: str, options: Mapping[str, Any]) -> str | None:
     """Return a note on options that are handed on unseen; None where there are none."""
-    known = list_known_options(form)
-    names = {name.lower() for name in known or ()}
+    valid = list_known_options(form)
+    names = {name.lower() for name in valid or ()}
     unseen = ", ".join(repr(option) for option in options if option.lower() not in names)
     if not unseen:
         return None
     if form.lower() == _JDBC:
         return f"{unseen}: not known to Spark, handed to the database's driver as properties of the connection."
-    reader = "Hadoop" if known is not None else f"the reader of {form}"
+    reader = "Hadoop" if valid is not None else f"the reader of {form}"
     return f"{unseen}: not known here, handed to {reader} as given."

@@ -38,8 +38,8 @@ def explain_error(error: Any, text: str) -> YamlProblemError:
     before, at = _split_at_mark(lines[line - 1], mark)
     for pattern, said, is_of_context in _FAULTS:
         if re.search(pattern, f"{context}: {problem}: {_describe_position(before)}"):
-            place = begins if is_of_context else line
-            return YamlProblemError(place, said.format(at=at))
+            said_line = begins if is_of_context else line
+            return YamlProblemError(said_line, said.format(at=at))
     return YamlProblemError(line, "this is not YAML; put text with special characters in quotes")
 
 

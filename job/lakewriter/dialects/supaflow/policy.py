@@ -7,7 +7,7 @@ from lakewriter.spec.vendor_policy import Place, VendorPolicy, VendorStatement
 _LISTING: Final = VendorStatement(
     sid="AllowBucketListForPrefix",
     actions=("s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"),
-    places=(Place.BUCKET,),
+    targets=(Place.BUCKET,),
     prefix_only=True,
 )
 _OBJECTS: Final = VendorStatement(
@@ -25,7 +25,7 @@ _OBJECTS: Final = VendorStatement(
         "s3:AbortMultipartUpload",
         "s3:ListMultipartUploadParts",
     ),
-    places=(Place.OBJECTS_IN_PREFIX,),
+    targets=(Place.OBJECTS_IN_PREFIX,),
 )
 _WHERE: Final = (Place.CATALOG, Place.DATABASES, Place.TABLES)
 _TABLES: Final = VendorStatement(
@@ -44,12 +44,12 @@ _TABLES: Final = VendorStatement(
         "glue:CreatePartition",
         "glue:BatchCreatePartition",
     ),
-    places=_WHERE,
+    targets=_WHERE,
 )
 _RESET: Final = VendorStatement(
     sid="AllowResetOperationsForSupaflowPrefix",
     actions=("glue:DeleteTable", "glue:BatchDeleteTable", "glue:DeleteDatabase"),
-    places=_WHERE,
+    targets=_WHERE,
 )
 _CATALOG: Final = {
     "supaflow-s3": ("glue:GetCatalogImportStatus",),
@@ -61,7 +61,7 @@ POLICIES: Final = {
     kind: VendorPolicy(
         s3=(_LISTING, _OBJECTS),
         glue=(
-            VendorStatement(sid="AllowCatalogRead", actions=actions, places=(Place.CATALOG,)),
+            VendorStatement(sid="AllowCatalogRead", actions=actions, targets=(Place.CATALOG,)),
             _TABLES,
             _RESET,
         ),
