@@ -30,8 +30,8 @@ class Cut:
 
 
 class StreamQueue:
-    """A stream's records that wait. ``start`` is the position up to which all is committed; ``feed`` that of the running
-    load, ``end`` where it ends."""
+    """A stream's records that wait. ``start`` is the position up to which all is committed; ``feed`` that of the
+    running load, ``end`` where it ends."""
 
     def __init__(self, key: StreamKey, table: TableSpec, backlog: Backlog) -> None:
         self.key, self.table, self.backlog = key, table, backlog
