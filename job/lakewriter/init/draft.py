@@ -103,8 +103,8 @@ def make_destination(kind: str, bucket: str | None, region: str) -> tuple[dict[s
     if kind not in BY_TYPE:
         raise SpecInvalidError(f"--type {kind!r} is no destination; expected one of: {', '.join(BY_TYPE)}.")
     keys = BY_TYPE[kind].first_keys(kind, bucket or NO_BUCKET, region)
-    place = next(key for key, value in keys.items() if NO_BUCKET in str(value)) if bucket is None else None
-    return keys, {place: "put your own bucket here; --local needs none"} if place else {}
+    bucket_key = next(key for key, value in keys.items() if NO_BUCKET in str(value)) if bucket is None else None
+    return keys, {bucket_key: "put your own bucket here; --local needs none"} if bucket_key else {}
 
 
 def name_pipeline(text: str) -> str:
@@ -194,7 +194,10 @@ def _write_columns(table: TableDraft) -> list[Line | str]:
         return []
     head = Line(2, "columns", is_mapping=True, is_off=not table.columns)
     lines = [Line(3, write_flow(name), *entry) for name, entry in table.columns.items()]
-    lines += [Line(3, write_flow(each.column), each.entry, f"text; {each.reason}", is_off=True) for each in named]
+    lines += [
+        Line(3, write_flow(proposal.column), proposal.entry, f"text; {proposal.reason}", is_off=True)
+        for proposal in named
+    ]
     return [head, *lines]
 
 
@@ -231,12 +234,12 @@ def _write_expect(table: TableDraft) -> list[Line | str]:
     """Return the checks, of which those that only a person can decide are commented out."""
     if not table.expect:
         return []
-    is_off = not any(each.is_certain for each in table.expect)
+    is_off = not any(expectation.is_certain for expectation in table.expect)
     lines: list[Line | str] = [
         Line(2, "expect", comment="judged before a load is seen", is_mapping=True, is_off=is_off)
     ]
-    for each in table.expect:
-        lines += _write_item(each.check, each.evidence, 3, is_off=not each.is_certain)
+    for expectation in table.expect:
+        lines += _write_item(expectation.check, expectation.evidence, 3, is_off=not expectation.is_certain)
     return lines
 
 

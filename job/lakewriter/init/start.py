@@ -321,9 +321,9 @@ def _list_sources(flow: VendorFile) -> list[str]:
             f"{flow.path} has {count} materializations, expected one.",
             remedy="Draft the file from one with a single materialization; destination.materialization names it later.",
         )
-    (own,) = materializations.values()
-    bindings = own.get("bindings") if isinstance(own, dict) else None
-    sources = [_get_source(each) for each in bindings or () if isinstance(each, dict) and not each.get("disable")]
+    (materialization,) = materializations.values()
+    bindings = materialization.get("bindings") if isinstance(materialization, dict) else None
+    sources = [_get_source(entry) for entry in bindings or () if isinstance(entry, dict) and not entry.get("disable")]
     if not sources or not all(isinstance(source, str) for source in sources):
         raise SpecInvalidError(f"{flow.path} has no bindings with a 'source'.", remedy="Give each collection one.")
     return [str(source) for source in sources]

@@ -222,11 +222,11 @@ def _name_output(spec: Spec, table: TableSpec, find_account: FindAccount) -> Out
     service = spec.rest_service
     if service is not None:
         return None
-    place = name_path(spec.table_location(table))
-    assert place is not None
+    dataset = name_path(spec.table_location(table))
+    assert dataset is not None
     symlink = Symlink(partial(_name_in_glue, spec, table.schema_name, table.name, find_account))
     return Output(
-        place,
+        dataset,
         symlink if spec.in_glue else None,
         is_iceberg=spec.iceberg,
         is_replaced=table.mode is not Mode.APPEND,
@@ -248,9 +248,9 @@ def _describe_output(
     if isinstance(action, IcebergAction):
         location = action.location
         symlink = _link_iceberg(spec, action, find_account)
-    place = name_path(location)
-    assert place is not None
-    return Output(place, symlink, columns, spec.iceberg, table.mode is not Mode.APPEND)
+    dataset = name_path(location)
+    assert dataset is not None
+    return Output(dataset, symlink, columns, spec.iceberg, table.mode is not Mode.APPEND)
 
 
 def _link_iceberg(spec: Spec, action: IcebergAction, find_account: FindAccount) -> Symlink:

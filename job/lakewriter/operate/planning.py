@@ -136,11 +136,11 @@ def plan(
     tables = []
     for table in spec.tables:
         names = table.layout.bind(job_id=job_id or str(uuid.uuid4()), attempt="plan", start=started)
-        known: _Known = {"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"}
+        fields: _Known = {"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"}
         failure: LakeError | None = None
         try:
             for more in _plan_table(spec, table, names, clients, spark, controls[table.id]):
-                known |= more
+                fields |= more
         except LakeError as error:
             failure = error
         except Exception as error:
@@ -152,7 +152,7 @@ def plan(
             source=".".join(part for part in (table.source_schema, table.source_table) if part),
             error=None if failure is None else str(failure),
             failure=None if failure is None else ErrorReport.of(failure),
-            **known,
+            **fields,
         )
         tables.append(planned)
     return tuple(tables)

@@ -282,8 +282,8 @@ def make_chart(title: str, most: str, points: Sequence[Point], slots: int) -> Ch
     top = max((point.value for point in points), default=0) or 1
     step = WIDTH / max(slots, len(points), 1)
     bars = []
-    for place, point in enumerate(points):
+    for index, point in enumerate(points):
         height = max(_LEAST, round(point.value / top * (HEIGHT - 2), 2))
-        x = round(place * step, 2)
+        x = round(index * step, 2)
         bars.append(Bar(x, round(HEIGHT - height, 2), round(step - _GAP, 2), height, point.title, point.kind))
     return Chart(title, most, tuple(bars))

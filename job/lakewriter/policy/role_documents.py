@@ -164,18 +164,20 @@ def _make_vendor_statements(
             f"got {spec.dialect!r}.",
             remedy="Remove deployment.vendor_verbatim, or set it to false.",
         )
-    places = _list_places(spec, arns, () if policy == spec.vendor_policy else reach.catalog)
+    arns_by_target = _list_places(spec, arns, () if policy == spec.vendor_policy else reach.catalog)
     prefix = escape(spec.access.prefix)
     return {
-        "S3": [_fill_statement(statement, places, prefix) for statement in policy.s3],
-        "Glue": [_fill_statement(statement, places, prefix) for statement in policy.glue] if reach.catalog else [],
+        "S3": [_fill_statement(statement, arns_by_target, prefix) for statement in policy.s3],
+        "Glue": [_fill_statement(statement, arns_by_target, prefix) for statement in policy.glue]
+        if reach.catalog
+        else [],
     }
 
 
-def _fill_statement(statement: VendorStatement, places: _Places, prefix: str) -> Statement:
+def _fill_statement(statement: VendorStatement, arns_by_target: _Places, prefix: str) -> Statement:
     """Fill in one statement, with the vendor's condition on ``s3:prefix``, which only ListBucket can meet."""
     condition = {"StringLike": {"s3:prefix": [f"{prefix}/*"]}} if prefix and statement.prefix_only else None
-    resources = [arn for place in statement.places for arn in places[place]()]
+    resources = [arn for target in statement.targets for arn in arns_by_target[target]()]
     return allow(statement.sid, statement.actions, resources, condition)
 
 
