@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, BinaryIO, Final
 
-from lakewriter.aws.throttling import TRIES, Pace
+from lakewriter.aws.clients import TRIES, Pace
 from lakewriter.pages import prices
 from lakewriter.spec.access import Access
 from tests.simulation.bucket import METHODS, Bucket, Change, Stored

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from lakewriter.aws.throttling import SLOWEST, Pace
+from lakewriter.aws.clients import SLOWEST, Pace
 
 
 class Clock:

@@ -8,7 +8,7 @@ from threading import Event
 import pyarrow as pa
 import pytest
 
-from lakewriter.source.read_ahead import Reading, read_ahead
+from lakewriter.source.file_splits import Reading, read_ahead
 from lakewriter.spec.specification import MIB
 
 

@@ -1,7 +1,9 @@
 """Open the splits feed: each task reads its own pieces of files with the product's readers."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
 from typing import Final
@@ -15,7 +17,6 @@ from lakewriter.source.files.file_reader import Item, Piece, Result, Spread
 from lakewriter.source.files.source import OpenedFiles, open_files
 from lakewriter.source.judged_rows import AnySource, judge_rows
 from lakewriter.source.packing import Sizes, read_sizes
-from lakewriter.source.read_ahead import Reading, read_ahead
 from lakewriter.source.reads import make_origin, make_reader_options, resolve_secrets
 from lakewriter.spec.specification import MIB, IndexKind, TableSpec
 
@@ -200,3 +201,57 @@ def join_partitions(partitions: Sequence[tuple[Piece, ...]], count: int) -> list
     """Return the pieces in ``count`` partitions, in their order."""
     bounds = [len(partitions) * number // count for number in range(count + 1)]
     return [tuple(chain(*partitions[start:stop])) for start, stop in pairwise(bounds)]
+
+
+_AT_ONCE: Final = 4
+_AHEAD_BYTES: Final = 4 * MIB
+"""The limit for files that are read early: a task then holds little beside its row group. For larger files the requests
+take a small part of the time, and two of them would take much memory."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One file to read: ``size`` is its length in bytes, ``open`` yields its batches."""
+
+    size: int
+    open: Callable[[], Iterator[pa.RecordBatch]]
+
+
+@dataclass
+class _Opened:
+    size: int
+    batches: Iterator[pa.RecordBatch]
+    coming: Future[pa.RecordBatch | None]
+
+
+def read_ahead(readings: Sequence[Reading]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of all files in their order.
+
+    Small files are read ahead, up to four at a time with 4 MiB together: another thread reads each one's next batch.
+    To open a file on S3 takes several requests.
+    """
+    waiting, opened = deque(readings), deque[_Opened]()
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="read-ahead") as threads:
+
+        def open_next() -> None:
+            reading = waiting.popleft()
+            batches = reading.open()
+            opened.append(_Opened(reading.size, batches, threads.submit(next, batches, None)))
+
+        while waiting or opened:
+            if not opened and waiting[0].size > _AHEAD_BYTES:
+                yield from waiting.popleft().open()
+                continue
+            while waiting and len(opened) < _AT_ONCE and _measure([*opened, waiting[0]]) <= _AHEAD_BYTES:
+                open_next()
+            first = opened[0]
+            batch = first.coming.result()
+            if batch is None:
+                opened.popleft()
+                continue
+            first.coming = threads.submit(next, first.batches, None)
+            yield batch
+
+
+def _measure(files: Sequence[_Opened | Reading]) -> int:
+    return sum(file.size for file in files)

@@ -6,13 +6,34 @@ from typing import Any, Final
 from lakewriter.dialects.airbyte.configured_catalog import SourceEntry
 from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS, FORMATS, find_part_model
 from lakewriter.dialects.airbyte.foreign_files import FILES
-from lakewriter.dialects.airbyte.policy import POLICY
 from lakewriter.dialects.airbyte.translate import AirbyteForm, adjust_limits, make_form_fields, translate
 from lakewriter.dialects.airbyte.vendor_file import TYPES, read_files
 from lakewriter.dialects.common.dialect import Dialect
 from lakewriter.dialects.common.problems import find_model, list_keys
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.spec.model import Model
+from lakewriter.spec.vendor_policy import Place, VendorPolicy, VendorStatement
+
+POLICY: Final = VendorPolicy(
+    s3=(
+        VendorStatement(
+            sid="AllowReadWriteInBucket",
+            actions=(
+                "s3:PutObject",
+                "s3:GetObject",
+                "s3:DeleteObject",
+                "s3:PutObjectAcl",
+                "s3:ListBucket",
+                "s3:ListBucketMultipartUploads",
+                "s3:AbortMultipartUpload",
+                "s3:GetBucketLocation",
+            ),
+            targets=(Place.OBJECTS, Place.BUCKET),
+        ),
+    )
+)
+"""The policy document of Airbyte's set-up page, word for word, on the whole bucket; the page gives no name.
+https://docs.airbyte.com/integrations/destinations/s3"""
 
 
 def _list_keys(model: type[Model], steps: Location, destination: Mapping[str, Any]) -> list[str]:

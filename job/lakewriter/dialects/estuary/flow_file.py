@@ -1,8 +1,10 @@
 """A Flow specification taken as it is: its one materialization's endpoint and bindings, its collections."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 from lakewriter.dialects.common.dialect import ForeignFiles
@@ -13,9 +15,9 @@ from lakewriter.dialects.common.yaml_text import Document, require_file_name
 from lakewriter.dialects.estuary.current_settings import CURRENT_KEYS, EstuaryConnector, is_current
 from lakewriter.dialects.estuary.flow_fields import OF_BINDINGS, Data, FlowKeys, omit_given
 from lakewriter.dialects.estuary.foreign_files import FLOW
-from lakewriter.dialects.estuary.schema_files import opened
 from lakewriter.dialects.estuary.settings import ENDPOINT_KEYS, BindingEntry, CollectionEntry, EstuaryS3Parquet
 from lakewriter.errors import SpecInvalidError
+from lakewriter.json_schema.references import NAMED, VALUES, iterate_bundled
 
 KIND: Final = "estuary-s3-parquet"
 _IMAGE: Final = "materialize-s3-parquet"
@@ -46,7 +48,7 @@ def _with_schemas(entry: Any, document: Document, number: int) -> Any:
     if not isinstance(collection, dict):
         return entry
     return entry | {
-        "collection": opened(collection, document.folder, document.find_place(("tables", number, "collection")))
+        "collection": _opened(collection, document.folder, document.find_place(("tables", number, "collection")))
     }
 
 
@@ -214,7 +216,7 @@ class _Flow:
         if isinstance(collection, dict) and "collection" not in entry:
             at = Place(self._file, ("collections", source))
             collection_keys = {key: value for key, value in collection.items() if key in _COLLECTION}
-            selected["collection"] = opened(
+            selected["collection"] = _opened(
                 self.keys.select_keys(collection_keys, CollectionEntry, at), self._path.parent, at
             )
             origins["collection"] = at
@@ -236,3 +238,76 @@ def _require_entries(document: Document) -> list[Data]:
 
 def _get(value: Any, key: str) -> Any:
     return value.get(key) if isinstance(value, dict) else None
+
+
+_SCHEMAS: Final = ("schema", "readSchema", "writeSchema")
+
+
+def _opened(collection: Mapping[str, Any], folder: Path, position: Place) -> dict[str, Any]:
+    """Return the collection at ``place`` with schemas instead of the names of their files, which start at
+    ``folder``."""
+    return {
+        key: _schema(value, folder, position.get_child(key)) if key in _SCHEMAS else value
+        for key, value in collection.items()
+    }
+
+
+def _schema(schema: Any, folder: Path, position: Place) -> Any:
+    if isinstance(schema, str):
+        name, _, fragment = schema.partition("#")
+        if fragment:
+            return _schema({"$ref": schema}, folder, position)
+        schema, start = require_mapping(read_yaml(folder / name, str(position))), (folder / name).parent
+    else:
+        start = folder
+    if not isinstance(schema, Mapping):
+        return schema
+    bundle = _Bundle(folder, position)
+    bundled = bundle.rewritten(schema, start, schema)
+    if not bundle.files:
+        return bundled
+    own_definitions = bundled.get("$defs") or {}
+    if not isinstance(own_definitions, Mapping):
+        raise SpecInvalidError(f"{position}: the collection's schema has no mapping as '$defs'; expected one.")
+    return bundled | {"$defs": {**own_definitions, **bundle.files}}
+
+
+class _Bundle:
+    """The ``files`` that schemas refer to, under names that no scheme of the web has."""
+
+    def __init__(self, folder: Path, position: Place) -> None:
+        self.files: dict[str, Any] = {}
+        self._folder = folder
+        self._place = position
+
+    def rewritten(self, value: Any, folder: Path, document: Mapping[str, Any]) -> Any:
+        """``value``, a part of ``document``, with references to files as references into the bundle."""
+        if isinstance(value, list):
+            return [self.rewritten(item, folder, document) for item in value]
+        if not isinstance(value, Mapping):
+            return value
+        members: dict[str, Any] = {}
+        for key, member in value.items():
+            if key == "$ref" and isinstance(member, str):
+                members[key] = self._reference(member, folder, document)
+            elif key in NAMED and isinstance(member, Mapping):
+                members[key] = {name: self.rewritten(part, folder, document) for name, part in member.items()}
+            else:
+                members[key] = member if key in VALUES else self.rewritten(member, folder, document)
+        return members
+
+    def _reference(self, reference: str, folder: Path, document: Mapping[str, Any]) -> str:
+        name, mark, fragment = reference.partition("#")
+        if (
+            not name
+            or ":" in name
+            or any(name in (key, bundled.get("$id")) for key, bundled in iterate_bundled(document))
+        ):
+            return reference
+        path = (folder / name).resolve()
+        file_uri = "file:" + Path(os.path.relpath(path, self._folder.resolve())).as_posix()
+        if file_uri not in self.files:
+            self.files[file_uri] = {}
+            content = require_mapping(read_yaml(path, str(self._place)))
+            self.files[file_uri] = self.rewritten(content, path.parent, content)
+        return f"{file_uri}{mark}{fragment}"

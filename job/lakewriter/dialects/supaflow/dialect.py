@@ -3,9 +3,75 @@
 from typing import Final
 
 from lakewriter.dialects.common.dialect import Dialect, Variant
-from lakewriter.dialects.supaflow.policy import POLICIES
 from lakewriter.dialects.supaflow.settings import AnyDestination, S3DataLakeIceberg, S3DataLakeParquet, S3Parquet
 from lakewriter.dialects.supaflow.translate import make_form_fields, translate
+from lakewriter.spec.vendor_policy import Place, VendorPolicy, VendorStatement
+
+_LISTING: Final = VendorStatement(
+    sid="AllowBucketListForPrefix",
+    actions=("s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"),
+    targets=(Place.BUCKET,),
+    prefix_only=True,
+)
+_OBJECTS: Final = VendorStatement(
+    sid="AllowObjectReadWriteInPrefix",
+    actions=(
+        "s3:DeleteObjectTagging",
+        "s3:ReplicateObject",
+        "s3:PutObject",
+        "s3:GetObjectAcl",
+        "s3:GetObject",
+        "s3:DeleteObjectVersion",
+        "s3:PutObjectTagging",
+        "s3:DeleteObject",
+        "s3:PutObjectAcl",
+        "s3:AbortMultipartUpload",
+        "s3:ListMultipartUploadParts",
+    ),
+    targets=(Place.OBJECTS_IN_PREFIX,),
+)
+_WHERE: Final = (Place.CATALOG, Place.DATABASES, Place.TABLES)
+_TABLES: Final = VendorStatement(
+    sid="AllowDbAndTableReadWriteForSupaflowPrefix",
+    actions=(
+        "glue:GetDatabase",
+        "glue:GetDatabases",
+        "glue:CreateDatabase",
+        "glue:UpdateDatabase",
+        "glue:GetTable",
+        "glue:GetTables",
+        "glue:CreateTable",
+        "glue:UpdateTable",
+        "glue:GetPartition",
+        "glue:GetPartitions",
+        "glue:CreatePartition",
+        "glue:BatchCreatePartition",
+    ),
+    targets=_WHERE,
+)
+_RESET: Final = VendorStatement(
+    sid="AllowResetOperationsForSupaflowPrefix",
+    actions=("glue:DeleteTable", "glue:BatchDeleteTable", "glue:DeleteDatabase"),
+    targets=_WHERE,
+)
+_CATALOG: Final = {
+    "supaflow-s3": ("glue:GetCatalogImportStatus",),
+    "supaflow-s3-data-lake": ("glue:GetCatalog", "glue:GetCatalogs", "glue:GetCatalogImportStatus"),
+}
+"""The two pages differ in what they look at first."""
+POLICIES: Final = {
+    kind: VendorPolicy(
+        s3=(_LISTING, _OBJECTS),
+        glue=(
+            VendorStatement(sid="AllowCatalogRead", actions=actions, targets=(Place.CATALOG,)),
+            _TABLES,
+            _RESET,
+        ),
+    )
+    for kind, actions in _CATALOG.items()
+}
+"""The policy documents of Supaflow's set-up pages, word for word, by the type of the destination."""
+
 
 DIALECT: Final = Dialect[AnyDestination](
     types={"supaflow-s3": S3Parquet, "supaflow-s3-data-lake": S3DataLakeParquet},
