@@ -1,4 +1,4 @@
-"""Set what the CDK goes by: its flags, and the bucket of assets, the bootstrap's or one of the owner's."""
+"""Set the CDK's flags, and the bucket of assets, the bootstrap's or one of the owner's."""
 
 from aws_cdk import CliCredentialsStackSynthesizer, DefaultStackSynthesizer, IReusableStackSynthesizer, Stack
 

@@ -1,4 +1,4 @@
-"""List what a load calls, once: every check of network and grants goes by this list."""
+"""List what a load calls, once: every check of network and grants uses this list."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -177,7 +177,7 @@ def _make_lifecycle_rules(abort_days: int, *, versioned: bool) -> list[s3.Lifecy
 
 
 def _expire_logs(days: int, *, versioned: bool) -> list[s3.LifecycleRule]:
-    """Expire logs; a marker of a deletion that hides no version any more goes by a rule of its own, as S3 asks for.
+    """Expire logs; a marker of a deletion that hides no version any more needs a rule of its own, as S3 asks for.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/intro-lifecycle-rules.html
     """

@@ -46,7 +46,7 @@ https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-job-metrics.
 """
 
 BUDGET_THRESHOLDS: Final = (("ACTUAL", 80), ("FORECASTED", 100))
-"""What to tell of: costs so far, and those that the month is to come to, in percent of the budget."""
+"""The costs that raise an alarm, so far and as forecast for the month, in percent of the budget."""
 
 Silence = cloudwatch.TreatMissingData
 

@@ -61,7 +61,8 @@ def is_zero(value: int) -> bool:
 class ControlObject(BaseModel):
     """A control object, or a part of one: frozen, and fields of later releases are kept and written back.
 
-    So whoever replaces an object changes a copy of what it read (``model_copy``) and never builds a new one from parts.
+    So a process that replaces an object changes a copy of what it read (``model_copy``) and never builds a new one from
+    parts.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")

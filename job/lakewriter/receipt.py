@@ -125,7 +125,7 @@ class RepeatedFiles(ControlObject):
 
 
 class Verdict(ControlObject):
-    """What one expectation came to in one load; ``holds`` is None where that is not known.
+    """The verdict on one expectation in one load; ``holds`` is None where that is not known.
 
     check     its name
     outcome   what followed from it; what is not known is a warning, ``set_aside`` says that rows were kept out
@@ -307,7 +307,7 @@ class Receipt(ControlObject):
 
 
 class Totals(ControlObject):
-    """What several files come to.
+    """Sums over several files.
 
     ``last_seq`` is the highest of their numbers, ``cursor`` the highest value, ``changed`` is sorted by how many values
     were changed. ``is_repeated`` says that a task or a request ran again: there may be uploads without a receipt.
@@ -333,7 +333,7 @@ class Totals(ControlObject):
 
 
 class ReceiptPart(ControlObject):
-    """An object with some of a load's receipts, its SHA-256 and its length in bytes, and what their files come to."""
+    """An object with some of a load's receipts, its SHA-256 and its length in bytes, and the sums over their files."""
 
     key: str
     sha256: str

@@ -124,10 +124,10 @@ class TableResult(Model):
     """One table in the run's report; ``seconds`` is this run's own time for it.
 
     ``changes`` counts values that are not as the source gave them, ``undeclared`` properties left out, by path;
-    ``set_aside`` tells of rows that were not loaded. ``changed`` has the changes by field and reason; only the process
+    ``set_aside`` counts rows that were not loaded. ``changed`` has the changes by field and reason; only the process
     that loaded the table knows them, and the ``columns`` of its Parquet files, which are for its page alone.
     ``cursor_after`` is where the table's next load begins. ``expectations`` has a verdict on each of the table's.
-    ``repeated`` tells of rows that are appended again, None where none can be. ``message`` ends with ``remedy``, where
+    ``repeated`` counts rows that are appended again, None where none can be. ``message`` ends with ``remedy``, where
     the error has one.
     """
 

@@ -201,7 +201,7 @@ def test_a_pending_load(table, aws, completed, phase):
     state = table.control.state.read()
     assert (state.committed, state.pending and state.pending.phase) == (1, phase)
     assert set(state.running) == {"b"}
-    assert ("whether b came to its point of no return" in said) is (phase is None)
+    assert ("whether b passed its point of no return" in said) is (phase is None)
     assert table.load("c" if phase else "b", files=2) is None
     state = table.control.state.read()
     assert (state.committed, len(files_of(aws)), state.cursor) == ((3, 5, FIVE) if phase else (2, 3, None))

@@ -77,7 +77,7 @@ def explain(error: ClientError | BotoCoreError, *, doing: str, access: Access) -
 
 
 def _cut_key(doing: str) -> str:
-    """Leave the bucket: whoever has no credentials yet knows no key of ours."""
+    """Leave the bucket: a caller without credentials knows no key of ours."""
     return _BELOW_BUCKET.sub(r"\1", doing)
 
 

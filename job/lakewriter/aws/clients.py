@@ -295,7 +295,7 @@ _SECONDS: Final = 1.0
 class Pace:
     """No limit until a service throttles; then 0.7 of what it answered in the last second, and 5 % more each second.
 
-    The SDK's own ``adaptive`` mode goes down with every single refusal: with 64 threads it comes to a fifteenth of what
+    The SDK's own ``adaptive`` mode goes down with every single refusal: with 64 threads it reaches a fifteenth of what
     the service allows.
     """
 
@@ -340,7 +340,7 @@ class Pace:
 
 
 def _keep_pace(client: Any, pace: Pace) -> None:
-    """Make the client's requests go by ``pace``."""
+    """Delay the client's requests as ``pace`` says."""
     service = client.meta.service_model.service_id.hyphenize()
 
     def note(response: Any, attempts: int, **_: Any) -> float | None:

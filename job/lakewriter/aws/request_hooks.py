@@ -48,7 +48,7 @@ def set_clock(client: Any, clock: ServiceClock) -> None:
 
 
 def name_catalog(client: Any, account: str) -> None:
-    """Name the catalog of ``account`` in every call of Glue's that can name one, whoever makes it."""
+    """Name the catalog of ``account`` in every call of Glue's that can name one, from any caller."""
 
     def name(params: Any, model: Any, **_: Any) -> Any:
         takes_one = model.input_shape is not None and "CatalogId" in model.input_shape.members

@@ -1,4 +1,4 @@
-"""Show people what a command came to: tables and lines of text."""
+"""Show people a command's result: tables and lines of text."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from lakewriter.operate.health import Health, describe
 from lakewriter.report import format_count
 
 if TYPE_CHECKING:
-    # Runs show what runs come to, and load nothing of what checks do.
+    # Runs show their results, and import nothing that checks need.
     from lakewriter.doctor import Finding
     from lakewriter.operate.sql_text import Query
     from lakewriter.operate.verification import Verified

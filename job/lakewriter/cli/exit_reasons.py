@@ -32,7 +32,7 @@ def find_plan_error(tables: Sequence[PlannedTable], *, exit_code: bool = False) 
 
 
 def find_verify_error(loads: Sequence[Verified]) -> ErrorReport | None:
-    """Return the first difference, with the exit code that all of them come to."""
+    """Return the first difference, with the exit code for all of them."""
     exit_code = choose_exit_code(loads) if loads else EXIT_OK
     differences = (difference for load in loads for difference in load.differences)
     if exit_code == EXIT_OK or (first := next(differences, None)) is None:

@@ -1,4 +1,4 @@
-"""``lakewriter history`` and ``lakewriter show``: what loads came to."""
+"""``lakewriter history`` and ``lakewriter show``: the results of loads."""
 
 from pathlib import Path
 from typing import Final
@@ -39,7 +39,7 @@ def history(lake: Path, table: str | None, limit: int, stage: str | None, as_jso
 @JSON
 @report_errors
 def show(lake: Path, job: str | None, stage: str | None, as_json: bool) -> int:
-    """Show what one load came to.
+    """Show the result of one load.
 
     JOB is the load's job id, as run and history show it; without it, the last load is shown.
     """

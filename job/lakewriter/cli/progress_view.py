@@ -44,7 +44,7 @@ class Display(Protocol):
 
 @contextmanager
 def show_progress(spec: Spec, errors: Console, *, job_id: str | None = None, quiet: bool = False) -> Iterator[Display]:
-    """Yield what is called at each step of each table. The load's id comes first, so that it can be gone on with
+    """Yield what is called at each step of each table. The load's id comes first, so that the load can be continued
     whatever happens."""
     if quiet:
         yield _Silence()
@@ -199,7 +199,7 @@ class Lines:
         for table_id in chosen:
             step = self._find_step(table_id, steps)
             mark = Text.from_markup(_FINAL[step]) if step in _FINAL else self._spinners[table_id]
-            # What waits for Spark has nothing to say yet; a table of a continuous run tells of its last batch.
+            # What waits for Spark has nothing to say yet; a table of a continuous run shows its last batch.
             detail = steps[table_id][1] if step == steps[table_id][0] else ""
             said = self._describe(table_id, step, detail, self._errors.width - width - _BESIDE)
             grid.add_row(mark, shorten(table_id, width), step, Text(said, overflow="ellipsis", no_wrap=True))

@@ -105,7 +105,7 @@ def _wait_for(read: Callable[[], Answer], seconds: float) -> Answer:
     def run() -> None:
         try:
             answer.set_result(read())
-        except BaseException as error:  # noqa: BLE001 - whoever waits raises it
+        except BaseException as error:  # noqa: BLE001 - the caller that waits raises it
             answer.set_exception(error)
 
     # No thread of a pool, which Python waits for at its end.

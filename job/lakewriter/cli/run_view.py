@@ -1,4 +1,4 @@
-"""Show what a load came to: a row for each table, where its next load begins, and a line for the whole."""
+"""Show a load's result: a row for each table, where its next load begins, and a line for the whole."""
 
 from collections.abc import Mapping
 from typing import Final

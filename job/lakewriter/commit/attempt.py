@@ -380,7 +380,7 @@ def abort_strays(control: Control, names: ObjectNames, receipts: Iterable[Receip
         uploads = _find_own_uploads(control, attempt.job_id, attempt.id, files)
         strays = [upload for upload in uploads if upload.upload_id not in staged_ids]
         bad_rows = _select_bad_rows(files, strays)
-        # Whoever has taken over, and may have ended by now, looked for the attempt's uploads before these were made.
+        # The attempt that has taken over, and may have ended by now, looked for uploads before these were made.
         abort_all(control.store, ((stray.key, stray.upload_id) for stray in bad_rows))
         _abort_while_registered(control, attempt, [stray for stray in strays if stray not in bad_rows])
 

@@ -227,7 +227,7 @@ class Control:
         return None if content is None else content[0]
 
     def list_written_keys(self, report: TableReport) -> Iterator[str]:
-        """Yield the keys of all files that a table's report tells of."""
+        """Yield the keys of all files that a table's report names."""
         yield from report.keys
         yield from Receipts((), report.parts, self.read_body).list_keys()
 

@@ -38,7 +38,7 @@ def bind_together(attempt: Attempt, members: Sequence[Member], decision: Decisio
     except LakeError as error:
         _release(attempt, members, open_clients, error)
         raise
-    # Without a clear answer the tables stay prepared: whoever recovers them goes by what the store has.
+    # Without a clear answer the tables stay prepared: a process that recovers them uses what the store has.
     decision = decision.model_copy(update={"tables": tuple(member.control.table_id for member in members)})
     if decide(members[0].control, attempt.job_id, attempt.id, decision).bound:
         answers = call_all(lambda member: complete_files(member.control, member.intent, open_clients), members)

@@ -39,7 +39,7 @@ from lakewriter.spec.expectations import (
 class Facts:
     """The facts that a load is judged by.
 
-    totals     what its files come to
+    totals     the sums over its files
     at         the time that it runs at, or is scheduled for
     last_rows  gives the rows of the last committed loads, of at most so many
     cursors    by column the highest value of this load and all before it

@@ -1,4 +1,4 @@
-"""Draft the tables of a database from what its driver tells of them."""
+"""Draft the tables of a database from its driver's metadata."""
 
 import os
 import re

@@ -102,7 +102,7 @@ def _make_table(group: Sequence[SourceFile], head: Head, files: Sequence[SourceF
 
 
 def _find_pattern(paths: Sequence[str], others: Sequence[str]) -> str | None:
-    """Find a pattern that takes these files, none of the others, and the one that comes tomorrow."""
+    """Find a pattern that takes these files, none of the others, and tomorrow's file."""
     ends = {path.rpartition("/")[2].partition(".")[2] for path in paths}
     start = _find_common_start(paths)
     if len(ends) != 1 or set(start) & set("*?[]{}"):

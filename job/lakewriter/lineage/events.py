@@ -39,7 +39,7 @@ def make_run_id(run: Run) -> str:
 
 def _make_run_facets(moment: Moment) -> dict[str, Any]:
     run, facets = moment.run, dict[str, Any]()
-    # Whoever loads has imported Spark.
+    # A process that loads has imported Spark.
     spark = getattr(sys.modules.get("pyspark"), "__version__", None)
     if spark is not None:
         facets["processing_engine"] = facet_v2.processing_engine_run.ProcessingEngineRunFacet(

@@ -74,7 +74,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Moment:
-    """One event: what a run came to at a time. ``fields`` are the columns of the inputs, where these have one set."""
+    """One event: the state of a run at a time. ``fields`` are the columns of the inputs, where these have one set."""
 
     type: EventType
     at: datetime

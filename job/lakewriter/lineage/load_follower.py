@@ -199,7 +199,7 @@ class LoadFollower:
             statistics = Statistics(result.rows, result.bytes, result.files)
             self._sender.put(facts.make_moment("COMPLETE", statistics=statistics))
         else:
-            # It was stopped, or another attempt at the same load overtook this one and tells of it.
+            # It was stopped, or another attempt at the same load overtook this one and reports it.
             self._sender.put(facts.make_moment("ABORT"))
 
     def _close(self, end: End) -> None:

@@ -31,7 +31,7 @@ SECONDS: Final = 60.0
 class StreamFollower:
     """START at the first batch, RUNNING after a batch at most once a minute, and one event when the run ends.
 
-    Numbers are those of the run so far. A batch that fails is tried again: no event tells of it.
+    Numbers are those of the run so far. A batch that fails is tried again: no event reports it.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Leave what a load came to beside its control objects: its record, and the page that is made of it."""
+"""Write a load's record beside its control objects, and the page that is made from it."""
 
 import logging
 import math

@@ -1,4 +1,4 @@
-"""Read what loads came to from the control objects of a pipeline, the newest load first."""
+"""Read the records of loads from the control objects of a pipeline, the newest load first."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -116,7 +116,7 @@ class Loads:
         return [record for _, record in records]
 
     def read_record(self, load: LoadObjects) -> LoadRecord:
-        """Read what the load came to, and in which tables it is undone since."""
+        """Read the load's record, and in which tables it is undone since."""
         record = self._read_record(load)
         if not load.undone:
             return record

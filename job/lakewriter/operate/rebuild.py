@@ -34,7 +34,7 @@ _SUMMARY: Final = "lakewriter.load"
 
 @dataclass(frozen=True)
 class InCatalog:
-    """The pipeline's loads that a catalog tells of: how many changes were committed, and loads that readers see."""
+    """The pipeline's loads that a catalog shows: how many changes were committed, and loads that readers see."""
 
     committed: int = 0
     loads: frozenset[str] = frozenset()
@@ -103,7 +103,7 @@ def rebuild(
 
 
 def _is_cursor_taken_back(left: Leftovers) -> bool:
-    """Return whether the last record that tells of the cursor is that of an undo, after which there was none."""
+    """Return whether the last record with the cursor is that of an undo, after which there was none."""
     telling = [load for load in left.closed if load.report.cursor_after or load.report.undoes]
     return bool(telling) and telling[-1].report.cursor_after is None
 
@@ -272,7 +272,7 @@ def _describe_unknown(control: Control, state: TableState, left: Leftovers) -> l
     unbound = [intent for intent in left.unclosed if not _is_pending(control, state, intent.load)]
     if unbound:
         jobs = ", ".join(sorted({intent.job_id for intent in unbound}))
-        lines.append(f"whether {jobs} came to its point of no return: none of its files is there, so run it again")
+        lines.append(f"whether {jobs} passed its point of no return: none of its files is there, so run it again")
     if any(closed.intent is None for closed in left.closed):
         lines.append("counters and the source's state of loads whose intents are gone")
     if state.names is not None and state.committed > sum(closed.intent is not None for closed in left.closed):

@@ -1,4 +1,4 @@
-"""The page of one load: what it came to, what it cost, how it compares with the loads before it, what to do next."""
+"""The page of one load: its result, what it cost, how it compares with the loads before it, what to do next."""
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -83,7 +83,7 @@ class SchemaChange:
 
 @dataclass(frozen=True)
 class Mark:
-    """What an expectation came to in one load: ``sign`` stands for it, ``title`` tells of it."""
+    """The verdict on an expectation in one load: ``sign`` stands for it, ``title`` describes it."""
 
     outcome: str
     sign: str

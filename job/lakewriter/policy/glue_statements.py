@@ -90,7 +90,7 @@ def _allow_upkeep(spec: Spec, arns: Arns) -> list[Statement]:
 
 
 def _allow_undo(spec: Spec, arns: Arns) -> list[Statement]:
-    """Allow dropping partitions where the file lets undos do so; whoever finds an undo pending finishes it."""
+    """Allow dropping partitions where the file lets undos do so; any process that finds an undo pending finishes it."""
     if spec.iceberg or not spec.undo.drop_partitions:
         return []
     return [allow("DropPartitions", ["glue:DeletePartition"], _make_resources(arns, _list_table_paths(spec)))]

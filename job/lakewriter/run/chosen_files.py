@@ -211,7 +211,7 @@ def _list_all(table: TableSpec, reads: tuple[Read, ...], spark: SparkFactory) ->
 def is_as_listed(chosen: Chosen, spark: SparkFactory, *, is_of_spark: bool) -> bool:
     """Look at the source's files once they are read; return True where the load has read no other files than listed.
 
-    ``CONCURRENT_LOAD`` where a load that goes by its list has read a file that was replaced meanwhile. ``is_of_spark``
+    ``CONCURRENT_LOAD`` where a load that uses its list has read a file that was replaced meanwhile. ``is_of_spark``
     says that Spark has listed the files for itself.
     """
     if chosen.listed is None or not (chosen.goes_by_record or is_of_spark):

@@ -49,7 +49,7 @@ class TableStatus(Model):
     """One table; counts are since the run began. ``restarts`` are those in a row, ``failures`` all of them.
 
     At ``fresh_at`` the table had all that its source had then. ``interval_seconds`` is that to the next batch, and
-    ``files_a_day`` what the last batches come to.
+    ``files_a_day`` by the last batches.
     """
 
     state: TableState = "starting"

@@ -49,7 +49,7 @@ OUTAGES: Final = (
 """Failures of services that do not answer: they are outlasted, however long they take. A load alone gives an endpoint
 up that never answered; a continuous run is there to wait for it."""
 MOST_NOTED: Final = 100
-"""Properties without a column that a run tells of one by one; every batch counts them."""
+"""Properties without a column that a run reports one by one; every batch counts them."""
 _BACKLOGS: Final = ("maxOffsetsBehindLatest", "numFilesOutstanding", "numBytesOutstanding")
 """What Spark's sources say of what they still have."""
 

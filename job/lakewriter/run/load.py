@@ -45,7 +45,7 @@ from lakewriter.spec.specification import Spec, TableSpec
 LOG: Final = logging.getLogger(__name__)
 
 Outcome = tuple[TableResult, LakeError | None, Totals]
-"""What became of one table, and what its files come to."""
+"""The result of one table, and the sums over its files."""
 NOTHING: Final = Totals()
 Way = Callable[[Load, Sequence[TableSpec]], tuple[Outcome, ...]]
 """Loads tables; what became of each, in their order."""
@@ -216,10 +216,10 @@ def _require_own_job_id(job_id: str, kind: Kind) -> None:
 
 
 def _require_a_readable(controls: Iterable[Control]) -> None:
-    """Nothing is written where no table's state can be gone by: what is wrong with the first of them is raised.
+    """Raise the first table's error if no table's state can be read.
 
-    What a state says is not gone by yet: the table registers with a condition on its etag, and reads it again where
-    that is over. A table whose state alone cannot be read fails there, and the others go on.
+    Contents are not trusted yet: each table reads its state again when it registers. If only some states cannot be
+    read, those tables fail there, and the others go on.
     """
     errors = []
     for control in controls:
@@ -312,7 +312,7 @@ def _find_done(load: Load, table: TableSpec) -> TableResult:
 def _require_own_batch(load: Load, table: TableSpec) -> None:
     """Raise ``CHECKPOINT_LOST`` or ``CONCURRENT_LOAD`` where the batch that is done under this number has other rows.
 
-    A report tells of the number only, which an older checkpoint, or another copy of it, gives to other rows.
+    A report has the number only, which an older checkpoint, or another copy of it, gives to other rows.
     """
     if isinstance(load.kind, MicroBatch):
         # A report is written while its load is pending: only the state of a closed one tells which rows the batch had.
@@ -386,7 +386,7 @@ def withdraw_table(load: Load, table: TableSpec, receipts: Iterable[Receipt], er
 
 def _end(load: Load, errors: list[LakeError]) -> None:
     if not errors and load.begin is not None and not load.begin.is_written:
-        # All tables were done before: nothing that tells of the load changes.
+        # All tables were done before: no record of the load changes.
         return
     _write_outcome(load, describe_end(choose_error(errors), datetime.now(UTC)))
     control = load.pipeline.first_control

@@ -53,7 +53,7 @@ class SharedJobs:
         table = SharedTable(plan, tuple(feed.list_readers()), feed.input_bytes)
         request = _Request(table, time.monotonic(), Future())
         self._waiting.append(request)
-        # Whoever finds a place runs what waits by then, and each that waits comes to a place itself: none is left over.
+        # A table that gets a turn runs all that wait by then, and each that waits gets a turn: none is left over.
         with self._places:
             if requests := self._take_waiting():
                 _run(spark, requests)

@@ -149,7 +149,7 @@ class StagedUploads:
 
 @dataclass(frozen=True)
 class Staged:
-    """What staging came to. ``seconds`` begin when the feed is open; ``repeated`` are rows that are not unique,
+    """The result of staging. ``seconds`` begin when the feed is open; ``repeated`` are rows that are not unique,
     ``keys`` those with the primary key of another, ``quarantined`` the receipts of files with bad rows.
     ``is_as_listed`` says that no other files were read than those that are listed."""
 

@@ -1,4 +1,4 @@
-"""Measure how far the staging of a table is, for whoever shows it: Spark's tasks tell as they end."""
+"""Measure how far the staging of a table is, for a progress view: Spark's tasks tell as they end."""
 
 import logging
 import time
@@ -78,7 +78,7 @@ def measure_staging(
                     last = now
                     progress.measure(table, Staging(now, feed.partitions, total, time.monotonic() - began))
         except Exception:
-            # Whoever shows it is in trouble, not the load.
+            # The view is in trouble, not the load.
             LOG.exception("The progress of table %s is not shown any more.", table.id)
 
     watching = Thread(target=watch, name=f"progress of {table.id}", daemon=True)

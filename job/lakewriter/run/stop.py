@@ -1,4 +1,4 @@
-"""A request to end a load early, by a signal or by whoever else runs the load."""
+"""A request to end a load early, by a signal or by a caller that runs the load."""
 
 import signal
 import threading

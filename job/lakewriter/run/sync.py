@@ -53,7 +53,7 @@ def find_known_number(spec: Spec, reports: Iterable[int | None], given: int | No
 
 
 class SyncNumber(ControlObject):
-    """The number that a load goes by."""
+    """The number of a load."""
 
     version: Literal[1] = 1
     sync_id: int
@@ -88,7 +88,7 @@ def claim_number(control: Control, job_id: str, number: int) -> int:
     if (claimed := _number_of(control, key)) is not None:
         return claimed
     number = _claim(control, job_id, number)
-    # Another attempt of the load may have counted at the same time: all go by the number that was written first.
+    # Another attempt of the load may have counted at the same time: all use the number that was written first.
     control.write_once(key, {"version": 1, "sync_id": number}, keep=True)
     claimed = _number_of(control, key)
     return number if claimed is None else claimed

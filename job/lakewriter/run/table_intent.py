@@ -1,4 +1,4 @@
-"""The intent of a staged table: all that whoever commits the load has to know."""
+"""The intent of a staged table: all that a process needs to commit the load."""
 
 from lakewriter.commit.input_records import InputsIntent
 from lakewriter.commit.intent import Intent, Quarantine, Switch
@@ -18,7 +18,7 @@ from lakewriter.spec.specification import Mode, Spec, TableSpec
 
 
 def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged) -> Intent:
-    """All that whoever commits the load has to know; ``EXPECTATION_FAILED`` for one that must not be committed."""
+    """Return all that a process needs to commit the load; ``EXPECTATION_FAILED`` for one that must not be committed."""
     planned, spec = staged.planned, load.pipeline.spec
     inferred = planned.shape.inferred if isinstance(planned.shape, FlattenPlan) else None
     before, receipts = began.cursor if table.cursor else None, staged.receipts

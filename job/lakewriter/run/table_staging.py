@@ -194,7 +194,7 @@ def conclude_staging(
     repeats: bool,
 ) -> Staged:
     """Judge what the tasks have staged, whose receipts ``kept`` gets first; ``repeats`` says that tasks may have run
-    twice and no receipt tells of it."""
+    twice and no receipt shows it."""
     control, allowed = load.control(table), count_allowed(load)
     bad_rows = Receipts(tuple(returned.quarantined))
     uploads.hold(returned.open(control.read_body), bad_rows)
@@ -202,7 +202,7 @@ def conclude_staging(
     uploads.hold(receipts, bad_rows)
     bad_rows = keep_receipts(control, _name_parts(load, table), returned.quarantined, ())
     require_few_bad_rows(table, returned.set_aside, receipts.totals.rows, allowed, bad_rows.totals)
-    # A task that ran again, or a creation sent again, may have left an upload that no receipt tells of.
+    # A task that ran again, or a creation sent again, may have left an upload that no receipt names.
     if repeats or receipts.totals.is_repeated or bad_rows.totals.is_repeated:
         staged_receipts = chain(receipts.without_statistics(), bad_rows.without_statistics())
         attempts.abort_strays(control, planned.names, staged_receipts, load.attempt)

@@ -91,9 +91,9 @@ class Access(Model):
     role_wait_seconds: float = 60.0
     catalog_account: str | None = Field(None, exclude=True)
     """The account of the Glue Data Catalog, where it is another one. In no intent: earlier releases refuse fields that
-    they do not know, and whoever recovers a load publishes it where today's lake.yaml says."""
+    they do not know, and a recovery publishes a load where today's lake.yaml says."""
     key_names: KeyNames = Field(KeyNames(), exclude=True)
-    """In no intent: whoever recovers one reads the messages beside a lake.yaml of today."""
+    """In no intent: a recovery reads the messages beside a lake.yaml of today."""
 
     @property
     def explicit(self) -> bool:

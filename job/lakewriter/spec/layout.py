@@ -100,7 +100,7 @@ class Layout:
         return re.compile(self.key_pattern)
 
     def make_replacement_rule(self, others: Iterable["Layout"]) -> Callable[[str], bool]:
-        """Return what tells of a key whether a full refresh may replace its object, as far as the name says.
+        """Return the function that tells whether a refresh may replace the object of a key, as far as the name says.
 
         ``others`` are the layouts of the pipeline's other tables: what is theirs by template stays, and so does a
         directory of theirs inside this one's. A directory that two tables have is neither's own.

@@ -269,7 +269,7 @@ class TableSpec(Model):
 
 class Limits(Model):
     """Sizes in bytes. ``row_group_bytes`` bounds Arrow data held for one row group in a task, ``row_group_rows`` its
-    rows. Without ``parallel_tables`` a load goes by the sizes of its tables."""
+    rows. Without ``parallel_tables`` a load uses the sizes of its tables."""
 
     upload_parallelism: int = 5
     part_bytes: int = 8 * MIB

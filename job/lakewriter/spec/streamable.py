@@ -36,7 +36,7 @@ def unfit(spec: Spec) -> Iterator[SpecInvalidError]:
             yield error
         if table.cursor is not None:
             yield SpecInvalidError(
-                f"table {table.id!r} has a cursor; a continuous run goes by its checkpoint.",
+                f"table {table.id!r} has a cursor; a continuous run uses its checkpoint.",
                 remedy="Leave cursor out, or run without --continuous.",
             )
         if (

@@ -35,7 +35,7 @@ class SharedTable:
 
 @dataclass(frozen=True)
 class Attempted:
-    """What a shared job came to for one table: ``texts`` are as those of a job of its own. Where it is not ``whole``
+    """The result of a shared job for one table: ``texts`` are as those of a job of its own. Where it is not ``whole``
     they are what is known of the uploads that it has left."""
 
     texts: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Attempted:
 
 
 def stage_together(spark: SparkSession, tables: Sequence[SharedTable]) -> list[Attempted]:
-    """Run one Spark job for all tables; return what it came to for each, in their order. No task of it runs any more.
+    """Run one Spark job for all tables; return the result of each, in their order. No task of it runs any more.
 
     A job that Spark gives up leaves no table whole.
     """

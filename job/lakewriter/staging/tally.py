@@ -1,4 +1,4 @@
-"""Count what tasks stage, for people who wait: what is committed goes by the receipts alone.
+"""Count what tasks stage, for people who wait: what is committed is decided by the receipts alone.
 
 On one machine each task sends the driver a datagram from time to time. One that is lost, or that nobody reads, changes
 nothing, and no task waits for it.

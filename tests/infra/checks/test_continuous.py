@@ -40,7 +40,7 @@ FILES: list[tuple[dict[str, Any], list[str]]] = [
     (
         endless() | {"tables": [binding("changes", cursor="id")]},
         [
-            f"{MODE}table 'changes' has a cursor; a continuous run goes by its checkpoint. Leave cursor out, or run "
+            f"{MODE}table 'changes' has a cursor; a continuous run uses its checkpoint. Leave cursor out, or run "
             "without --continuous."
         ],
     ),

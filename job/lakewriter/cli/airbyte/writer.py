@@ -5,7 +5,7 @@ The main thread starts Spark meanwhile, then runs loads: of a stream one after t
 A load's tasks shape, encode and upload records as they come, until the load ends at a STATE: when its files have their
 size, when the STATE has waited for long, or when another stream needs the room. See ``StreamQueue``.
 
-A full refresh without generation ids is begun anew by whoever calls next. So its STATEs go back when it is whole: a
+A full refresh without generation ids is begun anew by the next caller. So its STATEs go back when it is whole: a
 source that went on from an earlier one would leave out what the next refresh replaces.
 """
 

@@ -123,7 +123,7 @@ class StreamedReplacement(StreamedAppend):
         return self._process_manifests([*added, *(manifest for manifest in gone if manifest is not None)])
 
     def _write_gone(self, manifest: ManifestFile) -> ManifestFile | None:
-        """Write the manifest's files as deleted ones: who cleans up after expired snapshots goes by these entries."""
+        """Write the manifest's files as deleted ones: cleaning up after expired snapshots uses these entries."""
         metadata = self._transaction.table_metadata
         spec, schema = metadata.specs()[manifest.partition_spec_id], metadata.schema()
         entries = manifest.fetch_manifest_entry(self._io, discard_deleted=True)

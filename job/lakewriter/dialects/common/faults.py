@@ -9,7 +9,7 @@ from lakewriter.errors import LakeError, SpecInvalidError
 
 
 class FaultError(Exception):
-    """What is wrong at one key. Whoever raises it knows the key; ``locate_faults`` knows the files."""
+    """What is wrong at one key. The code that raises it knows the key; ``locate_faults`` knows the files."""
 
     def __init__(
         self, location: Location, message: str, *, remedy: str = "", kind: type[LakeError] = SpecInvalidError

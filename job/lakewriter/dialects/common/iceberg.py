@@ -29,7 +29,7 @@ def _require_reference(value: SecretText) -> SecretText:
 
 CatalogEndpoint = Annotated[str, AfterValidator(_require_catalog_url)]
 SecretReference = Annotated[SecretText, AfterValidator(_require_reference)]
-"""A secret by reference only: an intent has to name it for whoever recovers."""
+"""A secret by reference only: an intent has to name it for a recovery."""
 
 
 def find_missing_keys(destination: Destination) -> list[str]:

@@ -75,7 +75,7 @@ class AdvancedOptions(FileModel):
     @classmethod
     def _none(cls, value: str | None) -> str | None:
         if value:
-            raise ValueError("the flags are for Estuary's own connector; here nothing goes by them: leave the key out")
+            raise ValueError("the flags are for Estuary's own connector and have no effect here: leave the key out")
         return value
 
 

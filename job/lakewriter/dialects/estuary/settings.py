@@ -225,9 +225,9 @@ class CollectionEntry(FileModel):
     schema_: dict[str, Any] | None = Field(None, alias="schema")
     """The JSON Schema of the documents, or the name of a file that holds it."""
     readSchema: dict[str, Any] | None = None  # noqa: N815 - the vendor's key
-    """The JSON Schema that readers go by, where it is not the one that writers go by."""
+    """The JSON Schema for readers, if it differs from that for writers."""
     writeSchema: dict[str, Any] | None = None  # noqa: N815 - the vendor's key
-    """The JSON Schema that writers go by, where it is not the one that readers go by."""
+    """The JSON Schema for writers, if it differs from that for readers."""
     projections: dict[str, str | ProjectionEntry] = Field(default_factory=dict)
     """Names of fields in place of their paths, each with the JSON pointer that it stands for."""
 

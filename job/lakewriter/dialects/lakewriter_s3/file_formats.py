@@ -89,7 +89,7 @@ def make_encoding(kind: str, compression: str | None, level: int | None) -> File
 
 
 def name_extension(kind: str, compression: str | None) -> str:
-    """Say what file names end with: of text the codec too, since readers go by it."""
+    """Say what file names end with: for text the codec too, since readers use it."""
     form = FORMATS[kind]
     packed = form.codecs[compression or next(iter(form.codecs))].name == "gzip" and kind != "parquet"
     return form.extension + (".gz" if packed else "")

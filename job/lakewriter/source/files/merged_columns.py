@@ -69,7 +69,7 @@ def _require_single_names(table: str, one: _Seen, distinct: Sequence[_Seen]) -> 
         other = next(seen for seen in distinct if seen is not one)
         raise SchemaIncompatibleError(
             f"table {table!r}: {one.file!r} has several columns {twice!r}, and {other.file!r} has other columns than "
-            "it: columns of different files go by their names.",
+            "it: columns of different files are matched by their names.",
             remedy="Load the files as two tables, or rename the columns in the file.",
         )
 
