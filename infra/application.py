@@ -22,7 +22,7 @@ _TAGGED: Final = ["AWS::StepFunctions::StateMachine", "AWS::SecretsManager::Secr
 
 
 def synthesise(context: Mapping[str, Any]) -> tuple[Path, bool]:
-    """Synthesise, and return the folder of the assembly and whether a change of it needs a second look.
+    """Synthesise, and return the folder of the assembly and whether one of its changes needs a second look.
 
     ``context`` overrides cdk.json, the CLI overrides both. Changes that let somebody in, end a refusal, or make data
     unreadable or deletable are printed on standard error.

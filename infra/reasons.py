@@ -9,7 +9,7 @@ from lakewriter.dialects.registry import VENDOR_STATEMENTS
 
 @dataclass(frozen=True)
 class Reason:
-    """Why there is a ``statement``, for the reviewer, and why it has a ``wildcard``, for cdk-nag; blank without one."""
+    """The reason for a ``statement``, for the reviewer, and for its ``wildcard``, for cdk-nag; blank without one."""
 
     statement: str
     wildcard: str = ""

@@ -13,7 +13,7 @@ def make_artifact_prefix(settings: Settings) -> str:
 def make_synthesizer(settings: Settings, *, shared: bool = False) -> IReusableStackSynthesizer:
     """Make a stack's synthesizer; ``shared`` assets lie in no folder of the stage, as CDK's own do in its bootstrap.
 
-    With ``artifact_bucket`` whoever deploys uploads with its own credentials, and the template asks for no bootstrap:
+    With ``artifact_bucket`` the deployer uploads with its own credentials, and the template asks for no bootstrap:
     it has neither the parameter ``BootstrapVersion`` nor its rule.
     """
     deployment, prefix = settings.deployment, make_artifact_prefix(settings)

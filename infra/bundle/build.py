@@ -158,7 +158,7 @@ def _compute_sha256(path: Path) -> str | None:
 @click.option("--to", type=click.Path(path_type=Path), default=ROOT / "build" / "bundle", help="The folder to fill.")
 def main(architectures: tuple[str, ...], python: str, to: Path) -> None:
     """Build what EMR Serverless needs to run the job, with a list of what is in it: sbom.json."""
-    # Only here: whoever builds a bundle in another way needs no list.
+    # Imported here: a bundle that is built in another way needs no list.
     from infra.bundle.sbom import write_sbom
 
     try:

@@ -1,4 +1,4 @@
-"""List what is in a bundle for whoever audits it: a software bill of materials in CycloneDX's JSON.
+"""List what is in a bundle, for audits: a software bill of materials in CycloneDX's JSON.
 
 https://cyclonedx.org/docs/1.6/json/
 """

@@ -26,7 +26,7 @@ DATABASE: Final = {
 TABLES: Final = {
     Who.JOB: ("DESCRIBE", "SELECT", "INSERT", "DELETE", "ALTER"),
     Who.LOADER: ("DESCRIBE", "SELECT", "INSERT", "DELETE", "ALTER"),
-    # The tables of these databases are the job's. Whoever creates a table holds every permission on it without a grant:
+    # The tables of these databases are the job's. A table's creator holds every permission on it without a grant:
     # https://docs.aws.amazon.com/lake-formation/latest/dg/lf-permissions-reference.html
     Who.VENDOR: ("DESCRIBE",),
     Who.OPTIMIZER: ("DESCRIBE", "SELECT", "INSERT", "DELETE", "ALTER"),

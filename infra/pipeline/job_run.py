@@ -134,7 +134,7 @@ def allow_log_keys(sid: str, keys: Sequence[str], region: str) -> iam.PolicyStat
 
     The application of an earlier release goes on with the key that it was made with.
 
-    AWS lists both actions for the job's role and for whoever submits the run, without saying through which service the
+    AWS lists both actions for the job's role and for the run's submitter, without saying through which service the
     key is used. A negated condition holds for a request without the condition key as well.
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/jobs-log-encryption.html
     """

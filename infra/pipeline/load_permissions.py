@@ -88,7 +88,7 @@ def _allow_job_runs(stack: Stack, job_role: iam.IRole) -> list[iam.PolicyStateme
     tagged = {"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": stack.stack_name}}
     requested = {"StringEquals": {f"aws:RequestTag/{STACK_TAG}": stack.stack_name}}
     both = {"StringEquals": {**tagged["StringEquals"], **requested["StringEquals"]}}
-    # 0.1.0 tagged neither applications nor job runs. Both statements go when no load of it can run any more: in 0.3.0.
+    # 0.1.0 tagged neither applications nor job runs. Remove both statements once its loads cannot run: in 0.3.0.
     untagged = {"Null": {f"aws:ResourceTag/{STACK_TAG}": "true"}}
     return [
         _allow("StartJobRuns", ["emr-serverless:StartJobRun"], applications, tagged),

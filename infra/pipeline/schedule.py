@@ -81,7 +81,7 @@ class LoadSchedule(Construct):
             encryption_master_key=key,
             enforce_ssl=True,
             retention_period=Duration.days(14),
-            # With the schedule: its alarm has told of each message, and a file without a schedule leaves no queue.
+            # As the schedule: its alarm has reported every message, and a file without a schedule leaves no queue.
             removal_policy=RemovalPolicy.DESTROY,
         )
         pin(queue, LOGICAL_ID)

@@ -113,7 +113,7 @@ def describe_changes(before: Templates, after: Templates) -> Section:
 
 
 def list_notable(before: Templates, after: Templates) -> tuple[str, ...]:
-    """List what nobody should overlook, a line each, for whoever runs synth."""
+    """List the changes that the user of synth should not overlook, one line per change."""
     return tuple(change.describe() for change in compare(before, after) if change.harm in NOTABLE)
 
 

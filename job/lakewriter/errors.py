@@ -204,7 +204,7 @@ class ValueUnrepresentableError(LakeError):
 
 
 class ExpectationFailedError(LakeError):
-    """What a load has staged is not what its table is expected to be; nothing of it was published.
+    """Staged rows break an expectation of their table; the load published none of them.
 
     ``verdicts`` are those on all of the table's expectations.
     """
@@ -312,7 +312,7 @@ class InternalError(LakeError):
 
 
 class CommitUnknownError(LakeError):
-    """Whether a change was made cannot be found out now."""
+    """The outcome of a change cannot be determined now."""
 
     code = "COMMIT_UNKNOWN"
     transient = True

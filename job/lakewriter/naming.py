@@ -73,7 +73,7 @@ def cut(name: str, *, distinct: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class NameRule:
-    """How the names of columns, and of the fields of one struct, are written.
+    """The rule for writing the names of columns, and of the fields of one struct.
 
     ``make`` gives the name that a source name has by itself; ``folds_case`` says that no two names may differ by case
     alone, ``is_ascii`` that a name has ASCII letters, digits and ``_`` alone, and no digit first.

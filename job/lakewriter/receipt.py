@@ -71,7 +71,7 @@ class Cursor(ControlObject):
 
 
 class Observed(ControlObject):
-    """What is known of a column that a table's expectations name, over the rows of a file or of several.
+    """Observations of a column that a table's expectations name, over the rows of a file or of several.
 
     ``nulls`` is None where it is not known. A bound is None where no row has a value, and where it is not known; NaN
     has no order, and no part in the bounds.
@@ -90,7 +90,7 @@ class Observed(ControlObject):
 
 
 class Violations(ControlObject):
-    """How many rows a check on rows is false of, and the first ones in words."""
+    """The number of rows that break a check on rows, and the first of them in words."""
 
     rows: int
     samples: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class Violations(ControlObject):
 
 
 class RepeatedFiles(ControlObject):
-    """How many of the files that a load has read were read by earlier loads, as far as it is known.
+    """The number of files of a load that earlier loads have read, as far as their records show.
 
     files     those that the load has read, None where the source has none, or they could not be listed
     again     those of them that an earlier load has read as they are
@@ -149,7 +149,7 @@ class Verdict(ControlObject):
 class InferredColumn(ControlObject):
     """A column that documents without a schema have given their table; its name and its kind stay.
 
-    ``path`` is empty where only its files tell of it. ``kind`` is ``included`` where the table's fields decide it.
+    ``path`` is empty where only its files show it. ``kind`` is ``included`` where the table's fields decide it.
     """
 
     name: str
@@ -202,7 +202,7 @@ def make_batch_prefix(query: str) -> str:
 
 
 class ChangedValues(ControlObject):
-    """How many values of one field were changed in one way; ``[]`` in a field's path is any element of an array."""
+    """The number of values of a field that one way changed; ``[]`` in a field's path is any element of an array."""
 
     field: str
     change: str
@@ -373,7 +373,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What the writer of a file knows of it, as its receipt has it; defaults are for a file without a table's rows.
+    """A file's facts from its writer, as its receipt has them; defaults are for a file without a table's rows.
 
     ``cursor``, ``cursor_nulls`` and ``findings`` are of the rows shaped while the file was written: over all receipts
     of a task these are all its rows.

@@ -67,7 +67,7 @@ def describe_repeated(tables: Iterable[RepeatedFiles | None]) -> str | None:
 
 
 class TableHealth(ControlObject):
-    """What small loads make of an Iceberg table; files under 32 MiB are small, and too many to count are None."""
+    """The effect of small loads on an Iceberg table; files under 32 MiB are small, and too many to count are None."""
 
     snapshots: int
     files: int | None
@@ -167,7 +167,7 @@ class TableResult(Model):
 
 
 class TableFigures(TypedDict):
-    """What a load brought to a table, as its own report, the run's report and the load's record repeat it."""
+    """A load's figures of one table, as its own report, the run's report and the load's record repeat it."""
 
     table: str
     rows: int
@@ -221,7 +221,7 @@ class RunReport(Model):
 
 
 class ErrorReport(Model):
-    """Why a command did not exit with 0, in the JSON that it prints.
+    """The reason why a command did not exit with 0, in the JSON that it prints.
 
     code       an error's code, ``STOPPED`` after a signal, null where only the command's own fields say more
     problems   what is wrong with lake.yaml, one text each
@@ -264,7 +264,7 @@ class ErrorReport(Model):
 
 
 class FailureReport(Model):
-    """What a command with ``--json`` prints in place of its own object when it ends before there is one."""
+    """The JSON that a command with ``--json`` prints when it ends before its own object exists."""
 
     version: Literal[1] = 1
     command: str

@@ -138,7 +138,7 @@ def _show(draft: Draft, output: Path, beside: list[str]) -> None:
 
 
 def _report(drafted: Drafted, output: Path) -> InitReport:
-    """Print what was written, and what of it only the user can put in."""
+    """Print what was written, and which values the user has to fill in."""
     problems: tuple[str, ...] = ()
     try:
         load(output)
@@ -155,7 +155,7 @@ def _report(drafted: Drafted, output: Path) -> InitReport:
 
 
 def _check(output: Path, problems: Sequence[str]) -> int:
-    """Say what comes next; first what only the user can put in, where something of it is missing."""
+    """Print the next steps, and before them the values that the user still has to fill in."""
     lake = shlex.quote(str(output))
     if problems:
         OUT.print("Mend this first:", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``lakewriter policy``: the documents that the stacks attach, for whoever attaches them by hand."""
+"""``lakewriter policy``: the documents that the stacks attach, to attach them by hand."""
 
 from pathlib import Path
 from typing import Any

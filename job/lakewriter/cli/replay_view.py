@@ -31,7 +31,7 @@ _AGAIN: Final = "Go on with it by the same command."
 
 @dataclass(frozen=True)
 class WantedReplay:
-    """What was asked for; ``since`` is the first load."""
+    """A replay as the user asks for it; ``since`` is the first load."""
 
     table: str
     check: str | None

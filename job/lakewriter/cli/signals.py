@@ -112,7 +112,7 @@ class Signals:
 
 
 def _print_nowhere() -> None:
-    """Let no print fail from here on: the terminal is gone, or whoever read what this process says."""
+    """Let no print fail from here on: the terminal is gone, or the reader of the pipe."""
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 2)
     if stat.S_ISCHR(os.fstat(1).st_mode):

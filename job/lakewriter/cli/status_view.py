@@ -73,7 +73,7 @@ def _show(controls: Mapping[str, Control], as_json: bool, *, again: bool = False
     now = datetime.now(UTC)
     health = assess(states, continuous, now, broken)
     if as_json:
-        # A line each where it repeats, for whoever reads them one by one.
+        # One line per repetition, so that a log shows them one by one.
         content = StatusReport.of(states, continuous, health)
         print_json(content, find_status_error(health), indent=None if again else 1)
         return health

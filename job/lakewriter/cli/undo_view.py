@@ -28,7 +28,7 @@ _SEEN: Final = {
 
 @dataclass(frozen=True)
 class WantedUndo:
-    """What was asked for."""
+    """An undo as the user asks for it."""
 
     job_id: str
     tables: tuple[str, ...]

@@ -42,7 +42,7 @@ _EPOCH: Final = datetime(1970, 1, 1)
 
 @dataclass(frozen=True)
 class TextForm:
-    """How texts are spelled where it is not the default spelling of their type."""
+    """The spelling of texts, where it is not the default of their type."""
 
     date_format: str | None = None
     timestamp_format: str | None = None
@@ -58,13 +58,13 @@ DEFAULT: Final = TextForm()
 
 
 class MisfitError(Exception):
-    """Why a text is no value of its type; completes "value 'x': "."""
+    """The reason why a text is not a value of its type; completes "value 'x': "."""
 
 
 def convert_text(text: str, kind: pa.DataType, form: TextForm = DEFAULT) -> tuple[Any, bool]:
     """Return the value of ``text`` as pyarrow takes it for ``kind``, and whether nanoseconds were cut from it.
 
-    ``MisfitError`` says why it is no value of ``kind``.
+    ``MisfitError`` says why it is not a value of ``kind``.
     """
     if text != text.strip() and not (pt.is_string(kind) or pt.is_binary(kind)):
         raise MisfitError("there are blanks around it" if text.strip() else "it is blank")

@@ -78,7 +78,7 @@ def _parse(text: str, read: "Callable[[_Tokens], Parsed]") -> Parsed:
 
 
 class _SyntaxError(Exception):
-    """What was expected and what is there instead."""
+    """A syntax error: what was expected, and what is there instead."""
 
 
 class _Tokens:

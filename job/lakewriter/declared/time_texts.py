@@ -66,7 +66,7 @@ _MIDDAY: Final = 12
 
 @dataclass(frozen=True)
 class Moment:
-    """What a text says: its local date and time, and the rest of it."""
+    """A parsed text: its local date and time, and its other parts."""
 
     local: datetime
     finer: str = ""
@@ -76,7 +76,7 @@ class Moment:
 
 
 class TimePattern:
-    """A pattern such as ``dd.MM.yyyy HH:mm[:ss]``; ``ValueError`` says what of it is not taken."""
+    """A pattern such as ``dd.MM.yyyy HH:mm[:ss]``; ``ValueError`` names the part that is not supported."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern

@@ -30,7 +30,7 @@ class SeenColumn(Model):
 
 
 class SeenSource(Model):
-    """What a look at a table's source has shown; a number is None where it could not be had for free.
+    """The findings of a look at a table's source; a number is None where it could not be had for free.
 
     ``looked_at`` counts the files that were opened for columns and types, ``sampled`` the rows that were read.
     """

@@ -21,7 +21,7 @@ _WESTERN: Final = "windows-1252"
 
 @dataclass(frozen=True)
 class CsvShape:
-    """What is known of a file; ``names`` are those that a load gives its columns."""
+    """The form of a CSV file; ``names`` are those that a load gives its columns."""
 
     names: tuple[str, ...]
     separator: str = ","

@@ -1,4 +1,4 @@
-"""Propose a table's primary key and cursor from rows of it, each with the evidence."""
+"""Propose a table's primary key and cursor from its rows, each with the evidence."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

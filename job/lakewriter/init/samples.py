@@ -51,7 +51,7 @@ _LEAST_COLUMNS: Final = 2
 
 @dataclass(frozen=True)
 class Head:
-    """What a file's beginning shows; ``names`` are its columns at the top level."""
+    """The beginning of a file; ``names`` are its columns at the top level."""
 
     format: str
     names: tuple[str, ...]

@@ -48,9 +48,9 @@ _NO_ROWS: Final = "--expect proposes checks from rows of files, and none were gi
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the user has said: the destination's type, bucket and region, the pipeline's name, and where the file goes.
+    """The user's answers: the destination's type, bucket and region, the pipeline's name, and where the file goes.
 
-    ``spark`` starts Spark, which only a database needs; ``schemas`` are those to read of it. ``expects`` has checks of
+    ``spark`` starts Spark, which only a database needs; ``schemas`` are its schemas to read. ``expects`` has checks of
     each load proposed.
     """
 

@@ -36,7 +36,7 @@ class Symlink:
 
 @dataclass(frozen=True)
 class Output:
-    """A table: where its files lie, and what is known of it by now."""
+    """A table: where its files lie, and its facts so far."""
 
     dataset: Dataset
     symlink: Symlink | None = None
@@ -48,7 +48,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What was written."""
+    """Figures of what was written."""
 
     rows: int
     size: int

@@ -26,7 +26,7 @@ class Follower(Protocol):
         """Note that a table is published; ``version`` is its version where its catalog has versions."""
 
     def end(self, result: TableResult, error: BaseException | None, /) -> None:
-        """Note that a table has ended; later events of it are ignored."""
+        """Note that a table has ended; its later events are ignored."""
 
     def flush(self) -> None:
         """Wait until all is sent so far, and no longer than ``lineage.timeout_seconds``."""

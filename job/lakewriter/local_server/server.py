@@ -45,7 +45,7 @@ _LIFECYCLE: Final = {
 
 
 class Running(Model):
-    """What a server's folder says of it: written before the server starts, so that a second command finds it."""
+    """The record of a server in its folder: written before the server starts, so that a second command finds it."""
 
     pid: int
     port: int
@@ -195,7 +195,7 @@ def make_bucket(access: Access) -> None:
         if aws.read_error_code(error) not in ("BucketAlreadyExists", "BucketAlreadyOwnedByYou"):
             raise aws.explain(error, doing=f"s3:CreateBucket on s3://{access.bucket}", access=access) from error
         return
-    # As the stacks have it: what a killed load left staged goes by itself.
+    # As in the stacks: S3 ends the uploads that a killed load has left.
     s3.put_bucket_lifecycle_configuration(Bucket=access.bucket, LifecycleConfiguration={"Rules": [_LIFECYCLE]})
 
 

@@ -211,7 +211,7 @@ def _chart(title: str, loads: Sequence[LoadRecord], values: Sequence[float], des
 
 @dataclass(frozen=True)
 class Cost:
-    """What the load's requests and its data cost, in words."""
+    """The cost of the load's requests and data, in words."""
 
     requests: str
     month: str

@@ -1,10 +1,10 @@
-"""Allow whoever deploys: a person what ``cdk deploy`` asks for, and CloudFormation what the stacks are made of.
+"""Allow deploying: a person what ``cdk deploy`` asks for, and CloudFormation what the stacks are made of.
 
 A person takes the roles of CDK's bootstrap, and these do the rest:
 https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html. CloudFormation works with a role of the bootstrap's, to
 which ``cdk bootstrap --cloudformation-execution-policies`` attaches a policy, by default ``AdministratorAccess``.
 ``Execution`` is one that suffices. It makes identities with ``Boundary`` alone, the most that any of them may do:
-https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html. Without a boundary, whoever writes the
+https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html. Without a boundary, who writes the
 policy of a role may do everything.
 """
 
@@ -97,7 +97,7 @@ _STACKS: Final = ("cloudformation:DescribeStacks", "cloudformation:DescribeStack
 _DEPLOY: Final = ("cloudformation:CreateStack", "cloudformation:UpdateStack", "cloudformation:DeleteStack",
                   "cloudformation:CreateChangeSet")  # fmt: skip
 EXECUTION_ROLE: Final = "lakewriter-deployment"
-"""The role that CloudFormation is given where there is no bootstrap: whoever owns the account makes it."""
+"""The role that CloudFormation is given where there is no bootstrap: the account's owner makes it."""
 _BASIC: Final = "service-role/AWSLambdaBasicExecutionRole"
 """What CDK attaches to the function that empties buckets."""
 
@@ -133,7 +133,7 @@ def allow_deployer(spec: Spec, deployment: Deployment, arns: Arns, stage: str) -
 
 def allow_key_administration(deployment: Deployment, arns: Arns) -> Statement:
     """Let CloudFormation's role administer a key by the key's own policy: no permission of the role's can tell this key
-    from others before it is made, and whoever may tag keys could claim one by its tags.
+    from others before it is made, and anybody who may tag keys could claim one by its tags.
 
     The principal is a condition, since KMS refuses a policy that names a role which is not there yet.
     https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-overview.html
@@ -313,7 +313,7 @@ def _allow_by_tag(
 
 
 def _allow_network(subnets: Sequence[str], groups: Sequence[str], arns: Arns) -> Iterator[Statement]:
-    """Allow EMR Serverless to try an interface in the file's subnets, as it does for whoever makes an application.
+    """Allow EMR Serverless to try an interface in the file's subnets, as it does for the maker of an application.
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/security-iam-user-access-policies.html
     """

@@ -26,7 +26,7 @@ _ARN: Final = 50
 
 @dataclass(frozen=True)
 class Reach:
-    """What a party reaches, and what of it is the job's.
+    """The tables and paths that a party reaches, and those among them that are the job's.
 
     ``starts`` begin its keys; a blank one is the whole bucket. ``catalog`` are paths of the Data Catalog, such as
     ``database/NAME``. A party that writes is denied ``job_starts`` and ``job_catalog``.

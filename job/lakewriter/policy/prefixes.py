@@ -48,7 +48,7 @@ def list_table_names(spec: Spec) -> list[str]:
 
 
 def find_key_prefix(table: TableSpec) -> str:
-    """Find the prefix that all keys of a table share: its folder, or the constant part of it."""
+    """Find the prefix that all keys of a table share: its folder, or the folder's constant part."""
     return f"{table.path}/" if table.layout.directory else table.layout.prefix
 
 

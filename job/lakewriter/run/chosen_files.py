@@ -27,7 +27,7 @@ _MOST_NAMED: Final = 3
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a load reads of a table's source.
+    """The part of a table's source that a load reads.
 
     table     with the files that are read
     listed    all files that are there, None where the source has none, or where they could not be listed

@@ -152,7 +152,7 @@ def _cut(seen: Input, members: Sequence[Member]) -> dict[str, Event]:
     """Return the state up to which each member is loaded; empty where they have no state in common behind what is
     committed.
 
-    A stream that a state says nothing of is sent again from its beginning: nothing of it is loaded yet. A source that
+    A stream without a state is sent again from its beginning: no row of such a stream is loaded yet. A source that
     has changed to states of each stream has none for all: each is loaded up to its own, if all have one.
     """
     end = min((fault.position for member in members for fault in seen.list_faults(member.stream)), default=END)

@@ -112,7 +112,7 @@ class Lag:
         self._last: tuple[float, float] | None = None
 
     def extend(self, until: float) -> None:
-        """Set the time until which the next trigger waits, for a batch that came to its end."""
+        """Set the time until which the next trigger waits, for a batch that has ended."""
         if self._last is not None:
             self._last = self._last[0], max(self._last[1], until)
 

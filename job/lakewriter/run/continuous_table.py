@@ -51,11 +51,11 @@ up that never answered; a continuous run is there to wait for it."""
 MOST_NOTED: Final = 100
 """Properties without a column that a run reports one by one; every batch counts them."""
 _BACKLOGS: Final = ("maxOffsetsBehindLatest", "numFilesOutstanding", "numBytesOutstanding")
-"""What Spark's sources say of what they still have."""
+"""The metrics in which Spark's sources report what they have not read yet."""
 
 
 class Watch(Protocol):
-    """Who is told how a continuous run goes."""
+    """A listener to the progress of a continuous run."""
 
     def step(self, table: TableSpec, step: str, detail: str) -> None:
         """Take the step a table is in, with a detail for people; ``note`` is no step, and is said once a run."""
@@ -271,14 +271,14 @@ class TableRun:
         return pause
 
     def _note_once(self, notes: tuple[str, ...]) -> None:
-        """Tell of what went wrong beside the loads, once a run: its numbers grow with every batch."""
+        """Log what went wrong beside the loads, once a run: its numbers grow with every batch."""
         if notes and not self._is_noted:
             self._is_noted = True
             for note in notes:
                 self._watch.step(self.table, "note", note)
 
     def _note_undeclared(self, result: TableResult) -> None:
-        """Tell of each property that has no column, once; of the first ones, where documents have ever new names."""
+        """Log every property that has no column, once; only the first ones, where documents have ever new names."""
         for name in sorted(result.undeclared.keys() - self._noted)[: MOST_NOTED - len(self._noted)]:
             self._noted.add(name)
             self._watch.step(self.table, "note", f"values of {name!r} are left out: the table has no column for them")

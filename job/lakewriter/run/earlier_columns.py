@@ -18,7 +18,7 @@ from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import TableSpec
 
 _FILES: Final = 8
-"""So many files tell of a table that a release before this one has loaded; a later one overrules an earlier one."""
+"""The most files that are read of a table loaded by an earlier release; a later file overrules an earlier one."""
 _TYPED: Final = (Kind.INTEGER, Kind.NUMBER, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.TIME, Kind.BINARY)
 _KINDS: Final = {ARROW[kind]: kind for kind in reversed(_TYPED)}
 

@@ -62,7 +62,7 @@ def look_for_repeated(watched: Watched, feed: Feed) -> dict[str, Violations]:
 
 @dataclass(frozen=True)
 class Judged:
-    """What is judged: a table's files, staged by an attempt that began on a state; ``kept_out`` are those with the rows
+    """A table's files to judge, staged by an attempt that began on a state; ``kept_out`` are those with the rows
     that are not in them, and ``allowed`` are so many whatever their share. ``is_batch`` is true of a micro-batch."""
 
     table: TableSpec

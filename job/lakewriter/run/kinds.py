@@ -49,7 +49,7 @@ class Plain(_Whole):
 
 @dataclass(frozen=True)
 class Ending:
-    """How a table's input ends: ``complete`` lets older generations go, ``continues`` stays in the one begun."""
+    """The end of a table's input: ``complete`` lets older generations go, ``continues`` stays in the one begun."""
 
     complete: bool = True
     continues: bool = False

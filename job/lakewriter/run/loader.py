@@ -100,7 +100,7 @@ class Loader:
         """Load the streams of an input of messages."""
         number = self.begin(sync_id)
         if self._is_done() and source.paths != _STDIN:
-            # No look at the input, which takes a Spark session. Whoever writes to standard input has its records taken.
+            # No look at the input, which takes a Spark session. Standard input is read in any case, for its writer.
             return self.run(Sync(number, {table.id: TablePart() for table in self.spec.tables}))
         with self._open_messages(source) as messages:
             seen = Input.of(
@@ -264,7 +264,7 @@ class Loader:
         return TablePart(ending, feed, self.states[table.id], listed)
 
     def _require_unchanged(self) -> None:
-        """Raise ``CONCURRENT_LOAD`` where another attempt has gone on with the sync since this one began: what is done
+        """Raise ``CONCURRENT_LOAD`` where another attempt has continued the sync since this one began: what is done
         and what is not was read of different moments."""
         states = call_all(lambda name: self.controls[name].state.read(), list(self.states))
         for name, state in zip(self.states, states, strict=True):

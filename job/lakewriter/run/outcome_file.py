@@ -61,7 +61,7 @@ def describe_stop(reason: str, at: datetime) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Ending:
-    """How an attempt ended: ``message`` is None where it succeeded."""
+    """The end of an attempt: ``message`` is None where it succeeded."""
 
     code: str | None
     message: str | None
@@ -115,7 +115,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Ended:
-    """How an attempt ended; ``unfinished`` are the ids of the tables that are not done."""
+    """The end of an attempt; ``unfinished`` are the ids of the tables that are not done."""
 
     error: LakeError | None
     unfinished: tuple[str, ...]

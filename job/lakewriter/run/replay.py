@@ -30,7 +30,7 @@ from lakewriter.spec.specification import Mode, Spec, TableSpec
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which rows of a quarantine: those of one check, of loads that began no earlier than a time; None for all."""
+    """A choice of a quarantine's rows: those of one check, of loads that began no earlier than a time; None for all."""
 
     check: str | None = None
     since: datetime | None = None

@@ -70,7 +70,7 @@ def seems_done(pipeline: Pipeline, attempt: Attempt, kind: Kind) -> bool:
 
 @dataclass(frozen=True)
 class Load:
-    """What the tables of one load share. By table id: ``names`` of objects, ``columns`` of Parquet files, ``repeated``
+    """Facts that a load's tables share. By table id: ``names`` of objects, ``columns`` of Parquet files, ``repeated``
     files of the source. ``stopped`` says that a failed table ends the others. ``begin`` is None in a process that takes
     over a registered load."""
 

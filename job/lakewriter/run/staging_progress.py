@@ -25,7 +25,7 @@ _LEAST_SHARE: Final = 0.02
 
 @dataclass(frozen=True)
 class Staging:
-    """How far a table is: what its ended tasks have staged, of ``tasks`` and, where they are counted, of all rows."""
+    """Progress of a table: what its ended tasks have staged, of ``tasks`` and, where they are counted, of all rows."""
 
     done: Staged
     tasks: int

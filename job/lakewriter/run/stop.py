@@ -9,7 +9,7 @@ from lakewriter.exit_codes import EXIT_FAILED
 
 
 class Stopped(Exception):  # noqa: N818 - not a failure: somebody asked for it
-    """The work was asked to stop and did, before anything of it was published."""
+    """The work was asked to stop and did, before it published anything."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"stopped by {reason}")
@@ -17,7 +17,7 @@ class Stopped(Exception):  # noqa: N818 - not a failure: somebody asked for it
 
 
 class Stop:
-    """Whether to stop, and why: ``reason`` is a signal's name, such as ``SIGTERM``, or other words.
+    """A request to stop, once made: ``reason`` is a signal's name, such as ``SIGTERM``, or other words.
 
     A handler of a signal may set the reason, but not ask, which takes a lock. ``may_interrupt`` is on while the main
     thread waits for input, where nothing but an exception ends the wait.

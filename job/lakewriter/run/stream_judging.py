@@ -125,9 +125,9 @@ class StreamJudge:
         return verdict
 
     def _explain_overtaking(self, table: TableSpec) -> str:
-        """Say why the rest of an input cannot follow the part of it that this job committed; blank if it can.
+        """Say why the rest of an input cannot follow the part that this job committed; blank if it can.
 
-        The table tells only of its last load how far that came. Once another one has followed, the records of the part
+        The table records only how far its last load read. Once another one has followed, the records of the part
         would be loaded again. A part that another attempt of this job has just committed is gone on from.
         """
         state = self._states[table.id].sync

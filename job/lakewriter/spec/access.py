@@ -57,7 +57,7 @@ class SecretText:
 
 
 class KeyNames(Model):
-    """What the user's own file calls the parts of an ``Access``: messages say these."""
+    """Names of the parts of an ``Access`` in the user's file: messages say these."""
 
     bucket: str = "s3_bucket_name"
     region: str = "bucket_region"
@@ -77,7 +77,7 @@ class KeyNames(Model):
 
 
 class Access(Model):
-    """How to reach the destination bucket. ``endpoint`` is a custom S3 endpoint; STS and Glue never use it."""
+    """Access to the destination bucket. ``endpoint`` is a custom S3 endpoint; STS and Glue never use it."""
 
     bucket: str
     region: str

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 
 class Kind(StrEnum):
-    """What a value of a document is, or a location of documents holds, and so what its column stores.
+    """The kind of a document's value or of a location of documents, and so of what its column stores.
 
     A ``timestamp`` and a ``time`` are in UTC, the ``local`` ones have no zone. ``text_integer`` and ``text_number``
     are numbers written as strings, ``mixed_integer`` and ``mixed_number`` are written either way; ``json`` is a value
@@ -62,7 +62,7 @@ class Location:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which locations become columns, by field name: a location's path joined by ``/``, or a projection's own name.
+    """The locations that become columns, by field name: a location's path joined by ``/``, or a projection's own name.
 
     Of others only those do whose path has at most ``depth`` names; None is no limit. ``projections`` are
     ``(field, JSON pointer)``. Fields of ``as_text`` are strings, whatever the schema says; JSON and durations are

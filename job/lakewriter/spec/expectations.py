@@ -16,7 +16,7 @@ class _Expectation(Model):
 
 
 class RowCount(_Expectation):
-    """How many rows a load has."""
+    """The number of rows of a load."""
 
     kind: Literal["rows"] = "rows"
     column: None = None
@@ -25,7 +25,7 @@ class RowCount(_Expectation):
 
 
 class RowsOfLastLoads(_Expectation):
-    """How many rows a load has, as shares of the median of the last ``loads`` that committed."""
+    """The number of rows of a load, as shares of the median of the last ``loads`` that committed."""
 
     kind: Literal["rows_of_last_loads"] = "rows_of_last_loads"
     column: None = None
@@ -52,7 +52,7 @@ class Range(_Expectation):
 
 
 class Fresh(_Expectation):
-    """How old the newest value of a column may be when the load runs."""
+    """The greatest age of a column's newest value when the load runs."""
 
     kind: Literal["fresh"] = "fresh"
     column: str

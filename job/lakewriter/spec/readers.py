@@ -25,7 +25,7 @@ ReaderName = Literal[
 ]
 
 DELTA: Final[frozenset[ValueEncoding]] = frozenset({"DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY"})
-"""What ``delta_encodings`` means, whoever reads."""
+"""The encodings that ``delta_encodings`` allows, for every reader."""
 
 _ALL: Final[frozenset[ValueEncoding]] = DELTA | {"DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT"}
 # Spark 3.3 to 4.0 fail on DELTA_LENGTH_BYTE_ARRAY, or read a page's later rows by the lengths of its first.

@@ -11,7 +11,7 @@ SHARE: Final = 0.001
 
 
 class Contract(Model):
-    """What becomes of columns that a table does not have, and of types that grow.
+    """The rules for columns that a table does not have, and for types that grow.
 
     ``evolve`` takes them, ``freeze`` fails the load, ``discard`` leaves the columns out.
     """
@@ -21,7 +21,7 @@ class Contract(Model):
 
 
 class BadRows(Model):
-    """What becomes of a row that cannot be loaded; at most the share ``at_most`` of all rows may be in quarantine."""
+    """The rule for a row that cannot be loaded; at most the share ``at_most`` of all rows may be in quarantine."""
 
     action: Literal["fail", "quarantine"] = "fail"
     at_most: float = SHARE

@@ -28,7 +28,7 @@ BLOCK_BYTES: Final = 16 * MIB
 
 
 class Tracking(StrEnum):
-    """What a tracking column holds."""
+    """The content of a tracking column."""
 
     SYNCED = "synced"
     DELETED = "deleted"
@@ -52,7 +52,7 @@ class JdbcPartition(Model):
 
 
 class JdbcRules(Model):
-    """How a database is read. ``quote`` is what the names of an unknown database stand in, None for a known one.
+    """Rules of reading a database. ``quote`` is what the names of an unknown database stand in, None for a known one.
 
     ``reconcile`` says how far the rows are compared with the server's own answer; None leaves it to what can be known.
     With ``lock`` the table is locked until all connections of a partition have begun.
@@ -117,7 +117,7 @@ class ColumnType(Model):
 
 
 class Mode(StrEnum):
-    """What a load does to the rows that are there: it adds to them, replaces them file by file after it, or replaces
+    """A load's effect on the rows that are there: it adds to them, replaces them file by file after it, or replaces
     them at once, all of them or those of the partitions that it has rows for."""
 
     APPEND = "append"
@@ -289,7 +289,7 @@ class Limits(Model):
 
 
 class Encoding(Model):
-    """How Parquet files are encoded. Without a ``level``, gzip is chosen for each column by its first rows.
+    """The encoding of Parquet files. Without a ``level``, gzip is chosen for each column by its first rows.
 
     ``value_encodings`` are those that columns may have besides dictionary and plain encoding. ``sort_by`` are the
     written columns by which the rows of each row group are sorted.
@@ -313,14 +313,14 @@ FileEncoding = Encoding | AvroEncoding | TextEncoding
 
 
 class UndoRules(Model):
-    """What an undo may do in Glue; ``grace_minutes`` is how long queries may go on that began before it."""
+    """The limits of an undo in Glue; ``grace_minutes`` is how long queries may go on that began before it."""
 
     drop_partitions: bool = False
     grace_minutes: int = 15
 
 
 class RefreshRules(Model):
-    """For how many days a full refresh keeps the files of the one before it."""
+    """The days for which a full refresh keeps the files of the one before."""
 
     keep_days: int = 3
 

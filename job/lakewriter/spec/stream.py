@@ -62,7 +62,7 @@ class Stream(Model):
 
 
 class MessageSource(Model):
-    """Where messages come from: files or ``-`` for standard input, or a connector that the job runs.
+    """The origin of messages: files or ``-`` for standard input, or a connector that the job runs.
 
     ``statuses`` is ``none`` where the user says that the source never reports a stream's status. ``environment`` names
     the variables that the connector gets beside those that any program needs.

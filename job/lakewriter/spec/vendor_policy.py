@@ -6,7 +6,7 @@ from lakewriter.spec.model import Model
 
 
 class Place(StrEnum):
-    """What a statement is about.
+    """The subject of a statement.
 
     ``databases`` are those that the vendor's prefix begins, or, without a prefix, the tables' own; ``tables`` are
     theirs.

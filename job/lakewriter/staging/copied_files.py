@@ -27,7 +27,7 @@ _BLOCK: Final = 1024 * 1024
 
 @dataclass(frozen=True)
 class CopyPlan:
-    """How the files of a stream's records are copied; picklable.
+    """The plan by which the files of a stream's records are copied; picklable.
 
     ``file_path`` is the property that tells where a file went. With ``deletes`` the source's file is deleted once it is
     staged: its records do not come again, and the disk that the source fills is bounded.

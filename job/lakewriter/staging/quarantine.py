@@ -66,7 +66,7 @@ _SHOWN: Final = 200
 
 @dataclass(frozen=True)
 class QuarantinePlan:
-    """What one load writes into the quarantine of a table, in ``partitions`` tasks; ``load`` is the value of the
+    """The plan of what one load writes into a table's quarantine, in ``partitions`` tasks; ``load`` is the value of the
     objects' load metadata."""
 
     names: QuarantineNames
@@ -253,7 +253,7 @@ class QuarantineWriter:
         self._violations = {}
 
     def close(self) -> SetAside | None:
-        """Stage what is left, and return what was kept; None where nothing was. Nothing of it is visible yet."""
+        """Stage what is left, and return what was kept, which is not visible yet; None if nothing was kept."""
         for check in list(self._held):
             self._write(check)
         return SetAside(rows=self._rows, keys=tuple(self._keys), samples=tuple(self._samples)) if self._rows else None

@@ -22,7 +22,7 @@ _PAUSE: Final = 0.2
 
 @dataclass(frozen=True)
 class Spill:
-    """Where a task writes receipts: into parts under ``prefix``, of ``part_bytes`` each, where they have more than
+    """The target of a task's receipts: into parts under ``prefix``, of ``part_bytes`` each, where they have more than
     ``most_bytes`` as JSON."""
 
     prefix: str
@@ -124,7 +124,7 @@ def dump_keys(keys: TaskKeys) -> str:
 
 @dataclass(frozen=True)
 class Returned:
-    """What all tasks of a table have returned: ``stages`` are Spark's ids of those that wrote files, ``quarantined``
+    """The answers of all tasks of a table: ``stages`` are Spark's ids of those that wrote files, ``quarantined``
     the receipts of files with bad rows, ``keys`` what was seen of primary keys."""
 
     texts: ReceiptTexts

@@ -25,7 +25,7 @@ _MOST_BYTES: Final = 1024
 
 @dataclass(frozen=True)
 class Staged:
-    """What tasks have done: ``tasks`` that have ended, rows that were read, files and bytes that were uploaded."""
+    """Work that tasks have done: ``tasks`` that have ended, rows that were read, files and bytes that were uploaded."""
 
     tasks: int = 0
     rows: int = 0
@@ -37,7 +37,7 @@ class Staged:
 
 
 class TaskTally(ABC):
-    """What one task has done so far."""
+    """Work that one task has done so far."""
 
     def __init__(self) -> None:
         self.staged = Staged()
@@ -64,7 +64,7 @@ class TaskTally(ABC):
 
 
 class Teller(Protocol):
-    """What a task takes with it; picklable."""
+    """The part of a tally that a task takes with it; picklable."""
 
     def begin(self, partition: int) -> TaskTally:
         """Begin the tally of a task."""
@@ -103,7 +103,7 @@ class _DatagramTally(TaskTally):
 
 @dataclass(frozen=True)
 class DatagramTeller:
-    """Where the driver listens, and the word by which it knows its own tasks."""
+    """The address at which the driver listens, and the word by which it knows its own tasks."""
 
     port: int
     token: str

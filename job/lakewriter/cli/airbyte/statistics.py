@@ -13,7 +13,7 @@ from lakewriter.report import TableResult, format_count
 from lakewriter.spec.stream import StreamKey
 
 _SHOWN: Final = 20
-"""Fields of a stream, and undeclared properties of it, that are told of one by one."""
+"""The most fields, and the most undeclared properties, of a stream that are logged one by one."""
 _NULLED, _TRUNCATED = "nulledValueCount", "truncatedValueCount"
 """As Airbyte's own connectors call them in a STATE's ``additionalStats``."""
 
@@ -24,7 +24,7 @@ Change = tuple[str, str, str]
 
 @dataclass
 class StreamStatistics:
-    """What was committed of one stream in this sync."""
+    """Figures of what one stream committed in this sync."""
 
     name: str = ""
     rows: int = 0
@@ -45,7 +45,7 @@ class StreamStatistics:
         self.undeclared.update(result.undeclared)
 
     def describe(self) -> str:
-        """One line for all of it."""
+        """Return one line for the whole sync."""
         retired = f", {format_count(self.retired, 'object')} of older generations deleted" if self.retired else ""
         return (
             f"{format_count(self.rows, 'row')} in {format_count(self.files, 'file')}, "
@@ -60,7 +60,7 @@ class StreamStatistics:
 
 
 class SyncStatistics:
-    """What was committed of each stream of a sync."""
+    """Figures of what each stream of a sync committed."""
 
     def __init__(self) -> None:
         self._streams: dict[StreamKey, StreamStatistics] = defaultdict(StreamStatistics)

@@ -45,7 +45,7 @@ def _replace_null(value: Any) -> Any:
 
 
 class StreamDefinition(_Foreign):
-    """What the source says of a stream."""
+    """A stream as its source describes it."""
 
     name: str = Field(min_length=1)
     namespace: str | None = None

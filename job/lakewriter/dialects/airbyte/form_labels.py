@@ -23,7 +23,7 @@ REGIONS: Final = (
 
 @dataclass(frozen=True)
 class Label:
-    """What the form shows of one field. Its help is the field's own description, unless the form needs another."""
+    """One field as the form shows it. Its help is the field's own description, unless the form needs another."""
 
     title: str
     examples: tuple[str, ...] = ()

@@ -97,7 +97,7 @@ class Dialect(Generic[D]):
     union_tags       for each key that tells the members of a union of its models apart, what it may hold
     keys_at          the keys that may stand at a place inside the destination
     read_files       reads the files of the vendor's that a lake.yaml names
-    foreign_files    the vendor's files, by which one that is given in the place of another is recognised
+    foreign_files    the vendor's files, by which one that is given instead of another is recognised
     policies         for each type the policy document of its vendor's set-up page
     principals       for each type the name of its vendor in ``deployment.trust``
     first_keys       the keys that a new file of a type begins with, for a bucket and a region

@@ -18,7 +18,7 @@ def require_url(value: str, example: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError(f"expected a URL such as {example!r}")
-    # Anywhere: a password may have a slash, behind which the rest of it would count as the URL's path.
+    # Anywhere: a password may have a slash, behind which its rest would count as the URL's path.
     if "@" in value:
         raise ValueError(f"a URL with a name or a password in it would be printed; expected one such as {example!r}")
     return value

@@ -305,7 +305,7 @@ class TableEntry(FileModel):
 
 
 class TableSource(Model):
-    """What a dialect needs to name a table: the source side of a ``TableSpec``."""
+    """The part of a table that a dialect needs to name it: the source side of a ``TableSpec``."""
 
     source_schema: str
     source_table: str

@@ -12,7 +12,7 @@ _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\
 
 
 class YamlProblemError(Exception):
-    """Why a text cannot be read, and the line (from 1) that says so."""
+    """The reason why a text cannot be read, and its line (from 1)."""
 
     def __init__(self, line: int, text: str) -> None:
         super().__init__(text)

@@ -25,7 +25,7 @@ that meets an incompatible change always stops."""
 
 
 class FlowKeys:
-    """What is kept of one Flow file; ``warnings`` name what is not."""
+    """The keys taken from one Flow file; ``warnings`` name those that are not."""
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
