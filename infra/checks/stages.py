@@ -69,7 +69,7 @@ def list_databases(lake: Lake) -> set[str]:
 
 
 def is_nested(one: str, other: str) -> bool:
-    """True if one of two prefixes holds the other."""
+    """Return True if one of two prefixes holds the other."""
     outer, inner = sorted((one, other), key=len)
     return inner.startswith(outer)
 

@@ -19,7 +19,7 @@ LOGICAL_ID: Final = "Key"
 
 
 def has_customer_key(settings: Settings) -> bool:
-    """True if the bucket is encrypted with a customer-managed key, which has a policy."""
+    """Return True if the bucket is encrypted with a customer-managed key, which has a policy."""
     deployment = settings.deployment
     return deployment.encryption == "SSE-KMS" or deployment.existing.kms_key_arn is not None
 

@@ -81,7 +81,7 @@ def _find_left_catalog(before: Templates, after: Templates, deployment: Deployme
 
 
 def _find_catalog(templates: Templates) -> str | None:
-    """Find the account of the catalog that the job writes, by the permission to do so; ``own`` for the stack's."""
+    """Find the account of the catalog that the job writes, by the permission to do so; ``OWN`` for the stack's."""
     for kind in ATTACHED:
         for template, policy in templates.list_resources(kind):
             for statement in policy.properties["PolicyDocument"]["Statement"]:

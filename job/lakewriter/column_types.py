@@ -130,7 +130,7 @@ def enter(rename: Rename, step: str) -> Rename:
 
 
 def rebuild_type(t: pa.DataType, rename: Rename) -> pa.DataType:
-    """``t`` with every struct's names renamed, all fields nullable, lists of one layout, no metadata."""
+    """Return ``t`` with every struct's names renamed, all fields nullable, lists of one layout, no metadata."""
     if is_wrapped(t):
         return rebuild_type(t.value_type, rename)
     if is_list_like(t):
@@ -247,7 +247,7 @@ def _reconcile_structs(path: Path, source: pa.DataType, existing: pa.DataType) -
 
 
 def can_hold(target: pa.DataType, source: pa.DataType) -> bool:
-    """Every value of ``source`` is a value of ``target``."""
+    """Return True if every value of ``source`` is a value of ``target``."""
     if source in _DIGITS:
         if pt.is_decimal(target):
             return bool(target.precision - target.scale >= _DIGITS[source])
@@ -342,6 +342,6 @@ def _expect(tokens: list[str], mark: str) -> None:
 
 
 def is_same_type(one: pa.DataType, other: pa.DataType) -> bool:
-    """True for types with one name, however their values are encoded."""
+    """Return True for types with one name, however their values are encoded."""
     plain = one.value_type if is_wrapped(one) else one
     return name_type(plain) == name_type(other)

@@ -87,7 +87,7 @@ Parsed = TypeVar("Parsed", bound=ControlObject)
 
 
 def require_understood(content: Mapping[str, Any]) -> None:
-    """``ValueError`` for an object of another version, or one that needs something unknown of its readers."""
+    """Raise ``ValueError`` for an object of another version, or one that needs something unknown of its readers."""
     version, needs = content.get("version", VERSION), content.get("needs", [])
     if version != VERSION:
         raise ValueError(f"it is of version {version!r}, expected {VERSION}")
@@ -119,7 +119,8 @@ def _refuse_constant(name: str) -> None:
 
 
 def _require_plain(content: Any) -> None:
-    """``ValueError`` for what could be read, and could not be written back: too deep, or with half a character."""
+    """Raise ``ValueError`` for what could be read, and could not be written back: too deep, or with half a
+    character."""
     level, depth = [content], 0
     while level := [value for item in level for value in _list_values(item)]:
         depth += 1

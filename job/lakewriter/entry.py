@@ -36,7 +36,7 @@ def find_difference(built: dict[str, str] | None, *, python: str, machine: str) 
 
 
 def _read_spark_version() -> str | None:
-    """As ``major.minor``; Amazon's builds add a suffix."""
+    """Read Spark's version as ``major.minor``; Amazon's builds add a suffix."""
     try:
         from pyspark.version import __version__
     except ImportError:

@@ -64,7 +64,7 @@ def normalise(name: str) -> str:
 
 
 def cut(name: str, *, distinct: str | None = None) -> str:
-    """``name`` at no more than 255 characters; what is cut off lives on as ten hex digits."""
+    """Cut ``name`` to 255 characters; what is cut off lives on as ten hex digits."""
     if len(name) <= MAX_NAME:
         return name
     digest = hashlib.sha256((distinct or name).encode()).hexdigest()[:10]
@@ -88,7 +88,7 @@ class NameRule:
         return bool(name) and (not self.is_ascii or _SAFE.fullmatch(name) is not None)
 
     def fold(self, name: str) -> str:
-        """Return what two names have in common that may not stand side by side."""
+        """Fold a name: names with the same result may not stand side by side."""
         return name.lower() if self.folds_case else name
 
     def number(self, name: str, number: int) -> str:

@@ -214,7 +214,7 @@ class RunReport(Model):
     """The signal that ended it before all tables were done."""
 
     def __repr__(self) -> str:
-        """One line, as a notebook shows it."""
+        """Return one line, as a notebook shows it."""
         rows, files = sum(table.rows for table in self.tables), sum(table.files for table in self.tables)
         counts = (format_count(len(self.tables), "table"), format_count(rows, "row"), format_count(files, "file"))
         return f"<load {self.job_id} of {self.pipeline}: {self.status}, {', '.join(counts)} in {self.seconds:.1f} s>"

@@ -73,12 +73,13 @@ def watch_answers(client: Any, reached: set[str]) -> None:
 
 
 def has_never_answered(error: Exception) -> bool:
-    """True if the call failed without a response, at an endpoint that has never answered."""
+    """Return True if the call failed without a response, at an endpoint that has never answered."""
     return bool(getattr(error, _NEVER_ANSWERED, False))
 
 
 def _may_sign_again(client: Any, parsed: Any, context: dict[str, Any]) -> bool:
-    """True if a request refused as too late is to be sent again: once, with a new time and renewed credentials."""
+    """Return True if a request refused as too late is to be sent again: once, with a new time and renewed
+    credentials."""
     error = parsed.get("Error", {})
     status = parsed.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     meaning = classify(str(error.get("Code", "")), int(status), str(error.get("Message", "")))

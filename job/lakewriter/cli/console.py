@@ -23,7 +23,7 @@ SHOWN_UNDONE: Final = 3
 
 
 def show_status(out: Console, states: Mapping[str, TableState]) -> None:
-    """One row per table; under them what is pending or running."""
+    """Print one row per table, and under them what is pending or running."""
     grid = Table("table", make_right_column("loads"), "last commit (UTC)", "last load", "cursor", box=None)
     for table_id, state in states.items():
         grid.add_row(
@@ -88,7 +88,7 @@ def show_verified(out: Console, verified: "Verified") -> None:
 
 
 def show_findings(out: Console, findings: "Sequence[Finding]") -> None:
-    """One line per finding, its remedy under what is not as it should be."""
+    """Print one line per finding, with its remedy under what is not as it should be."""
     marks = {"ok": "[green]✓[/]", "failed": "[red]✗[/]", "warning": "[yellow]![/]", "skipped": "[dim]-[/]"}
     for finding in findings:
         code = f"{finding.code}: " if finding.code and finding.status == "failed" else ""
@@ -100,7 +100,7 @@ def show_findings(out: Console, findings: "Sequence[Finding]") -> None:
 
 
 def show_queries(out: Console, queries: "Sequence[Query]") -> None:
-    """SQL with its title as a comment, ready to paste."""
+    """Print SQL with its title as a comment, ready to paste."""
     for query in queries:
         title = f"-- {query.engine.label}, {query.table}: {query.title}"
         out.print(f"{title}\n{query.sql}\n", markup=False, highlight=False, soft_wrap=True)

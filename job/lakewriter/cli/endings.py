@@ -68,7 +68,7 @@ def explain_usage(*, as_json: bool) -> Iterator[None]:
 
 
 def wants_json(arguments: list[str]) -> bool:
-    """True if ``--json`` is among the options."""
+    """Return True if ``--json`` is among the options."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in options
 

@@ -26,7 +26,7 @@ class Column:
 
 
 def shorten(text: str, width: int) -> str:
-    """``text`` in so many columns: its middle is left out, since names differ at their ends."""
+    """Shorten ``text`` to so many columns: its middle is left out, since names differ at their ends."""
     if len(text) <= width:
         return text
     head = (width - 1) // 2

@@ -84,7 +84,7 @@ def show_history(out: Console, loads: Sequence[LoadSummary]) -> None:
 
 
 def show_load(out: Console, record: LoadRecord) -> None:
-    """Its end, a row for each table, what went otherwise than wanted, its cost and what to do next."""
+    """Print a load's end, a row for each table, what went otherwise than wanted, its cost and what to do next."""
     ended = f", ended {format_moment(record.finished)} UTC" if record.finished else ""
     lasted = f" after {format_seconds(record.seconds)}" if record.seconds is not None else ""
     out.print(
@@ -146,5 +146,5 @@ def _print_grid(out: Console, names: Column, others: Sequence[Column]) -> None:
 
 
 def _show(text: str) -> str:
-    """Text of a source on a terminal: without characters that would change what else is shown."""
+    """Return text of a source for a terminal: without characters that would change what else is shown."""
     return str(show_text(text)).replace("\n", "\\n")

@@ -33,7 +33,7 @@ def run_init(
     as_json: bool,
     **wishes: str | None,
 ) -> int:
-    """Look at ``places``, write the file, and say what comes next; ``wishes`` are the options with a text."""
+    """Look at ``sources``, write the file, and print the next steps; ``wishes`` are the options with a text."""
     if output != _PRINT and output.exists():
         raise SpecInvalidError(
             f"{output} exists, and is not overwritten.", remedy="Name another file with --output, or move it away."
@@ -87,7 +87,7 @@ def _ask(question: str, *, asks: bool) -> str | None:
 
 
 def _has_vendor_file(sources: tuple[str, ...]) -> bool:
-    """True if a place may name the bucket itself."""
+    """Return True if a place may name the bucket itself."""
     return any(source.endswith((".json", ".yaml", ".yml")) for source in sources)
 
 

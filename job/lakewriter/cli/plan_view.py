@@ -20,7 +20,7 @@ _STYLES: Final = {"added": "green", "gone": "yellow", "type": "yellow", "order":
 
 
 def show_plan(out: Console, tables: Sequence[PlannedTable], *, columns: bool = False, deletes: bool = False) -> None:
-    """One block per table; ``columns`` shows those that stay too, ``deletes`` every object that would go."""
+    """Print one block per table; ``columns`` shows those that stay too, ``deletes`` every object that would go."""
     for number, table in enumerate(tables):
         if number:
             out.print()
@@ -107,7 +107,7 @@ def _describe_retyped(column: PlannedColumn) -> str:
 
 
 def _summarise(table: PlannedTable) -> str:
-    """Return how many columns change in each way, and how many do not."""
+    """Return the number of columns that change in each way, and of those that do not."""
     counts = list(_count_changes(table.changes))
     touched = sum(change.change in ("added", "type") for change in table.changes)
     same = f"{len(table.columns) - touched:,} as before"

@@ -59,7 +59,7 @@ def show_progress(spec: Spec, errors: Console, *, job_id: str | None = None, qui
 
 
 def show_waiting(display: Display, reason: str, make: Callable[[], Made]) -> Callable[[], Made]:
-    """``make``, which takes its time, with the reason shown meanwhile."""
+    """Call ``make``, which takes its time, and show the reason meanwhile."""
 
     def made() -> Made:
         with display.waiting(reason):

@@ -80,7 +80,8 @@ def _warn_of_missing(context: Context, engines: Sequence[Engine]) -> None:
 
 
 def _read_last(context: Context) -> queries.LastLoads:
-    """Each table's last load; none where the destination does not give it in time, since the SQL does without."""
+    """Read each table's last load; return none if the destination does not answer in time, since the SQL does
+    without."""
 
     def read() -> queries.LastLoads:
         controls = context.controls()
@@ -99,7 +100,7 @@ def _read_last(context: Context) -> queries.LastLoads:
 
 
 def _wait_for(read: Callable[[], Answer], seconds: float) -> Answer:
-    """Return what ``read`` returns, or raise what it raises; ``TimeoutError`` after so many seconds."""
+    """Return the result of ``read``, or raise its error; raise ``TimeoutError`` after so many seconds."""
     answer: Future[Answer] = Future()
 
     def run() -> None:

@@ -155,7 +155,7 @@ def _read_acceptance(wanted: Wanted) -> Acceptance:
 
 
 def _find_user() -> str:
-    """Return who runs this, as the machine calls them; blank where it does not."""
+    """Find the user's name on this machine; blank where it has none."""
     try:
         return getpass.getuser()
     except (ImportError, KeyError, OSError):

@@ -41,7 +41,7 @@ def show_run(out: Console, report: RunReport, phases: Phases) -> None:
 
 
 def show_summary(out: Console, report: RunReport, phases: Phases) -> None:
-    """One line on the load; on a narrow terminal two, so that neither job id nor numbers are broken."""
+    """Print one line on the load; on a narrow terminal two, so that neither job id nor numbers are broken."""
     rows, files = sum(r.rows for r in report.tables), sum(r.files for r in report.tables)
     size = sum(r.bytes for r in report.tables)
     calls = ", ".join(f"{count} {method}" for method, count in sorted(report.requests.items()))

@@ -75,7 +75,7 @@ def open_context(lake: Path, stage: str | None, *, quiet: bool = False, asks: bo
 
 
 def is_local() -> bool:
-    """True if the command was called with ``--local``."""
+    """Return True if the command was called with ``--local``."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(LOCAL_KEY))
 
@@ -87,5 +87,5 @@ def list_chosen_tables() -> tuple[str, ...]:
 
 
 def warn(text: str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     ERR.print(f"warning: {text}", markup=False, soft_wrap=True)

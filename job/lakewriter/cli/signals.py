@@ -56,7 +56,7 @@ class Signals:
                 signal.signal(number, self._interrupt)
 
     def after(self, start: Callable[[], Result]) -> Callable[[], Result]:
-        """``start``, which starts Spark, with the handlers installed again after it."""
+        """Call ``start``, which starts Spark, and install the handlers again after it."""
 
         def started() -> Result:
             session = start()

@@ -29,7 +29,8 @@ def print_status(lake: Path, stage: str | None, watch: int | None, *, as_json: b
 
 
 def show_again(show: Callable[[], int], pause: Callable[[], None]) -> int:
-    """``show`` until Ctrl-C: the exit code that it gave last. A failure that may pass is told, and ends nothing."""
+    """Call ``show`` until Ctrl-C and return its last exit code. A failure that may pass is printed, and ends
+    nothing."""
     code = 0
     try:
         while True:

@@ -23,7 +23,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 class S3Store:
     """The ``Store`` on S3. Writes are conditional unless the destination sets ``single_writer``.
 
-    ``own`` are the clients that list and abort uploads, where ``clients`` have credentials of a catalog, which allow
+    ``data_clients`` list and abort uploads, where ``clients`` have credentials of a catalog, which allow
     neither.
     """
 

@@ -93,7 +93,7 @@ class TimePattern:
             raise ValueError("it has one of h and a without the other: write HH for hours from 0 to 23")
 
     def read(self, text: str) -> Moment:
-        """Return what ``text`` says; ``ValueError`` where it is not of this pattern, or no such moment."""
+        """Read ``text``; raise ``ValueError`` if it is not of this pattern, or no such moment."""
         match = self._regex.fullmatch(text)
         if match is None:
             raise ValueError(f"it is not of the pattern {self.pattern}")
@@ -159,7 +159,7 @@ def compile_pattern(pattern: str) -> TimePattern:
 
 
 def read_iso(text: str) -> Moment:
-    """Return what an ISO text says; ``ValueError`` where it is none, or no such moment."""
+    """Read an ISO text; raise ``ValueError`` if it is none, or no such moment."""
     match = _ISO.fullmatch(text)
     if match is None:
         raise ValueError("it is not written as YYYY-MM-DD hh:mm:ss")

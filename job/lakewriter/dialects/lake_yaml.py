@@ -223,7 +223,7 @@ def load_spec(path: Path, *, stage: str | None = None) -> Spec:
 
 
 def load(path: Path, *, stage: str | None = None) -> Lake:
-    """All of the file at ``path``; ``SPEC_INVALID`` with every problem of the file at once."""
+    """Load the file at ``path``; raise ``SPEC_INVALID`` with every problem of the file at once."""
     document = read(path, stage=stage)
     refuse_foreign(document, FOREIGN_FILES)
     document, of_files = _read_files(document)
@@ -354,7 +354,7 @@ def _validate(document: Document) -> LakeFile:
 
 
 def _find_homes(tag: str | None) -> dict[str, str]:
-    """Return where keys belong that stand at the top of a file by mistake."""
+    """Return the key under which each key belongs that may stand at the top of a file by mistake."""
     parts: dict[str, type[Model]] = {"deployment": Deployment, "limits": LimitsEntry}
     if tag:
         parts["destination"] = MODELS[tag]
@@ -362,7 +362,7 @@ def _find_homes(tag: str | None) -> dict[str, str]:
 
 
 def _refuse_foreign_entries(document: Document) -> None:
-    """``SPEC_INVALID`` for a table in the words of another destination."""
+    """Raise ``SPEC_INVALID`` for a table in the words of another destination."""
     tag, tables = find_tag(document.data.get("destination")), document.data.get("tables")
     if tag is None or not isinstance(tables, list):
         return

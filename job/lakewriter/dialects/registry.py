@@ -89,7 +89,7 @@ def make_source_type() -> Any:
 
 
 def list_destinations_with(key: str) -> str:
-    """``the destinations 'a' and 'b'``: those that take a top-level key."""
+    """Return ``the destinations 'a' and 'b'``: those that take a top-level key."""
     types = [kind for dialect in DIALECTS if key in dialect.top_keys for kind in dialect.types]
     return f"the destination{'s' if types[1:] else ''} {list_words(types).replace(' or ', ' and ')}"
 

@@ -87,7 +87,8 @@ class PolicyProbes:
         return Arns(partition, account, region, key, self.spec.access.catalog_account)
 
     def _is_on_destination(self, permission: Permission, arns: Arns) -> bool:
-        """True for S3 and Glue on this destination; other permissions, such as writing logs, are not compared."""
+        """Return True for S3 and Glue on this destination; other permissions, such as writing logs, are not
+        compared."""
         bucket = arns.bucket(self.spec.access.bucket)
         if not permission.action.lower().startswith(("s3:", "glue:", "*")):
             return False

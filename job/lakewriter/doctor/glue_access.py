@@ -85,7 +85,7 @@ class CatalogProbes:
         return f"{CHECK_TABLE}{self.mark}"
 
     def _may_try_create_table(self, name: str) -> bool:
-        """True if the database does not exist: then glue:CreateTable fails without creating a table."""
+        """Return True if the database does not exist: then glue:CreateTable fails without creating a table."""
         try:
             return self._call_glue("GetDatabase", self.clients.glue.get_database, name, Name=name) is None
         except LakeError:

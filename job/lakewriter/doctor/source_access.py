@@ -88,7 +88,7 @@ class SourceProbes:
         yield from _run_within(self.seconds, lambda: list(self._open(name, bounded, look, looked_at, is_odd)), name)
 
     def _may_differ(self, error: SourceFailedError) -> bool:
-        """True if AWS refused this process what it may grant to the job that the stacks deploy."""
+        """Return True if AWS refused this process what it may grant to the job that the stacks deploy."""
         refused = isinstance(error.__cause__, ClientError) and read_status(error.__cause__) in (401, 403)
         return refused and self._is_deployed
 
@@ -147,7 +147,7 @@ class SourceProbes:
             yield from list_type_findings(name, table, rows, seen)
 
     def _find_missing(self, name: str, table: TableSpec) -> list[Finding]:
-        """Every column that the file names and the source lacks, found by opening the source without these keys."""
+        """Find every column that the file names and the source lacks, by opening the source without these keys."""
         bare = table.model_copy(
             update={"columns": {}, "deleted": None, "cursor": None, "cursor_lag": None, "partition_by": (),
                     "primary_key": (), "unique_key": (), "expect": ()}
@@ -173,17 +173,17 @@ def _list_reads(read: Read) -> Iterator[Read]:
 
 
 def _is_for_spark(table: TableSpec) -> bool:
-    """True unless the tasks read the files themselves."""
+    """Return True unless the tasks read the files themselves."""
     return explain_need_of_spark(table, None) is not None or any(set(path) & set("*?[]{}") for path in table.read.paths)
 
 
 def _is_read_by_tasks(table: TableSpec) -> bool:
-    """True where the product's own readers read all files, also for rows that go through Spark."""
+    """Return True where the product's own readers read all files, also for rows that go through Spark."""
     return all(has_reader(read) for read in _list_reads(table.read))
 
 
 def _is_sampled(table: TableSpec) -> bool:
-    """True unless the first rows may be long in coming, as those of a broker are."""
+    """Return True unless the first rows may be long in coming, as those of a broker are."""
     reads = list(_list_reads(table.read))
     return all(str(read.format).lower() in _SAMPLED for read in reads)
 

@@ -28,7 +28,7 @@ _MOST_NOTES: Final = 20
 def describe_seen(
     table: TableSpec, look: FileLook, looked_at: int | None, prepared: Prepared, rows: pa.Table | None
 ) -> SeenSource:
-    """Return what the look has shown, for people and programs."""
+    """Describe what the look has shown, for people and programs."""
     counts = prepared.feed.counts if prepared.feed.kind == "splits" else None
     is_whole = look.files is not None and looked_at == len(look.files)
     fields = [field for field in prepared.feed.schema if field.name != DELETED]
@@ -101,7 +101,8 @@ def _propose_types(table: TableSpec, rows: pa.Table | None) -> dict[str, Proposa
 
 
 def list_missing_columns(name: str, table: TableSpec, present: Sequence[str]) -> list[Finding]:
-    """Each column that a key of the table names and the source does not have; the case of letters does not matter."""
+    """List each column that a key of the table names and the source does not have; the case of letters does not
+    matter."""
     keys = {
         "primary_key": table.primary_key,
         "unique_key": table.unique_key,

@@ -192,12 +192,12 @@ def _list_paths(read: Read) -> Iterator[str]:
 
 
 def is_in_s3(path: str) -> bool:
-    """True for a path that Spark reads through hadoop-aws."""
+    """Return True for a path that Spark reads through hadoop-aws."""
     return path.lower().startswith(_S3_SCHEMES)
 
 
 def _is_read_by_spark(table: TableSpec) -> bool:
-    """True unless it is a plain Parquet scan, which our tasks read without Spark's readers."""
+    """Return True unless it is a plain Parquet scan, which our tasks read without Spark's readers."""
     return table.read.format != "parquet" or bool(table.read.sql or table.read.columns or table.deleted or table.cursor)
 
 

@@ -114,7 +114,7 @@ def name_pipeline(text: str) -> str:
 
 
 def make_relative(path: str, folder: Path) -> str:
-    """``path`` as a lake.yaml in ``folder`` names it: from there where it lies near, else whole."""
+    """Return ``path`` as a lake.yaml in ``folder`` names it: relative where it lies near, else whole."""
     if is_remote(path):
         return path
     whole = os.path.abspath(path)  # noqa: PTH100 - a pattern is no path that can be resolved

@@ -13,7 +13,7 @@ S3: Final = ("s3://", "s3a://")
 
 
 def is_remote(path: str) -> bool:
-    """True for a path in S3."""
+    """Return True for a path in S3."""
     return path.startswith(S3)
 
 

@@ -204,7 +204,7 @@ def explain_texts(columns: Sequence[Column]) -> tuple[str, ...]:
 
 
 def is_named_for_changes(name: str) -> bool:
-    """True if a column's name is that of the time at which a row was last changed."""
+    """Return True if a column's name is that of the time at which a row was last changed."""
     return _CHANGES.fullmatch(name) is not None
 
 

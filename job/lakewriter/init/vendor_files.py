@@ -205,7 +205,7 @@ def _choose_modes(name: str, config: Mapping[str, Any], notes: list[str]) -> dic
 
 
 def holds_messages(path: str) -> bool:
-    """True for a file whose first line is a message of Airbyte's protocol."""
+    """Return True for a file whose first line is a message of Airbyte's protocol."""
     file = Path(path)
     if not file.is_file():
         return False

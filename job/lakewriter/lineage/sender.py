@@ -151,5 +151,5 @@ def open_send(settings: Lineage) -> Send:
 
 @lru_cache(maxsize=16)
 def get_sender(settings: Lineage) -> Sender:
-    """This process's sender to a target, whatever loads send to it."""
+    """Return this process's sender to a target, whatever loads send to it."""
     return Sender(settings, open_send)

@@ -116,7 +116,7 @@ class LocalServer:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """One command at a time may start it."""
+        """Let one command at a time start the server."""
         # There is no SeaweedFS wheel where this module does not exist.
         import fcntl
 
@@ -207,7 +207,7 @@ def fill_keys(sql: str) -> str:
 
 
 def _answers(running: Running) -> bool:
-    """True if the server is up and knows our keys: another program may have the port by now."""
+    """Return True if the server is up and knows our keys: another program may have the port by now."""
     try:
         socket.create_connection(("127.0.0.1", running.port), timeout=1).close()
         aws.Clients(running.make_access("none")).s3.list_buckets()
@@ -217,7 +217,7 @@ def _answers(running: Running) -> bool:
 
 
 def holds_data(running: Running) -> bool:
-    """True if the master knows the server's volumes: until then an object of before is InternalError."""
+    """Return True if the master knows the server's volumes: until then an object of before is InternalError."""
     # A server of an earlier release has long had the second or two that this takes.
     if running.master_port is None:
         return True

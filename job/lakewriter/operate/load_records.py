@@ -51,7 +51,7 @@ class LoadRecords:
 class TableRecords:
     """The records of one table, each read once.
 
-    ``kept`` are the listing entries of its reports, by job id; they are listed before its state is read.
+    ``reports`` are the listing entries of its reports, by job id; they are listed before its state is read.
     """
 
     def __init__(self, control: Control, reports: dict[str, Entry]) -> None:

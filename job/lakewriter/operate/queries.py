@@ -38,7 +38,7 @@ class LastLoads:
 def write_as_of(
     spec: Spec, engines: Sequence[Engine], moments: Mapping[str, AsOf], deployment: Deployment | None = None
 ) -> tuple[Query, ...]:
-    """Write what to run once, and for each table the statement that reads exactly what is ``found`` of it."""
+    """Write what to run once, and for each table the statement that reads it as of its moment in ``moments``."""
     about, queries = deployment or Deployment(), list[Query]()
     for engine in engines:
         if engine is Engine.SNOWFLAKE:

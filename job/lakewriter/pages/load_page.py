@@ -192,7 +192,7 @@ def _compare_columns(table: str, before: dict[str, str], after: dict[str, str]) 
 
 
 def make_charts(loads: Sequence[LoadRecord]) -> list[Chart]:
-    """Rows, bytes and time of the loads, the newest first in ``loads`` and last in the charts."""
+    """Make charts of rows, bytes and time of the loads, the newest first in ``loads`` and last in the charts."""
     ordered = list(reversed(loads))
     return [
         _chart("rows", ordered, [float(load.rows) for load in ordered], lambda value: f"{value:,.0f}"),

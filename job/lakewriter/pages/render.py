@@ -33,7 +33,8 @@ def render(template: str, script: str | None = None, **values: Any) -> str:
 
 
 def show_text(value: Any) -> Any:
-    """Text as a page shows it: characters that cannot be seen as their numbers, and no more than a page can bear."""
+    """Return text as a page shows it: characters that cannot be seen as their numbers, and no more than a page can
+    bear."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return "" if value is None else value
     text = value if len(value) <= MOST_TEXT else f"{value[:MOST_TEXT]}…"

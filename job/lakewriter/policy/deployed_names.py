@@ -68,7 +68,7 @@ class DeployedNames:
         return [self.begin(stack, 50) for stack in self.stacks]
 
     def begin(self, stack: str, room: int) -> str:
-        """Return what a name begins with if ``room`` is left for the stack's own."""
+        """Return the beginning of a name, if ``room`` is left for the stack's own."""
         return f"{stack}-" if len(stack) <= room else stack[:_SHORTENED]
 
     def stack_arn(self, stack: str, arns: Arns) -> str:

@@ -17,7 +17,7 @@ class Permission:
     conditions: frozenset[tuple[str, str, frozenset[str]]] = frozenset()
 
     def covers(self, other: "Permission") -> bool:
-        """True if this permission alone allows everything that ``other`` allows."""
+        """Return True if this permission alone allows everything that ``other`` allows."""
         return (
             _is_match(self.action.lower(), other.action.lower())
             and _is_match(self.resource, other.resource)
@@ -60,7 +60,7 @@ def _is_weaker(one: tuple[str, str, frozenset[str]], another: tuple[str, str, fr
 
 
 def _is_match(pattern: str, text: str) -> bool:
-    """True if ``pattern`` matches ``text``; only a wildcard in ``pattern`` matches a wildcard in ``text``."""
+    """Return True if ``pattern`` matches ``text``; only a wildcard in ``pattern`` matches a wildcard in ``text``."""
     parts = ("." if c == "?" else ".*" if c == "*" else re.escape(c) for c in pattern)
     return re.fullmatch("".join(parts), text, re.DOTALL) is not None
 

@@ -71,12 +71,12 @@ def find_policy(spec: Spec, party: Party) -> VendorPolicy | None:
 
 
 def follows_destination(spec: Spec, party: Party) -> bool:
-    """True if the party is of the destination's own vendor, and so knows the names of its databases."""
+    """Return True if the party is of the destination's own vendor, and so knows the names of its databases."""
     return party.follows in {"", spec.vendor}
 
 
 def _writes_catalog(spec: Spec, party: Party) -> bool:
-    """True for a party that the file's own databases may be meant for: of ``access: read``, of the destination's
+    """Return True for a party that the file's own databases may be meant for: of ``access: read``, of the destination's
     vendor, or without a vendor's page and with ``tables``."""
     if party.access == "read" or follows_destination(spec, party):
         return True
@@ -146,7 +146,7 @@ def _find_starts(spec: Spec, name: str) -> Iterator[str]:
 
 
 def _has_regular_folder(table: TableSpec) -> bool:
-    """True if the table's folder ends with its schema and name, as the catalog has them."""
+    """Return True if the table's folder ends with its schema and name, as the catalog has them."""
     return f"/{table.path}".endswith(f"/{join_key(table.schema_name, table.name)}") and bool(table.layout.directory)
 
 
@@ -170,7 +170,7 @@ def _locate(spec: Spec, path: str) -> str:
 
 
 def _shorten(names: Sequence[str], above: Sequence[str], allowed: Sequence[str]) -> tuple[str, ...]:
-    """Return ``names``, or the folders above them if they are too long for a policy and hold nothing of ``own``."""
+    """Return ``names``, or the folders above them if they are too long for a policy and hold nothing of ``allowed``."""
     exact, folders = _drop_duplicates(names), _drop_duplicates(above)
     apart = not any(start.startswith(folder) for folder in folders for start in allowed if start)
     return exact if _fits(exact) or not apart else folders

@@ -63,7 +63,8 @@ def list_written_keys(spec: Spec) -> list[str]:
 
 
 def is_wide(spec: Spec) -> bool:
-    """True if the tables' keys do not fit into a policy, so that ``list_written_keys`` has folders of others too."""
+    """Return True if the tables' keys do not fit into a policy, so that ``list_written_keys`` has folders of others
+    too."""
     return next(_fit(spec))[0] > 0
 
 

@@ -135,7 +135,7 @@ class StatusObject:
         self._written = float("-inf")
 
     def require_understood(self) -> None:
-        """``PENDING_UNRECOVERABLE`` where a later release has left what this one must not replace."""
+        """Raise ``PENDING_UNRECOVERABLE`` where a later release has left what this one must not replace."""
         stored = self._store.get(self._key)
         if stored is not None:
             decode(self._key, stored[0])

@@ -120,7 +120,7 @@ def _judge_keys(table: TableSpec, keys: RepeatedKeys | None) -> tuple[Verdict, .
 
 
 def _find_excess(staged: Judged) -> str | None:
-    """Return how many rows may be kept out of the table if there are more; None otherwise."""
+    """Name the rule that allows fewer rows to be kept out of the table than there are; None if no rule is broken."""
     kept_out, rule = staged.kept_out.rows, staged.table.on_bad_row
     if rule is None or kept_out <= max(staged.allowed, rule.at_most * (kept_out + staged.totals.rows)):
         return None
@@ -217,8 +217,8 @@ MOST_OF_A_BATCH: Final = 10
 def require_few_bad_rows(
     table: TableSpec, set_aside: SetAside | None, rows: int, allowed: int, kept_out: Totals
 ) -> None:
-    """``SOURCE_FAILED`` where more rows cannot be loaded than the table lives with, and more than ``allowed``; nothing
-    is bound then. Those that ``kept_out`` has by a check are judged with the others of it."""
+    """Raise ``SOURCE_FAILED`` where more rows cannot be loaded than the table lives with, and more than ``allowed``;
+    nothing is bound then. Those that ``kept_out`` has by a check are judged with the others of it."""
     if set_aside is None or table.on_bad_row is None:
         return
     unloadable = kept_out.violations.get(ON_BAD_ROW, Violations(rows=0))

@@ -31,7 +31,7 @@ class _Whole:
     """The files of the quarantine that a replay's rows come from; empty for other loads."""
 
     def is_due(self, state: TableState, table_id: str) -> bool:
-        """True; ``SPEC_INVALID`` for a table that a continuous run loads, unless it is a replay: no batch has its
+        """Return True; raise ``SPEC_INVALID`` for a table of a continuous run, unless it is a replay: no batch has its
         rows."""
         if not self.takes:
             require_no_stream(state, table_id)
@@ -111,7 +111,8 @@ class MicroBatch:
     takes: ClassVar[tuple[Removal, ...]] = ()
 
     def is_due(self, state: TableState, table_id: str) -> bool:
-        """False for a batch that is committed already; ``CHECKPOINT_LOST`` for one that does not follow the state."""
+        """Return False for a batch that is committed already; raise ``CHECKPOINT_LOST`` if it does not follow the
+        state."""
         return is_due(state, self.batch, table_id, self.since)
 
 

@@ -123,7 +123,7 @@ def commit_table(load: Load, table: TableSpec, began: TableState, intent: Intent
 def stage_table(
     load: Load, table: TableSpec, began: TableState, sync: TableSync | None, uploads: StagedUploads
 ) -> Intent:
-    """Steps 2 and 3, and the intent; ``kept`` gets the receipts of all that was staged, whatever is raised."""
+    """Take steps 2 and 3, and build the intent; ``uploads`` gets the receipts of what was staged, whatever fails."""
     # 2. Check first: all that can fail before a byte is written. An Iceberg table is created or evolved at its end.
     with check_table(load, table, began, sync) as checked:
         # 3. Stage: tasks shape, encode and upload; nothing is visible.
@@ -142,7 +142,8 @@ def run(  # noqa: PLR0913 - four of them are options by name
     stop: Stop | None = None,
     way: Way | None = None,
 ) -> RunReport:
-    """One attempt at load ``job_id``; what became of each table is in the report, not raised. ``way`` loads the tables.
+    """Run one attempt at load ``job_id``; the report has each table's outcome, and no error of a table is raised.
+    ``way`` loads the tables.
 
     Once it is asked to ``stop``, no table begins or is bound any more; one that is bound is taken to its end.
     """

@@ -169,7 +169,7 @@ class Loader:
         return claim_next_number(next(iter(self.controls.values())), self.job_id, self.states)
 
     def _require_near_tasks(self) -> None:
-        """``SPEC_INVALID`` for records with files where tasks run on other machines than the source."""
+        """Raise ``SPEC_INVALID`` for records with files where tasks run on other machines than the source."""
         names = [table.source_table for table in self.spec.tables if table.stream and table.stream.file_path]
         if names and not str(self._spark().sparkContext.master).startswith("local"):
             raise SpecInvalidError(

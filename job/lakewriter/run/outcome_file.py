@@ -131,7 +131,7 @@ def leave_outcome(
     controls: Mapping[str, Control],
     warn: Callable[[str], None],
 ) -> Result:
-    """``load()``; with a name, how it ended is written to ``ControlKeys.run(name)``, whatever is raised."""
+    """Call ``load()``; with a name, write how it ended to ``ControlKeys.run(name)``, whatever is raised."""
     if name is None:
         return load()
     try:
@@ -151,7 +151,7 @@ def leave_outcome(
 
 
 def summarize_load(report: RunReport) -> Ended:
-    """Of a load."""
+    """Summarize a load."""
     open_ = [table for table in report.tables if table.status in ("failed", "not_run")]
     done = [table for table in report.tables if table.status == "done"]
     counts = Counts(
@@ -167,7 +167,7 @@ def summarize_load(report: RunReport) -> Ended:
 
 
 def summarize_run(result: tuple[RunStatus, LakeError | None]) -> Ended:
-    """Of a continuous run, whose loads have ids of their own."""
+    """Summarize a continuous run, whose loads have ids of their own."""
     status, error = result
     tables = status.tables.values()
     counts = Counts(
@@ -180,7 +180,7 @@ def summarize_run(result: tuple[RunStatus, LakeError | None]) -> Ended:
 
 
 def _measure_pending(controls: Mapping[str, Control], now: datetime) -> timedelta:
-    """Return how long ago the oldest intent became pending; states that cannot be read count as having none."""
+    """Measure how long ago the oldest intent became pending; states that cannot be read count as having none."""
 
     def measure(control: Control) -> timedelta:
         try:

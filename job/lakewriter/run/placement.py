@@ -53,8 +53,8 @@ def make_ready(
 
 
 def _find_data_directory(location: str, access: Access, planned: str) -> str:
-    """Return where in the destination's bucket an Iceberg table's data files go; ``planned`` is where the file has
-    them."""
+    """Find the folder of an Iceberg table's data files in the destination's bucket; ``planned`` is the folder in the
+    file."""
     scheme, _, rest = location.partition("://")
     bucket, _, key = rest.partition("/")
     if scheme not in S3_SCHEMES or bucket != access.bucket:

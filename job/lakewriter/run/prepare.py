@@ -193,7 +193,7 @@ def _type_watched(table: TableSpec, envelope: Envelope) -> Record | None:
 
 
 def has_inferred_columns(table: TableSpec) -> bool:
-    """True if the table's columns follow from the documents themselves."""
+    """Return True if the table's columns follow from the documents themselves."""
     collection = table.collection
     return collection is not None and collection.column is not None and collection.locations is None
 
@@ -243,8 +243,8 @@ def choose_origin(table: TableSpec, state: TableState) -> Origin | None:
 
 
 def check_origin(spec: Spec, table: TableSpec, control: Control, table_state: TableState) -> None:
-    """``NAME_COLLISION`` where the table's path has another table's rows, or another path has its own: numbers follow
-    the order of lake.yaml, and a path stays with its table. ``own`` is the table's state."""
+    """Raise ``NAME_COLLISION`` where the table's path has another table's rows, or another path has its own: numbers
+    follow the order of lake.yaml, and a path stays with its table. ``table_state`` is the table's."""
     if table.alike is None or table.is_pinned:
         return
     pinned = {other.id for other in spec.tables if other.is_pinned}
@@ -276,7 +276,8 @@ def _is_untold(state: TableState, other: TableState) -> bool:
 
 
 def check_mode(spec: Spec, table: TableSpec, state: TableState) -> None:
-    """``SPEC_INVALID`` where the table's files were laid out by another mode: readers would see both, or only some."""
+    """Raise ``SPEC_INVALID`` where the table's files were laid out by another mode: readers would see both, or only
+    some."""
     refreshes = table.layout.has_generations
     if state.committed and refreshes and not state.generation:
         loads = format_count(state.committed, "load")
@@ -301,7 +302,7 @@ def check_unwritten(
 
 
 def _is_begun(latest: Callable[[], TableState] | None) -> bool:
-    """True once a load of the table is past its point of no return: what lies there may be its own."""
+    """Return True once a load of the table is past its point of no return: what lies there may be its own."""
     state = latest() if latest is not None else None
     return state is not None and (state.committed > 0 or state.pending is not None)
 
@@ -314,7 +315,7 @@ def _make_not_empty_error(table: TableSpec, what: str) -> TableNotEmptyError:
 
 
 def write_cursor_condition(table: TableSpec, cursor: Cursor | None) -> CursorCondition | None:
-    """SQL that is true for rows above the cursor minus its lag; None for a table that is read whole."""
+    """Write SQL that is true for rows above the cursor minus its lag; None for a table that is read whole."""
     if table.cursor is None or cursor is None:
         return None
     column = quote_column(table.cursor)

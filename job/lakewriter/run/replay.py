@@ -58,7 +58,7 @@ def find_files(control: Control, table: TableSpec, chosen: Chosen) -> tuple[Remo
 
 
 def require_replayable(spec: Spec, table: TableSpec) -> None:
-    """``SPEC_INVALID`` for a table whose quarantine cannot be loaded."""
+    """Raise ``SPEC_INVALID`` for a table whose quarantine cannot be loaded."""
     for is_so, why, remedy in _HINDRANCES:
         if is_so(spec, table):
             raise SpecInvalidError(f"table {table.id!r} cannot be replayed: {why}.", remedy=remedy)

@@ -44,7 +44,8 @@ class Resumption:
 
 
 def keeps_rows(table: TableSpec, state: SyncState, *, continues: bool) -> bool:
-    """True if the committed rows stay when the next load completes. ``continues`` says that it resumes the last one."""
+    """Return True if the committed rows stay when the next load completes. ``continues`` says that it resumes the last
+    one."""
     stream = table.stream
     if stream is not None and stream.generation_id is not None:
         return (stream.minimum_generation_id or 0) <= state.generation_id
@@ -282,7 +283,7 @@ def _list_parts(content: Mapping[str, msgspec.Raw]) -> list[msgspec.Raw]:
 
 
 def _take_legacy_data(text: str) -> msgspec.Raw:
-    """Return what a LEGACY state holds: by convention an object by the streams' names."""
+    """Return the content of a LEGACY state: by convention an object by the streams' names."""
     return _MEMBERS.decode(text).get("data", msgspec.Raw(text.encode()))
 
 

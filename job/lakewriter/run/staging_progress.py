@@ -63,7 +63,7 @@ class Measured(Protocol):
 def measure_staging(
     progress: object, table: TableSpec, feed: Feed, spark: Callable[[], SparkSession]
 ) -> Iterator[Teller | None]:
-    """Return what the tasks count by, while ``progress`` is called with the counts; None if nobody wants to know."""
+    """Yield the tally of the tasks, while ``progress`` is called with the counts; None if nobody wants to know."""
     tally = _open_tally(spark()) if isinstance(progress, Measured) else None
     if tally is None or not isinstance(progress, Measured):
         yield None

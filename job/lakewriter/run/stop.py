@@ -39,7 +39,7 @@ class Stop:
         return bool(self.reason)
 
     def check(self, cause: Exception | None = None) -> None:
-        """``Stopped`` where somebody has asked; ``cause`` is what the work ended with."""
+        """Raise ``Stopped`` where somebody has asked; ``cause`` is what the work ended with."""
         if self.is_asked:
             raise Stopped(self.reason) from cause
 

@@ -143,7 +143,7 @@ class Input:
         return 0 if part.place is None or self._is_another(stream, part, part.place, error) else None
 
     def _is_another(self, stream: StreamKey, part: SourceState, position: int, error: str) -> bool:
-        """Return whether the input is not the one of which the records before ``place`` were committed."""
+        """Return whether the input is not the one of which the records before ``position`` were committed."""
         first = self.find_first(stream)
         if first is None:
             # None of the stream's records can be loaded twice. That none follow is the user's word alone: for a file

@@ -83,7 +83,8 @@ def _read_number(control: Control, table_id: str) -> int:
 
 
 def claim_number(control: Control, job_id: str, number: int) -> int:
-    """``number``, or the next one that no other load of the pipeline has claimed; the same again for the same load."""
+    """Claim ``number``, or the next one that no other load of the pipeline has claimed; the same again for the same
+    load."""
     key = control.keys.own_sync_number(job_id)
     if (claimed := _number_of(control, key)) is not None:
         return claimed

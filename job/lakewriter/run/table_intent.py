@@ -108,7 +108,7 @@ def _judge(load: Load, table: TableSpec, began: TableState, staged: Staged) -> t
 
 
 def count_allowed(load: Load) -> int:
-    """Return how many bad rows are few, whatever their share."""
+    """Return the number of bad rows that are few, whatever their share."""
     return MOST_OF_A_BATCH if load.kind.batch else 0
 
 

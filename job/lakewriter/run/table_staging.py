@@ -113,7 +113,7 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
 
 
 def stage_files(load: Load, table: TableSpec, checked: Checked, uploads: StagedUploads) -> Staged:
-    """Step 3: the rows in uploads that nobody sees; ``kept`` has the receipts of all of them, whatever is raised."""
+    """Take step 3: upload the rows where nobody sees them; ``uploads`` gets all their receipts, whatever is raised."""
     feed = checked.feed
     _divide_messages(load, table, checked)
     load.progress(table, "writing", format_count(feed.partitions, "task"))
@@ -193,7 +193,7 @@ def conclude_staging(
     *,
     repeats: bool,
 ) -> Staged:
-    """Judge what the tasks have staged, whose receipts ``kept`` gets first; ``repeats`` says that tasks may have run
+    """Judge what the tasks have staged, whose receipts ``uploads`` gets first; ``repeats`` says that tasks may have run
     twice and no receipt shows it."""
     control, allowed = load.control(table), count_allowed(load)
     bad_rows = Receipts(tuple(returned.quarantined))
@@ -232,7 +232,7 @@ def _divide_messages(load: Load, table: TableSpec, checked: Checked) -> None:
 
 
 def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
-    """True if the load may be bound only while the table is as it was when the load registered."""
+    """Return True if the load may be bound only while the table is as it was when the load registered."""
     counts = load.names[table.id].counts
     exclusive = table.mode.replaces_at_once or (sync is not None and sync.intent.exclusive)
     by_files = table.stream is None and bool(table.read.new_files or table.repeated == "fail")

@@ -34,7 +34,7 @@ class SecretText:
 
     @classmethod
     def parse(cls, value: "str | SecretText") -> "SecretText":
-        """``value`` as a secret; text that looks like a reference must be one."""
+        """Parse ``value`` as a secret; text that looks like a reference must be one."""
         if isinstance(value, SecretText):
             return value
         if "${" in value and not _REFERENCE.fullmatch(value):

@@ -5,13 +5,13 @@ from lakewriter.spec.specification import Spec, TableSpec
 
 
 def require_reads(spec: Spec) -> None:
-    """``SPEC_INVALID`` where a table has no source that a load could read."""
+    """Raise ``SPEC_INVALID`` where a table has no source that a load could read."""
     for table in spec.tables:
         require_read(table)
 
 
 def require_read(table: TableSpec) -> None:
-    """``SPEC_INVALID`` for a table whose rows only a program gives."""
+    """Raise ``SPEC_INVALID`` for a table whose rows only a program gives."""
     if table.is_given:
         raise SpecInvalidError(
             f"table {table.source_table!r} has no read: nothing says where its rows come from.",

@@ -43,7 +43,7 @@ def plain_text(docstring: str) -> str:
 
 
 def require_one(**given: bool) -> None:
-    """``ValueError`` unless exactly one of two keys is given."""
+    """Raise ``ValueError`` unless exactly one of two keys is given."""
     if sum(given.values()) != 1:
         both = ", got both" if any(given.values()) else ""
         raise ValueError(f"expected either {' or '.join(map(repr, given))}{both}")

@@ -27,7 +27,7 @@ class QuarantineNames:
 
     @classmethod
     def of(cls, names: ObjectNames) -> "QuarantineNames | None":
-        """Those beside the table's own names; None for a table without a quarantine."""
+        """Return those beside the table's own names; None for a table without a quarantine."""
         return cls(join_key(names.quarantine), names.attempt, names.table) if names.quarantine else None
 
     def make_key(self, check: str, seq: int) -> str:

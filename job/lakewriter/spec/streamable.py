@@ -12,7 +12,7 @@ _READ_BY_TASKS: Final = FILE_FORMATS - {"binaryfile", "xml"}
 
 
 def require_continuous(spec: Spec) -> None:
-    """``SPEC_INVALID`` for what a continuous run has no use for, or lacks."""
+    """Raise ``SPEC_INVALID`` for what a continuous run has no use for, or lacks."""
     for problem in unfit(spec):
         raise problem
 

@@ -265,7 +265,7 @@ class QuarantineWriter:
 
 
 def render_rows(batch: pa.RecordBatch) -> pa.Array:
-    """Each row as a JSON object of the source's columns, those that are null left out; a message as it came."""
+    """Render each row as a JSON object of the source's columns, without those that are null; a message as it came."""
     if batch.schema.names == DOCUMENTS.names:
         return batch.column(DATA).cast(pa.string())
     names, rows = batch.schema.names, batch.num_rows
@@ -289,7 +289,7 @@ def _make_renderable(column: pa.Array) -> pa.Array:
 
 
 def _render_messages(batch: pa.RecordBatch) -> pa.Array:
-    """Return what the messages of records say besides the data: JSON with ``emitted_at`` and ``changes``."""
+    """Render what the messages of records say besides the data: JSON with ``emitted_at`` and ``changes``."""
     if batch.schema.names != DOCUMENTS.names:
         return pa.nulls(batch.num_rows, pa.string())
     emitted, changes = (join([f'"{name}":', batch.column(name).cast(pa.string())]) for name in (EMITTED, CHANGES))

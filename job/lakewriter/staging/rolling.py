@@ -96,7 +96,8 @@ class FileRows:
 
 
 def choose_row_group_rows(first: Sized | None, limits: Limits) -> int:
-    """Return how many rows a row group has, by the size of a file's first batch: whole batches where it has several."""
+    """Choose the number of rows in a row group by the size of a file's first batch: whole batches where it has
+    several."""
     fitting = BATCH_ROWS if first is None else limits.row_group_bytes * first.batch.num_rows // max(first.size, 1)
     rows = min(fitting, limits.row_group_rows)
     return max(rows, 1) if rows < BATCH_ROWS else rows // BATCH_ROWS * BATCH_ROWS

@@ -55,11 +55,11 @@ class AccumulatorTally:
         return _AddingTally(self.total)
 
     def read(self) -> Staged:
-        """Of the tasks that have ended."""
+        """Return the sum of the tasks that have ended."""
         return self.total.value
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: it holds no resource."""
 
 
 def open_tally(spark: SparkSession) -> Tally | None:

@@ -78,7 +78,7 @@ class StreamQueue:
         self._since = now if self._size else None
 
     def finish(self, *, whole: bool, now: float) -> None:
-        """No more comes: the rest is loaded if the stream is complete, else what its last STATE covers."""
+        """Load the rest if the stream is complete, else what its last STATE covers: no more messages come."""
         self._is_finished = True
         if whole:
             if self.feed is not None and self.end is None and not self._cuts:

@@ -100,7 +100,7 @@ class Writer:
         self._slots, self._tasks = 0, 1
 
     def write(self, messages: IO[bytes]) -> None:
-        """All of the input; ``SOURCE_FAILED`` where a stream does not come to its end."""
+        """Write the whole input; raise ``SOURCE_FAILED`` if a stream does not end."""
         read = open_reader(messages)
         threading.Thread(target=self._read, args=(read,), name="input", daemon=True).start()
         try:
@@ -124,7 +124,8 @@ class Writer:
                 self._changed.notify_all()
 
     def _find_slots(self) -> None:
-        """Return how many loads run side by side, and how many tasks each may have: none waits for another one's."""
+        """Set the number of loads that run side by side, and the tasks of each: no load waits for another one's
+        tasks."""
         cores = count_slots(self._spark())
         with self._changed:
             self._slots = min(self._loader.spec.limits.tables_at_once, cores)
@@ -308,7 +309,7 @@ class Writer:
         return True
 
     def _hand_back(self) -> None:
-        """Each STATE whose records are all committed, in order."""
+        """Print each STATE whose records are all committed, in order."""
         with self._changed:
             rest, back = list[tuple[Event, int]](), list[tuple[Event, int]]()
             for event, records in self._echoes:

@@ -193,7 +193,7 @@ def _merge_schema(table: Table, schema: pa.Schema) -> Schema:
 
 
 def grow_decimals(existing: pa.DataType, wanted: pa.DataType) -> pa.DataType:
-    """Return ``known`` with the precision of a decimal of ``wanted`` where it is higher at the same scale, at any
+    """Return ``existing`` with the precision of a decimal of ``wanted`` where it is higher at the same scale, at any
     depth."""
     if pt.is_decimal(existing) and pt.is_decimal(wanted):
         grows = wanted.scale == existing.scale and wanted.precision > existing.precision

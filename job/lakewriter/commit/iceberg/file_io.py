@@ -62,7 +62,7 @@ class ClientsFileIO(FileIO):
 
 
 class S3Input(InputFile):
-    """One object, fetched when it is first read, unless ``kept`` has it already."""
+    """One object, fetched when it is first read, unless ``contents`` has it already."""
 
     def __init__(self, location: str, clients: aws.Clients, contents: dict[str, bytes] | None = None) -> None:
         super().__init__(location)
@@ -180,8 +180,8 @@ def _discard(_: bytes) -> None:
 
 
 def find_marked(prefix: str, load: str, since: datetime, committed: Set[str], clients: aws.Clients) -> Iterator[str]:
-    """Yield locations under ``prefix``, written at or after ``since`` and not ``known``, whose metadata's load begins
-    with ``load``."""
+    """Yield locations under ``prefix``, written at or after ``since`` and not ``committed``, whose metadata's load
+    begins with ``load``."""
     scheme, (bucket, key) = prefix.partition(":")[0], split(prefix)
 
     def list_pages(s3: Any) -> list[Any]:

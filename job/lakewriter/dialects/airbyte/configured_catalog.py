@@ -189,7 +189,7 @@ class SourceEntry(FileModel):
 
 
 def list_streams(source: SourceEntry) -> Iterator[tuple[dict[str, Any], Stream]]:
-    """For each stream the fields of its table's source side, and the stream itself."""
+    """Yield every stream, and before it the fields of its table's source side."""
     for configured in source.catalog.streams:
         definition = configured.stream
         table = {

@@ -31,9 +31,9 @@ def find_extension(key: str) -> str:
 
 
 class Adviser:
-    """Says of keys by which line of a configuration they would be its own.
+    """Advice on keys: by which line of a configuration they would be a stream's.
 
-    ``place`` is where the configuration's keys stand, ``streams`` are those of the catalog.
+    ``position`` is that of the configuration's keys, ``streams`` are those of the catalog.
     """
 
     def __init__(self, form: AirbyteDestination, position: Place, streams: Sequence[Name]) -> None:

@@ -48,18 +48,18 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9/!_.*')(&$@=;:+,?-]")
 
 
 def make_s3_safe(name: str) -> str:
-    """``name`` without accents, and ``_`` for every character that S3 does not hold safe."""
+    """Return ``name`` without accents, and with ``_`` for every character that S3 does not call safe."""
     return _UNSAFE.sub("_", drop_marks(name))
 
 
 def check_directory(text: str) -> str:
-    """``text``; ``ValueError`` for a variable that no directory has."""
+    """Return ``text``; raise ``ValueError`` for a variable that no directory has."""
     list(_parse_directory(text, "", "", strict=True))
     return text
 
 
 def check_file(text: str) -> str:
-    """``text``; ``ValueError`` for a variable or a space that no file name has."""
+    """Return ``text``; raise ``ValueError`` for a variable or a space that no file name has."""
     if re.search(r"\s", text):
         raise ValueError("a file name pattern has no spaces")
     list(_parse_file(text, ""))
@@ -155,7 +155,7 @@ def _parse_date_format(variable: str) -> str:
 
 
 def _split_variables(text: str, pattern: str) -> Iterator[tuple[str, str | None]]:
-    """Each literal with the variable behind it; the last has none."""
+    """Yield each literal with the variable behind it; the last has none."""
     end = 0
     for match in re.finditer(pattern, text):
         yield text[end : match.start()], match[1]

@@ -92,7 +92,7 @@ def translate(file: CheckedFile[AirbyteForm]) -> Spec:
 
 
 def adjust_limits(form: AirbyteForm, wanted: Limits) -> Limits:
-    """``wanted``, with the row groups that the format asks for."""
+    """Return ``wanted``, with the row groups that the format asks for."""
     if isinstance(form.format, Parquet):
         return wanted.model_copy(update={"row_group_bytes": form.format.block_size_mb * MIB})
     return wanted.without_row_groups()
@@ -247,7 +247,7 @@ def _translate_table(form: AirbyteForm, fields: dict[str, Any], stream: Stream |
 
 
 def _require_names(form: AirbyteForm, table: TableSpec, location: Location) -> None:
-    """``SPEC_INVALID`` for a stream whose names give no folder, or a folder outside that of the path format."""
+    """Raise ``SPEC_INVALID`` for a stream whose names give no folder, or a folder outside that of the path format."""
     names = {"${NAMESPACE}": table.source_schema, "${STREAM_NAME}": table.source_table}
     for variable, name in names.items():
         is_used = variable in form.s3_bucket_path + form.s3_path_format
@@ -261,7 +261,7 @@ def _require_names(form: AirbyteForm, table: TableSpec, location: Location) -> N
 
 
 def _require_near_files(form: AirbyteForm, source: Any, table: TableSpec, location: Location) -> None:
-    """``SPEC_INVALID`` for a stream whose records have files that no load could copy."""
+    """Raise ``SPEC_INVALID`` for a stream whose records have files that no load could copy."""
     if table.stream is None or table.stream.file_path is None:
         return
     why = "this destination's documents have no files" if isinstance(form, HeroPixelS3) else ""
@@ -282,7 +282,8 @@ def _make_identifier(name: str) -> str:
 
 
 def _refuse_shared(tables: Sequence[TableSpec], locations: Sequence[Location]) -> None:
-    """Two streams in one place could not be told apart when one is overwritten or numbered, nor two with one state."""
+    """Refuse two streams in one folder, which could not be told apart when one is overwritten or numbered, and two with
+    one state."""
     tables_by_path: dict[str, TableSpec] = {}
     names: dict[str, TableSpec] = {}
     for table, location in zip(tables, locations, strict=True):

@@ -20,12 +20,13 @@ _STORE_REGION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 
 
 def require_bucket(value: str) -> str:
-    """``value``; ``ValueError`` for what cannot be the name of a bucket."""
+    """Return ``value``; raise ``ValueError`` if it cannot be the name of a bucket."""
     return require_match(_BUCKET, value, "a bucket name: 3 to 63 lower-case letters, digits, '.' and '-'")
 
 
 def require_region(value: str, *, endpoint: Any) -> str:
-    """``value``; ``ValueError`` for what is no region of AWS, or, of the store at ``endpoint``, no name of one."""
+    """Return ``value``; raise ``ValueError`` if it is not a region of AWS or, with ``endpoint``, cannot be the name of
+    a region."""
     if endpoint:
         return require_match(_STORE_REGION, value, "the store's name for its region, such as 'us-east-1' or 'nyc3'")
     return require_match(_REGION, value, "an AWS region such as 'us-east-1'")
@@ -85,7 +86,7 @@ class Destination(FileModel):
         )
 
     def require_tls(self, key: str) -> None:
-        """``TLS_REQUIRED`` for a URL at ``key`` that has no TLS and is neither on this machine nor allowed."""
+        """Raise ``TLS_REQUIRED`` for a URL at ``key`` that has no TLS and is neither on this machine nor allowed."""
         require_tls(self.read_key(key), ("destination", *key.split(".")), allow_insecure=self.allow_insecure)
 
     def warn_of_secrets(self) -> tuple[str, ...]:

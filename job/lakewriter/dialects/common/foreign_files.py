@@ -29,7 +29,7 @@ DESTINATION: Final = ForeignFile(
 
 
 def refuse_foreign(document: Document, kinds: Sequence[ForeignFile]) -> None:
-    """``SPEC_INVALID`` where a vendor's file is given as the lake.yaml."""
+    """Raise ``SPEC_INVALID`` where a vendor's file is given as the lake.yaml."""
     kind = recognise_file(document.data, kinds)
     if kind is not None:
         raise SpecInvalidError(
@@ -41,7 +41,7 @@ def refuse_foreign(document: Document, kinds: Sequence[ForeignFile]) -> None:
 def refuse_other(
     file: SourceFile, expected: Collection[ForeignFile], position: str, kinds: Sequence[ForeignFile]
 ) -> None:
-    """``SPEC_INVALID`` where the file named at ``place`` is another of a vendor's."""
+    """Raise ``SPEC_INVALID`` where the file named at ``position`` is another of a vendor's."""
     kind = recognise_file(file.content, kinds)
     if kind is not None and kind not in expected:
         raise SpecInvalidError(
@@ -51,7 +51,7 @@ def refuse_other(
 
 
 def recognise_file(content: Any, kinds: Sequence[ForeignFile]) -> ForeignFile | None:
-    """Return what a file is by its keys; None for a lake.yaml and for anything unknown."""
+    """Return the kind of a file by its keys; None for a lake.yaml and for anything unknown."""
     if not isinstance(content, Mapping) or "pipeline" in content or "destination" in content:
         return None
     return next((kind for kind in (*kinds, DESTINATION) if kind.is_kind(content)), None)

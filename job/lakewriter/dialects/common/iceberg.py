@@ -33,7 +33,7 @@ SecretReference = Annotated[SecretText, AfterValidator(_require_reference)]
 
 
 def find_missing_keys(destination: Destination) -> list[str]:
-    """Those of ``OPEN_CATALOG_KEYS`` that are not given."""
+    """Return those of ``OPEN_CATALOG_KEYS`` that are not given."""
     return [key for key in OPEN_CATALOG_KEYS if not destination.read_key(key)]
 
 

@@ -14,7 +14,7 @@ _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
 
 def require_url(value: str, example: str) -> str:
-    """``value``; ``ValueError`` for what is no HTTP URL, or holds a name and a password."""
+    """Return ``value``; raise ``ValueError`` if it is not an HTTP URL, or holds a name and a password."""
     parts = urlsplit(value)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError(f"expected a URL such as {example!r}")
@@ -25,7 +25,7 @@ def require_url(value: str, example: str) -> str:
 
 
 def require_tls(url: str, location: Location, *, allow_insecure: bool) -> None:
-    """``TLS_REQUIRED`` for a URL without TLS, except on this machine or where the file allows it."""
+    """Raise ``TLS_REQUIRED`` for a URL without TLS, except on this machine or where the file allows it."""
     parts = urlsplit(url)
     if parts.scheme == "http" and parts.hostname not in _LOOPBACK and not allow_insecure:
         raise FaultError(
@@ -37,7 +37,8 @@ def require_tls(url: str, location: Location, *, allow_insecure: bool) -> None:
 
 
 def require_match(pattern: re.Pattern[str], value: str, expected: str) -> str:
-    """``value``; ``ValueError`` with what is ``expected`` where the pattern does not match all of it."""
+    """Return ``value``; raise ``ValueError`` with what is ``expected`` if the pattern does not match the whole
+    value."""
     if not pattern.fullmatch(value):
         raise ValueError(f"expected {expected}")
     return value

@@ -90,7 +90,7 @@ Tags = Mapping[str, Sequence[str]]
 
 
 def suggest_nearest(word: str, words: Iterable[str]) -> str:
-    """``; did you mean 'x' or 'y'?`` for the known words most like ``word``, or nothing."""
+    """Return ``; did you mean 'x' or 'y'?`` for the known words most like ``word``, or nothing."""
     if len(word) > _LONGEST:
         return ""
     alike = {
@@ -105,7 +105,7 @@ def suggest_nearest(word: str, words: Iterable[str]) -> str:
 
 
 def list_words(words: Sequence[str]) -> str:
-    """``'a', 'b' or 'c'``."""
+    """Return ``'a', 'b' or 'c'``."""
     return " or ".join(filter(None, [", ".join(map(repr, words[:-1])), *map(repr, words[-1:])]))
 
 
@@ -124,7 +124,7 @@ def find_model(model: type[BaseModel], steps: Sequence[str | int]) -> type[BaseM
 
 
 def list_models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Those in an annotation, such as that of ``tuple[Trust, ...]``."""
+    """List the models in an annotation, such as that of ``tuple[Trust, ...]``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
@@ -321,7 +321,7 @@ def _suggest_no_quotes(findings: Sequence[Any], value: Any, said: str) -> str:
 
 
 def _suggest_list(findings: Sequence[Any], value: Any, said: str) -> str:
-    """One entry where a list is expected is shown as one."""
+    """Suggest the list of one entry where a list is expected; blank for other findings."""
     is_entry = isinstance(value, str) and said == repr(value) and all(e["type"] == "tuple_type" for e in findings)
     return f", such as [{value}]" if is_entry and value.isidentifier() else ""
 

@@ -24,7 +24,7 @@ class ContractEntry(FileModel):
     load."""
 
     def fill_from(self, default: "ContractEntry") -> "ContractEntry":
-        """This entry, with the default's values where it has none."""
+        """Return this entry, with the default's values where it has none."""
         return ContractEntry(columns=self.columns or default.columns, types=self.types or default.types)
 
     @property
@@ -70,7 +70,8 @@ class BadRowEntry(FileModel):
 
 
 def refuse_unsupported(spec: Spec, data: Mapping[str, Any]) -> None:
-    """``SPEC_INVALID`` for a rule that a table cannot keep: none is left aside in silence. ``data`` is the file's."""
+    """Raise ``SPEC_INVALID`` for a rule that a table cannot keep: none is left aside in silence. ``data`` is the
+    file's."""
     for number, table in enumerate(spec.tables):
         for rule, value, why in _list_unsupported(table, in_catalog=spec.iceberg or spec.in_glue):
             raise FaultError(
@@ -81,8 +82,8 @@ def refuse_unsupported(spec: Spec, data: Mapping[str, Any]) -> None:
 
 
 def refuse_shared_quarantines(spec: Spec, data: Mapping[str, Any]) -> None:
-    """``NAME_COLLISION`` for a quarantine that another table's readers would see, or whose readers would see another
-    table or quarantine."""
+    """Raise ``NAME_COLLISION`` for a quarantine that another table's readers would see, or whose readers would see
+    another table or quarantine."""
     numbers = [number for number, table in enumerate(spec.tables) if table.quarantine is not None]
     if not numbers:
         return

@@ -369,7 +369,7 @@ def _to_option_text(value: SecretText | bool | int | float) -> SecretText | str:
 
 
 def make_absolute(path: str, root: str) -> str:
-    """``path`` as it is where it is a URI or absolute, else below ``root``, a folder or a URI."""
+    """Return ``path`` as it is if it is a URI or absolute, else below ``root``, a folder or a URI."""
     if _URI.match(path) or Path(path).is_absolute():
         return path
     return f"{root.rstrip('/')}/{path}" if _URI.match(root) else str(Path(root, path))

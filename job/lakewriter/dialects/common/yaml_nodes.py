@@ -104,7 +104,7 @@ class _Composer:
         self._aliases = 0
 
     def take(self, event: Any) -> None:
-        """One event of the parser."""
+        """Take one event of the parser."""
         line = event.start_mark.line + 1
         if isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
             raise YamlProblemError(line, "a second document begins here; expected one in the file")
@@ -156,7 +156,7 @@ class _Composer:
         return bool(is_key and event.value == "<<" and event.implicit[0])
 
     def _add(self, node: Node, line: int, count: int, text: str | None = None, *, is_merge: bool = False) -> None:
-        """``node`` as the next item, key or value of what is open; ``text`` is a scalar as it is written."""
+        """Add ``node`` as the next item, key or value of what is open; ``text`` is a scalar as it is written."""
         self._nodes += count
         if self._nodes > MAX_NODES:
             raise YamlProblemError(line, f"more than {MAX_NODES:,} keys and values, counting what each alias stands "

@@ -21,7 +21,7 @@ class YamlProblemError(Exception):
 
 
 def refuse_unprintable(text: str) -> None:
-    """``YamlProblemError`` for a control character and its kin, which no YAML may have."""
+    """Raise ``YamlProblemError`` for a control character and its kin, which no YAML may have."""
     match = _UNPRINTABLE.search(text, 1 if text.startswith("\ufeff") else 0)
     if match:
         line = len(_BREAK.findall(text, 0, match.start())) + 1

@@ -89,7 +89,7 @@ def _list_places(over: Any, above: Location) -> Iterator[Location]:
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """``over`` laid over ``base``: mappings key by key, everything else whole."""
+    """Return ``over`` laid over ``base``: mappings key by key, everything else whole."""
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
@@ -111,6 +111,6 @@ def require_file_name(document: Document, location: Location) -> str:
 
 
 def write_flow(value: Any) -> str:
-    """``value`` as YAML in one line."""
+    """Return ``value`` as YAML in one line."""
     text = yaml.safe_dump(value, default_flow_style=True, width=math.inf, sort_keys=False, allow_unicode=True)
     return text.removesuffix("\n").removesuffix("\n...")

@@ -31,7 +31,8 @@ class FlowKeys:
         self.warnings: list[str] = []
 
     def select_endpoint_keys(self, data: Data, model: type[BaseModel], position: Place, keys: Sequence[str]) -> Data:
-        """``found`` with the ``known`` keys of ``model``; ``SPEC_INVALID`` for others, which may say where to write."""
+        """Return ``data`` with the keys of ``model``. Raise ``SPEC_INVALID`` for one that is not in ``keys``: it may
+        say where to write."""
         _refuse_encrypted(data, position)
         for key, value in data.items():
             if key not in (*keys, *_OF_THE_PLATFORM) and not _is_blank(value):
@@ -42,7 +43,7 @@ class FlowKeys:
         return self.select_keys({key: value for key, value in data.items() if key in keys}, model, position)
 
     def select_keys(self, data: Data, model: type[BaseModel], position: Place) -> dict[str, Any]:
-        """``found`` with the keys of ``model``, inside it too."""
+        """Return ``data`` with only the keys of ``model``, at every depth."""
         keys = list_keys(model)
         self.note(data, keys, position)
         selected = {}

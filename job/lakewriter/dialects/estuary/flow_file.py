@@ -76,7 +76,7 @@ class _Flow:
         self._own = self._find_materialization()
 
     def lay_under(self, document: Document, destination: Data) -> Document:
-        """``document`` with what the file says, except where it says something itself."""
+        """Return ``document`` completed by what the file says: keys of ``document`` win."""
         keys = {key: value for key, value in destination.items() if key not in ("config_file", "materialization")}
         endpoint, origins = self._read_endpoint(keys)
         entries = _require_entries(document)
@@ -244,7 +244,7 @@ _SCHEMAS: Final = ("schema", "readSchema", "writeSchema")
 
 
 def _opened(collection: Mapping[str, Any], folder: Path, position: Place) -> dict[str, Any]:
-    """Return the collection at ``place`` with schemas instead of the names of their files, which start at
+    """Return the collection at ``position`` with schemas instead of the names of their files, which start at
     ``folder``."""
     return {
         key: _schema(value, folder, position.get_child(key)) if key in _SCHEMAS else value
@@ -281,7 +281,7 @@ class _Bundle:
         self._place = position
 
     def rewritten(self, value: Any, folder: Path, document: Mapping[str, Any]) -> Any:
-        """``value``, a part of ``document``, with references to files as references into the bundle."""
+        """Return ``value``, a part of ``document``, with references to files as references into the bundle."""
         if isinstance(value, list):
             return [self.rewritten(item, folder, document) for item in value]
         if not isinstance(value, Mapping):

@@ -49,7 +49,8 @@ def place_binding(entry: BindingEntry, common_prefix: str = "") -> BindingPlace:
 
 
 def parse_date_patterns(text: str) -> Iterator[Part]:
-    """``text`` with a variable for each of the connector's date patterns, which are of the load's start, in UTC."""
+    """Return ``text`` with a variable for each of the connector's date patterns, which are of the load's start, in
+    UTC."""
     end = 0
     for match in _PATTERN.finditer(text):
         yield text[end : match.start()]

@@ -57,7 +57,7 @@ FORMATS: Final = {
 
 
 def check_compression(kind: str, compression: str | None, level: int | None) -> None:
-    """``ValueError`` for a codec that the format does not have, or a level that the codec does not have."""
+    """Raise ``ValueError`` for a codec that the format does not have, or a level that the codec does not have."""
     codecs = FORMATS[kind].codecs
     if compression is not None and compression not in codecs:
         raise ValueError(

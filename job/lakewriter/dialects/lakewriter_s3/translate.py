@@ -47,7 +47,7 @@ def translate(file: CheckedFile[LakewriterS3]) -> Spec:
 
 
 def adjust_limits(form: LakewriterS3, wanted: Limits) -> Limits:
-    """``wanted``, with smaller blocks for formats without row groups."""
+    """Return ``wanted``, with smaller blocks for formats without row groups."""
     return wanted if form.format == "parquet" else wanted.without_row_groups()
 
 

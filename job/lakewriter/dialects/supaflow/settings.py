@@ -206,7 +206,7 @@ def _is_blank(key: str, value: Any) -> bool:
 
 
 def refuse_keys(data: Any, keys: tuple[str, ...], with_: str) -> Any:
-    """``data``; ``ValueError`` when it has keys that go with another setting."""
+    """Return ``data``; raise ``ValueError`` if it has keys that go with another setting."""
     # What a class asks for itself is asked before the blank fields are taken out.
     given = [key for key in keys if isinstance(data, dict) and key in data and not _is_blank(key, data[key])]
     if given:
