@@ -18,7 +18,7 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.deployment import STACK_TAG
 
 _TAGGED: Final = ["AWS::StepFunctions::StateMachine", "AWS::SecretsManager::Secret", "AWS::S3::Bucket"]
-"""What policies tell apart by the tag, and what costs."""
+"""Policies tell these resources apart by the tag, or they cost money."""
 
 
 def synthesise(context: Mapping[str, Any]) -> tuple[Path, bool]:

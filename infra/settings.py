@@ -15,7 +15,7 @@ from lakewriter.spec.specification import Spec
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _INSTALLED: Final = Path(__file__).with_name("cdk.json")
-"""Where a wheel has it."""
+"""A wheel has it here."""
 
 
 def read_defaults() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Final
 EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a zip can hold."""
 LEVEL: Final = 3
-"""Of deflate: 6 takes twice as long for 7 % less."""
+"""This is deflate's level: 6 takes twice as long for 7 % less."""
 _UNIX: Final = 3
 _MODE: Final = 0o100644 << 16
 

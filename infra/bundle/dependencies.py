@@ -13,7 +13,7 @@ from uv import find_uv_bin
 from infra.bundle.archive import list_files
 
 PYTHON: Final = "3.11"
-"""What a bundle is built for unless another Python is asked for."""
+"""A bundle is built for this Python unless another one is asked for."""
 PYTHONS: Final = (PYTHON, "3.13")
 """Those that EMR has: https://docs.aws.amazon.com/emr/latest/ReleaseGuide/emr-spark810-release.html."""
 MACHINES: Final = {"x86_64": 62, "aarch64": 183}

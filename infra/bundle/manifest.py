@@ -36,7 +36,7 @@ class Dependencies(File):
 
     packages: dict[str, str]
     licences: dict[str, str]
-    """As its metadata says: an SPDX expression, or a name; blank where it says nothing."""
+    """Licences are as the metadata says: an SPDX expression, or a name; blank where it says nothing."""
 
 
 class Manifest(Model):
@@ -55,7 +55,7 @@ class Manifest(Model):
     entry: File
     archive: File
     dependencies: dict[str, Dependencies]
-    """By machine name: ``x86_64``, ``aarch64``."""
+    """Keys are machine names: ``x86_64``, ``aarch64``."""
 
 
 def list_job_files() -> dict[str, Path]:

@@ -18,7 +18,7 @@ from lakewriter.policy.arns import Arns
 LOGICAL_ID: Final = "Bucket"
 LOGS_LOGICAL_ID: Final = "AccessLogs"
 NONCURRENT_DAYS: Final = 30
-"""How long a replaced or deleted object can be restored."""
+"""A replaced or deleted object can be restored for so many days."""
 
 
 class LakeBucket(Construct):

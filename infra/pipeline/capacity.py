@@ -30,7 +30,7 @@ TASK: Final = 0.5
 docs/benchmarks.md, "Memory of a worker": 492 MiB at most, however long its partition is.
 """
 _GROWTH: Final = 1.25
-"""What each further byte of a row group adds: 462 MiB with 80 MiB a row group became 637 with 240, and 696 with 480."""
+"""Each further byte of a row group adds so many: 462 MiB with 80 a row group became 637 with 240, and 696 with 480."""
 _GIB: Final = 1024**3
 
 

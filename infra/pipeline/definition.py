@@ -44,7 +44,7 @@ class Machine:
     attempts: int
     pauses: tuple[timedelta, ...]
     limits: tuple[timedelta, timedelta]
-    """How long an attempt may run, and how long it may wait before: EMR Serverless cancels what takes longer."""
+    """An attempt may run for the first, and wait for the second before: EMR Serverless cancels what takes longer."""
     canary_run: Mapping[str, Any] | None
     """The same as ``job_run``, for the canary beside a continuous run; None for loads that end, whose canary is one of
     them. A continuous run has no time limit, and its micro-batches make their own load ids."""

@@ -43,7 +43,7 @@ REPLACING: Final[Mapping[str, tuple[str, ...]]] = {
     "AWS::SecretsManager::Secret": ("Name",),
     "AWS::StepFunctions::StateMachine": ("StateMachineName", "StateMachineType"),
 }
-"""By type: the properties that CloudFormation cannot change, so that it replaces the resource.
+"""Maps a type to the properties that CloudFormation cannot change, so that it replaces the resource.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-template-resource-type-ref.html
 """
@@ -55,7 +55,7 @@ LONGEST: Final = 160
 DOCUMENTS: Final = {"AWS::IAM::Role": "AssumeRolePolicyDocument", "AWS::IAM::Policy": "PolicyDocument"} | {
     kind: document for kind, (document, _) in RESOURCE_POLICIES.items()
 }
-"""By type: the property whose statements are compared one by one."""
+"""Maps a type to the property whose statements are compared one by one."""
 DOCUMENTS["AWS::IAM::ManagedPolicy"] = "PolicyDocument"
 
 

@@ -23,7 +23,7 @@ class Harm(StrEnum):
 
 
 NOTABLE: Final = (Harm.LET_IN, Harm.NOT_KEPT_OUT, Harm.UNREADABLE, Harm.DELETABLE)
-"""What nobody should overlook: synth prints these changes on standard error."""
+"""Nobody should overlook these harms: synth prints these changes on standard error."""
 MEANINGS: Final[Mapping[Harm, str]] = {
     Harm.LET_IN: "Somebody may do more than before.",
     Harm.NOT_KEPT_OUT: "A refusal goes, or covers less.",
@@ -52,7 +52,7 @@ TYPES: Final[Mapping[str, Harm]] = {
     "AWS::StepFunctions::StateMachine": Harm.INTERRUPTED,
     "Custom::S3AutoDeleteObjects": Harm.DELETABLE,
 }
-"""By type: the harm of a change that ``PROPERTIES`` does not name, or of a new resource that lets somebody in."""
+"""Maps a type to the harm of a change that ``PROPERTIES`` does not name, or of a new resource that lets somebody in."""
 PROPERTIES: Final[Mapping[tuple[str, str], Harm]] = {
     ("AWS::IAM::ManagedPolicy", "Roles"): Harm.LET_IN,
     ("AWS::IAM::ManagedPolicy", "Users"): Harm.LET_IN,
@@ -82,7 +82,7 @@ PROPERTIES: Final[Mapping[tuple[str, str], Harm]] = {
     ("AWS::SecretsManager::Secret", "KmsKeyId"): Harm.UNREADABLE,
     ("AWS::StepFunctions::StateMachine", "RoleArn"): Harm.LET_IN,
 }
-"""By type and property: the harm of its change."""
+"""Maps a type and a property to the harm of its change."""
 NEW: Final = (Harm.LET_IN, Harm.DELETABLE)
 """Harms that a new resource of a type in ``TYPES`` does."""
 

@@ -16,7 +16,7 @@ IDENTIFIERS: Final = {
     "AWS::S3::Bucket": "BucketName",
     "AWS::S3::BucketPolicy": "Bucket",
 }
-"""By type: the property that names a resource to CloudFormation, of those that a new stack could not do without.
+"""Maps a type to the property that names a resource to CloudFormation, of those that a new stack could not do without.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-manually.html
 """

@@ -16,7 +16,7 @@ RESOURCE_POLICIES: Final = {
     "AWS::SNS::TopicPolicy": ("PolicyDocument", "Topics"),
     "AWS::KMS::Key": ("KeyPolicy", None),
 }
-"""By type: the property with the document, and the one that names what it protects."""
+"""Maps a type to the property with the document, and the one that names what it protects."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ NAMES: Final = {
     "AWS::SecretsManager::Secret": "Name",
     "AWS::StepFunctions::StateMachine": "StateMachineName",
 }
-"""By type: the property that holds the resource's name."""
+"""Maps a type to the property that holds the resource's name."""
 
 Properties = Mapping[str, Any]
 

@@ -284,12 +284,12 @@ THROTTLED: Final = frozenset({"RequestLimitExceeded", "SlowDown", "SlowDownRead"
 SLOWEST: Final = 5.0
 """Requests a second that are always sent."""
 TRIES: Final = 40
-"""How often a request is sent that is refused each time: about a minute and a half."""
+"""A request that is refused each time is sent so often: for about a minute and a half."""
 _LONGEST: Final = 5.0
 _SLOWER: Final = 0.7
 _FASTER: Final = 1.05
 _SECONDS: Final = 1.0
-"""How often the pace changes: requests that were under way when it became slower say nothing of it."""
+"""The pace changes at most so often: requests under way when it became slower say nothing of the new pace."""
 
 
 class Pace:

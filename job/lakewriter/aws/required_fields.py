@@ -54,7 +54,7 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "secrets-manager.GetSecretValue": ("ARN",),
     "ssm.GetParameter": ("Parameter.Value",),
 }
-"""By operation: the fields that AWS and S3-compatible stores always send; ``x[].y`` is required of each item."""
+"""Maps an operation to the fields that AWS and S3-compatible stores always send; ``x[].y`` is required of each item."""
 
 _NEXT: Final = {
     "s3.ListObjectsV2": ("NextContinuationToken",),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lakewriter.operate.verification import Verified
 
 SHOWN_UNDONE: Final = 3
-"""Of each table's undone loads, the last ones."""
+"""The last so many of a table's undone loads are shown."""
 
 
 def show_status(out: Console, states: Mapping[str, TableState]) -> None:

@@ -18,7 +18,7 @@ from lakewriter.run.continuous_table import Watch, describe_batch
 from lakewriter.run.staged_table import Progress
 from lakewriter.spec.specification import Spec, TableSpec
 
-_TOLD: Final = ("restarting", "failed", "note")
+_PRINTED: Final = ("restarting", "failed", "note")
 """Steps whose detail is told whole."""
 
 
@@ -29,7 +29,7 @@ class _Lines:
         self._spec, self._errors, self._stage = spec, errors, stage
 
     def step(self, table: TableSpec, step: str, detail: str) -> None:
-        if step in ("running", *_TOLD):
+        if step in ("running", *_PRINTED):
             log_step(self._errors, self._spec, table, step, detail)
 
     def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
@@ -52,7 +52,7 @@ class _Live:
         self._last: dict[str, str] = {}
 
     def step(self, table: TableSpec, step: str, detail: str) -> None:
-        if step in _TOLD:
+        if step in _PRINTED:
             others = "other tables go on" if self._spec.on_failure == "continue" else "the run ends"
             end = f" for good; {others}" if step == "failed" else ""
             self._errors.print(f"{table.id} {step}{end}: {detail}", markup=False, soft_wrap=True)

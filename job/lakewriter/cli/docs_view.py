@@ -36,7 +36,7 @@ _EXCERPT: Final = 150
 _LONG: Final = 200
 """Words of a section that is long: in one of more each counts less."""
 _OF_DECISIONS: Final = 0.4
-"""What a hit in a decision is worth: who looks for a way to do something needs no reasons."""
+"""A hit in a decision counts so much: who looks for a way to do something needs no reasons."""
 _IN_TITLE: Final = 4.0
 """Times that a word in a heading is worth one in the text."""
 _SAME: Final = {

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 LOG: Final = logging.getLogger(__name__)
 LOCAL_KEY: Final = "lakewriter.local"
-"""Where the click context keeps whether the command was called with ``--local``."""
+"""The click context keeps under this key whether the command was called with ``--local``."""
 _LAKE: Final = re.compile(r"(\blakewriter (?:[a-z]+ )+)LAKE\b")
 _ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 _PASSED_ON: Final = (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError)
-"""What click itself ends a command with."""
+"""Click itself ends a command with these exceptions."""
 
 
 class Terminated(BaseException):

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from lakewriter.report import ErrorReport
 
 JOB_ID_KEY: Final = "lakewriter.job_id"
-"""Where the click context keeps the id of the load that the command is about."""
+"""The click context keeps under this key the id of the load that the command is about."""
 
 
 def print_json(value: Any, error: "ErrorReport | None" = None, *, indent: int | None = 1) -> None:

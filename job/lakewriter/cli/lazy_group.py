@@ -37,15 +37,15 @@ class LazyGroup(click.Group):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._groups, self._synonyms = groups, dict(synonyms)
-        self._places = {name: module for group in groups.values() for name, module in group.items()} | dict(others)
+        self._modules = {name: module for group in groups.values() for name, module in group.items()} | dict(others)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List the names, in the alphabet's order."""
-        return sorted({*super().list_commands(ctx), *self._places})
+        return sorted({*super().list_commands(ctx), *self._modules})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of this name, its module imported now."""
-        module_name = self._places.get(cmd_name)
+        module_name = self._modules.get(cmd_name)
         if module_name is None:
             return super().get_command(ctx, cmd_name)
         module, _, attribute = module_name.partition(":")
@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
             rows = [(name, command.get_short_help_str(_UNCUT)) for name, command in commands if command]
             with formatter.section(heading):
                 # The descriptions of all groups begin in one column.
-                formatter.write_dl([(name.ljust(max(map(len, self._places))), text) for name, text in rows])
+                formatter.write_dl([(name.ljust(max(map(len, self._modules))), text) for name, text in rows])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

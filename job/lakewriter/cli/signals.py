@@ -28,7 +28,7 @@ launcher that is one of them passes its own on."""
 _CANCEL_SECONDS: Final = 0.5
 _WAKE: Final = b"\0"
 _SHOW_CURSOR: Final = b"\x1b[?25h"
-"""For a terminal whose cursor the progress display has hidden."""
+"""It shows the cursor of a terminal that the progress display has hidden."""
 
 Result = TypeVar("Result")
 

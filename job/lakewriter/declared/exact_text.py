@@ -17,7 +17,7 @@ from lakewriter.column_types import name_type
 from lakewriter.declared.time_texts import Moment, compile_pattern, read_iso, to_utc
 
 EpochUnit = Literal["epoch_s", "epoch_ms", "epoch_us", "epoch_ns"]
-"""What a number counts since 1970-01-01T00:00:00Z."""
+"""A number counts this unit since 1970-01-01T00:00:00Z."""
 
 EPOCH_DIGITS: Final[dict[EpochUnit, int]] = {"epoch_s": 6, "epoch_ms": 3, "epoch_us": 0, "epoch_ns": -3}
 """The power of ten that makes microseconds of a unit."""
@@ -46,7 +46,7 @@ class TextForm:
 
     date_format: str | None = None
     timestamp_format: str | None = None
-    """Of ``timestamp`` and ``timestamp_ntz``."""
+    """This is the format of ``timestamp`` and ``timestamp_ntz``."""
     unit: EpochUnit | None = None
     """Timestamps are numbers of this unit."""
     truncates_nanoseconds: bool = False

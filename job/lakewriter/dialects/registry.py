@@ -20,7 +20,7 @@ from lakewriter.spec.model import Model
 DIALECTS: Final[tuple[Dialect[Any], ...]] = (SUPAFLOW, AIRBYTE, ESTUARY, LAKEWRITER)
 
 BY_TYPE: Final = {kind: dialect for dialect in DIALECTS for kind in dialect.types}
-"""For each ``destination.type`` its dialect."""
+"""Maps each ``destination.type`` to its dialect."""
 MODELS: Final = {tag: model for dialect in DIALECTS for tag, model in dialect.models.items()}
 """The models of destinations by their tags."""
 FOREIGN_FILES: Final = tuple(file for dialect in DIALECTS for file in dialect.foreign_files)
@@ -44,7 +44,7 @@ UNION_TAGS: Final[Mapping[str, Sequence[str]]] = {
     "": (*MODELS, _PLAIN, *(form.name for form in _FORMS)),
     **{key: tags for dialect in DIALECTS for key, tags in dialect.union_tags.items()},
 }
-"""What pydantic puts into the place of a problem for the members of its unions."""
+"""Pydantic adds these tags to a problem's location for the members of its unions."""
 
 
 def find_tag(value: Any) -> str | None:

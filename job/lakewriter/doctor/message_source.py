@@ -28,7 +28,7 @@ _ELSEWHERE: Final = (
 
 
 _PIECES: Final = 4
-"""So many pieces of the files are looked at, of 16 MiB each where they are not compressed."""
+"""A check looks at so many pieces of the files, of 16 MiB each where they are not compressed."""
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _NOT_LOADED: Final = (
     "Nothing, if that is meant; otherwise add the stream to the catalog, or correct what writes the file."

@@ -33,11 +33,11 @@ from lakewriter.spec.specification import Read, Spec, TableSpec
 from lakewriter.spec.stream import TextEncoding
 
 SECONDS: Final = 120.0
-"""How long one look may take, beside the start of Spark."""
+"""One look may take so long, beside the start of Spark."""
 MOST_FILES: Final = 200
 """Files of one source whose columns are looked at."""
 _MOST_TEXT_BYTES: Final = 256 * 1024 * 1024
-"""Of JSON and other text, which Spark reads whole to find its columns."""
+"""JSON and other text may have so many bytes: Spark reads it whole to find its columns."""
 _SAMPLED: Final = frozenset({"avro", "csv", "jdbc", "json", "orc", "parquet", "text", "xml"})
 _NEEDS_PACKAGE: Final = "Set spark.jars.packages"
 _HADOOP_REMEDY: Final = "Add hadoop-aws of Spark's Hadoop version to spark.jars.packages; EMR has it."

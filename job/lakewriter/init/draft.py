@@ -67,17 +67,17 @@ class TableDraft:
     more: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
-    """Why columns of text that look like more stay what they are."""
+    """Reasons why columns of text that look like more stay what they are."""
     spellings: tuple[Spelling, ...] = ()
     retyped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Of columns that are read as another type: the source's, and that one."""
+    """Maps columns that are read as another type to the source's type and that one."""
     names: Mapping[str, Any] | None = None
     """The keys that name it, where they are not the dialect's for ``name`` and ``schema``."""
     expect: tuple[CheckProposal, ...] = ()
     lag: str | None = None
-    """How late a row may be committed with a value below the cursor."""
+    """A row may be committed so late with a value below the cursor."""
     is_off: bool = False
-    """Whether the whole entry is commented out."""
+    """True if the whole entry is commented out."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Draft:
     tables: tuple[TableDraft, ...] = ()
     source: Mapping[str, tuple[Any, str]] | None = None
     comments: Mapping[str, str] = field(default_factory=dict)
-    """For keys of ``destination``, in place of the key's description."""
+    """Replaces the descriptions of keys of ``destination``."""
     notes: tuple[str, ...] = ()
 
     @property

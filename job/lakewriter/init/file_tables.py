@@ -15,7 +15,7 @@ from lakewriter.source.packing import SourceFile
 
 _THREADS: Final = 16
 _MOST_FILES: Final = 200
-"""Of a folder, whose beginnings are compared; of more, so many are, evenly spread."""
+"""At most so many files of a folder are compared by their beginnings, evenly spread."""
 _ALIKE: Final = 0.7
 """Columns in common of all that two files have: as many make them one table."""
 _ALIKE_BY_NAME: Final = 0.5
@@ -24,7 +24,7 @@ _PARTITION: Final = re.compile(r"[^=/]+=[^/]*")
 _PART: Final = re.compile(r"(part|data|file|run|batch|chunk|split)?[-_.]?[0-9a-f-]*", re.IGNORECASE)
 _DATED: Final = re.compile(r"[-_. ]*\d[\d\-_.T: ]*Z?$")
 _JOINT: Final = re.compile(r"[-_. ]*")
-"""What stands between a name and its date."""
+"""This stands between a name and its date."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ _MOST_CANDIDATES: Final = 8
 _MOST_VALUES: Final = 8
 """A column of text with more distinct values is none of a few."""
 _ROWS_A_VALUE: Final = 10
-"""So many rows for each distinct value, or they may be few by chance."""
+"""A distinct value needs so many rows, or the values may be few by chance."""
 
 
 @dataclass(frozen=True)

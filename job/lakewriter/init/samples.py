@@ -25,12 +25,12 @@ from lakewriter.spec.row_rules import BadRows
 from lakewriter.spec.specification import Read, TableSpec
 
 HEAD_BYTES: Final = 256 * 1024
-"""Of a file, to tell its format and its columns."""
+"""So many bytes of a file are read to tell its format and its columns."""
 LOOK_BYTES: Final = 64 * 1024 * 1024
-"""Of a table's text, unpacked, to propose types, a key and a cursor."""
+"""So many bytes of a table's text, unpacked, are read to propose types, a key and a cursor."""
 LOOK_ROWS: Final = 1_000_000
 _LAYOUT: Final = Layout("", Template.parse("{job_id}-{seq}.parquet"))
-"""Of a table that is read and not written."""
+"""It is the layout of a table that is read and not written."""
 
 _MAGIC: Final = ((b"PAR1", "parquet"), (b"ORC", "orc"), (b"Obj\x01", "avro"))
 _REFUSED: Final = {
@@ -69,7 +69,7 @@ class Sample:
     options: Mapping[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     retyped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Of columns that a load reads as another type: the file's, and that one."""
+    """Maps columns that a load reads as another type to the file's type and that one."""
 
 
 def read_head(file: SourceFile) -> Head:

@@ -42,7 +42,7 @@ _ROLES: Final = frozenset(
         *("destination", "discover", "discovered", "endpoint", "flow", "lake", "messages", "source", "spec"),
     }
 )
-"""What a file is to a pipeline; the next pipeline's is called so too."""
+"""Such a name says what a file is to a pipeline; the next pipeline's has it too."""
 _NO_ROWS: Final = "--expect proposes checks from rows of files, and none were given: lakewriter docs expectations"
 
 

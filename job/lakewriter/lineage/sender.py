@@ -20,7 +20,7 @@ MOST_WAITING: Final = 20_000
 MOST_FAILURES: Final = 3
 """Failures in a row after which no event is sent for a while."""
 PAUSE_SECONDS: Final = 600.0
-"""How long: a single load ends before, and a continuous run tries again."""
+"""A pause is so long that a single load ends before, and a continuous run tries again."""
 
 Send = Callable[[Moment], None]
 

@@ -51,7 +51,7 @@ class StreamFollower:
         self._facts = start_table(spec, table, run, self._find_account)
         self._written = Statistics(0, 0, 0)
         self._is_begun = self._is_over = self._is_loading = False
-        self._told: float | None = None
+        self._reported_at: float | None = None
 
     def start(self, table: TableSpec, /) -> None:
         """See ``Follower``: a batch has registered."""
@@ -85,8 +85,8 @@ class StreamFollower:
         before = self._written
         self._written = Statistics(before.rows + result.rows, before.size + result.bytes, before.files + result.files)
         now = self._clock()
-        if self._told is None or now - self._told >= SECONDS:
-            self._told = now
+        if self._reported_at is None or now - self._reported_at >= SECONDS:
+            self._reported_at = now
             self._sender.put(self._facts.make_moment("RUNNING", statistics=self._written))
 
     def close(self, end: End, /) -> tuple[str, ...]:

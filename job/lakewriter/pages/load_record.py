@@ -11,9 +11,9 @@ from lakewriter.receipt import ChangedValues, Cursor, RepeatedFiles, SetAside, V
 from lakewriter.report import describe_repeated
 
 MOST_SAMPLES: Final = 10
-"""Of a table's changed values; its report has a hundred."""
+"""A record has at most so many of a table's changed values; its report has a hundred."""
 MOST_COLUMNS: Final = 500
-"""Of a table that a record describes."""
+"""A record describes at most so many columns of a table."""
 
 Status = Literal["done", "failed", "stopped", "unfinished", "undone"]
 

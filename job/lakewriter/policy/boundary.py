@@ -38,7 +38,7 @@ _UNNAMED: Final = (
     "logs:*LogDelivery", "logs:ListLogDeliveries", "logs:DescribeLogGroups", "logs:DescribeResourcePolicies",
     "logs:PutResourcePolicy", "xray:Put*", "xray:GetSampling*",
 )  # fmt: skip
-"""What no resource bounds."""
+"""No resource bounds these actions."""
 _RULE: Final = "rule/StepFunctionsGetEventsForEMRServerlessJobRule"
 
 

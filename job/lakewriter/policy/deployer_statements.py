@@ -99,7 +99,7 @@ _DEPLOY: Final = ("cloudformation:CreateStack", "cloudformation:UpdateStack", "c
 EXECUTION_ROLE: Final = "lakewriter-deployment"
 """The role that CloudFormation is given where there is no bootstrap: the account's owner makes it."""
 _BASIC: Final = "service-role/AWSLambdaBasicExecutionRole"
-"""What CDK attaches to the function that empties buckets."""
+"""CDK attaches this policy to the function that empties buckets."""
 
 
 def allow_deployer(spec: Spec, deployment: Deployment, arns: Arns, stage: str) -> dict[str, list[Statement]]:

@@ -18,7 +18,7 @@ _NAMED: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "ReadDeadLetters": ("Queues", ("sqs:GetQueueUrl", "sqs:ReceiveMessage", "sqs:DeleteMessage")),
     "ReadSchedules": ("Schedules", ("scheduler:GetSchedule",)),
 }
-"""By statement: what the names of its resources are of, and its actions."""
+"""Maps a statement to what the names of its resources are of, and to its actions."""
 
 
 def allow_operator(

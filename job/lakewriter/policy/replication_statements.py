@@ -15,7 +15,7 @@ SERVICE: Final = "s3.amazonaws.com"
 _VERSIONS: Final = ("s3:GetObjectVersionForReplication", "s3:GetObjectVersionAcl", "s3:GetObjectVersionTagging")
 _COPIES: Final = ("s3:ReplicateObject", "s3:ReplicateDelete", "s3:ReplicateTags")
 _OWN: Final = "s3:ObjectOwnerOverrideToBucketOwner"
-"""For a replica of another account, which then owns the copies."""
+"""A replica of another account needs it, which then owns the copies."""
 
 
 def allow_replication(bucket: str, deployment: Deployment, replication: Replication, arns: Arns) -> list[Statement]:

@@ -92,7 +92,7 @@ class TableRun:
         self._noted: set[str] = set()
         self._is_noted = False
         self._idle_at: datetime | None = None
-        """When the source was last found to have nothing new; of the thread that tells the minutes alone."""
+        """The source had nothing new at this time; only the thread that reports the minutes uses it."""
         self._gate = threading.Lock()
         self._started = threading.Event()
         self._checkpoint = ""

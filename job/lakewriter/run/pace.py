@@ -8,7 +8,7 @@ from lakewriter.report import SMALL_FILE_BYTES
 LONGEST_PAUSE: Final = 60.0
 _DAY: Final = 86_400
 _FULL: Final = 4 * SMALL_FILE_BYTES
-"""What an adaptive interval aims at in one batch: enough for files that are not small, in each of a few tasks."""
+"""An adaptive interval aims at batches of this size: enough for files that are not small, in each of a few tasks."""
 _STEP: Final = 2.0
 """An interval grows or shrinks by no more than this at a time: one odd batch tells little."""
 _REMEMBERED: Final = 64

@@ -18,7 +18,7 @@ from lakewriter.spec.stream import Stream, StreamKey
 
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 MOST_NAMED: Final = 3
-"""So many tables are named in a message."""
+"""A message names at most so many tables."""
 _ORDER: Final = (
     "Let the stream begin anew, which appends all of its rows again: "
     "lakewriter reset LAKE {table} --no-cursor --reason WHY"

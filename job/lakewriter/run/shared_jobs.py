@@ -15,13 +15,13 @@ from lakewriter.staging.shared_job import Attempted, SharedTable, stage_together
 from lakewriter.staging.task import TaskPlan
 
 SMALL_BYTES: Final = 16 * MIB
-"""Of input: a table of fewer bytes may share a job. Spark's start of a job takes longer than a task that reads them."""
+"""A table with fewer bytes of input may share a job: Spark needs longer to start one than a task to read them."""
 _MOST_TABLES: Final = 100
-"""Of one job: what it returns and what is done again where it fails stay small."""
+"""One job has at most so many tables: what it returns, and what a failure repeats, stay small."""
 _JOBS: Final = 2
 """At a time: one is planned and its receipts are read while the tasks of the other run."""
 _WAIT_SECONDS: Final = 0.25
-"""For others that are on their way: a job and its tasks take longer to start than a small table does to be staged."""
+"""A table waits so long for others to join: starting a job takes longer than staging a small table."""
 _LOOK_SECONDS: Final = 0.01
 
 
@@ -42,7 +42,7 @@ class SharedJobs:
     def __init__(self, tables: int = 0, at_once: int = 1) -> None:
         self._to_come, self._enough = tables, at_once // _JOBS
         self._waiting: deque[_Request] = deque()
-        self._places, self._lock = BoundedSemaphore(_JOBS), Lock()
+        self._slots, self._lock = BoundedSemaphore(_JOBS), Lock()
 
     def stage(self, spark: SparkFactory, feed: Feed, plan: TaskPlan) -> Attempted | None:
         """Stage a table in a job with others; None for one that needs a job of its own."""
@@ -54,7 +54,7 @@ class SharedJobs:
         request = _Request(table, time.monotonic(), Future())
         self._waiting.append(request)
         # A table that gets a turn runs all that wait by then, and each that waits gets a turn: none is left over.
-        with self._places:
+        with self._slots:
             if requests := self._take_waiting():
                 _run(spark, requests)
         return request.attempted.result()

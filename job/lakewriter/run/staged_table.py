@@ -43,7 +43,7 @@ class BeginRecord:
     key: str
     content: Mapping[str, Any]
     is_checked: bool
-    """Whether the store is to be asked to refuse the object a second time, as a store with conditions does."""
+    """If true, the store is asked to refuse the object a second time, as a store with conditions does."""
     is_written: bool = False
 
     def write(self) -> None:

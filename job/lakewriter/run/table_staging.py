@@ -65,7 +65,7 @@ from lakewriter.staging.stage import choose_first_indexes, is_any_stage_repeated
 from lakewriter.staging.task import TaskPlan
 
 SAMPLED_BYTES: Final = 16 * MIB
-"""Of messages: fewer of them are one task's, whatever they become."""
+"""Messages with fewer bytes go to one task, whatever they become."""
 
 
 @contextmanager

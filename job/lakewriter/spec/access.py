@@ -72,7 +72,7 @@ class KeyNames(Model):
     file_name: str | None = None
     """None where the user's file does not name files."""
     open_catalog: str = "iceberg_catalog: SNOWFLAKE_OPEN_CATALOG"
-    """What chooses an Iceberg REST catalog."""
+    """This key chooses an Iceberg REST catalog."""
     iceberg_in_glue: str = "iceberg_catalog: GLUE"
 
 

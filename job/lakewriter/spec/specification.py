@@ -83,7 +83,7 @@ class Read(Model):
     listed: tuple[ListedFile, ...] | None = None
     """The files to read, once they are listed; None before, and where only Spark can list them."""
     is_empty: bool = False
-    """Whether the files in ``listed`` give the columns alone: a load has no file to read."""
+    """If true, the files in ``listed`` give the columns alone: a load has no file to read."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ class TableSpec(Model):
     """Written names of source columns; a field of a struct is named by its path, with dots."""
     index: IndexKind = IndexKind.CONTIGUOUS
     partition_by: Partition = ()
-    """By source columns; none but Iceberg tables have any."""
+    """Names source columns; none but Iceberg tables have any."""
     sort_by: tuple[str, ...] = ()
     """The source columns by which the rows of each row group are sorted; none but Parquet files have any."""
     layout: Layout
@@ -205,7 +205,7 @@ class TableSpec(Model):
     """The ids of the other tables whose names collide with its own, which numbers keep apart; None where no table gets
     a number."""
     is_pinned: bool = False
-    """Whether lake.yaml says what the table is called at the destination."""
+    """True if lake.yaml says what the table is called at the destination."""
     must_be_empty: bool = False
     backfill: int | None = None
     """The number of the backfill that a load begins if the table is below it; None where ``reset`` alone begins any."""
@@ -306,7 +306,7 @@ class Encoding(Model):
 
 
 METRICS_NAMESPACE: Final = "Lakewriter"
-"""Of CloudWatch, for all metrics of loads and runs."""
+"""CloudWatch has all metrics of loads and runs in this namespace."""
 
 FileEncoding = Encoding | AvroEncoding | TextEncoding
 """The file formats, each told by its ``kind``."""
@@ -341,13 +341,13 @@ class Spec(Model):
     limits: Limits = Limits()
     interval_seconds: int = 300
     most_interval_seconds: int | None = None
-    """How far an interval grows where little arrives; None for a fixed one."""
+    """An interval grows so far where little arrives; None for a fixed one."""
     put_metrics: bool = False
     checkpoint: str | None = None
     on_failure: Literal["continue", "stop"] = "continue"
     keep_loads_days: int = 30
     shares_tables: bool = False
-    """Whether other pipelines may write the tables too."""
+    """True if other pipelines may write the tables too."""
     undo: UndoRules = UndoRules()
     refresh: RefreshRules = RefreshRules()
     maintenance: Maintenance | None = None

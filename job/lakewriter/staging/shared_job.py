@@ -19,7 +19,7 @@ from lakewriter.staging.task import TaskPlan
 
 LOG: Final = logging.getLogger(__name__)
 _OPEN_BYTES: Final = 1024 * 1024
-"""What a table costs besides its bytes, as Spark's ``openCostInBytes``: its requests take longer than its rows."""
+"""A table counts as so many bytes more, as in Spark's ``openCostInBytes``: requests take longer than its rows."""
 
 RunTask = Callable[[TaskPlan, Teller | None, int, Iterator[pa.RecordBatch]], Iterator[str]]
 

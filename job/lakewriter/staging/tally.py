@@ -88,13 +88,13 @@ class _DatagramTally(TaskTally):
     def __init__(self, port: int, token: str, partition: int) -> None:
         super().__init__()
         self._port, self._token, self._partition = port, token, partition
-        self._told = 0.0
+        self._reported_at = 0.0
 
     def tell(self, *, at_end: bool = False) -> None:
         now = time.monotonic()
-        if not at_end and now - self._told < _PERIOD:
+        if not at_end and now - self._reported_at < _PERIOD:
             return
-        self._told = now
+        self._reported_at = now
         content = {"token": self._token, "partition": self._partition, "staged": asdict(self.staged)}
         with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             sender.setblocking(False)

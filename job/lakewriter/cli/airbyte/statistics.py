@@ -15,7 +15,7 @@ from lakewriter.spec.stream import StreamKey
 _SHOWN: Final = 20
 """The most fields, and the most undeclared properties, of a stream that are logged one by one."""
 _NULLED, _TRUNCATED = "nulledValueCount", "truncatedValueCount"
-"""As Airbyte's own connectors call them in a STATE's ``additionalStats``."""
+"""Airbyte's own connectors use these keys in a STATE's ``additionalStats``."""
 
 K = TypeVar("K")
 Change = tuple[str, str, str]

@@ -16,7 +16,7 @@ from lakewriter.spec.specification import MIB, TableSpec
 from lakewriter.spec.stream import StreamKey
 
 HELD_BYTES: Final = 128 * MIB
-"""Of records that follow the last STATE of a load."""
+"""A load holds at most so many bytes of records that follow its last STATE."""
 END: Final = 1 << 62
 """A position behind all."""
 

@@ -41,11 +41,11 @@ from lakewriter.spec.specification import MIB, Mode, TableSpec
 from lakewriter.spec.stream import StreamKey
 
 WAITING_BYTES: Final = 256 * MIB
-"""Of records on the disk that loads have not taken: while there are more, nothing is read."""
+"""The disk holds so many bytes of records that loads have not taken: while there are more, nothing is read."""
 MEMORY_BYTES: Final = 64 * MIB
-"""Of records of all streams in memory."""
+"""Memory holds so many bytes of records of all streams."""
 ROOM_BYTES: Final = 64 * MIB
-"""Of records for which a stream that waits is worth the end of another one's load."""
+"""A waiting stream with so many bytes of records is worth the end of another one's load."""
 _LOOK_SECONDS: Final = 0.2
 
 

@@ -29,7 +29,7 @@ _ADVICE: Final = {
         "Overwrite', or write_strategy='replace' in PyAirbyte."
     ),
 }
-"""By a mode that other destinations have, why this one has not, and what to ask for."""
+"""Keys are modes that other destinations have; values say why this one has not, and what to ask for."""
 _SHOWN: Final = 5
 """Streams that a message names."""
 

@@ -179,7 +179,7 @@ EXTENSIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Avro": (".avro",),
     "Parquet": (".parquet",),
 }
-"""What ``{format_extension}`` stands for in each format, without compression of the whole file and with it."""
+"""Values of ``{format_extension}`` by format, without compression of the whole file and with it."""
 
 _CODEC_NAMES: Final = {name.lower(): name for name in CODECS}
 

@@ -37,15 +37,15 @@ class Adviser:
     """
 
     def __init__(self, form: AirbyteDestination, position: Place, streams: Sequence[Name]) -> None:
-        self._form, self._place, self._streams = form, position, streams
+        self._form, self._position, self._streams = form, position, streams
 
     def advise_format(self, extension: str) -> str:
         """Return the line by which files of this extension would be written."""
         kind = next(name for name, extensions in EXTENSIONS.items() if extension in extensions)
         if kind != self._form.format.format_type:
-            return f"{self._place.get_child('format', 'format_type')} {kind!r} writes {extension}"
+            return f"{self._position.get_child('format', 'format_type')} {kind!r} writes {extension}"
         compression = "GZIP" if extension.endswith(".gz") else "No Compression"
-        where = self._place.get_child("format", "compression", "compression_type")
+        where = self._position.get_child("format", "compression", "compression_type")
         return f"{where} {compression!r} writes {extension}"
 
     def advise_key(self, key: str) -> str:
@@ -78,9 +78,9 @@ class Adviser:
                 continue
             path = _spell_directory(key[len(start) : match.start()], name)
             if self._fits(key, name, path, pattern):
-                lines = [f"{self._place.get_child('s3_path_format')} {path!r}"]
+                lines = [f"{self._position.get_child('s3_path_format')} {path!r}"]
                 if pattern != file_pattern:
-                    lines.append(f"{self._place.get_child('file_name_pattern')} {pattern!r}")
+                    lines.append(f"{self._position.get_child('file_name_pattern')} {pattern!r}")
                 return f"{' and '.join(lines)} would make it one of stream {name[1]!r}"
         return ""
 

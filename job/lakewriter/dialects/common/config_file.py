@@ -10,9 +10,9 @@ from lakewriter.dialects.common.yaml_text import Document, require_file_name
 CONFIG_FILE: Location = ("destination", "config_file")
 
 SelectKnown = Callable[[SourceFile, dict[str, Any]], dict[str, Any]]
-"""What is taken of a file's content."""
+"""Selects the part of a file's content that is taken."""
 FindRoot = Callable[[Mapping[str, Any]], Location]
-"""Where in a file the destination's keys stand."""
+"""Finds the destination's keys in a file."""
 
 
 def read_named(document: Document, location: Location) -> tuple[SourceFile, dict[str, Any]]:

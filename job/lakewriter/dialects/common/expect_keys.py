@@ -268,7 +268,7 @@ class SharedExpectEntry(ExpectEntry):
 
 
 Own = Sequence[tuple[Sequence[ExpectEntry], OnViolation | None]]
-"""Of each entry in ``tables``: its expectations, and its ``on_violation``."""
+"""Holds for each entry in ``tables`` its expectations, and its ``on_violation``."""
 
 
 def apply_expectations(

@@ -13,7 +13,7 @@ from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 
 OPEN_CATALOG_KEYS: Final = ("catalog_endpoint", "catalog_name", "client_id", "client_secret")
-"""What a destination in Open Catalog needs; ``principal_role`` may be left out."""
+"""A destination in Open Catalog needs these keys; ``principal_role`` may be left out."""
 
 
 def _require_catalog_url(value: str) -> str:

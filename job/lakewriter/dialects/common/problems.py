@@ -66,7 +66,7 @@ FORMS: Final[Mapping[str, str]] = {
     "environment": "a variable's name such as 'HTTPS_PROXY'",
     "name": "at most 32 lower-case letters, digits and '-', a letter first",
 }
-"""What the patterns of keys ask for."""
+"""These words say what the patterns of keys ask for."""
 
 _ALIKE: Final = 0.6
 _EQUALLY: Final = 0.01

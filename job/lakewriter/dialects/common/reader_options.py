@@ -18,7 +18,7 @@ _EVERY_FILE: Final = frozenset(
         *("latestFirst", "fileNameOnly", "cleanSource", "sourceArchiveDir"),
     }
 )
-"""Of all formats of files."""
+"""All formats of files take these options."""
 
 OF_FORMAT: Final[Mapping[str, frozenset[str]]] = {
     "csv": frozenset(
@@ -82,14 +82,14 @@ OF_FORMAT: Final[Mapping[str, frozenset[str]]] = {
         }
     ),
 }
-"""Of each format beside those of all files."""
+"""A format takes these options beside those of all files."""
 
 # What is no option of Spark's goes to the database's driver as a property of the connection. These are every driver's;
 # MySQL has the numbered ones. https://spark.apache.org/docs/4.1.1/sql-data-sources-jdbc.html
 _OF_DRIVERS: Final = frozenset({"user", "password", "password1", "password2", "password3"})
 _JDBC: Final = "jdbc"
 _ALIKE: Final = 0.6
-"""How much a word must be like an option to be taken for one that is misspelt."""
+"""A word that is at least so similar to an option is taken for a misspelt one."""
 _ALIKE_IN_JDBC: Final = 0.85
 """More, since what is no option of Spark's may be a property of the driver."""
 

@@ -14,11 +14,11 @@ from lakewriter.errors import SpecInvalidError
 Location = tuple[str | int, ...]
 
 MAX_MIB: Final = 32
-"""Of a YAML file. Ten thousand tables with columns have about 10 MiB, the schemas of a hundred collections 1 MiB."""
+"""A YAML file is at most so large. Ten thousand tables with columns have 10 MiB, a hundred collections' schemas 1."""
 MAX_JSON_MIB: Final = 64
-"""Of a JSON file. The configured catalog of a source with thousands of streams has tens of MiB."""
+"""A JSON file is at most so large. The configured catalog of a source with thousands of streams has tens of MiB."""
 MAX_VALUES: Final = 8_000_000
-"""Of a JSON file, which has no aliases."""
+"""This is the limit of a JSON file, which has no aliases."""
 _KINDS: Final[Mapping[type, str]] = {
     type(None): "nothing",
     bool: "true or false",

@@ -178,7 +178,7 @@ class _Composer:
 
 
 _MERGE: Final = object()
-"""In place of the key ``<<``."""
+"""It stands for the key ``<<``."""
 
 
 def _require_key(node: Node, line: int) -> Hashable:

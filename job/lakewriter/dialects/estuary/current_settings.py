@@ -82,7 +82,7 @@ class AdvancedOptions(FileModel):
 CURRENT_ONLY: Final = ("credentials", "uploadInterval", "prefix", "fileSizeLimit", "parquetConfig", "endpoint")
 """Keys by which a present configuration is told from an older one."""
 CURRENT_KEYS: Final = (*CURRENT_ONLY, "bucket", "region", "advanced")
-"""What a vendor's own file may hold."""
+"""A vendor's own file may hold these keys."""
 
 
 def is_current(value: Callable[[str], Any]) -> bool:

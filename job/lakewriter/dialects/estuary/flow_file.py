@@ -72,8 +72,8 @@ class _Flow:
         refuse_other(self._file, (FLOW,), document.describe_place(location), kinds)
         self._data = require_mapping(self._file, "a Flow specification with 'materializations'")
         self._name = self._choose_name(name)
-        self._place = Place(self._file, ("materializations", self._name))
-        self._own = self._find_materialization()
+        self._position = Place(self._file, ("materializations", self._name))
+        self._materialization = self._find_materialization()
 
     def lay_under(self, document: Document, destination: Data) -> Document:
         """Return ``document`` completed by what the file says: keys of ``document`` win."""
@@ -120,18 +120,18 @@ class _Flow:
         bindings = _get(materialization, "bindings")
         if not isinstance(bindings, list) or not bindings:
             raise SpecInvalidError(
-                f"{self._place.get_child('bindings')}: {describe_kind(bindings)}, expected a list of bindings.",
+                f"{self._position.get_child('bindings')}: {describe_kind(bindings)}, expected a list of bindings.",
                 remedy="Give each collection a binding with 'source' and 'resource'.",
             )
-        self.keys.note(materialization, ("endpoint", "bindings", *OF_BINDINGS), self._place)
-        self.keys.refuse_backfill_on_change(materialization, self._place)
+        self.keys.note(materialization, ("endpoint", "bindings", *OF_BINDINGS), self._position)
+        self.keys.refuse_backfill_on_change(materialization, self._position)
         return dict(materialization)
 
     def _read_endpoint(self, anew: Data) -> tuple[dict[str, Any], dict[Location, Place]]:
         """Read the connector's configuration without what is given ``anew``, from the file that it names where it is a
         name; and where it stands."""
         config = _get(self._find_connector(), "config")
-        position = self._place.get_child(*_CONFIG)
+        position = self._position.get_child(*_CONFIG)
         if isinstance(config, str):
             file = read_yaml(self._path.parent / config, str(position))
             config, position = require_mapping(file, "the endpoint's configuration"), Place(file)
@@ -148,20 +148,20 @@ class _Flow:
 
     def _find_connector(self) -> Data:
         """Return the endpoint's connector; ``SPEC_INVALID`` for another kind of endpoint or another connector."""
-        endpoint = self._own.get("endpoint")
+        endpoint = self._materialization.get("endpoint")
         connector = _get(endpoint, "connector")
         if not isinstance(connector, dict):
             kinds = ", ".join(map(str, endpoint)) if isinstance(endpoint, dict) else describe_kind(endpoint)
             raise SpecInvalidError(
-                f"{self._place.get_child('endpoint')}: expected 'connector' with the image {_IMAGE!r}, got {kinds}.",
+                f"{self._position.get_child('endpoint')}: expected 'connector' with the image {_IMAGE!r}, got {kinds}.",
                 remedy="A local command, a dekaf and other endpoints are not S3: name the materialization into S3.",
             )
         image = str(connector.get("image") or _IMAGE)
         name = re.split("[:@]", image.rpartition("/")[2])[0]
         if name != _IMAGE and name.startswith("materialize-"):
             raise SpecInvalidError(
-                f"{self._place.get_child('endpoint', 'connector', 'image')}: {name!r} is another connector; expected "
-                f"{_IMAGE!r}.",
+                f"{self._position.get_child('endpoint', 'connector', 'image')}: {name!r} is another connector; "
+                f"expected {_IMAGE!r}.",
                 remedy="Name a materialization of Parquet into S3, or describe the destination as lakewriter-s3.",
             )
         return connector
@@ -170,8 +170,8 @@ class _Flow:
         """Return the lake.yaml's tables in their order, each with the binding of the same source."""
         waiting = dict(enumerate(entries))
         tables, disabled = [], []
-        for number, binding in enumerate(self._own["bindings"]):
-            position = self._place.get_child("bindings", number)
+        for number, binding in enumerate(self._materialization["bindings"]):
+            position = self._position.get_child("bindings", number)
             if not isinstance(binding, dict):
                 raise SpecInvalidError(
                     f"{position}: {describe_kind(binding)}, expected a mapping with 'source' and 'resource'."
@@ -278,7 +278,7 @@ class _Bundle:
     def __init__(self, folder: Path, position: Place) -> None:
         self.files: dict[str, Any] = {}
         self._folder = folder
-        self._place = position
+        self._position = position
 
     def rewritten(self, value: Any, folder: Path, document: Mapping[str, Any]) -> Any:
         """Return ``value``, a part of ``document``, with references to files as references into the bundle."""
@@ -308,6 +308,6 @@ class _Bundle:
         file_uri = "file:" + Path(os.path.relpath(path, self._folder.resolve())).as_posix()
         if file_uri not in self.files:
             self.files[file_uri] = {}
-            content = require_mapping(read_yaml(path, str(self._place)))
+            content = require_mapping(read_yaml(path, str(self._position)))
             self.files[file_uri] = self.rewritten(content, path.parent, content)
         return f"{file_uri}{mark}{fragment}"

@@ -20,7 +20,7 @@ from lakewriter.spec.model import FileModel, require_one
 Compression = Literal["snappy", "gzip", "lz4", "zstd"]
 
 MOST_SECONDS: Final = 86_400
-"""Of an interval."""
+"""An interval is at most so long."""
 
 
 class Advanced(FileModel):
@@ -126,7 +126,7 @@ ENDPOINT_KEYS: Final = (
     "advanced",
     "compressionType",
 )
-"""What a vendor's own file may hold."""
+"""A vendor's own file may hold these keys."""
 
 
 class ResourceEntry(FileModel):

@@ -24,7 +24,7 @@ PARTITIONS: Final = {
     "hour": ("load_hour", "{date:%Y-%m-%d-%H}"),
     "load": ("load_id", "{job_id}"),
 }
-"""For each strategy the key and the value in its folders' names."""
+"""Maps each strategy to the key and the value in its folders' names."""
 
 
 def translate(file: CheckedFile[LakewriterS3]) -> Spec:
