@@ -79,7 +79,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         "Parameter Store, SQS, SNS or CloudWatch Logs keeps under the key."
     ),
     "StartEncryptedRuns": Reason(
-        "EMR Serverless refuses a job run of whoever may not use the key of its logs. It opens nothing that Secrets "
+        "EMR Serverless refuses a job run from a caller that may not use its logs' key. It opens nothing that Secrets "
         "Manager, Parameter Store, SQS, SNS or CloudWatch Logs keeps under the key."
     ),
     "EncryptJobLogs": Reason("EMR Serverless encrypts the job's logs with this key."),
@@ -99,7 +99,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     "KeepOutOfJobDatabases": Reason("The databases of this file are the job's: nobody else changes or drops them."),
     "KeepOutOfJobTables": Reason("The tables of this file are the job's, with their partitions."),
     "KeepOutOfTables": Reason("The files of this file's tables are the job's: a party writes its own elsewhere."),
-    "KeepUndelivered": Reason("A start that cannot be delivered is kept for whoever looks into it."),
+    "KeepUndelivered": Reason("A start that cannot be delivered is kept, so that its cause can be looked into."),
     "ListCheckpoints": Reason("To find what the last run has read."),
     "ListSource": Reason("To find the source's files."),
     "ListUnderPrefix": Reason("To find the pipeline's own objects, and nothing above its prefix."),

@@ -294,7 +294,7 @@ def _describe_replaced(was: Resource, now: Resource, lost: list[str]) -> Iterato
     values = [
         value for key in lost for value in _list_differences(was.properties.get(key), now.properties.get(key), key)
     ]
-    arn = "; whoever has its ARN has to get the new one" if now.type == "AWS::IAM::Role" else ""
+    arn = "; everybody who has its ARN needs the new one" if now.type == "AWS::IAM::Role" else ""
     harm = Harm.UNREADABLE if now.type in ("AWS::S3::Bucket", "AWS::KMS::Key") else Harm.INTERRUPTED
     yield _make_values_change(harm, _name(now), f"replaced{arn}", values)
     if NAMES.get(now.type) not in lost and was.name == now.name and not now.name.startswith("<"):

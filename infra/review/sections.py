@@ -12,7 +12,7 @@ KEPT: Final = {"Retain", "RetainExceptOnCreate"}
 EMPTYING: Final = "Custom::S3AutoDeleteObjects"
 LOSSES: Final = {
     "AWS::Glue::Database": "deleted with its tables; their files stay",
-    "AWS::IAM::Role": "deleted with its policies: whoever has its ARN loses access, and a new one has another ARN",
+    "AWS::IAM::Role": "deleted with its policies: holders of its ARN lose access, and a new one has another ARN",
     "AWS::IAM::User": "deleted with its policies and its access key",
     "AWS::KMS::Key": "scheduled for deletion: after that, nothing encrypted with it can be read",
     "AWS::Logs::LogGroup": "deleted with its logs",

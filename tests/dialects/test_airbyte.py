@@ -76,7 +76,7 @@ def test_role_counts_without_keys_only(tmp_path, monkeypatch, kind, given, expec
     assert (access.role_arn, *found) == expected
     assert [warning for warning in spec.warnings if "role_arn" in warning] == (
         ["role_arn has no effect beside access_key_id, as the vendor's document has it; leave the keys out to assume "
-         "the role, as whoever runs the load."] if warned else []
+         "the role with the credentials of the load."] if warned else []
     )  # fmt: skip
 
 

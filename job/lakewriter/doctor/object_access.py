@@ -223,7 +223,7 @@ class ObjectProbes:
             with contextlib.suppress(aws.ClientError, aws.BotoCoreError):
                 method(Bucket=self._access.bucket, RequestPayer="requester", **params)
                 failure = RequesterPaysError(
-                    f"bucket {self._access.bucket!r} is Requester Pays: {doing} works only for whoever offers to pay.",
+                    f"bucket {self._access.bucket!r} is Requester Pays: {doing} works only for callers that pay.",
                     remedy="Switch Requester Pays off in the bucket's properties, or use another bucket.",
                 )
             raise failure from error

@@ -11,7 +11,7 @@ End = Literal["done", "failed", "stopped"]
 
 
 class Follower(Protocol):
-    """Is told of a load's tables. No call raises, and none waits for anything but ``close``."""
+    """A follower of a load's tables. No call raises, and none waits for anything but ``close``."""
 
     def start(self, table: TableSpec, /) -> None:
         """Note that a table has registered."""

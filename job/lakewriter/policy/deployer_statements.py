@@ -113,8 +113,8 @@ def allow_deployer(spec: Spec, deployment: Deployment, arns: Arns, stage: str) -
     if boundary is None:
         suggested = arns.role(f"{names.common}-boundary").replace(":role/", ":policy/")
         raise SpecInvalidError(
-            "deployment.permissions_boundary_arn: expected the ARN of a permissions boundary, without which whoever "
-            "deploys could give a role of the stacks every right in the account.",
+            "deployment.permissions_boundary_arn: expected the ARN of a permissions boundary, without which a person "
+            "who deploys could give a role of the stacks every right in the account.",
             remedy=f"Set it to {suggested}, make that policy of what this command then prints as 'Boundary', and "
             "deploy once with the rights that you had.",
         )

@@ -54,7 +54,7 @@ def find_key_prefix(table: TableSpec) -> str:
 
 def list_written_keys(spec: Spec) -> list[str]:
     """List patterns, escaped, of the keys that loads read, write and delete: those of the tables by their templates,
-    whoever wrote there, and the records'.
+    whatever writer they have, and the records'.
 
     Where that is more than a policy holds, the folders above the tables'; where these are too many, the prefixes of the
     file.

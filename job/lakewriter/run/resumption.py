@@ -174,7 +174,7 @@ def _require_exact(states: Mapping[str, TableState], sources: Mapping[str, Sourc
     ended = [name for name in alone if not states[name].sync.unfinished]
     if ended and len(ended) < len(alone):
         raise SourceFailedError(
-            f"table {ended[0]} came to its end in a sync of an earlier release that did not end in others, and may "
+            f"table {ended[0]} ended in a sync of an earlier release in which others did not end, and may "
             f"have more rows than the state for all streams says, that of load {sources[ended[0]].job_id!r}: from "
             "there records would be loaded twice.",
             remedy="Undo that load in all tables, and load its rows again: lakewriter undo LAKE "

@@ -43,7 +43,7 @@ def test_role_path_replaces_roles_and_what_vendors_hold(synth: Synth, deployed: 
     folder, settings = synth.run(BASE | {"role_path": "/lake/"}, deployed)
     rows = find_tables(folder, settings)["Interrupted. Something stops, starts anew, or may do less than before"].rows
     hows = [how for what, how, *_ in rows if isinstance(what, Code) and what.text == "SupaflowConsumerRole (IAM Role)"]
-    assert hows == ["replaced; whoever has its ARN has to get the new one: Path"]
+    assert hows == ["replaced; everybody who has its ARN needs the new one: Path"]
 
 
 def test_prefix_changes_permissions_and_outputs(synth: Synth, deployed: Path) -> None:

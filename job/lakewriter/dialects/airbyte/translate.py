@@ -322,7 +322,7 @@ def _list_warnings(form: AirbyteForm) -> Iterator[str]:
     if form.access_key_id and form.role_arn:
         yield (
             "role_arn has no effect beside access_key_id, as the vendor's document has it; leave the keys out to "
-            "assume the role, as whoever runs the load."
+            "assume the role with the credentials of the load."
         )
     if isinstance(form.format, Parquet) and "max_padding_size_mb" in form.format.model_fields_set:
         yield "max_padding_size_mb has no effect on S3, where row groups need no alignment."

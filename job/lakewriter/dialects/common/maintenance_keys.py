@@ -19,7 +19,7 @@ class MaintenanceEntry(FileModel):
     expire_snapshots_days: int | None = Field(None, ge=1, le=3650)
     """Days that a snapshot is kept, as the table's property ``history.expire.max-snapshot-age-ms``. Time travel, and
     the undo of a full refresh, go back no further. Glue's optimizer expires snapshots if there is an
-    ``optimizer_role``, elsewhere whoever maintains the table."""
+    ``optimizer_role``; otherwise another tool has to do so."""
     keep_snapshots: int = Field(1, ge=1, le=100_000)
     """So many snapshots are kept, however old: ``history.expire.min-snapshots-to-keep``."""
     compact: bool = False

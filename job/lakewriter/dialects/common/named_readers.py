@@ -9,8 +9,8 @@ from lakewriter.spec.specification import Encoding, FileEncoding, Spec
 
 def fit_readers(spec: Spec, readers: Sequence[ReaderName], *, delta: bool) -> Spec:
     """Return the same pipeline, whose Parquet files have the encodings that all of ``readers`` read: at the least
-    dictionary and plain ones, and those alone where nobody is named. With ``delta`` they have DELTA encodings, whoever
-    reads."""
+    dictionary and plain ones, and only those where no reader is named. With ``delta`` they have DELTA encodings for all
+    readers."""
     if not readers and not delta:
         return spec
 

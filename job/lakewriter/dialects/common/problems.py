@@ -13,7 +13,7 @@ from lakewriter.dialects.common.source_files import Location, describe_kind
 from lakewriter.dialects.common.yaml_text import Document
 
 MAX_PROBLEMS: Final = 50
-"""Told of at once."""
+"""A message has at most so many problems."""
 
 _CONFIDENTIAL: Final = re.compile(
     r"secret|passw|pwd|token|credential|external_?id|access_?key|api_?key|url|^options$", re.I

@@ -1,4 +1,4 @@
-"""The keys of a Flow file as far as they mean something here: blanks count as absent, others are told of."""
+"""The keys of a Flow file as far as they mean something here: blanks count as absent, others get a warning."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, get_args, get_origin
