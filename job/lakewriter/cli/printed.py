@@ -23,7 +23,7 @@ from lakewriter.spec.model import Model
 
 
 class HealthReport(Model):
-    """How a pipeline fares: ``continuous`` is the health of its continuous run, null where there was none."""
+    """The health of a pipeline: ``continuous`` is the health of its continuous run, null where there was none."""
 
     continuous: str | None
     waiting: tuple[str, ...]
@@ -32,7 +32,7 @@ class HealthReport(Model):
 
 
 class StatusReport(Model):
-    """What ``lakewriter status --json`` prints; ``continuous`` is the content of ``continuous.json``."""
+    """The output of ``lakewriter status --json``; ``continuous`` is the content of ``continuous.json``."""
 
     version: Literal[1] = 1
     tables: Mapping[str, TableState]
@@ -54,14 +54,14 @@ class StatusReport(Model):
 
 
 class VerifiedLoads(Model):
-    """What ``lakewriter verify --all --json`` prints."""
+    """The output of ``lakewriter verify --all --json``."""
 
     version: Literal[1] = 1
     loads: tuple[Verified, ...]
 
 
 class PolicyReport(Model):
-    """What ``lakewriter policy --json`` prints; the bucket's policy is for its owner, where the job's role is not."""
+    """The output of ``lakewriter policy --json``; the bucket's policy is for its owner, where the job's role is not."""
 
     version: Literal[1] = 1
     roles: tuple[Role, ...]
@@ -107,7 +107,7 @@ class LoadSummary(Model):
 
 
 class HistoryReport(Model):
-    """What ``lakewriter history --json`` prints, the newest load first."""
+    """The output of ``lakewriter history --json``, the newest load first."""
 
     version: Literal[1] = 1
     pipeline: str
@@ -115,14 +115,14 @@ class HistoryReport(Model):
 
 
 class ShownLoad(Model):
-    """What ``lakewriter show --json`` prints: the record of one load."""
+    """The output of ``lakewriter show --json``: the record of one load."""
 
     version: Literal[1] = 1
     load: LoadRecord
 
 
 class QueriesReport(Model):
-    """What ``lakewriter queries --json`` prints."""
+    """The output of ``lakewriter queries --json``."""
 
     version: Literal[1] = 1
     queries: tuple[Query, ...]
@@ -176,7 +176,7 @@ class UndoneTable(Model):
 
 
 class UndoReport(Model):
-    """What ``lakewriter undo --json`` prints; ``next`` is the job id that loads the rows again."""
+    """The output of ``lakewriter undo --json``; ``next`` is the job id that loads the rows again."""
 
     version: Literal[1] = 1
     job_id: str
@@ -186,7 +186,7 @@ class UndoReport(Model):
 
 
 class MendedTable(Model):
-    """What was done to one table; ``unknown`` is what a person has to look at before its next load."""
+    """The change made to one table; ``unknown`` is what a person has to look at before its next load."""
 
     table: str
     done: tuple[str, ...]
@@ -194,14 +194,14 @@ class MendedTable(Model):
 
 
 class MendReport(Model):
-    """What ``abandon``, ``reset`` and ``rebuild`` print with ``--json``."""
+    """The output of ``abandon``, ``reset`` and ``rebuild`` with ``--json``."""
 
     version: Literal[1] = 1
     tables: tuple[MendedTable, ...]
 
 
 class AdoptReport(Model):
-    """What ``adopt`` prints with ``--json``; ``states`` has the tables that were written, and whether they changed."""
+    """The output of ``adopt`` with ``--json``; ``states`` has the tables that were written, and whether they changed."""
 
     version: Literal[1] = 1
     tables: tuple[LeftFiles, ...]
@@ -209,7 +209,7 @@ class AdoptReport(Model):
 
 
 class LocalReport(Model):
-    """What ``lakewriter local start`` and ``stop`` print with ``--json``; ``running`` says whether it runs now."""
+    """The output of ``lakewriter local start`` and ``stop`` with ``--json``; ``running`` says whether it runs now."""
 
     version: Literal[1] = 1
     running: bool
@@ -222,7 +222,7 @@ class LocalReport(Model):
 
 
 class PublishReport(Model):
-    """What ``lakewriter publish --json`` prints: files and bytes that were uploaded, files that were ``present``
+    """The output of ``lakewriter publish --json``: files and bytes that were uploaded, files that were ``present``
     before, and the URL of each stack's template."""
 
     version: Literal[1] = 1
@@ -233,7 +233,7 @@ class PublishReport(Model):
 
 
 class InitReport(Model):
-    """What ``lakewriter init --json`` prints; ``notes`` are what its user should know, ``problems`` what is missing."""
+    """The output of ``lakewriter init --json``; ``notes`` are what its user should know, ``problems`` what is missing."""
 
     version: Literal[1] = 1
     file: str

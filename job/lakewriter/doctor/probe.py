@@ -76,7 +76,7 @@ class Finding(Model):
 
 
 class CheckReport(Model):
-    """What ``lakewriter check --json`` prints."""
+    """The output of ``lakewriter check --json``."""
 
     version: Literal[1] = 1
     pipeline: str
