@@ -16,8 +16,9 @@ from typing import Any
 from botocore.awsrequest import AWSResponse
 
 from lakewriter.aws import Clients
+from lakewriter.commit.actions import FilesAction
 from lakewriter.commit.conditional_writes import S3Store
-from lakewriter.commit.intent import FilesAction, Intent
+from lakewriter.commit.intent import Intent
 from lakewriter.commit.uploads import abort_all, complete_all, withdraw
 from lakewriter.receipt import Part, Receipt
 from lakewriter.spec.access import Access

@@ -14,9 +14,10 @@ from typing import Any
 
 from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
+from lakewriter.commit.actions import FilesAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import FilesAction, Intent
+from lakewriter.commit.intent import Intent
 from lakewriter.commit.kept_receipts import keep_receipts
 from lakewriter.commit.recover import recover
 from lakewriter.commit.store import Completion, Entry, StoredObject, Upload

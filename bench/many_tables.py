@@ -26,7 +26,8 @@ from botocore.awsrequest import AWSResponse
 from bench.many_calls import Body
 from lakewriter.aws import Clients
 from lakewriter.cli.status_view import read_states
-from lakewriter.commit.intent import FilesAction, Intent
+from lakewriter.commit.actions import FilesAction
+from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.lake_yaml import load_spec

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from lakewriter.commit.actions import FilesAction
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.intent import FilesAction, Intent
+from lakewriter.commit.intent import Intent
 from lakewriter.receipt import Cursor, Receipt
 from lakewriter.spec.access import Access
 

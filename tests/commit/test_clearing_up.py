@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakewriter.commit import attempt as attempts
+from lakewriter.commit.actions import FilesAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import FilesAction, Quarantine, Removal
+from lakewriter.commit.intent import Quarantine, Removal
 from lakewriter.commit.state import StateFile, TableState
 from lakewriter.commit.store import Unclear
 from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, S3AccessDeniedError

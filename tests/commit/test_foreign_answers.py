@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakewriter.aws import Clients
+from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.glue import GlueTables
-from lakewriter.commit.intent import GlueAction
 from lakewriter.commit.store import Unclear
 from lakewriter.commit.uploads import complete_all
 from lakewriter.errors import CommitUnknownError, NoAnswerError

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from lakewriter.aws import Clients
+from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.attempt import Attempt, bind, register, settle
 from lakewriter.commit.control import Control
 from lakewriter.commit.glue import GlueTables
-from lakewriter.commit.intent import GlueAction, Intent
+from lakewriter.commit.intent import Intent
 from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, SchemaIncompatibleError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import abandon

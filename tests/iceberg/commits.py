@@ -8,10 +8,11 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table as PyIcebergTable
 
 from lakewriter.aws import Clients
+from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.iceberg.append import IcebergTables
 from lakewriter.commit.iceberg.evolve import IcebergTargetTable
-from lakewriter.commit.intent import IcebergAction, Intent
+from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.common.tables import parse_partition_field
 from lakewriter.encode.parquet_footer import Tail, read_column_statistics

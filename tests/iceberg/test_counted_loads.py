@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.aws import Clients
-from lakewriter.commit.intent import FilesAction
+from lakewriter.commit.actions import FilesAction
 from lakewriter.operate import rebuild
 from lakewriter.operate.rebuild import InCatalog, ask_catalog
 from tests.iceberg.commits import Table

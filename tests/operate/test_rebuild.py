@@ -11,9 +11,10 @@ from click.testing import CliRunner
 from lakewriter.aws import Clients
 from lakewriter.cli.main import main
 from lakewriter.commit import attempt as attempts
+from lakewriter.commit.actions import FilesAction
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, open_control
-from lakewriter.commit.intent import FilesAction, Quarantine, Removal, UndoneLoad
+from lakewriter.commit.intent import Quarantine, Removal, UndoneLoad
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.commit.table_objects import find_highest_numbers

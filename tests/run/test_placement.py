@@ -6,7 +6,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from lakewriter.commit.intent import IcebergAction, IntentGlue
+from lakewriter.commit.actions import IcebergAction, IntentGlue
 from lakewriter.commit.state import TableState
 from lakewriter.errors import SpecInvalidError
 from lakewriter.run.placement import make_ready

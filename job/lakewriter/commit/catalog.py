@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import pyarrow as pa
 
 from lakewriter import aws
+from lakewriter.commit.actions import CatalogAction, FilesAction, GlueAction, IcebergAction
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.glue_target import GlueTargetTable
-from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, IcebergAction, Intent
+from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.commit.state import TableState
 from lakewriter.report import TableHealth

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from lakewriter import aws
+from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.change_count import name_count_property, read_count
 from lakewriter.commit.changes import list_effects
@@ -21,7 +22,7 @@ from lakewriter.commit.glue_table import (
     read_columns,
     to_column_inputs,
 )
-from lakewriter.commit.intent import GlueAction, Intent, UndoneLoad
+from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
 from lakewriter.errors import CommitUnknownError, SchemaIncompatibleError
 from lakewriter.naming import LOAD_METADATA

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from lakewriter import column_types
-from lakewriter.commit.intent import GlueAction
+from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.naming import parse_generation

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from lakewriter import aws, column_types
+from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.glue_table import Columns, merge_columns
-from lakewriter.commit.intent import GlueAction
 from lakewriter.commit.state import TableState
 from lakewriter.spec.specification import Partition
 

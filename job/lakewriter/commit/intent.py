@@ -2,131 +2,25 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
+from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
+from lakewriter.commit.actions import CatalogAction, FilesAction, GlueAction, dump_part
 from lakewriter.commit.input_records import InputsIntent
 from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.control_object import QUARANTINED, RECEIPT_PARTS, ControlObject, is_empty, is_false, is_none, parse
-from lakewriter.naming import QUARANTINE, name_generation
+from lakewriter.naming import QUARANTINE
 from lakewriter.receipt import Batch, Cursor, GivenName, InferredColumn, Origin, Receipt, ReceiptPart, SetAside, Verdict
 from lakewriter.receipts.parts import Read, Receipts
 from lakewriter.report import TableHealth, TableReport
 from lakewriter.spec.access import Access, KeyNames
-from lakewriter.spec.catalogs import GlueService, RestService
 
 
 class IntentAccess(Access):
     """The destination of lake.yaml, as an intent stores it: unknown fields of later releases are kept."""
 
     model_config = ConfigDict(extra="allow")
-
-
-class IntentGlue(GlueService):
-    """Glue as an Iceberg catalog, as an intent stores it."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-class IntentRest(RestService):
-    """An Iceberg REST catalog, as an intent stores it."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-IntentService = Annotated[IntentGlue | IntentRest, Field(discriminator="kind")]
-
-
-def _dump_part(value: Any) -> Any:
-    """Return the fields of a model of lake.yaml, to be parsed as the intent's class, which allows further fields."""
-    return dict(value) if isinstance(value, BaseModel) else value
-
-
-class _Action(ControlObject):
-    """What a load asks of its catalog. What others ask of a catalog is told here, not by its class."""
-
-    keeps_versions: ClassVar[bool] = False
-    """Whether the catalog has the table's earlier versions, and their files stay for these."""
-    takes_statistics: ClassVar[bool] = False
-    """Whether the catalog has the bounds of every file's columns."""
-
-    def find_partition(self) -> tuple[str, str] | None:
-        """Return value and URI of the partition that the load adds; None for a load that adds none."""
-        return None
-
-    def without_partition(self) -> Self:
-        """Return the action of a load without rows, which creates the table and adds no partition."""
-        return self
-
-    def at_generation(self, number: int) -> Self:
-        """Return the action of a table whose readers see this generation of its files."""
-        return self
-
-
-class FilesAction(_Action):
-    """No catalog: a load is published once its files are complete."""
-
-    kind: Literal["none"] = "none"
-
-
-class GlueAction(_Action):
-    """A Hive-style table in Glue as this load needs it; names are in lower case, types are Glue's.
-
-    ``partition`` is the value of ``partition_key``, None for a load that adds no partition. ``strategy`` is the
-    pipeline's ``partition_strategy``, blank where it is not known. ``root`` is the URI of the table's folder where
-    ``location`` is that of one generation in it; None for a table that is appended to.
-    """
-
-    kind: Literal["glue"] = "glue"
-    database: str
-    database_location: str
-    table: str
-    location: str
-    columns: tuple[tuple[str, str], ...]
-    partition_key: str | None
-    strategy: str = ""
-    compression: str | None = Field(None, exclude_if=is_none)
-    """The codec of the files, None for gzip: release 0.1.0 had no other codec, and no such field."""
-    partition: str | None
-    partition_location: str | None
-    root: str | None = Field(None, exclude_if=is_none)
-
-    def find_partition(self) -> tuple[str, str] | None:
-        """Return value and URI of the partition that the load adds; None for a load that adds none."""
-        return None if self.partition is None else (self.partition, str(self.partition_location))
-
-    def without_partition(self) -> Self:
-        """Return the action of a load without rows, which creates the table and adds no partition."""
-        return self.model_copy(update={"partition": None, "partition_location": None})
-
-    def at_generation(self, number: int) -> Self:
-        """Return the action of a table whose readers see this generation of its files."""
-        return self.model_copy(update={"location": f"{self.root}/{name_generation(number)}"})
-
-
-class IcebergAction(_Action):
-    """An Iceberg table; ``uuid``, ``schema_id`` and ``spec_id`` are set when it is prepared for the load.
-
-    The load's files have that schema and that partition spec.
-    """
-
-    keeps_versions: ClassVar[bool] = True
-    takes_statistics: ClassVar[bool] = True
-
-    kind: Literal["iceberg"] = "iceberg"
-    service: IntentService
-    namespace: str
-    table: str
-    location: str
-    uuid: str = ""
-    schema_id: int = 0
-    spec_id: int = 0
-
-    _service = field_validator("service", mode="before")(_dump_part)
-
-
-CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discriminator="kind")]
 
 
 class Removal(ControlObject):
@@ -255,7 +149,7 @@ class Intent(ControlObject):
     inputs: InputsIntent | None = Field(None, exclude_if=is_none)
 
     _read: Read | None = PrivateAttr(default=None)
-    _access = field_validator("access", mode="before")(_dump_part)
+    _access = field_validator("access", mode="before")(dump_part)
 
     def with_key_names(self, key_names: KeyNames) -> "Intent":
         """Return the intent with the names that today's lake.yaml gives the keys in messages."""

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, Final
 
 from lakewriter import aws
+from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.glue_table import check_layout
-from lakewriter.commit.intent import GlueAction
 from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
 from lakewriter.errors import GlueAccessDeniedError, LakeError
 from lakewriter.naming import CHECK_TABLE

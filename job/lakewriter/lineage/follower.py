@@ -2,7 +2,7 @@
 
 from typing import Literal, Protocol
 
-from lakewriter.commit.intent import CatalogAction
+from lakewriter.commit.actions import CatalogAction
 from lakewriter.report import TableResult
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.specification import TableSpec

@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import Final
 
 from lakewriter.aws import find_account
-from lakewriter.commit.intent import CatalogAction, GlueAction, IcebergAction
+from lakewriter.commit.actions import CatalogAction, GlueAction, IcebergAction
 from lakewriter.lineage.columns import describe_columns, describe_source
 from lakewriter.lineage.facts import Column, Dataset, EventType, Moment, Output, Run, Statistics, Symlink
 from lakewriter.lineage.follower import End, Follower, Silence

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from lakewriter.commit.intent import CatalogAction
+from lakewriter.commit.actions import CatalogAction
 from lakewriter.lineage.facts import Run, Statistics
 from lakewriter.lineage.follower import End
 from lakewriter.lineage.load_follower import (

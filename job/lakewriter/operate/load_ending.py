@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from statistics import median_low
 from typing import Final, TypeVar
 
+from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import GlueAction, Intent
+from lakewriter.commit.intent import Intent
 from lakewriter.commit.store import Unclear
 from lakewriter.errors import LakeError
 from lakewriter.operate.loads import READERS, Loads

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from lakewriter.aws import Clients
+from lakewriter.commit.actions import CatalogAction, GlueAction, IcebergAction
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import write
 from lakewriter.commit.change_count import name_count_property
@@ -15,7 +16,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import find_decision
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.input_records import follow_load
-from lakewriter.commit.intent import CatalogAction, GlueAction, IcebergAction, Intent
+from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import find_last_change
 from lakewriter.commit.state import Generation, Pending, Phase, Reset, TableState, Undone, is_blank
 from lakewriter.commit.sync_records import Live, SyncState

@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 from itertools import chain, islice
 from typing import Final
 
+from lakewriter.commit.actions import FilesAction, GlueAction
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import FilesAction, GlueAction, Intent
+from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.store import Entry, StoredObject
 from lakewriter.commit.table_objects import MOST_LISTED

@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import open_iceberg_writer
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import CatalogAction, Intent, Removal, Switch, UndoneLoad
+from lakewriter.commit.intent import Intent, Removal, Switch, UndoneLoad
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import Generation, TableState
 from lakewriter.commit.store import StoredObject

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from lakewriter import aws
+from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.catalog import open_catalog_writer
 from lakewriter.commit.changes import list_effects
@@ -12,7 +13,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
-from lakewriter.commit.intent import GlueAction, Intent
+from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import CODES, Comparison, Kind, Mismatch
 from lakewriter.errors import CODES as ERRORS
 from lakewriter.errors import GlueAccessDeniedError, InternalError, LakeError, SpecInvalidError

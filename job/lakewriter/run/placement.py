@@ -6,8 +6,8 @@ from typing import Final
 
 from lakewriter.aws import Clients
 from lakewriter.column_types import to_glue_type
+from lakewriter.commit.actions import CatalogAction, FilesAction, GlueAction, IcebergAction
 from lakewriter.commit.catalog import CatalogTable, open_catalog_table
-from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, IcebergAction
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.errors import SpecInvalidError

@@ -6,9 +6,9 @@ from datetime import datetime
 from threading import Event
 from typing import Any
 
+from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import CatalogAction
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.expect.repeated_keys import RepeatedKeys

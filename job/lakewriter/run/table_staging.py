@@ -8,9 +8,9 @@ from itertools import chain
 from typing import Final
 
 from lakewriter.commit import attempt as attempts
+from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.data_store import open_data_store
 from lakewriter.commit.iceberg.catalog_vendor import find_task_vendor
-from lakewriter.commit.intent import CatalogAction
 from lakewriter.commit.kept_receipts import keep_receipts
 from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.state import TableState

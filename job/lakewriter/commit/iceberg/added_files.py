@@ -6,8 +6,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
+from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg.manifests import read_live_entries
-from lakewriter.commit.intent import IcebergAction
 
 
 def find_schema(table: Table, action: IcebergAction) -> Schema:

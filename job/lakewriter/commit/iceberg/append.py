@@ -11,6 +11,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
 
 from lakewriter import aws
+from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.changes import Effects, list_effects
 from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
@@ -35,7 +36,7 @@ from lakewriter.commit.iceberg.snapshot_presence import (
     make_summary,
     read_load,
 )
-from lakewriter.commit.intent import IcebergAction, Intent, UndoneLoad
+from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError, SchemaIncompatibleError
 from lakewriter.receipt import Receipt

@@ -18,6 +18,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 
 from lakewriter import aws
+from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
 from lakewriter.commit.iceberg.file_io import find_marked
@@ -31,7 +32,6 @@ from lakewriter.commit.iceberg.iceberg_catalogs import (
 )
 from lakewriter.commit.iceberg.iceberg_columns import number_fields
 from lakewriter.commit.iceberg.partition_specs import make_partition_spec
-from lakewriter.commit.intent import IcebergAction
 from lakewriter.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
 from lakewriter.spec.catalogs import GlueService
 from lakewriter.spec.specification import Partition

@@ -10,6 +10,7 @@ from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
+from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
 from lakewriter.commit.iceberg.evolve import count_loads
@@ -22,7 +23,7 @@ from lakewriter.commit.iceberg.snapshot_presence import (
     read_load,
     walk_ancestors,
 )
-from lakewriter.commit.intent import IcebergAction, Intent
+from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
 from lakewriter.errors import LoadGoneError, SchemaIncompatibleError
 

@@ -13,8 +13,9 @@ from typing import Final
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
+from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.changes import list_effects
-from lakewriter.commit.intent import IcebergAction, Intent
+from lakewriter.commit.intent import Intent
 
 LOAD: Final = "lakewriter.load"
 """In a snapshot's summary: ``{pipeline}/{job_id}/{attempt}``."""

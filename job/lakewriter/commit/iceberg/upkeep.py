@@ -11,8 +11,8 @@ from typing import Any, Final
 from pyiceberg.table import Table
 
 from lakewriter import aws
+from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
-from lakewriter.commit.intent import IcebergAction
 from lakewriter.errors import LakeError
 from lakewriter.spec.maintenance import Maintenance
 

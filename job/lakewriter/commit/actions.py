@@ -1,0 +1,115 @@
+"""What a load asks of its catalog, as an intent stores it: an action for each kind of catalog."""
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from lakewriter.control_object import ControlObject, is_none
+from lakewriter.naming import name_generation
+from lakewriter.spec.catalogs import GlueService, RestService
+
+
+class IntentGlue(GlueService):
+    """Glue as an Iceberg catalog, as an intent stores it."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class IntentRest(RestService):
+    """An Iceberg REST catalog, as an intent stores it."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+IntentService = Annotated[IntentGlue | IntentRest, Field(discriminator="kind")]
+
+
+def dump_part(value: Any) -> Any:
+    """Return the fields of a model of lake.yaml, to be parsed as the intent's class, which allows further fields."""
+    return dict(value) if isinstance(value, BaseModel) else value
+
+
+class _Action(ControlObject):
+    """What a load asks of its catalog. What others ask of a catalog is told here, not by its class."""
+
+    keeps_versions: ClassVar[bool] = False
+    """Whether the catalog has the table's earlier versions, and their files stay for these."""
+    takes_statistics: ClassVar[bool] = False
+    """Whether the catalog has the bounds of every file's columns."""
+
+    def find_partition(self) -> tuple[str, str] | None:
+        """Return value and URI of the partition that the load adds; None for a load that adds none."""
+        return None
+
+    def without_partition(self) -> Self:
+        """Return the action of a load without rows, which creates the table and adds no partition."""
+        return self
+
+    def at_generation(self, number: int) -> Self:
+        """Return the action of a table whose readers see this generation of its files."""
+        return self
+
+
+class FilesAction(_Action):
+    """No catalog: a load is published once its files are complete."""
+
+    kind: Literal["none"] = "none"
+
+
+class GlueAction(_Action):
+    """A Hive-style table in Glue as this load needs it; names are in lower case, types are Glue's.
+
+    ``partition`` is the value of ``partition_key``, None for a load that adds no partition. ``strategy`` is the
+    pipeline's ``partition_strategy``, blank where it is not known. ``root`` is the URI of the table's folder where
+    ``location`` is that of one generation in it; None for a table that is appended to.
+    """
+
+    kind: Literal["glue"] = "glue"
+    database: str
+    database_location: str
+    table: str
+    location: str
+    columns: tuple[tuple[str, str], ...]
+    partition_key: str | None
+    strategy: str = ""
+    compression: str | None = Field(None, exclude_if=is_none)
+    """The codec of the files, None for gzip: release 0.1.0 had no other codec, and no such field."""
+    partition: str | None
+    partition_location: str | None
+    root: str | None = Field(None, exclude_if=is_none)
+
+    def find_partition(self) -> tuple[str, str] | None:
+        """Return value and URI of the partition that the load adds; None for a load that adds none."""
+        return None if self.partition is None else (self.partition, str(self.partition_location))
+
+    def without_partition(self) -> Self:
+        """Return the action of a load without rows, which creates the table and adds no partition."""
+        return self.model_copy(update={"partition": None, "partition_location": None})
+
+    def at_generation(self, number: int) -> Self:
+        """Return the action of a table whose readers see this generation of its files."""
+        return self.model_copy(update={"location": f"{self.root}/{name_generation(number)}"})
+
+
+class IcebergAction(_Action):
+    """An Iceberg table; ``uuid``, ``schema_id`` and ``spec_id`` are set when it is prepared for the load.
+
+    The load's files have that schema and that partition spec.
+    """
+
+    keeps_versions: ClassVar[bool] = True
+    takes_statistics: ClassVar[bool] = True
+
+    kind: Literal["iceberg"] = "iceberg"
+    service: IntentService
+    namespace: str
+    table: str
+    location: str
+    uuid: str = ""
+    schema_id: int = 0
+    spec_id: int = 0
+
+    _service = field_validator("service", mode="before")(dump_part)
+
+
+CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discriminator="kind")]
