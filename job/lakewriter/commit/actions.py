@@ -37,6 +37,38 @@ class _Action(ControlObject):
     takes_statistics: ClassVar[bool] = False
     """Whether the catalog has the bounds of every file's columns."""
 
+    @property
+    def name(self) -> tuple[str, str] | None:
+        """The names of the table's database and of the table in the catalog; None without a catalog."""
+        return None
+
+    @property
+    def server(self) -> str | None:
+        """The URL of the catalog's server; None where it is Glue, or there is none."""
+        return None
+
+    @property
+    def partition_column(self) -> str | None:
+        """The column that readers see beside those of the files; None where there is none."""
+        return None
+
+    def list_columns(self) -> tuple[tuple[str, str], ...] | None:
+        """Return the columns with the catalog's types; None where the files alone have them."""
+        return None
+
+    def find_location(self) -> str | None:
+        """Return the table's URI in the catalog; None without a catalog."""
+        return None
+
+    def find_data_location(self) -> str | None:
+        """Return the table's URI where the catalog decides it; None where the layout does."""
+        return None
+
+    def find_listed_prefix(self, bucket: str, planned: str | None) -> str | None:
+        """Return the prefix of the keys that readers list, None where a catalog names every file; ``planned`` is the
+        layout's."""
+        return None
+
     def find_partition(self) -> tuple[str, str] | None:
         """Return value and URI of the partition that the load adds; None for a load that adds none."""
         return None
@@ -54,6 +86,10 @@ class FilesAction(_Action):
     """No catalog: a load is published once its files are complete."""
 
     kind: Literal["none"] = "none"
+
+    def find_listed_prefix(self, bucket: str, planned: str | None) -> str | None:
+        """See ``_Action``."""
+        return planned
 
 
 class GlueAction(_Action):
@@ -77,6 +113,28 @@ class GlueAction(_Action):
     partition: str | None
     partition_location: str | None
     root: str | None = Field(None, exclude_if=is_none)
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """See ``_Action``."""
+        return self.database, self.table
+
+    @property
+    def partition_column(self) -> str | None:
+        """See ``_Action``."""
+        return self.partition_key
+
+    def list_columns(self) -> tuple[tuple[str, str], ...]:
+        """See ``_Action``."""
+        return self.columns
+
+    def find_location(self) -> str:
+        """See ``_Action``."""
+        return self.location
+
+    def find_listed_prefix(self, bucket: str, planned: str | None) -> str:
+        """See ``_Action``."""
+        return f"{self.location.removeprefix(f's3://{bucket}/')}/"
 
     def find_partition(self) -> tuple[str, str] | None:
         """Return value and URI of the partition that the load adds; None for a load that adds none."""
@@ -110,6 +168,24 @@ class IcebergAction(_Action):
     spec_id: int = 0
 
     _service = field_validator("service", mode="before")(dump_part)
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """See ``_Action``."""
+        return self.namespace, self.table
+
+    @property
+    def server(self) -> str | None:
+        """See ``_Action``."""
+        return self.service.uri if self.service.kind == "rest" else None
+
+    def find_location(self) -> str:
+        """See ``_Action``."""
+        return self.location
+
+    def find_data_location(self) -> str:
+        """See ``_Action``."""
+        return self.location
 
 
 CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discriminator="kind")]

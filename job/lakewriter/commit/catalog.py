@@ -1,7 +1,8 @@
 """Define what a load asks of its catalog before it writes and when it commits, and open the catalog it names."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import pyarrow as pa
 
@@ -166,33 +167,121 @@ class FilesOnly:
         return Comparison()
 
 
-def open_catalog_table(
-    action: CatalogAction,
-    clients: aws.Clients,
-    load: str,
-    maintenance: Maintenance | None = None,
-    *,
-    keeps_partitions: bool = False,
-) -> CatalogTable:
-    """Open the table that the action names; ``load`` is ``{pipeline}/{job_id}/{attempt}``. The rest is for Iceberg
-    tables: their maintenance, and whether the load replaces partitions."""
-    if isinstance(action, FilesAction):
-        return NoTable()
-    if isinstance(action, GlueAction):
-        return GlueTargetTable(action, clients)
-    # Importing PyIceberg takes a second: only loads of Iceberg tables wait for it.
-    from lakewriter.commit.iceberg.evolve import IcebergTargetTable
+class Catalog(ABC):
+    """A kind of catalog, for the table that an action names in it."""
 
-    return IcebergTargetTable(action, clients, load, maintenance, keeps_partitions=keeps_partitions)
+    @abstractmethod
+    def open_table(
+        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool
+    ) -> CatalogTable:
+        """Open the table as a load finds it."""
+
+    @abstractmethod
+    def open_writer(self, clients: aws.Clients, load: str, is_pending: Callable[[], bool]) -> CatalogWriter:
+        """Open the table to publish a load in it."""
+
+    def find_changes(self, clients: aws.Clients, pipeline: str) -> tuple[int, frozenset[str]]:
+        """Return how many changes of the pipeline the catalog counts, and the loads that it names."""
+        return 0, frozenset()
+
+    def has_partition(self, action: CatalogAction, clients: aws.Clients) -> bool:
+        """Return whether the catalog has the partition of another load; True where it cannot show that."""
+        return True
+
+    def list_partitions(self, clients: aws.Clients) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield values and location of every partition that the catalog has of the table."""
+        yield from ()
+
+
+class Files(Catalog):
+    """No catalog: readers list the bucket."""
+
+    def __init__(self, _: FilesAction) -> None:
+        """Take the action, which names nothing."""
+
+    def open_table(
+        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool
+    ) -> CatalogTable:
+        """See ``Catalog``."""
+        return NoTable()
+
+    def open_writer(self, clients: aws.Clients, load: str, is_pending: Callable[[], bool]) -> CatalogWriter:
+        """See ``Catalog``."""
+        return FilesOnly()
+
+
+class Glue(Catalog):
+    """Hive-style tables in Glue."""
+
+    def __init__(self, action: GlueAction) -> None:
+        self._action = action
+
+    def open_table(
+        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool
+    ) -> CatalogTable:
+        """See ``Catalog``."""
+        return GlueTargetTable(self._action, clients)
+
+    def open_writer(self, clients: aws.Clients, load: str, is_pending: Callable[[], bool]) -> CatalogWriter:
+        """See ``Catalog``."""
+        return GlueTables(clients, is_pending)
+
+    def find_changes(self, clients: aws.Clients, pipeline: str) -> tuple[int, frozenset[str]]:
+        """See ``Catalog``: tables that are refreshed count their changes."""
+        if self._action.root is None:
+            return 0, frozenset()
+        number, load = GlueTables(clients).find_last_switch(self._action, pipeline)
+        return number, frozenset({load} - {""})
+
+    def has_partition(self, action: CatalogAction, clients: aws.Clients) -> bool:
+        """See ``Catalog``."""
+        return not isinstance(action, GlueAction) or GlueTables(clients).find_partition_location(action) is not None
+
+    def list_partitions(self, clients: aws.Clients) -> Iterator[tuple[tuple[str, ...], str]]:
+        """See ``Catalog``."""
+        yield from GlueTables(clients).list_partitions(self._action)
+
+
+class Iceberg(Catalog):
+    """Iceberg tables, in Glue or a REST catalog. Importing PyIceberg takes a second: only their loads wait for it."""
+
+    def __init__(self, action: IcebergAction) -> None:
+        self._action = action
+
+    def open_table(
+        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool
+    ) -> CatalogTable:
+        """See ``Catalog``."""
+        from lakewriter.commit.iceberg.evolve import IcebergTargetTable
+
+        return IcebergTargetTable(self._action, clients, load, maintenance, keeps_partitions=keeps_partitions)
+
+    def open_writer(
+        self, clients: aws.Clients, load: str, is_pending: Callable[[], bool] = lambda: True
+    ) -> "IcebergTables":
+        """See ``Catalog``."""
+        from lakewriter.commit.iceberg.append import IcebergTables
+
+        return IcebergTables(self._action, clients, load)
+
+    def find_changes(self, clients: aws.Clients, pipeline: str) -> tuple[int, frozenset[str]]:
+        """See ``Catalog``: snapshots name their loads."""
+        return self.open_writer(clients, f"{pipeline}/rebuild/rebuild").find_changes(pipeline)
+
+
+CATALOGS: Final[Mapping[str, Callable[[Any], Catalog]]] = {"none": Files, "glue": Glue, "iceberg": Iceberg}
+"""The kinds of catalogs, by the ``kind`` of their actions."""
+
+
+def find_catalog(action: CatalogAction) -> Catalog:
+    """Return the catalog that the action is for."""
+    return CATALOGS[action.kind](action)
 
 
 def open_iceberg_writer(intent: Intent, clients: aws.Clients) -> "IcebergTables":
     """Open the Iceberg table that the intent names."""
     assert isinstance(intent.catalog, IcebergAction)
-    # Importing PyIceberg takes a second: only loads of Iceberg tables wait for it.
-    from lakewriter.commit.iceberg.append import IcebergTables
-
-    return IcebergTables(intent.catalog, clients, intent.load)
+    return Iceberg(intent.catalog).open_writer(clients, intent.load)
 
 
 def open_catalog_writer(
@@ -200,9 +289,4 @@ def open_catalog_writer(
 ) -> CatalogWriter:
     """Open the catalog that the intent names; ``is_pending`` asks whether the intent is still the table's pending one,
     for a catalog that has no conditional call."""
-    action = intent.catalog
-    if isinstance(action, FilesAction):
-        return FilesOnly()
-    if isinstance(action, GlueAction):
-        return GlueTables(clients, is_pending)
-    return open_iceberg_writer(intent, clients)
+    return find_catalog(intent.catalog).open_writer(clients, intent.load, is_pending)

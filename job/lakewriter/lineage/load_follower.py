@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import Final
 
 from lakewriter.aws import find_account
-from lakewriter.commit.actions import CatalogAction, GlueAction, IcebergAction
+from lakewriter.commit.actions import CatalogAction
 from lakewriter.lineage.columns import describe_columns, describe_source
 from lakewriter.lineage.facts import Column, Dataset, EventType, Moment, Output, Run, Statistics, Symlink
 from lakewriter.lineage.follower import End, Follower, Silence
@@ -237,28 +237,25 @@ def _describe_output(
     spec: Spec, table: TableSpec, plan: AnyPlan, action: CatalogAction, find_account: FindAccount
 ) -> Output:
     """Return the table with its columns, as the load writes it."""
-    in_catalog = isinstance(action, GlueAction | IcebergAction)
-    columns = describe_columns(plan, in_catalog=in_catalog)
-    location, symlink = spec.table_location(table), None
-    if isinstance(action, GlueAction):
-        location = action.location
-        symlink = Symlink(partial(_name_in_glue, spec, action.database, action.table, find_account))
-        if action.partition_key is not None:
-            columns = (*columns, Column(action.partition_key, "string"))
-    if isinstance(action, IcebergAction):
-        location = action.location
-        symlink = _link_iceberg(spec, action, find_account)
-    dataset = name_path(location)
+    columns = describe_columns(plan, in_catalog=action.name is not None)
+    if action.partition_column is not None:
+        columns = (*columns, Column(action.partition_column, "string"))
+    location = action.find_location()
+    dataset = name_path(spec.table_location(table) if location is None else location)
     assert dataset is not None
+    symlink = _link(spec, action, find_account)
     return Output(dataset, symlink, columns, spec.iceberg, table.mode is not Mode.APPEND)
 
 
-def _link_iceberg(spec: Spec, action: IcebergAction, find_account: FindAccount) -> Symlink:
-    service = action.service
-    if service.kind == "rest":
-        named = Dataset(service.uri.rstrip("/"), f"{action.namespace}.{action.table}")
+def _link(spec: Spec, action: CatalogAction, find_account: FindAccount) -> Symlink | None:
+    """Return the table by its name in the catalog, None without a catalog."""
+    if action.name is None:
+        return None
+    database, table = action.name
+    if action.server is not None:
+        named = Dataset(action.server.rstrip("/"), f"{database}.{table}")
         return Symlink(lambda: named)
-    return Symlink(partial(_name_in_glue, spec, action.namespace, action.table, find_account))
+    return Symlink(partial(_name_in_glue, spec, database, table, find_account))
 
 
 def _name_in_glue(spec: Spec, database: str, table: str, find_account: FindAccount) -> Dataset | None:

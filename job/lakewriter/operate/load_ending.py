@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from statistics import median_low
 from typing import Final, TypeVar
 
-from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.store import Unclear
@@ -196,9 +195,8 @@ def _describe(result: TableResult, phases: Mapping[str, Mapping[str, float]], in
 
 def _list_columns(result: TableResult, intent: Intent) -> Iterable[tuple[str, str]]:
     """Return a Glue table's columns with their types, else the leaves of its Parquet files."""
-    if isinstance(intent.catalog, GlueAction):
-        return intent.catalog.columns
-    return ((name, "") for name in result.columns)
+    columns = intent.catalog.list_columns()
+    return ((name, "") for name in result.columns) if columns is None else columns
 
 
 def _measure_files(intent: Intent) -> FileSizes | None:

@@ -3,18 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from lakewriter.aws import Clients
-from lakewriter.commit.actions import CatalogAction, GlueAction, IcebergAction
+from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import write
-from lakewriter.commit.change_count import name_count_property
+from lakewriter.commit.catalog import find_catalog
 from lakewriter.commit.changes import choose_last_job, list_effects, read_change
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import find_decision
-from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.input_records import follow_load
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import find_last_change
@@ -29,9 +28,6 @@ from lakewriter.report import ABANDONED, TableReport, format_count
 from lakewriter.run.placement import plan_catalog_action
 from lakewriter.spec.specification import Spec, TableSpec
 
-_SUMMARY: Final = "lakewriter.load"
-"""The entry of a snapshot's summary that names its load, as the metadata of its objects does."""
-
 
 @dataclass(frozen=True)
 class InCatalog:
@@ -39,7 +35,7 @@ class InCatalog:
 
     committed: int = 0
     loads: frozenset[str] = frozenset()
-    has_partition: Callable[[GlueAction], bool] = field(default=lambda _: True, compare=False)
+    has_partition: Callable[[CatalogAction], bool] = field(default=lambda _: True, compare=False)
 
 
 @dataclass(frozen=True)
@@ -54,30 +50,14 @@ class Rebuilt:
 def ask_catalog(spec: Spec, table: TableSpec, clients: Clients) -> InCatalog:
     """Read the pipeline's loads from the catalog; none where the catalog does not count them."""
     names = table.layout.bind(job_id="rebuild", attempt="rebuild", start=datetime.now(UTC))
-    action = plan_catalog_action(spec, table, names)
-    if not isinstance(action, IcebergAction):
-        return _ask_for_switches(spec, table, action, clients)
-    from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
-
-    existing = IcebergTable(action, clients, f"{spec.pipeline}/rebuild/rebuild").load()
-    if existing is None:
-        return InCatalog()
-    summaries = [snapshot.summary for snapshot in existing.snapshots()]
-    loads = {summary.additional_properties.get(_SUMMARY, "") for summary in summaries if summary is not None}
-    return InCatalog(int(existing.properties.get(name_count_property(spec.pipeline), 0)), frozenset(loads - {""}))
-
-
-def _ask_for_switches(spec: Spec, table: TableSpec, action: CatalogAction, clients: Clients) -> InCatalog:
-    """Of a refreshed table: a change with a lower number than the last one would be taken for done."""
-    if table.latest is None and isinstance(action, GlueAction):
-        return InCatalog(has_partition=lambda of: GlueTables(clients).find_partition_location(of) is not None)
+    catalog = find_catalog(plan_catalog_action(spec, table, names))
+    number, loads = catalog.find_changes(clients, spec.pipeline)
     if table.latest is None:
-        return InCatalog()
-    changes = [find_last_change(S3Store(clients), table.latest)]
-    if isinstance(action, GlueAction):
-        changes.append(GlueTables(clients).find_last_switch(action, spec.pipeline))
-    last = max(number for number, _ in changes)
-    return InCatalog(last, frozenset(load for number, load in changes if number == last and load))
+        return InCatalog(number, loads, lambda action: catalog.has_partition(action, clients))
+    # A change with a lower number than the last one would be taken for done.
+    last, load = find_last_change(S3Store(clients), table.latest)
+    changes, highest = ((number, loads), (last, {load} - {""})), max(number, last)
+    return InCatalog(highest, frozenset(load for count, loads in changes for load in loads if count == highest))
 
 
 def rebuild(
@@ -223,8 +203,7 @@ def _find_phase(control: Control, intent: Intent, catalog: InCatalog) -> Phase |
 
     if (undone := list_effects(intent).removes) is not None:
         # Nothing is deleted before the undo is bound, nor taken out of the catalog.
-        action = intent.catalog
-        is_dropped = undone.drops_partition and isinstance(action, GlueAction) and not catalog.has_partition(action)
+        is_dropped = undone.drops_partition and not catalog.has_partition(intent.catalog)
         if intent.load in catalog.loads or is_dropped:
             return "uploaded"
         removes = [*undone.quarantined, *intent.removes]

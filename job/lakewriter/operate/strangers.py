@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from itertools import chain, islice
 from typing import Final
 
-from lakewriter.commit.actions import FilesAction, GlueAction
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
@@ -151,11 +150,7 @@ class TablePath:
     def _prefix(self) -> str | None:
         """The prefix of the keys that the table's readers see; None where a catalog names every file."""
         catalog, layout = self._intent.catalog, self._control.layout
-        if isinstance(catalog, GlueAction):
-            return f"{catalog.location.removeprefix(f's3://{self._intent.access.bucket}/')}/"
-        if not isinstance(catalog, FilesAction) or layout is None:
-            return None
-        return layout.prefix
+        return catalog.find_listed_prefix(self._intent.access.bucket, layout.prefix if layout is not None else None)
 
     def _is_read(self, key: str) -> bool:
         """Return whether a reader of the table reads the object as one of its files."""

@@ -5,13 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from lakewriter import aws
-from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.at_once import call_all
-from lakewriter.commit.catalog import open_catalog_writer
+from lakewriter.commit.catalog import find_catalog, open_catalog_writer
 from lakewriter.commit.changes import list_effects
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
-from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import CODES, Comparison, Kind, Mismatch
@@ -292,28 +290,28 @@ class TablePartitions:
     def compare(self, intent: Intent) -> tuple[list[Mismatch], list[str]]:
         """Return a mismatch for each other partition that contains the files of the load's partition; a note where
         partitions may not be listed."""
-        action = intent.catalog
-        if not isinstance(action, GlueAction) or action.partition is None:
+        target, name = intent.catalog.find_partition(), intent.catalog.name
+        if target is None or name is None:
             return [], []
         try:
-            listed = self._list(action)
+            listed = self._list(name, intent)
         except GlueAccessDeniedError as error:
             return [], [
                 f"whether another partition has the files of {intent.table_id} too is not known: {error.message}"
             ]
-        partition_path = f"{str(action.partition_location).rstrip('/')}/"
+        partition, partition_location = target
+        partition_path = f"{partition_location.rstrip('/')}/"
         return [
             Mismatch(
                 Kind.PARTITION_FOREIGN,
-                f"Glue table {action.database}.{action.table}: partition {'/'.join(values)!r} lies at {location!r}, "
-                f"with the files of partition {action.partition!r}, so queries read their rows twice.",
+                f"Glue table {'.'.join(name)}: partition {'/'.join(values)!r} lies at {location!r}, "
+                f"with the files of partition {partition!r}, so queries read their rows twice.",
             )
             for values, location in listed
-            if values != (action.partition,) and location and partition_path.startswith(f"{location.rstrip('/')}/")
+            if values != (partition,) and location and partition_path.startswith(f"{location.rstrip('/')}/")
         ], []
 
-    def _list(self, action: GlueAction) -> list[tuple[tuple[str, ...], str]]:
-        name = action.database, action.table
+    def _list(self, name: tuple[str, str], intent: Intent) -> list[tuple[tuple[str, ...], str]]:
         if name not in self._listed:
-            self._listed[name] = list(GlueTables(self._clients).list_partitions(action))
+            self._listed[name] = list(find_catalog(intent.catalog).list_partitions(self._clients))
         return self._listed[name]

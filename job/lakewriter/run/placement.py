@@ -7,7 +7,7 @@ from typing import Final
 from lakewriter.aws import Clients
 from lakewriter.column_types import to_glue_type
 from lakewriter.commit.actions import CatalogAction, FilesAction, GlueAction, IcebergAction
-from lakewriter.commit.catalog import CatalogTable, open_catalog_table
+from lakewriter.commit.catalog import CatalogTable, find_catalog
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.errors import SpecInvalidError
@@ -47,8 +47,8 @@ def make_ready(
 ) -> tuple[CatalogAction, AnyPlan, ObjectNames]:
     """Make the catalog's table ready for files. Return what to commit, how to shape, and where the files go."""
     action, schema = prepared.table.prepare(prepared.shape.schema, state, prepared.shape.partition, latest)
-    if isinstance(action, IcebergAction):
-        names = replace(names, directory=_find_data_directory(action.location, access, names.directory))
+    if (location := action.find_data_location()) is not None:
+        names = replace(names, directory=_find_data_directory(location, access, names.directory))
     return action, replace(prepared.shape, schema=schema), names
 
 
@@ -74,7 +74,7 @@ def _find_data_directory(location: str, access: Access, planned: str) -> str:
 def find_in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str, clients: Clients) -> CatalogTable:
     """Return the table as the catalog has it; ``load`` is the value of the objects' load metadata."""
     action, keeps = plan_catalog_action(spec, table, names), table.mode is Mode.REPLACE_PARTITIONS
-    return open_catalog_table(action, clients, load, spec.maintenance, keeps_partitions=keeps)
+    return find_catalog(action).open_table(clients, load, spec.maintenance, keeps_partitions=keeps)
 
 
 def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:

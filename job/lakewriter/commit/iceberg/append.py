@@ -106,6 +106,14 @@ class IcebergTables:
                 remedy="Look for another writer that rolled the table back.",
             )
 
+    def find_changes(self, pipeline: str) -> tuple[int, frozenset[str]]:
+        """Return how many changes of the pipeline the table counts, and the loads that its snapshots name."""
+        table = self._own.load()
+        if table is None:
+            return 0, frozenset()
+        loads = frozenset(load for load in map(read_load, table.snapshots()) if load)
+        return int(table.properties.get(name_count_property(pipeline), 0)), loads
+
     def find_snapshot_id(self, intent: Intent) -> int | None:
         """Return the id of the snapshot that a committed load made; None where it has expired."""
         snapshot = _find_snapshot(_require_same_table(self._own.load(), intent), intent)
