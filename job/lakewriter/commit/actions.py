@@ -1,4 +1,4 @@
-"""What a load asks of its catalog, as an intent stores it: an action for each kind of catalog."""
+"""Describe what a load asks of its catalog, as an intent stores it: an action for each kind of catalog."""
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
