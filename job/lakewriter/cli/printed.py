@@ -201,7 +201,7 @@ class MendReport(Model):
 
 
 class AdoptReport(Model):
-    """The output of ``adopt`` with ``--json``; ``states`` has the tables that were written, and whether they changed."""
+    """Output of ``adopt`` with ``--json``; ``states`` has the tables that were written, and whether they changed."""
 
     version: Literal[1] = 1
     tables: tuple[LeftFiles, ...]
@@ -233,7 +233,7 @@ class PublishReport(Model):
 
 
 class InitReport(Model):
-    """The output of ``lakewriter init --json``; ``notes`` are what its user should know, ``problems`` what is missing."""
+    """Output of ``lakewriter init --json``; ``notes`` are what its user should know, ``problems`` what is missing."""
 
     version: Literal[1] = 1
     file: str
