@@ -1,5 +1,6 @@
 """A state concluded from what loads have left, and loads ended whose intent is gone, on the embedded AWS."""
 
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,10 +17,12 @@ from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, open_control
 from lakewriter.commit.intent import Quarantine, Removal, UndoneLoad
 from lakewriter.commit.state import TableState
+from lakewriter.commit.store import Entry
 from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.commit.table_objects import find_highest_numbers
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError
+from lakewriter.naming import ControlKeys
 from lakewriter.operate.left_behind import read_leftovers
 from lakewriter.operate.rebuild import InCatalog, conclude
 from lakewriter.receipt import Batch, Cursor, Part, Receipt
@@ -29,6 +32,7 @@ from lakewriter.run.kinds import MicroBatch, Plain
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from tests.commit.intents import intent
+from tests.commit.memory import Memory, World
 from tests.commit.test_histories import receipt
 from tests.load.lakes import BUCKET
 from tests.support.sdk import sdk
@@ -401,3 +405,15 @@ def test_an_iceberg_table_counts_its_loads(table, aws):
     for catalog, committed in [(InCatalog(7), 7), (InCatalog(7, frozenset({pending.load})), 6), (InCatalog(), 1)]:
         state = conclude(table.control, catalog, left, "r").state
         assert (state.committed, state.pending and state.pending.phase) == (committed, "uploaded")
+
+
+def test_a_report_that_is_cleared_away_meanwhile_is_left_out():
+    """As those of older loads were before: the sweep of another process deletes what this one has listed."""
+    world, keys = World(), ControlKeys("", "p")
+
+    class Swept(Memory):
+        def list_entries(self, prefix, limit=None):
+            return iter([Entry(keys.report("a", "s.t"), world.clock)] if "/loads/" in prefix else [])
+
+    left = read_leftovers(Control(Swept(world, lambda: None, random.Random(0), 0), keys, "s.t"))
+    assert (left.closed, left.unclosed, left.running) == ((), (), {})
