@@ -74,6 +74,31 @@ class TableHealth(ControlObject):
     small_files: int | None
 
 
+class MergeCounts(ControlObject):
+    """What became of the rows of a load that merges them; together they are all of its rows.
+
+    inserted    those of a key that the table did not have
+    updated     those that took the place of the table's row
+    deleted     those that deleted the table's row
+    unchanged   those that are as new as the table's row, and deletes of keys that the table does not have
+    late        those that are older than the table's row
+    superseded  those that a later row of the same load took the place of
+    """
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    late: int = 0
+    superseded: int = 0
+
+    def describe(self) -> str:
+        """Return the counts in words."""
+        changed = f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted"
+        left = f"{self.unchanged:,} unchanged, {self.late:,} late, {self.superseded:,} superseded"
+        return f"rows merged: {changed}; {left}"
+
+
 class TableReport(ControlObject):
     """A committed table of a load; the object's existence is what makes the table done.
 
@@ -114,6 +139,7 @@ class TableReport(ControlObject):
     expectations: tuple[Verdict, ...] = Field((), exclude_if=is_empty)
     refreshes: bool | None = Field(None, exclude_if=is_none)
     """True for a full refresh: its files are all that the table had after it."""
+    merged: MergeCounts | None = Field(None, exclude_if=is_none)
     repeated: RepeatedFiles | None = Field(None, exclude_if=is_none)
 
 

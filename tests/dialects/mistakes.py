@@ -170,8 +170,8 @@ MISTAKES = [
     (S, "schema: public", "cursor: at\n    cursor_lag: soon", [
      "lake.yaml:10: tables.0.cursor_lag: 'soon': expected a number, or a time such as '2 hours'."]),
     (S, "schema: public", "mode: apend", [
-     "lake.yaml:9: tables.0.mode: 'apend' is not allowed; expected 'append', 'overwrite', 'refresh' or "
-     "'replace_partitions'; did you mean 'append'?"]),
+     "lake.yaml:9: tables.0.mode: 'apend' is not allowed; expected 'append', 'overwrite', 'refresh', "
+     "'replace_partitions' or 'merge'; did you mean 'append'?"]),
     (S, "schema: public", "partition_by: [week(at)]", [
      "lake.yaml:9: tables.0.partition_by.0: 'week(at)': expected a column, or year(c), month(c), day(c), "
      "hour(c), bucket(16, c) or truncate(4, c)."]),

@@ -231,8 +231,16 @@ def test_unfit_settings(tmp_path, settings, said):
 UNFIT_TABLES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"mode": "replace_partitions"}, {}, "tables.0.mode: table 'Orders' has mode 'replace_partitions', and no "
      "partition_by: it has no partitions. Set catalog: iceberg and partition_by, or mode: refresh."),
-    ({"mode": "overwrite"}, {}, "tables.0.mode: table 'Orders' has mode 'overwrite'; expected 'append', 'refresh' or "
-     "'replace_partitions'. "
+    ({"mode": "merge", "primary_key": ["id"], "order_by": ["at"]}, {}, "tables.0.mode: table 'Orders' has mode "
+     "'merge', and is no Iceberg table: plain files have no deletes of single rows. Set catalog: iceberg; or append, "
+     "and read the newest rows by a query of lakewriter queries."),
+    ({"mode": "merge", "primary_key": ["id"]}, {"catalog": "iceberg"}, "tables.0.mode: table 'Orders' has mode "
+     "'merge', and no order_by. Name the columns that identify a row by primary_key, and by order_by those that say "
+     "which of two rows of one key is newer, such as [updated_at]."),
+    ({"order_by": ["at"]}, {}, "tables.0.order_by: 'order_by' needs 'mode: merge' beside it: other rows are not "
+     "compared with older ones."),
+    ({"mode": "overwrite"}, {}, "tables.0.mode: table 'Orders' has mode 'overwrite'; expected 'append', 'refresh', "
+     "'replace_partitions' or 'merge'. "
      "Set mode: refresh: readers see the old rows until they see all new ones."),
     ({"mode": "refresh", "cursor": "at"}, {}, "tables.0.cursor: table 'Orders' is refreshed and has a cursor: rows "
      "before it would be lost. Leave the cursor out, or append."),

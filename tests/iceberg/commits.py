@@ -61,10 +61,10 @@ class Table:
         key = f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/part-{job}-00000.parquet"
         return intent(job, action, self._write(key, rows.cast(schema)))
 
-    def partitioned(self, job: str, rows: pa.Table, *fields: str) -> Intent:
+    def partitioned(self, job: str, rows: pa.Table, *fields: str, committed: int = 0) -> Intent:
         """A load with a file for each run of rows in one partition; ``fields`` as partition_by has them."""
         partition = tuple(map(parse_partition_field, fields))
-        action, schema = self._before(job).prepare(rows.schema, TableState(), partition)
+        action, schema = self._before(job).prepare(rows.schema, TableState(committed=committed), partition)
         transforms = Transforms.of(partition, schema)
         receipts = []
         for number, (values, run) in enumerate(

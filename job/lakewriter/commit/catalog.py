@@ -13,7 +13,7 @@ from lakewriter.commit.glue_target import GlueTargetTable
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.commit.state import TableState
-from lakewriter.report import TableHealth
+from lakewriter.report import MergeCounts, TableHealth
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Partition
 
@@ -69,6 +69,10 @@ class CatalogWriter(Protocol):
     @property
     def version(self) -> str | None:
         """The version of the table that the load made, once it is read back; None in a catalog without versions."""
+
+    @property
+    def merged(self) -> MergeCounts | None:
+        """Return what became of the rows of a load that merges them, once it is read back; None for another one."""
 
     def publish(self, intent: Intent, number: int) -> None:
         """Make the intent's files visible to readers, as load ``number`` of its pipeline in this table."""
@@ -142,6 +146,7 @@ class FilesOnly:
     """The ``CatalogWriter`` of files without a catalog: readers list the bucket."""
 
     version: ClassVar[None] = None
+    merged: ClassVar[None] = None
 
     def publish(self, intent: Intent, number: int) -> None:
         """Do nothing: a completed object is visible."""
@@ -172,9 +177,9 @@ class Catalog(ABC):
 
     @abstractmethod
     def open_table(
-        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool
+        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool, merges: bool
     ) -> CatalogTable:
-        """Open the table as a load finds it."""
+        """Open the table as a load finds it, which may replace partitions of an Iceberg table or merge rows."""
 
     @abstractmethod
     def open_writer(self, clients: aws.Clients, load: str, is_pending: Callable[[], bool]) -> CatalogWriter:
@@ -200,7 +205,7 @@ class Files(Catalog):
         """Take the action, which names nothing."""
 
     def open_table(
-        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool
+        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool, merges: bool
     ) -> CatalogTable:
         """See ``Catalog``."""
         return NoTable()
@@ -217,7 +222,7 @@ class Glue(Catalog):
         self._action = action
 
     def open_table(
-        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool
+        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool, merges: bool
     ) -> CatalogTable:
         """See ``Catalog``."""
         return GlueTargetTable(self._action, clients)
@@ -249,12 +254,14 @@ class Iceberg(Catalog):
         self._action = action
 
     def open_table(
-        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool
+        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool, merges: bool
     ) -> CatalogTable:
         """See ``Catalog``."""
         from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 
-        return IcebergTargetTable(self._action, clients, load, maintenance, keeps_partitions=keeps_partitions)
+        return IcebergTargetTable(
+            self._action, clients, load, maintenance, keeps_partitions=keeps_partitions, merges=merges
+        )
 
     def open_writer(
         self, clients: aws.Clients, load: str, is_pending: Callable[[], bool] = lambda: True

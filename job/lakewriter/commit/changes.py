@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Literal
 
 from lakewriter.commit.input_records import Inputs, follow_load, follow_other, follow_undo
-from lakewriter.commit.intent import Intent, Removal, Switch, UndoneLoad
+from lakewriter.commit.intent import Intent, MergeIntent, Removal, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.commit.sync_records import advance_sync
 from lakewriter.naming import REPLAY, make_next_job_id
@@ -30,6 +30,7 @@ class Effects:
     """What a change does to its table.
 
     adds        whether the intent's files become the table's
+    merge       by which columns their rows take the place of older ones; None where they are added to these
     replaces    which of the older files readers no longer see
     generation  the number of the files that readers see next, where a table has generations; None: as before
     removes     the load whose files leave the table
@@ -39,6 +40,7 @@ class Effects:
     """
 
     adds: bool
+    merge: MergeIntent | None = None
     replaces: Replaced = "nothing"
     generation: int | None = None
     removes: UndoneLoad | None = None
@@ -128,6 +130,17 @@ class Append(Change):
         if self.intent.taken:
             return follow_other(state.inputs, state.committed)
         return follow_load(state.inputs, self.intent.inputs, state.committed)
+
+
+class Merge(Append):
+    """A load whose rows take the place of the table's rows of the same key, where they are newer."""
+
+    is_exclusive = True
+
+    @property
+    def effects(self) -> Effects:
+        """See ``Change``."""
+        return replace(super().effects, merge=self.intent.merge)
 
 
 class Refresh(Append):
@@ -235,7 +248,7 @@ class Undo(Change):
         return {"generations": generations, "retiring": retiring}
 
 
-KINDS: Final[Mapping[str, type[Change]]] = {"load": Append, "refresh": Refresh, "undo": Undo}
+KINDS: Final[Mapping[str, type[Change]]] = {"load": Append, "merge": Merge, "refresh": Refresh, "undo": Undo}
 
 
 def read_change(intent: Intent) -> Change:

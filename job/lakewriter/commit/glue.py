@@ -51,6 +51,7 @@ class GlueTables:
     """
 
     version: ClassVar[None] = None
+    merged: ClassVar[None] = None
 
     def __init__(self, clients: aws.Clients, is_pending: Callable[[], bool] = lambda: True) -> None:
         self._clients = clients

@@ -13,7 +13,7 @@ from lakewriter.control_object import QUARANTINED, RECEIPT_PARTS, ControlObject,
 from lakewriter.naming import QUARANTINE
 from lakewriter.receipt import Batch, Cursor, GivenName, InferredColumn, Origin, Receipt, ReceiptPart, SetAside, Verdict
 from lakewriter.receipts.parts import Read, Receipts
-from lakewriter.report import TableHealth, TableReport
+from lakewriter.report import MergeCounts, TableHealth, TableReport
 from lakewriter.spec.access import Access, KeyNames
 
 
@@ -90,6 +90,19 @@ class Switch(ControlObject):
     attempt: str | None = None
 
 
+class MergeIntent(ControlObject):
+    """By which columns, as they are written, a load's rows take the place of the table's rows of the same key.
+
+    deleted        the column that is true for a row that deletes; None where no row does
+    keeps_deleted  whether such a row takes the place of the table's, and is read
+    """
+
+    keys: tuple[str, ...]
+    order_by: tuple[str, ...]
+    deleted: str | None = None
+    keeps_deleted: bool = False
+
+
 def is_load(kind: str) -> bool:
     """Of the kind of most intents, which is left out: 0.1.0 refuses objects with fields that it does not know."""
     return kind == "load"
@@ -101,7 +114,8 @@ class Intent(ControlObject):
     Its ``kind`` is a load, which adds the files of its receipts; a refresh, whose files are all that the table has
     after it; or an undo, which takes what ``undoes`` names out of the table and deletes the objects in ``removes``. A
     refresh, and the undo of one, ``switch`` the table's generation; with ``keeps_partitions`` it replaces those
-    partitions of an Iceberg table alone that it has files in. ``repeats`` are the job ids that a load after an
+    partitions of an Iceberg table alone that it has files in. A load of the kind ``merge`` says by what it ``merge``s
+    its rows. ``repeats`` are the job ids that a load after an
     undo stands for.
 
     ``inferred`` are the table's columns after the load, for documents without a schema; ``names`` are those that the
@@ -112,7 +126,7 @@ class Intent(ControlObject):
     """
 
     version: Literal[1] = 1
-    kind: Literal["load", "refresh", "undo"] = Field("load", exclude_if=is_load)
+    kind: Literal["load", "merge", "refresh", "undo"] = Field("load", exclude_if=is_load)
     pipeline: str
     job_id: str
     attempt: str
@@ -143,6 +157,7 @@ class Intent(ControlObject):
     expectations: tuple[Verdict, ...] = Field((), exclude_if=is_empty)
     switch: Switch | None = Field(None, exclude_if=is_none)
     keeps_partitions: bool = Field(False, exclude_if=is_false)
+    merge: MergeIntent | None = Field(None, exclude_if=is_none)
     together: bool = Field(False, exclude_if=is_false)
     """Whether it is bound together with the attempt's intents for other tables, or not at all."""
     quarantine: Quarantine | None = Field(None, exclude_if=is_none)
@@ -202,6 +217,7 @@ class Intent(ControlObject):
             "quarantine": None,
             "switch": None,
             "sync": None,
+            "merge": None,
         }
         files = {"receipts": self.quarantine.receipts, "parts": self.quarantine.parts}
         return self.model_copy(update=changed | files | {"catalog": self.quarantine.catalog})
@@ -219,9 +235,12 @@ class Intent(ControlObject):
         """Rows of all files."""
         return self.files.totals.rows
 
-    def make_report(self, *notes: str, health: TableHealth | None = None) -> TableReport:
+    def make_report(
+        self, *notes: str, health: TableHealth | None = None, merged: MergeCounts | None = None
+    ) -> TableReport:
         """Make the table's report for when this intent is closed; ``notes`` are added to the intent's own."""
         totals = self.files.totals
+        notes = notes if merged is None else (merged.describe(), *notes)
         return TableReport(
             pipeline=self.pipeline,
             job_id=self.job_id,
@@ -251,6 +270,7 @@ class Intent(ControlObject):
             needs=(RECEIPT_PARTS,) if self.parts else (),
             undoes=self.undoes.job_id if self.undoes is not None else None,
             expectations=self.expectations,
+            merged=merged if merged is not None or self.merge is None else MergeCounts(),
             refreshes=True if self.kind == "refresh" else None,
             repeated=self.inputs and self.inputs.repeated,
         )

@@ -168,7 +168,7 @@ def _publish(
     if catalog.version is not None:
         control.versions[intent.load] = catalog.version
     left = catalog.clear_up(intent, gone=gone)
-    return intent.make_report(*control.left, *left, health=health)
+    return intent.make_report(*control.left, *left, health=health, merged=catalog.merged)
 
 
 def _publish_quarantine(

@@ -16,7 +16,7 @@ from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import find_column
 from lakewriter.shape.text_rows import TextRowsPlan
 from lakewriter.spec.expectations import AcceptedValues, Expectation, Fresh, Range, Unique
-from lakewriter.spec.specification import Mode, TableSpec
+from lakewriter.spec.specification import TableSpec
 
 _OF_TIME: Final = (pt.is_date, pt.is_timestamp)
 _ORDERED: Final = (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_string, *_OF_TIME)
@@ -130,7 +130,7 @@ def _counts_keys(table: TableSpec) -> bool:
     They must if the load brings the table whole, and no check asks for it already. A table of changes has a row for
     each change.
     """
-    is_whole = table.mode is not Mode.APPEND and table.stream is None
+    is_whole = not table.mode.brings_changes and table.stream is None
     asked = any(set(check.columns) <= set(table.primary_key) for check in table.unique_checks)
     return is_whole and bool(table.primary_key) and not asked
 

@@ -19,7 +19,7 @@ from lakewriter.lineage.sender import Sender, get_sender
 from lakewriter.report import TableResult
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.lineage import Lineage
-from lakewriter.spec.specification import Mode, Spec, TableSpec
+from lakewriter.spec.specification import Spec, TableSpec
 
 FindAccount = Callable[[], str | None]
 """The number of the account whose Glue Data Catalog is written; None where it cannot be found."""
@@ -229,7 +229,7 @@ def _name_output(spec: Spec, table: TableSpec, find_account: FindAccount) -> Out
         dataset,
         symlink if spec.in_glue else None,
         is_iceberg=spec.iceberg,
-        is_replaced=table.mode is not Mode.APPEND,
+        is_replaced=not table.mode.brings_changes,
     )
 
 
@@ -244,7 +244,7 @@ def _describe_output(
     dataset = name_path(spec.table_location(table) if location is None else location)
     assert dataset is not None
     symlink = _link(spec, action, find_account)
-    return Output(dataset, symlink, columns, spec.iceberg, table.mode is not Mode.APPEND)
+    return Output(dataset, symlink, columns, spec.iceberg, not table.mode.brings_changes)
 
 
 def _link(spec: Spec, action: CatalogAction, find_account: FindAccount) -> Symlink | None:

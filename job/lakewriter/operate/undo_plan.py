@@ -134,6 +134,8 @@ class UndoPlanner:
         plan = UndoPlan(intent, undone, cursor_before=self.state.cursor, cursor_after=cursor)
         if intent.switch is not None:
             plan = self._plan_switch(plan, intent.switch)
+        elif intent.files and intent.merge is not None:
+            plan = self._plan_parent(plan)
         elif intent.files and intent.catalog.keeps_versions:
             plan = self._plan_snapshot(plan)
         elif intent.files:
@@ -240,7 +242,7 @@ class UndoPlanner:
         return earlier.catalog
 
     def _plan_parent(self, plan: UndoPlan) -> UndoPlan:
-        """Plan to make the snapshot before the refresh current again, while it exists and nothing came after."""
+        """Plan to make the snapshot before a refresh or a merge current again, while nothing came after it."""
         intent = plan.intent
         writer = open_iceberg_writer(intent, self.pipeline.clients)
         why, before = writer.look_before(intent, self.gone)
@@ -256,6 +258,9 @@ class UndoPlanner:
         writer = open_iceberg_writer(intent, self.pipeline.clients)
         keys = tuple(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
         undone = undone.model_copy(update={"locations": keys})
+        if later := self._name_after(lambda load: load.merged is not None):
+            # Rows of it may have taken the place of others, which would not come back.
+            raise self._refuse(intent, f"{later} has merged rows into the table since", _THROUGH)
         missing = writer.find_missing(intent)
         if missing and any(load.refreshes for load in self.after):
             later = self._name_after(lambda load: bool(load.refreshes))

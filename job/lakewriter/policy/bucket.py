@@ -10,7 +10,7 @@ from lakewriter.policy.control_objects import list_control_objects
 from lakewriter.policy.prefixes import find_key_prefix, list_key_prefixes
 from lakewriter.policy.statements import Conditions, Document, Statement, make_document
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.specification import Mode, Spec, TableSpec
+from lakewriter.spec.specification import Spec, TableSpec
 
 _ALGORITHM_HEADER: Final = "s3:x-amz-server-side-encryption"
 _KEY_HEADER: Final = "s3:x-amz-server-side-encryption-aws-kms-key-id"
@@ -147,7 +147,7 @@ def _list_append_only(table: TableSpec) -> list[str]:
     objects, but those of its quarantine.
     """
     prefix = f"{table.path}/g" if table.latest is not None else find_key_prefix(table)
-    prefixes = [prefix] if table.latest is not None or table.mode is Mode.APPEND else []
+    prefixes = [prefix] if table.latest is not None or table.mode.brings_changes else []
     return [*prefixes, *list_key_prefixes(table)[1:]]
 
 

@@ -74,7 +74,8 @@ def _find_data_directory(location: str, access: Access, planned: str) -> str:
 def find_in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str, clients: Clients) -> CatalogTable:
     """Return the table as the catalog has it; ``load`` is the value of the objects' load metadata."""
     action, keeps = plan_catalog_action(spec, table, names), table.mode is Mode.REPLACE_PARTITIONS
-    return find_catalog(action).open_table(clients, load, spec.maintenance, keeps_partitions=keeps)
+    merges = table.mode is Mode.MERGE
+    return find_catalog(action).open_table(clients, load, spec.maintenance, keeps_partitions=keeps, merges=merges)
 
 
 def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:

@@ -25,7 +25,7 @@ from lakewriter.spec.access import Access
 from lakewriter.spec.expectations import Expectation, NullShare
 from lakewriter.spec.quarantine_names import make_check_prefix
 from lakewriter.spec.row_rules import BadRows
-from lakewriter.spec.specification import Mode, Spec, TableSpec
+from lakewriter.spec.specification import Spec, TableSpec
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ _HINDRANCES: Final[Sequence[tuple[Callable[[Spec, TableSpec], bool], str, str]]]
         "Set on_bad_row: quarantine; rows that are set aside are no table.",
     ),
     (
-        lambda _, table: table.mode is not Mode.APPEND or _is_refreshed(table),
+        lambda _, table: not table.mode.brings_changes or _is_refreshed(table),
         "a load replaces what is there",
         "Correct the rows at the source, and load the table again.",
     ),

@@ -1,20 +1,21 @@
 """The intent of a staged table: all that a process needs to commit the load."""
 
 from lakewriter.commit.input_records import InputsIntent
-from lakewriter.commit.intent import Intent, Quarantine, Switch
+from lakewriter.commit.intent import Intent, MergeIntent, Quarantine, Switch
 from lakewriter.commit.state import TableState
-from lakewriter.control_object import CHANGES, INFERRED, QUARANTINED, RECEIPT_PARTS, SYNC_STATE
+from lakewriter.control_object import CHANGES, INFERRED, MERGED, QUARANTINED, RECEIPT_PARTS, SYNC_STATE
 from lakewriter.receipt import Cursor, Verdict
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
 from lakewriter.run.judging import MOST_OF_A_BATCH, Judged, judge_staged
 from lakewriter.run.placement import find_next_counter, plan_quarantine_action
 from lakewriter.run.prepare import choose_origin
-from lakewriter.run.staged_table import Load, Staged
+from lakewriter.run.staged_table import Load, Planned, Staged
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.shape.flatten_plan import FlattenPlan
+from lakewriter.shape.table import ShapePlan
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import Mode, Spec, TableSpec
+from lakewriter.spec.specification import Mode, Spec, TableSpec, Tracking
 
 
 def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged) -> Intent:
@@ -29,10 +30,12 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         RECEIPT_PARTS: bool(receipts.parts),
         CHANGES: bool(repeats) or refreshes,
         QUARANTINED: bool(staged.quarantined or load.kind.takes),
+        MERGED: table.mode is Mode.MERGE,
         SYNC_STATE: source is not None and source.record is not None,
     }
+    merge = _plan_merge(spec, table, planned) if receipts else None
     return Intent(
-        kind="refresh" if refreshes else "load",
+        kind="refresh" if refreshes else "load" if merge is None else "merge",
         pipeline=spec.pipeline,
         job_id=load.attempt.job_id,
         attempt=load.attempt.id,
@@ -61,6 +64,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         expectations=_judge(load, table, began, staged),
         switch=_plan_switch(spec, table, began, planned.names) if refreshes else None,
         inputs=_note_inputs(load, table, began, staged),
+        merge=merge,
         keeps_partitions=table.mode is Mode.REPLACE_PARTITIONS,
         together=load.kind.sync is not None and load.kind.sync.is_bound_together(table.id),
         needs=tuple(need for need, is_used in features.items() if is_used),
@@ -118,6 +122,19 @@ def _make_quarantine(load: Load, table: TableSpec, files: Receipts) -> Quarantin
     action = plan_quarantine_action(load.pipeline.spec, table)
     receipts = tuple(receipt.for_intent() for receipt in files.at_hand)
     return Quarantine(catalog=action, receipts=receipts, parts=tuple(files.parts), takes=load.kind.takes)
+
+
+def _plan_merge(spec: Spec, table: TableSpec, planned: Planned) -> MergeIntent | None:
+    if not isinstance(planned.shape, ShapePlan) or planned.shape.merged_by is None:
+        return None
+    keys, order_by = planned.shape.merged_by
+    deleted = next((column.name for column in spec.tracking if column.holds is Tracking.DELETED), None)
+    return MergeIntent(
+        keys=keys,
+        order_by=order_by,
+        deleted=deleted if table.deleted is not None else None,
+        keeps_deleted=table.keep_deleted,
+    )
 
 
 def _plan_switch(spec: Spec, table: TableSpec, began: TableState, names: ObjectNames) -> Switch:

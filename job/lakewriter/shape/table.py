@@ -16,7 +16,7 @@ from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.conversion import Conversion, convert, normalise_names, plan_conversion
 from lakewriter.shape.cursor import choose_higher, find_highest
 from lakewriter.shape.tracking import TRACKING_TYPES, TrackingValues
-from lakewriter.spec.specification import Partition, Spec, TableSpec, Tracking, TrackingColumn
+from lakewriter.spec.specification import Mode, Partition, Spec, TableSpec, Tracking, TrackingColumn
 
 DELETED: Final = "__lakewriter_deleted"
 """The boolean column that a feed adds last when the table has a ``deleted`` expression; it is not written."""
@@ -46,7 +46,8 @@ class ShapePlan:
     """The plan by which every batch is shaped. ``keys`` and ``cursor`` are written names; ``left_out`` the source's.
 
     ``keys`` are the columns the row id is made of, ``deleted`` says that the source ends with the hidden column.
-    ``partition`` has written names. The values of ``discarded`` columns are counted, not written.
+    ``partition`` has written names; so has ``merged_by``, key and order of a table that is merged. The values of
+    ``discarded`` columns are counted, not written.
     """
 
     source_schema: pa.Schema
@@ -59,6 +60,7 @@ class ShapePlan:
     deleted: bool
     partition: Partition = ()
     sort_by: tuple[str, ...] = ()
+    merged_by: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     notes: tuple[str, ...] = ()
     discarded: tuple[ColumnPlan, ...] = ()
 
@@ -103,6 +105,7 @@ def plan_shape(
         deleted=deleted,
         partition=_plan_partition(spec, table, names, left_out),
         sort_by=_plan_order(table, columns, names, left_out),
+        merged_by=_plan_merge(table, columns, names, left_out),
         notes=tuple(f"column {column.source!r} is not in the table: left out and counted" for column in discarded),
         discarded=discarded,
     )
@@ -187,6 +190,31 @@ def _plan_order(
                 remedy="Use a column of numbers, text, booleans, dates or timestamps.",
             )
     return sorted_by
+
+
+_COMPARED: Final = (
+    pt.is_integer, pt.is_decimal, pt.is_date, pt.is_timestamp, pt.is_string, pt.is_boolean, pt.is_binary,
+)  # fmt: skip
+"""Types of which equal values are one value: a float may be NaN, or a zero with a sign."""
+
+
+def _plan_merge(
+    table: TableSpec, columns: tuple[ColumnPlan, ...], names: Names, left_out: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return the written names of the key's and the order's columns of a table that is merged."""
+    if table.mode is not Mode.MERGE:
+        return None
+    types, written = {column.name: column.type for column in columns}, list[tuple[str, ...]]()
+    for key, wanted in (("primary_key", table.primary_key), ("order_by", table.order_by)):
+        what = f"{key} of {table.id!r}"
+        written.append(tuple(find_column(column, names, what, left_out) for column in wanted))
+        for column, name in zip(wanted, written[-1], strict=True):
+            if not any(is_compared(types[name]) for is_compared in _COMPARED):
+                raise SpecInvalidError(
+                    f"{what}: column {column!r} has type {str(types[name])!r}, by which no rows are merged.",
+                    remedy="Use columns of whole numbers, decimals, text, booleans, dates or timestamps.",
+                )
+    return written[0], written[1]
 
 
 def _plan_partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequence[str]) -> Partition:

@@ -118,17 +118,24 @@ class ColumnType(Model):
 
 class Mode(StrEnum):
     """A load's effect on the rows that are there: it adds to them, replaces them file by file after it, or replaces
-    them at once, all of them or those of the partitions that it has rows for."""
+    them at once, all of them or those of the partitions that it has rows for; or its rows take the place of those of
+    the same key."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
     REFRESH = "refresh"
     REPLACE_PARTITIONS = "replace_partitions"
+    MERGE = "merge"
 
     @property
     def replaces_at_once(self) -> bool:
         """Return whether readers see the rows from before the load or those after it, and never both."""
         return self in {Mode.REFRESH, Mode.REPLACE_PARTITIONS}
+
+    @property
+    def brings_changes(self) -> bool:
+        """Return whether rows that a load does not bring stay as they are."""
+        return self in {Mode.APPEND, Mode.MERGE}
 
 
 class IndexKind(StrEnum):
@@ -189,6 +196,9 @@ class TableSpec(Model):
     cursor: str | None = None
     cursor_lag: str | None = None
     deleted: str | None = None
+    order_by: tuple[str, ...] = ()
+    """The source columns by which rows of one key are newer than others; none but merged tables have any."""
+    keep_deleted: bool = False
     columns: Mapping[str, ColumnType] = {}
     truncates_nanoseconds: bool = False
     """Times finer than microseconds are cut, and counted, instead of being bad values."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from pyiceberg.manifest import DataFileContent
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
@@ -16,7 +17,7 @@ def find_schema(table: Table, action: IcebergAction) -> Schema:
 
 
 def read_added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
-    """Return the number of rows of every file that the snapshot added, by location.
+    """Return the number of rows of every data file that the snapshot added, by location.
 
     Only manifests that the snapshot itself has written can name them.
     """
@@ -25,7 +26,7 @@ def read_added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
         if manifest.added_snapshot_id != snapshot.snapshot_id:
             continue
         for entry in read_live_entries(manifest, table.io):
-            if entry.snapshot_id == snapshot.snapshot_id:
+            if entry.snapshot_id == snapshot.snapshot_id and entry.content == DataFileContent.DATA:
                 rows[entry.path] = entry.rows
     return rows
 

@@ -26,6 +26,7 @@ from lakewriter.commit.iceberg.manifests import (
     list_data_files,
     read_live_entries,
 )
+from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes, read_merged
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition, require_one_spec
 from lakewriter.commit.iceberg.removal import is_current, show_again, take_out
@@ -40,7 +41,7 @@ from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError, SchemaIncompatibleError
 from lakewriter.receipt import Receipt
-from lakewriter.report import TableHealth, format_count
+from lakewriter.report import MergeCounts, TableHealth, format_count
 from lakewriter.spec.specification import MIB
 
 MANIFESTS: Final = 20
@@ -58,6 +59,7 @@ class IcebergTables:
     def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
         self._own = IcebergTable(action, clients, load)
         self.version: str | None = None
+        self.merged: MergeCounts | None = None
 
     def publish(self, intent: Intent, number: int) -> None:
         """Append the intent's files as load ``number`` of its pipeline, unless the table has it already.
@@ -73,7 +75,8 @@ class IcebergTables:
             return _count_committed(_require_same_table(seen, intent), intent) >= number
 
         table = _require_same_table(self._own.load(), intent)
-        self._own.change(table, done, lambda seen: _commit(seen, intent, effects, number))
+        merge = KeyMerge(effects.merge) if effects.merge is not None else None
+        self._own.change(table, done, lambda seen: _commit(seen, intent, effects, number, merge))
 
     def read_back(self, intent: Intent) -> TableHealth | None:
         """Compare the load's snapshot with the receipts, ``COMMIT_UNKNOWN`` where they differ; return the table's
@@ -90,6 +93,7 @@ class IcebergTables:
             )
         snapshot = _find_snapshot(table, intent)
         self.version = str(snapshot.snapshot_id) if snapshot is not None else None
+        self.merged = read_merged(snapshot) if intent.merge is not None else None
         try:
             with explain_limits(f"count the files of {self._own.name}"):
                 return read_health(table, counts_files=_counts_files(intent))
@@ -176,7 +180,7 @@ class IcebergTables:
     def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
         """See ``CatalogWriter``: metadata files that were written for this load and never committed."""
         if gone:
-            self._own.clear_up(intent.load, intent.started)
+            self._own.clear_up(intent.load, intent.started, name_deletes(intent.load) if intent.merge else None)
         return tuple(self._own.left)
 
 
@@ -203,16 +207,16 @@ def _count_committed(table: Table, intent: Intent) -> int:
     return count_loads(table, intent.pipeline)
 
 
-def _commit(table: Table, intent: Intent, effects: Effects, number: int) -> None:
+def _commit(table: Table, intent: Intent, effects: Effects, number: int, merge: KeyMerge | None) -> None:
     if effects.removes is None:
-        _add_files(table, intent, effects, number)
+        _add_files(table, intent, effects, number, merge)
     elif effects.removes.snapshot_before is not None:
         show_again(table, intent, effects.removes, effects.removes.snapshot_before, number)
     else:
         take_out(table, intent, effects.removes, number)
 
 
-def _add_files(table: Table, intent: Intent, effects: Effects, number: int) -> None:
+def _add_files(table: Table, intent: Intent, effects: Effects, number: int, merge: KeyMerge | None) -> None:
     spec_id = _require_iceberg(intent).spec_id
     if table.spec().spec_id != spec_id:
         raise PendingUnrecoverableError(
@@ -236,7 +240,9 @@ def _add_files(table: Table, intent: Intent, effects: Effects, number: int) -> N
         def make_files() -> Iterator[DataFile]:
             return make_data_files(intent.files, schema, table.spec())
 
-        if is_replacement:
+        if merge is not None:
+            merge.commit(table, transaction, intent.load, schema, make_files, summary)
+        elif is_replacement:
             StreamedReplacement(transaction, table.io, make_files, summary, replaced).commit()
         else:
             StreamedAppend(transaction, table.io, make_files, summary).commit()
@@ -302,7 +308,8 @@ def read_health(table: Table, *, counts_files: bool = True) -> TableHealth:
     if not counts_files:
         return TableHealth(snapshots=len(table.metadata.snapshots), files=None, small_files=None)
     manifests = snapshot.manifests(table.io) if snapshot else []
-    sizes = [entry.size for manifest in manifests[:MANIFESTS] for entry in read_live_entries(manifest, table.io)]
+    entries = (entry for manifest in manifests[:MANIFESTS] for entry in read_live_entries(manifest, table.io))
+    sizes = [entry.size for entry in entries if entry.content == DataFileContent.DATA]
     complete = len(manifests) <= MANIFESTS
     return TableHealth(
         snapshots=len(table.metadata.snapshots),

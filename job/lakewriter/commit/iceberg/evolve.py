@@ -14,6 +14,7 @@ from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import list_pipelines, name_count_property, read_count
 from lakewriter.commit.iceberg.iceberg_columns import add_field_ids, to_arrow_types
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
+from lakewriter.commit.iceberg.merge import require_mergeable
 from lakewriter.commit.iceberg.obstacles import require_writable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned, require_one_spec
 from lakewriter.commit.iceberg.upkeep import Upkeep
@@ -26,7 +27,8 @@ from lakewriter.spec.specification import Partition
 class IcebergTargetTable:
     """The Iceberg table that a load finds; ``load`` is ``{pipeline}/{job_id}/{attempt}``.
 
-    ``maintenance`` is what the load sees to besides. ``keeps_partitions`` says that it replaces partitions.
+    ``maintenance`` is what the load sees to besides. ``keeps_partitions`` says that it replaces partitions, ``merges``
+    that its rows take the place of those of the same key.
     """
 
     def __init__(
@@ -37,8 +39,9 @@ class IcebergTargetTable:
         maintenance: Maintenance | None = None,
         *,
         keeps_partitions: bool = False,
+        merges: bool = False,
     ) -> None:
-        self._keeps_partitions = keeps_partitions
+        self._keeps_partitions, self._merges = keeps_partitions, merges
         self._own = IcebergTable(action, clients, load)
         self._upkeep = Upkeep(maintenance, self._own, clients) if maintenance else None
         self._bucket = clients.access.bucket
@@ -92,6 +95,9 @@ class IcebergTargetTable:
         after = merge_schema(self._found, schema, name)
         replaced = f"replace the partitions of {name} that the load has rows for, and keep the others"
         changes = [replaced] if self._keeps_partitions else []
+        if self._merges:
+            require_mergeable(self._found)
+            changes.append(f"merge rows into {name} by key: the newest row of a key stays")
         for field in after.fields:
             old = before.get(field.name)
             if old is None:
@@ -114,6 +120,8 @@ class IcebergTargetTable:
         table = self._own.make(optional, partition)
         self._check_partitions(table, partition)
         require_writable(table, schema, self._bucket, self._own.name)
+        if self._merges:
+            require_mergeable(table)
         self._check_count(table, state, latest or (lambda: state))
         running = state.running.get(self._job_id)
         if running and running.first:

@@ -54,6 +54,10 @@ class ClientsFileIO(FileIO):
         """See ``FileIO``."""
         return S3Output(location, self._clients, self._load, self._written.append)
 
+    def open_parts(self, location: str, size: int) -> "S3Parts":
+        """Open an object of so many bytes, of which only parts are read."""
+        return S3Parts(S3Input(location, self._clients), size)
+
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """See ``FileIO``; an object that is not there counts as deleted."""
         name = location if isinstance(location, str) else location.location
@@ -72,28 +76,32 @@ class S3Input(InputFile):
     def _read(self) -> bytes:
         content = self._kept.get(self.location)
         if content is None:
-            bucket, key = split(self.location)
-
-            def fetch(s3: Any) -> bytes:
-                try:
-                    return aws.read_object(s3, Bucket=bucket, Key=key)[0]
-                except aws.ClientError as error:
-                    if (
-                        aws.read_status(error) in (403, 404)
-                        and aws.read_error_code(error) != "NoSuchBucket"
-                        and not self.exists()
-                    ):
-                        raise LoadGoneError(
-                            f"{self.location} is gone, and the table's metadata name it, so nobody can read the table.",
-                            remedy="Restore the object from its bucket's versions.",
-                        ) from error
-                    raise
-
-            content = _ask("s3:GetObject", self.location, self._clients, fetch)
+            content = self.fetch()
             while len(self._kept) >= _KEPT:
                 del self._kept[next(iter(self._kept))]
             self._kept[self.location] = content
         return content
+
+    def fetch(self, **options: Any) -> bytes:
+        """Fetch the object, or the part that ``options`` ask for; ``LOAD_GONE`` where it is not there."""
+        bucket, key = split(self.location)
+
+        def fetch(s3: Any) -> bytes:
+            try:
+                return aws.read_object(s3, Bucket=bucket, Key=key, **options)[0]
+            except aws.ClientError as error:
+                if (
+                    aws.read_status(error) in (403, 404)
+                    and aws.read_error_code(error) != "NoSuchBucket"
+                    and not self.exists()
+                ):
+                    raise LoadGoneError(
+                        f"{self.location} is gone, and the table's metadata name it, so nobody can read the table.",
+                        remedy="Restore the object from its bucket's versions.",
+                    ) from error
+                raise
+
+        return _ask("s3:GetObject", self.location, self._clients, fetch)
 
     def __len__(self) -> int:
         return len(self._read())
@@ -111,6 +119,39 @@ class S3Input(InputFile):
     def open(self, seekable: bool = True) -> InputStream:
         """See ``InputFile``."""
         return cast(InputStream, io.BytesIO(self._read()))
+
+
+class S3Parts(io.RawIOBase):
+    """One object, of which each read fetches a part: of a data file, single columns are read."""
+
+    def __init__(self, whole: S3Input, size: int) -> None:
+        super().__init__()
+        self._whole, self._size, self._position = whole, size, 0
+
+    def readable(self) -> bool:
+        """See ``RawIOBase``."""
+        return True
+
+    def seekable(self) -> bool:
+        """See ``RawIOBase``."""
+        return True
+
+    def tell(self) -> int:
+        """See ``RawIOBase``."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """See ``RawIOBase``."""
+        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        """See ``RawIOBase``."""
+        start, end = self._position, self._size if size < 0 else min(self._position + size, self._size)
+        if end <= start:
+            return b""
+        self._position = end
+        return self._whole.fetch(Range=f"bytes={start}-{end - 1}")
 
 
 class S3Output(OutputFile):

@@ -15,6 +15,7 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
 
 from lakewriter import aws
@@ -31,6 +32,7 @@ from lakewriter.commit.iceberg.iceberg_catalogs import (
     open_catalog,
 )
 from lakewriter.commit.iceberg.iceberg_columns import number_fields
+from lakewriter.commit.iceberg.manifests import read_live_entries
 from lakewriter.commit.iceberg.partition_specs import make_partition_spec
 from lakewriter.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
 from lakewriter.spec.catalogs import GlueService
@@ -224,12 +226,26 @@ class IcebergTable:
         metadata = table.location_provider().new_metadata_location("")
         return list(find_marked(metadata, load, since, list_known_files(table, since), self._clients))
 
-    def clear_up(self, load: str, since: datetime) -> None:
-        """Delete the strays of a committed load: no attempt at it can commit any more."""
+    def clear_up(self, load: str, since: datetime, deletes: str | None = None) -> None:
+        """Delete the strays of a committed load: no attempt at it can commit any more. ``deletes`` begins the names of
+        its files with deletes, which lie among data files."""
         with self._note_failed_cleanup("what gone processes wrote"):
             table = self.load()
             if table is not None:
                 self._delete(self.find_strays(table, load, since), table)
+                if deletes is not None:
+                    self._delete(self._find_stray_deletes(table, load, since - SLACK, deletes), table)
+
+    def _find_stray_deletes(self, table: Table, load: str, since: datetime, name: str) -> list[str]:
+        committed = {
+            entry.path
+            for snapshot in table.snapshots()
+            for manifest in snapshot.manifests(table.io)
+            if manifest.content == ManifestContent.DELETES
+            for entry in read_live_entries(manifest, table.io)
+        }
+        prefix = table.location_provider().new_data_location(name)
+        return list(find_marked(prefix, load, since, committed, self._clients))
 
     def clear_up_fenced(self, table: Table, load: str, since: datetime) -> Table:
         """Delete the strays of attempts at ``load`` that may still try to commit them; return the table.

@@ -207,7 +207,7 @@ def _require_supported(sources: Sequence[TableSource]) -> Sequence[TableSource]:
                 f"table {source.source_table!r} has sort_by, and this destination keeps the order of the source.",
                 remedy="Leave it out, or load it into a destination of type lakewriter-s3.",
             )
-        if source.mode.replaces_at_once:
+        if source.mode not in {Mode.APPEND, Mode.OVERWRITE}:
             raise FaultError(
                 ("tables", number, "mode"),
                 f"table {source.source_table!r} has mode {source.mode.value!r}; expected 'append' or 'overwrite'.",

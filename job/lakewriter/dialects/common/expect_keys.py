@@ -25,7 +25,7 @@ from lakewriter.spec.expectations import (
 )
 from lakewriter.spec.model import FileModel
 from lakewriter.spec.quarantine_names import ON_BAD_ROW
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Mode, Spec, TableSpec
 
 _PERCENTAGE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?%")
 _DURATION: Final = re.compile(r"(\d{1,6}) (second|minute|hour|day|week)s?")
@@ -276,6 +276,7 @@ def apply_expectations(
 ) -> Spec:
     """Return the spec whose tables have their own expectations and the pipeline's; the first ones are those of
     ``given``."""
+    spec = spec.model_copy(update={"tables": tuple(map(_require_keys, spec.tables))})
     if not shared and not any(entries for entries, _ in given):
         return spec
     _refuse_unknown_tables(spec, shared)
@@ -287,8 +288,19 @@ def apply_expectations(
             (("tables", number, "expect", index), entry) for index, entry in enumerate(entries)
         ]
         located += [(("expect", index), entry) for index, entry in enumerate(shared) if _is_for(entry, table)]
-        tables.append(table.model_copy(update={"expect": tuple(_list_all(table, located, default))}))
+        tables.append(table.model_copy(update={"expect": (*table.expect, *_list_all(table, located, default))}))
     return spec.model_copy(update={"tables": tuple(tables)})
+
+
+def _require_keys(table: TableSpec) -> TableSpec:
+    """Return a table whose rows are merged with the check that their keys have no null, which is of no other row."""
+    if table.mode is not Mode.MERGE:
+        return table
+    rule: OnViolation = "quarantine" if table.quarantine is not None else "fail"
+    checks = (
+        NullShare(name=f"{key} of primary_key", column=key, at_most=0, on_violation=rule) for key in table.primary_key
+    )
+    return table.model_copy(update={"expect": tuple(checks)})
 
 
 def _list_all(

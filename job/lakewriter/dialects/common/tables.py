@@ -198,7 +198,8 @@ class TableEntry(FileModel):
     mode: Mode = Mode.APPEND
     """``append`` adds rows to those of earlier loads. Where the destination can, ``overwrite`` replaces them, file by
     file at its end; ``refresh`` replaces them at once, so that readers see one load, and ``replace_partitions`` those
-    partitions of an Iceberg table that the load has rows for."""
+    partitions of an Iceberg table that the load has rows for. ``merge`` keeps one row of each ``primary_key`` in an
+    Iceberg table: the newest by ``order_by``."""
     cursor: str | None = None
     """A column that grows with every change, such as ``updated_at``: later loads read only rows above the highest value
     loaded."""
@@ -207,6 +208,12 @@ class TableEntry(FileModel):
     hours``."""
     deleted: str | None = None
     """A SQL condition over source columns that is true for a deleted row, such as ``op = 'D'``."""
+    order_by: tuple[str, ...] = ()
+    """With ``mode: merge``: the columns that say which of two rows of a key is newer, such as ``[updated_at]``. A row
+    that is older than the table's is not written."""
+    keep_deleted: bool = False
+    """With ``mode: merge``: deleted rows stay in the table, flagged, and keep older rows of their key out. Without it
+    they are gone from it."""
     columns: dict[str, TypeText | ColumnEntry] = Field(default_factory=dict)
     """Types of single columns, where the source has only text or its type changes: ``{updated_at: timestamp}``; with a
     spelling, ``{seen: {type: timestamp, from: epoch_ms}}``. A value that is not of its type makes a bad row."""
@@ -259,12 +266,21 @@ class TableEntry(FileModel):
         return self
 
     @model_validator(mode="after")
+    def _only_merged_rows_are_compared(self) -> "TableEntry":
+        for key in ("order_by", "keep_deleted"):
+            if getattr(self, key) and self.mode is not Mode.MERGE:
+                raise ValueError(f"{key!r} needs 'mode: merge' beside it: other rows are not compared with older ones")
+        if self.keep_deleted and self.deleted is None:
+            raise ValueError("'keep_deleted' needs 'deleted' beside it")
+        return self
+
+    @model_validator(mode="after")
     def _new_files_are_appended(self) -> "TableEntry":
         if self.read is None or not self.read.has_new_files:
             return self
         if self.cursor is not None:
             raise ValueError("'files: new' and 'cursor' both say what later loads read; expected one of them")
-        if self.mode is not Mode.APPEND:
+        if not self.mode.brings_changes:
             raise ValueError(f"'files: new' adds the rows of new files, and 'mode: {self.mode.value}' replaces rows")
         return self
 
@@ -289,6 +305,8 @@ class TableEntry(FileModel):
             cursor=self.cursor,
             cursor_lag=None if self.cursor_lag is None else str(self.cursor_lag),
             deleted=self.deleted,
+            order_by=self.order_by,
+            keep_deleted=self.keep_deleted,
             columns={
                 name: ColumnType(type=column) if isinstance(column, str) else column.column_type
                 for name, column in self.columns.items()
@@ -316,6 +334,8 @@ class TableSource(Model):
     cursor: str | None
     cursor_lag: str | None
     deleted: str | None
+    order_by: tuple[str, ...]
+    keep_deleted: bool
     columns: dict[str, ColumnType]
     truncates_nanoseconds: bool
     names: dict[str, str]

@@ -108,6 +108,24 @@ def _translate_table(form: LakewriterS3, number: int, source: TableSource) -> Ta
     return table
 
 
+def _refuse_unfit_merge(form: LakewriterS3, number: int, source: TableSource) -> None:
+    what, is_merged = f"table {source.source_table!r} has", source.mode is Mode.MERGE
+    if is_merged and not form.is_iceberg:
+        raise FaultError(
+            ("tables", number, "mode"),
+            f"{what} mode 'merge', and is no Iceberg table: plain files have no deletes of single rows.",
+            remedy="Set catalog: iceberg; or append, and read the newest rows by a query of lakewriter queries.",
+        )
+    for key, columns in (("primary_key", source.primary_key), ("order_by", source.order_by)):
+        if is_merged and not columns:
+            raise FaultError(
+                ("tables", number, "mode"),
+                f"{what} mode 'merge', and no {key}.",
+                remedy="Name the columns that identify a row by primary_key, and by order_by those that say which of "
+                "two rows of one key is newer, such as [updated_at].",
+            )
+
+
 def _make_layout(form: LakewriterS3, path: str, mode: Mode, depth: int) -> Layout:
     """Make the layout; no other function knows how a key is made up."""
     end = name_extension(form.format, form.compression)
@@ -125,10 +143,11 @@ def _refuse_unfit(form: LakewriterS3, number: int, source: TableSource) -> None:
     if source.mode is Mode.OVERWRITE:
         raise FaultError(
             ("tables", number, "mode"),
-            f"table {source.source_table!r} has mode 'overwrite'; expected 'append', 'refresh' or "
-            "'replace_partitions'.",
+            f"table {source.source_table!r} has mode 'overwrite'; expected 'append', 'refresh', "
+            "'replace_partitions' or 'merge'.",
             remedy="Set mode: refresh: readers see the old rows until they see all new ones.",
         )
+    _refuse_unfit_merge(form, number, source)
     if source.mode is Mode.REPLACE_PARTITIONS and not source.partition_by:
         raise FaultError(
             ("tables", number, "mode"),

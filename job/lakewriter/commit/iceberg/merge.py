@@ -1,0 +1,157 @@
+"""Merge a load into an Iceberg table by key: its rows, and deletes of the rows that they replace, in one snapshot.
+
+Which rows are replaced is looked for in the very snapshot that the commit is based on. So whoever comes between, a
+compaction or another writer of the same keys, costs another try, and a file that was read once is not read again.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent
+from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask, ManifestGroupPlanner, Table, Transaction
+from pyiceberg.table.snapshots import Snapshot
+
+from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries
+from lakewriter.commit.iceberg.merge_judging import FILE, IS_LOADED, POSITION, judge
+from lakewriter.commit.iceberg.merge_rows import RowReader, read_gone
+from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
+from lakewriter.commit.intent import MergeIntent
+from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.report import MergeCounts
+
+MERGED: Final = "lakewriter.merged"
+"""In a snapshot's summary: what became of the load's rows, as JSON."""
+
+FORMAT_VERSION: Final = 2
+DELETES: Final = "deletes-"
+"""Begins the names of files with deletes."""
+
+
+class KeyMerge:
+    """The merge of one load, which may be tried on several versions of its table."""
+
+    def __init__(self, merge: MergeIntent) -> None:
+        self._merge = merge
+        self._loaded: pa.Table | None = None
+        self._read: dict[str, pa.Table] = {}
+        self._schema_id: int | None = None
+
+    def commit(
+        self,
+        table: Table,
+        transaction: Transaction,
+        load: str,
+        schema: Schema,
+        make_files: Callable[[], Iterator[DataFile]],
+        summary: dict[str, str],
+    ) -> None:
+        """Add the load's files, and deletes of what they replace, to a transaction on the table as it was read."""
+        gone, counts = self._judge(table, schema, list(make_files()))
+        summary[MERGED] = counts.model_dump_json()
+        if not gone:
+            StreamedAppend(transaction, table.io, make_files, summary).commit()
+            return
+        deletes = write_position_deletes(table, gone, lambda: f"{name_deletes(load)}{uuid.uuid4()}.parquet")
+        StreamedMerge(transaction, table.io, make_files, summary, deletes).commit()
+
+    def _judge(
+        self, table: Table, schema: Schema, files: list[DataFile]
+    ) -> tuple[list[tuple[DataFile, pa.Array]], MergeCounts]:
+        """Return the positions that are gone, by data file, and what became of the rows of the load's ``files``.
+
+        ``schema`` is that of the load's files.
+        """
+        require_mergeable(table)
+        reader = RowReader(table, schema, self._merge)
+        if self._schema_id != table.schema().schema_id:
+            # Columns may have wider types by now.
+            self._loaded, self._read, self._schema_id = None, {}, table.schema().schema_id
+        if self._loaded is None:
+            loaded = [reader.read(file) for file in files]
+            self._loaded = pa.concat_tables(_number_files(loaded, 0, is_loaded=True))
+        complete = self._loaded.filter(pc.invert(_has_null(self._loaded, reader.keys)))
+        keys = complete.select(list(reader.keys)).group_by(list(reader.keys)).aggregate([])
+        tasks = list(_plan(table, reader, keys))
+        live = [self._read_live(table, reader, task, keys) for task in tasks]
+        rows = pa.concat_tables([complete, *_number_files(live, len(files), is_loaded=False)])
+        judged = judge(rows, reader.keys, reader.orders, keeps_deleted=self._merge.keeps_deleted)
+        every = [*files, *(task.file for task in tasks)]
+        by_file = defaultdict[int, list[int]](list)
+        for batch in judged.gone.to_batches():
+            for file, position in zip(batch[FILE].to_pylist(), batch[POSITION].to_pylist(), strict=True):
+                by_file[file].append(position)
+        return [(every[file], pa.array(gone, pa.int64())) for file, gone in sorted(by_file.items())], judged.counts
+
+    def _read_live(self, table: Table, reader: RowReader, task: FileScanTask, keys: pa.Table) -> pa.Table:
+        path = task.file.file_path
+        if path not in self._read:
+            self._read[path] = reader.read(task.file, keys)
+        rows = self._read[path]
+        if not task.delete_files or not len(rows):
+            return rows
+        gone = read_gone(table.io, sorted(task.delete_files, key=lambda file: file.file_path), path)
+        return rows.filter(pc.invert(pc.is_in(rows[POSITION], value_set=gone)))
+
+
+def _plan(table: Table, reader: RowReader, keys: pa.Table) -> Iterator[FileScanTask]:
+    """Yield the data files of the current snapshot that may have one of the keys, with the deletes that apply."""
+    snapshot = table.current_snapshot()
+    if snapshot is None or not len(keys):
+        return
+    manifests = snapshot.manifests(table.io)
+    yield from ManifestGroupPlanner(table.metadata, table.io, reader.make_filter(keys)).plan_files(manifests)
+
+
+def require_mergeable(table: Table) -> None:
+    """Raise ``SCHEMA_INCOMPATIBLE`` for a table whose rows no positions can delete, or whose present rows are not
+    known."""
+    name, snapshot = ".".join(table.name()), table.current_snapshot()
+    if table.format_version != FORMAT_VERSION:
+        raise SchemaIncompatibleError(
+            f"Iceberg table {name} has format version {table.format_version}, expected {FORMAT_VERSION}: rows are "
+            "merged by files with position deletes.",
+            remedy=f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version'='2'), or load into another table.",
+        )
+    for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
+        if manifest.content == ManifestContent.DELETES:
+            for entry in read_live_entries(manifest, table.io):
+                if entry.content == DataFileContent.EQUALITY_DELETES:
+                    raise SchemaIncompatibleError(
+                        f"Iceberg table {name} has equality deletes, such as {entry.path}; rows are "
+                        "merged where deletes name positions.",
+                        remedy="Rewrite the table's files (Spark: CALL system.rewrite_data_files with "
+                        "'delete-file-threshold'='1'), and let nobody write equality deletes to it.",
+                    )
+
+
+def _number_files(tables: Iterable[pa.Table], first: int, *, is_loaded: bool) -> list[pa.Table]:
+    return [
+        rows.append_column(FILE, pa.repeat(pa.scalar(number, pa.int64()), len(rows))).append_column(
+            IS_LOADED, pa.repeat(is_loaded, len(rows))
+        )
+        for number, rows in enumerate(tables, first)
+    ]
+
+
+def _has_null(rows: pa.Table, keys: tuple[str, ...]) -> pa.Array:
+    has_null = pa.chunked_array([pa.repeat(False, len(rows))])
+    for key in keys:
+        has_null = pc.or_(has_null, pc.is_null(rows[key]))
+    return has_null
+
+
+def name_deletes(load: str) -> str:
+    """Return what the names of a load's files with deletes begin with."""
+    return f"{DELETES}{sha256(load.encode()).hexdigest()[:20]}-"
+
+
+def read_merged(snapshot: Snapshot | None) -> MergeCounts:
+    """Return what became of a load's rows, by its snapshot; nothing where it has none, or it has expired."""
+    text = snapshot.summary.additional_properties.get(MERGED) if snapshot is not None and snapshot.summary else None
+    return MergeCounts() if text is None else MergeCounts.model_validate_json(text)

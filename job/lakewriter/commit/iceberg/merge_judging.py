@@ -1,0 +1,96 @@
+"""Judge by key which rows a merge leaves: of the load's and the table's rows of one key, one stays."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewriter.report import MergeCounts
+
+FILE: Final = "file"
+"""The number of the row's file: those of the load are numbered first, in the order of its receipts."""
+POSITION: Final = "position"
+IS_LOADED: Final = "is_loaded"
+"""Whether it is a row of the load, and not of the table."""
+DELETED: Final = "deleted"
+_RANK, _ORDER, _LOADED_ORDER, _IN_TABLE = "rank", "order", "loaded_order", "is_in_table"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """``gone`` has file and position of each row that readers do not see after the merge."""
+
+    gone: pa.Table
+    counts: MergeCounts
+
+
+def judge(rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, keeps_deleted: bool) -> Judged:
+    """Judge the rows of a load and the table's rows of the same keys; no key has a null.
+
+    The row with the highest order stays, a null being the lowest. Of rows with the same order that of the table stays,
+    so that the same load again changes nothing; a delete counts as later than a row of its order, and within the load
+    the row that is further down.
+    """
+    ranked = _rank(rows, orders)
+    is_loaded, order = ranked[IS_LOADED], ranked[_ORDER]
+    ranked = ranked.append_column(_LOADED_ORDER, pc.if_else(is_loaded, order, pa.scalar(None, order.type)))
+    ranked = ranked.append_column(_IN_TABLE, pc.invert(is_loaded))
+    highest = ranked.group_by(list(keys)).aggregate([(_RANK, "max"), (_LOADED_ORDER, "max"), (_IN_TABLE, "max")])
+    highest = highest.sort_by(f"{_RANK}_max")
+    staying = ranked.take(highest[f"{_RANK}_max"])
+    deletes = pc.and_(staying[IS_LOADED], staying[DELETED])
+    if not keeps_deleted:
+        staying = staying.filter(pc.invert(deletes))
+    gone = ranked.filter(pc.invert(pc.is_in(ranked[_RANK], value_set=staying[_RANK].combine_chunks())))
+    return Judged(gone.select([FILE, POSITION]), _count(ranked, ranked.take(highest[f"{_RANK}_max"]), highest))
+
+
+def _rank(rows: pa.Table, orders: Sequence[str]) -> pa.Table:
+    """Return the rows sorted, with their number in this order, and with that of their order's value."""
+    # 0 a row of the load, 1 of the table, 2 a delete of the load, 3 a row that the table has as deleted
+    weight = pc.add(pc.invert(rows[IS_LOADED]).cast(pa.int8()), pc.multiply(rows[DELETED].cast(pa.int8()), 2))
+    rows = rows.append_column("weight", weight.cast(pa.int8()))
+    by = []
+    for name in orders:
+        # Nulls come first by this: where a sort puts them is spelled in other ways by other releases of Arrow.
+        rows = rows.append_column(f"{name} is valid", pc.is_valid(rows[name]).cast(pa.int8()))
+        by += [f"{name} is valid", name]
+    keys = [(name, "ascending") for name in (*by, "weight", FILE, POSITION)]
+    rows = rows.take(pc.sort_indices(rows, sort_keys=keys)).combine_chunks()
+    differs = reduce(pc.or_, (_differ_from_previous(rows[name]) for name in orders))
+    rows = rows.append_column(_ORDER, pc.cumulative_sum(differs.cast(pa.int64())))
+    return rows.append_column(_RANK, pa.array(range(len(rows)), pa.int64()))
+
+
+def _differ_from_previous(column: pa.ChunkedArray) -> pa.Array:
+    """Return whether each value differs from that before it, null being equal to null; the first one does not."""
+    values = pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
+    if not len(values):
+        return pa.array([], pa.bool_())
+    before, after = values[:-1], values[1:]
+    same_null = pc.equal(pc.is_null(before), pc.is_null(after))
+    equal = pc.and_(same_null, pc.fill_null(pc.equal(before, after), True))
+    return pa.concat_arrays([pa.array([False]), pc.invert(equal)])
+
+
+def _count(ranked: pa.Table, staying: pa.Table, highest: pa.Table) -> MergeCounts:
+    is_loaded, deletes, in_table = staying[IS_LOADED], staying[DELETED], highest[f"{_IN_TABLE}_max"]
+    loaded_order = highest[f"{_LOADED_ORDER}_max"]
+    has_loaded = pc.is_valid(loaded_order)
+    is_equal = pc.fill_null(pc.equal(loaded_order, staying[_ORDER]), False)
+
+    def count(*conditions: Any) -> int:
+        return int(pc.sum(reduce(pc.and_, conditions)).as_py() or 0)
+
+    keeps_table = pc.and_(has_loaded, pc.invert(is_loaded))
+    return MergeCounts(
+        inserted=count(is_loaded, pc.invert(deletes), pc.invert(in_table)),
+        updated=count(is_loaded, pc.invert(deletes), in_table),
+        deleted=count(is_loaded, deletes, in_table),
+        unchanged=count(keeps_table, is_equal) + count(is_loaded, deletes, pc.invert(in_table)),
+        late=count(keeps_table, pc.invert(is_equal)),
+        superseded=count(ranked[IS_LOADED]) - count(has_loaded),
+    )

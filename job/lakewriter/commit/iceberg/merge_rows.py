@@ -1,0 +1,156 @@
+"""Read the key, the order and the position of rows in the data files of an Iceberg table."""
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import Any, Final, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, LessThanOrEqual
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.manifest import DataFile, FileFormat
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import BooleanType
+
+from lakewriter.commit.iceberg.file_io import ClientsFileIO
+from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
+from lakewriter.commit.iceberg.merge_judging import DELETED, POSITION
+from lakewriter.commit.intent import MergeIntent
+from lakewriter.errors import SchemaIncompatibleError
+
+ROWS: Final = 131_072
+"""So many rows of a file are compared with the load's keys at a time."""
+
+
+class RowReader:
+    """Reads the columns that a merge goes by, found by their field ids: a file may have earlier names and types.
+
+    The tables that it returns have a column for each of ``keys`` and ``orders``, ``deleted`` and ``position``.
+    """
+
+    def __init__(self, table: Table, schema: Schema, merge: MergeIntent) -> None:
+        self._table, self._io = table, table.io
+        self.keys = tuple(f"key{number}" for number in range(len(merge.keys)))
+        self.orders = tuple(f"order{number}" for number in range(len(merge.order_by)))
+        names = dict(zip((*self.keys, *self.orders), (*merge.keys, *merge.order_by), strict=True))
+        if merge.deleted is not None:
+            names[DELETED] = merge.deleted
+        self._ids = {label: schema.find_field(name, case_sensitive=False).field_id for label, name in names.items()}
+        self._types = {label: self._find_type(label, names[label]) for label in names}
+
+    def _find_type(self, label: str, name: str) -> pa.DataType:
+        """Return the type that the table has for the column now."""
+        schema, field_id = self._table.schema(), self._ids[label]
+        if schema.find_column_name(field_id) is None:
+            raise SchemaIncompatibleError(
+                f"Iceberg table {'.'.join(self._table.name())} has lost column {name!r}, which its rows are merged by.",
+                remedy="Roll the table's schema back, or give the load up: lakewriter abandon LAKE JOB.",
+            )
+        return shorten_offsets(schema_to_pyarrow(Schema(schema.find_field(field_id)), include_field_ids=False)[0].type)
+
+    def make_filter(self, keys: pa.Table) -> BooleanExpression:
+        """Return a condition on files that may have one of the keys, by the bounds of each key column.
+
+        A file is passed over by its partition only where this follows from the keys: a row's partition may change.
+        """
+        schema, condition = self._table.schema(), cast("BooleanExpression", AlwaysTrue())
+        for label in self.keys:
+            name, bounds = schema.find_column_name(self._ids[label]), pc.min_max(keys[label])
+            if len(keys) and not isinstance(schema.find_type(self._ids[label]), BooleanType):
+                condition = And(condition, GreaterThanOrEqual(term=str(name), value=bounds["min"].as_py()))
+                condition = And(condition, LessThanOrEqual(term=str(name), value=bounds["max"].as_py()))
+        return condition
+
+    def read(self, file: DataFile, among: pa.Table | None = None) -> pa.Table:
+        """Read the rows of a file, those alone whose keys are ``among`` these."""
+        if file.file_format != FileFormat.PARQUET:
+            raise SchemaIncompatibleError(
+                f"Iceberg table {'.'.join(self._table.name())} has file {file.file_path}, whose format is "
+                f"{file.file_format.value}; rows are merged with those of Parquet files.",
+                remedy="Rewrite the table's files as Parquet (Spark: CALL system.rewrite_data_files).",
+            )
+        with pq.ParquetFile(open_parquet(self._io, file), pre_buffer=True) as parquet:
+            tables = list(self._read_batches(parquet, file, among))
+        return pa.concat_tables(tables) if tables else self.schema.empty_table()
+
+    def _read_batches(self, parquet: pq.ParquetFile, file: DataFile, among: pa.Table | None) -> Iterator[pa.Table]:
+        names = self._find_names(parquet.schema_arrow, file)
+        sets = {} if among is None else {label: pc.unique(among[label]) for label in self.keys}
+        start = 0
+        for batch in parquet.iter_batches(batch_size=ROWS, columns=sorted(set(names.values()))):
+            rows = self._take_columns(batch, names, file, start)
+            start += len(batch)
+            if among is not None:
+                may = (pc.is_in(rows[label], value_set=values) for label, values in sets.items())
+                rows = rows.filter(reduce(pc.and_, may))
+                if len(self.keys) > 1 and len(rows):
+                    rows = rows.join(among.select(list(self.keys)), list(self.keys), join_type="left semi")
+            if len(rows):
+                yield rows.select(self.schema.names).cast(self.schema)
+
+    def _take_columns(self, batch: pa.RecordBatch, names: dict[str, str], file: DataFile, start: int) -> pa.Table:
+        columns: dict[str, Any] = {}
+        for label, type_ in self._types.items():
+            if label in names:
+                columns[label] = batch.column(names[label]).cast(type_)
+            else:
+                columns[label] = pa.repeat(self._find_constant(self._ids[label], type_, file), len(batch))
+        columns[DELETED] = pc.fill_null(columns.get(DELETED, pa.repeat(False, len(batch))), False)
+        columns[POSITION] = pa.array(range(start, start + len(batch)), pa.int64())
+        return pa.table(columns)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows that are read."""
+        types = {DELETED: pa.bool_()} | self._types | {POSITION: pa.int64()}
+        return pa.schema([(label, types[label]) for label in (*self.keys, *self.orders, DELETED, POSITION)])
+
+    def _find_names(self, schema: pa.Schema, file: DataFile) -> dict[str, str]:
+        """Return the names that a file has for the columns; those that it lacks are left out."""
+        by_id = {int(field.metadata[FIELD_ID]): field.name for field in schema if FIELD_ID in (field.metadata or {})}
+        if not by_id:
+            mapping = self._table.name_mapping()
+            if mapping is None:
+                raise SchemaIncompatibleError(
+                    f"File {file.file_path} of Iceberg table {'.'.join(self._table.name())} has no field ids, and the "
+                    "table no name mapping.",
+                    remedy="Set schema.name-mapping.default, or rewrite the file.",
+                )
+            ids = {name: field.field_id for field in mapping for name in field.names}
+            by_id = {field_id: name for name in schema.names if (field_id := ids.get(name)) is not None}
+        return {label: by_id[field_id] for label, field_id in self._ids.items() if field_id in by_id}
+
+    def _find_constant(self, field_id: int, type_: pa.DataType, file: DataFile) -> pa.Scalar:
+        """Return the value that all rows of a file have in a column that it lacks: that of its partition, or null."""
+        for position, field in enumerate(self._table.specs()[file.spec_id].fields):
+            if field.source_id == field_id and isinstance(field.transform, IdentityTransform):
+                value = file.partition[position]
+                if isinstance(value, int) and pa.types.is_temporal(type_):
+                    return pa.scalar(value, pa.int32() if pa.types.is_date32(type_) else pa.int64()).cast(type_)
+                return pa.scalar(value, type_)
+        return pa.scalar(None, type_)
+
+
+def open_parquet(io: Any, file: DataFile) -> Any:
+    """Open a Parquet file that is read in parts."""
+    assert isinstance(io, ClientsFileIO)
+    return pa.PythonFile(io.open_parts(file.file_path, file.file_size_in_bytes), mode="r")
+
+
+def read_gone(io: Any, deletes: Sequence[DataFile], path: str) -> pa.Array:
+    """Return the positions that the files with deletes name of a data file."""
+    positions: list[pa.Array] = [pa.array([], pa.int64())]
+    for file in deletes:
+        if file.file_format != FileFormat.PARQUET:
+            raise SchemaIncompatibleError(
+                f"{file.file_path} has deletes in the format {file.file_format.value}; expected Parquet.",
+                remedy="Rewrite the table's files (Spark: CALL system.rewrite_data_files), which applies deletes.",
+            )
+        with pq.ParquetFile(open_parquet(io, file), pre_buffer=True) as parquet:
+            for batch in parquet.iter_batches(batch_size=ROWS, columns=["file_path", "pos"]):
+                is_of = pc.equal(batch.column("file_path").cast(pa.string()), path)
+                positions.append(batch.column("pos").filter(pc.fill_null(is_of, False)).cast(pa.int64()))
+    return pa.concat_arrays(positions)

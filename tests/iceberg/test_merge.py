@@ -1,0 +1,291 @@
+"""Merges by key: after each, readers see what a dictionary says, whoever wrote between."""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.manifest import ManifestContent
+from pyiceberg.table import Table as PyIcebergTable
+from pyiceberg.transforms import BucketTransform
+from pyiceberg.types import LongType
+
+from lakewriter.commit.actions import IcebergAction
+from lakewriter.commit.iceberg.append import IcebergTables
+from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
+from lakewriter.commit.iceberg.merge import KeyMerge
+from lakewriter.commit.intent import Intent, MergeIntent
+from lakewriter.errors import LakeError
+from lakewriter.report import MergeCounts
+from tests.iceberg.commits import Table, strays
+from tests.support.narrow import need
+from tests.support.open_catalog import OpenCatalog
+
+MERGE = MergeIntent(keys=("id",), order_by=("at",), deleted="gone")
+SCHEMA = pa.schema(
+    [("id", pa.int64()), ("at", pa.int64()), ("day", pa.string()), ("v", pa.string()), ("gone", pa.bool_())]
+)
+Row = dict[str, Any]
+
+
+def foreign(table: Table) -> PyIcebergTable:
+    """The table as another writer has it, who knows nothing of merges."""
+    return need(IcebergTable(table.action, table.clients, "other/load/attempt").load())
+
+
+def open_tables(table: Table, found: Intent) -> IcebergTables:
+    assert isinstance(found.catalog, IcebergAction)
+    return IcebergTables(found.catalog, table.clients, found.load)
+
+
+def merge(table: Table, rows: list[Row], number: int, by: MergeIntent = MERGE, fields: tuple[str, ...] = ()) -> Intent:
+    found = make(table, rows, number, by, fields)
+    table.publish(found, number)
+    return found
+
+
+def make(table: Table, rows: list[Row], number: int, by: MergeIntent = MERGE, fields: tuple[str, ...] = ()) -> Intent:
+    written, job = pa.Table.from_pylist(rows, SCHEMA), f"j{number}"
+    if fields:
+        found = table.partitioned(job, written, *fields, committed=number - 1)
+    else:
+        found = table.intent(job, written, committed=number - 1)
+    return found.model_copy(update={"kind": "merge", "merge": by})
+
+
+def apply(expected: dict[Any, Row], rows: list[Row], keeps_deleted: bool = False) -> None:
+    """The rule by itself: one row after another, the newer one stays."""
+    best: dict[Any, Row] = {}
+    for row in rows:
+        other = best.get(row["id"])
+        if other is None or (row["at"], row["gone"]) >= (other["at"], other["gone"]):
+            best[row["id"]] = row
+    for key, row in best.items():
+        seen = expected.get(key)
+        if seen is not None and (row["at"], row["gone"]) <= (seen["at"], seen["gone"]):
+            continue
+        if row["gone"] and not keeps_deleted:
+            expected.pop(key, None)
+        else:
+            expected[key] = row
+
+
+def read(table: Table, **options: Any) -> list[Row]:
+    return sorted(table.seen.scan(**options).to_arrow().to_pylist(), key=lambda row: (row["id"], row["at"], row["v"]))
+
+
+def show(expected: dict[Any, Row], day: str | None = None) -> list[Row]:
+    rows = [row for row in expected.values() if day is None or row["day"] == day]
+    return sorted(rows, key=lambda row: (row["id"], row["at"], row["v"]))
+
+
+@pytest.mark.parametrize("fields", [(), ("day",)])
+@pytest.mark.parametrize("seed", range(2))
+def test_random_merges(aws, bucket, fields, seed):
+    rng, table, expected = random.Random(seed), Table(aws), dict[Any, Row]()
+    for number in range(1, 8):
+        rows: list[Row] = [
+            {
+                "id": rng.randrange(20),
+                "at": rng.randrange(number * 3),
+                "day": rng.choice("abc"),
+                "v": f"{number}-{place}",
+                "gone": rng.random() < 0.2,
+            }
+            for place in range(rng.randrange(1, 15))
+        ]
+        rows.sort(key=lambda row: row["day"])
+        merge(table, rows, number, fields=fields)
+        apply(expected, rows)
+        assert read(table) == show(expected)
+        for day in "abc":
+            assert read(table, row_filter=f"day == '{day}'") == show(expected, day)
+
+
+def row(key: int, at: int, v: str, day: str = "a", *, gone: bool = False) -> Row:
+    return {"id": key, "at": at, "day": day, "v": v, "gone": gone}
+
+
+def interfere(monkeypatch, act: Any) -> None:
+    """Another writer commits while a merge has looked at the table, and has not committed yet."""
+    commit, acts = KeyMerge.commit, [act]
+
+    def late(self: Any, *arguments: Any) -> None:
+        commit(self, *arguments)
+        if acts:
+            acts.pop()()
+
+    monkeypatch.setattr(KeyMerge, "commit", late)
+
+
+def test_another_writer_of_the_same_keys_comes_between(aws, bucket, monkeypatch):
+    table = Table(aws)
+    merge(table, [row(1, 1, "a"), row(2, 1, "a"), row(3, 1, "a")], 1)
+    rows = pa.Table.from_pylist([row(1, 9, "foreign"), row(2, 2, "foreign")], SCHEMA)
+    interfere(monkeypatch, lambda: foreign(table).append(rows))
+    merge(table, [row(1, 5, "b"), row(2, 5, "b"), row(3, 5, "b"), row(4, 5, "b")], 2)
+    # That writer does not merge: its newer row stays, and all older ones of the load's keys are gone.
+    assert read(table) == [row(1, 9, "foreign"), row(2, 5, "b"), row(3, 5, "b"), row(4, 5, "b")]
+    assert strays(aws, table.seen) == set()
+
+
+@pytest.mark.parametrize("fields", [(), ("day",)])
+def test_files_are_compacted_between(aws, bucket, monkeypatch, fields):
+    table = Table(aws)
+    merge(table, [row(1, 1, "a"), row(2, 1, "a", "b"), row(3, 1, "a")], 1, fields=fields)
+    merge(table, [row(1, 2, "b", "b"), row(4, 1, "b")], 2, fields=fields)
+
+    def compact() -> None:
+        # All rows, deletes applied, into new files: what Glue's optimizer does, but for the operation's name.
+        foreign(table).overwrite(table.seen.scan().to_arrow())
+
+    interfere(monkeypatch, compact)
+    merge(table, [row(1, 3, "c"), row(2, 3, "c"), row(3, 0, "late")], 3, fields=fields)
+    assert read(table) == [row(1, 3, "c"), row(2, 3, "c"), row(3, 1, "a"), row(4, 1, "b")]
+    assert read(table, row_filter="day == 'b'") == []
+    assert strays(aws, table.seen) == set()
+
+
+def test_what_became_of_the_rows(aws, bucket):
+    table = Table(aws)
+    merge(table, [row(1, 5, "a"), row(2, 5, "a"), row(3, 5, "a")], 1)
+    found = make(
+        table,
+        [
+            row(1, 6, "b"),
+            row(1, 4, "b"),
+            row(2, 4, "b"),
+            row(3, 5, "b", gone=True),
+            row(4, 1, "b"),
+            row(5, 1, "b", gone=True),
+        ],
+        2,
+    )
+    tables = open_tables(table, found)
+    tables.publish(found, 2)
+    tables.read_back(found)
+    assert tables.merged == MergeCounts(inserted=1, updated=1, deleted=1, unchanged=1, late=1, superseded=1)
+    assert read(table) == [row(1, 6, "b"), row(2, 5, "a"), row(4, 1, "b")]
+
+
+def test_deleted_rows_that_are_kept_keep_older_ones_out(aws, bucket):
+    table, by = Table(aws), MERGE.model_copy(update={"keeps_deleted": True})
+    merge(table, [row(1, 5, "a")], 1, by)
+    merge(table, [row(1, 6, "b", gone=True)], 2, by)
+    merge(table, [row(1, 5, "a")], 3, by)
+    assert read(table) == [row(1, 6, "b", gone=True)]
+
+
+def test_columns_of_the_key_change(aws, bucket):
+    schema = pa.schema([("id", pa.int32()), ("part", pa.string()), ("at", pa.int64())])
+    table, by = Table(aws), MergeIntent(keys=("id", "part"), order_by=("at",))
+
+    def load(job: str, number: int, rows: list[Row], schema: pa.Schema) -> None:
+        found = table.intent(job, pa.Table.from_pylist(rows, schema), committed=number - 1)
+        table.publish(found.model_copy(update={"kind": "merge", "merge": by}), number)
+
+    load("a", 1, [{"id": 1, "part": "x", "at": 1}, {"id": 1, "part": "y", "at": 1}], schema)
+    with foreign(table).update_schema() as update:
+        update.update_column("id", LongType())
+        update.rename_column("part", "piece")
+    by = MergeIntent(keys=("id", "piece"), order_by=("at",))
+    wider = pa.schema([("id", pa.int64()), ("piece", pa.string()), ("at", pa.int64())])
+    load("b", 2, [{"id": 1, "piece": "y", "at": 2}, {"id": 2**40, "piece": "x", "at": 2}], wider)
+    found = sorted(table.seen.scan().to_arrow().to_pylist(), key=str)
+    assert found == [
+        {"id": 1, "piece": "x", "at": 1},
+        {"id": 1, "piece": "y", "at": 2},
+        {"id": 2**40, "piece": "x", "at": 2},
+    ]
+
+
+def test_partition_fields_have_changed(aws, bucket):
+    """Deletes go to the partition spec of the file that they are of, and readers with a filter see them."""
+    table = Table(aws)
+    merge(table, [row(1, 1, "a"), row(2, 1, "a", "b")], 1, fields=("day",))
+    with foreign(table).update_spec() as update:
+        update.add_field("id", BucketTransform(4), "id_bucket")
+    merge(table, [row(1, 2, "b"), row(2, 2, "b"), row(3, 2, "b")], 2, fields=("day", "bucket(4, id)"))
+    expected = [row(1, 2, "b"), row(2, 2, "b"), row(3, 2, "b")]
+    assert read(table) == expected
+    for day, rows in (("a", expected), ("b", [])):
+        assert read(table, row_filter=f"day == '{day}'") == rows
+    snapshot = table.seen.current_snapshot()
+    assert snapshot is not None
+    deletes = [each for each in snapshot.manifests(table.seen.io) if each.content == ManifestContent.DELETES]
+    assert [each.partition_spec_id for each in deletes] == [0]
+
+
+def test_manifests_of_deletes_are_merged(aws, bucket):
+    table = Table(aws)
+    for number in range(1, 26):
+        merge(table, [row(1, number, f"{number}")], number)
+    snapshot = table.seen.current_snapshot()
+    assert snapshot is not None
+    assert read(table) == [row(1, 25, "25")]
+    assert len(snapshot.manifests(table.seen.io)) < 20
+    assert strays(aws, table.seen) == set()
+
+
+LOST = [
+    # what is dropped after it was applied, as often as the SDK asks
+    lambda call: call.action == "glue:UpdateTable",
+    lambda call: call.action == "s3:PutObject" and "deletes-" in call.key,
+]
+
+
+@pytest.mark.parametrize("match", LOST)
+def test_lost_answers(aws, bucket, match):
+    table = Table(aws)
+    merge(table, [row(1, 1, "a"), row(2, 1, "a")], 1)
+    found = make(table, [row(1, 2, "b")], 2)
+    aws.drop_answer(match, times=8)
+    with suppress(LakeError):
+        table.publish(found, 2)
+    table.publish(found, 2)
+    assert read(table) == [row(1, 2, "b"), row(2, 1, "a")]
+    open_tables(table, found).clear_up(found, gone=True)
+    assert strays(aws, table.seen) == set()
+    assert read(table) == [row(1, 2, "b"), row(2, 1, "a")]
+
+
+def test_several_processes_at_once(aws, bucket):
+    table = Table(aws)
+    merge(table, [row(1, 1, "a"), row(2, 1, "a")], 1)
+    found = make(table, [row(1, 2, "b"), row(3, 2, "b")], 2)
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda each: table.publish(each, 2), [found] * 3))
+    assert read(table) == [row(1, 2, "b"), row(2, 1, "a"), row(3, 2, "b")]
+    assert strays(aws, table.seen) == set()
+
+
+KEYS = [
+    # the key's type, and two of its values
+    (pa.string(), "a", "ä"),
+    (pa.int32(), 1, -5),
+    (pa.decimal128(9, 2), Decimal("1.50"), Decimal("-2.25")),
+    (pa.date32(), date(2026, 1, 1), date(1960, 1, 1)),
+    (pa.timestamp("us", "UTC"), datetime(2026, 1, 1, tzinfo=UTC), datetime(1960, 1, 1, tzinfo=UTC)),
+    (pa.timestamp("us"), datetime(2026, 1, 1), datetime(1960, 1, 1)),
+    (pa.binary(), b"\x00", b"\xff\xff"),
+    (pa.bool_(), True, False),
+]
+
+
+@pytest.mark.parametrize("others", [(), ("part",)])
+@pytest.mark.parametrize(("kind", "first", "second"), KEYS)
+def test_types_of_keys(aws, bucket, kind, first, second, others):
+    schema = pa.schema([("id", kind), ("part", pa.string()), ("at", kind), ("v", pa.int64())])
+    by = MergeIntent(keys=("id", *others), order_by=("at", "v"))
+    with OpenCatalog(aws, bucket) as catalog:
+        table = Table(aws, catalog if others else None)
+        for number, rows in enumerate(([(first, 1), (second, 1)], [(first, 2), (second, 0)]), 1):
+            given = [{"id": key, "part": "x", "at": first, "v": value} for key, value in rows]
+            found = table.intent(f"j{number}", pa.Table.from_pylist(given, schema), committed=number - 1)
+            table.publish(found.model_copy(update={"kind": "merge", "merge": by}), number)
+        seen = {one["id"]: one["v"] for one in table.seen.scan().to_arrow().to_pylist()}
+    assert seen == {first: 2, second: 1}
