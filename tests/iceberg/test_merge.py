@@ -9,15 +9,21 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.manifest import ManifestContent
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from pyiceberg.table import Table as PyIcebergTable
 from pyiceberg.transforms import BucketTransform
+from pyiceberg.typedef import Record
 from pyiceberg.types import LongType
 
 from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg.append import IcebergTables
+from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
+from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.merge import KeyMerge
+from lakewriter.commit.iceberg.merge_judging import DELETED, FILE, IS_LOADED, POSITION, judge
+from lakewriter.commit.iceberg.merge_rows import RowReader, read_gone
+from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge
 from lakewriter.commit.intent import Intent, MergeIntent
 from lakewriter.errors import LakeError
 from lakewriter.report import MergeCounts
@@ -289,3 +295,113 @@ def test_types_of_keys(aws, bucket, kind, first, second, others):
             table.publish(found.model_copy(update={"kind": "merge", "merge": by}), number)
         seen = {one["id"]: one["v"] for one in table.seen.scan().to_arrow().to_pylist()}
     assert seen == {first: 2, second: 1}
+
+
+def delete_by_value(table: Table) -> None:
+    """Add a file with equality deletes, as Flink and Kafka Connect's sink write them."""
+    seen = foreign(table)
+    [file] = [task.file for task in seen.scan().plan_files()]
+    deletes = DataFile.from_args(
+        content=DataFileContent.EQUALITY_DELETES,
+        file_path=file.file_path,
+        file_format=FileFormat.PARQUET,
+        partition=file.partition,
+        record_count=1,
+        file_size_in_bytes=file.file_size_in_bytes,
+        equality_ids=[1],
+    )
+    deletes.spec_id = file.spec_id
+    with seen.transaction() as transaction:
+        StreamedMerge(transaction, seen.io, lambda: iter(()), {}, [deletes]).commit()
+
+
+def drop_order(table: Table) -> None:
+    with foreign(table).update_schema() as update:
+        update.delete_column("at")
+
+
+REFUSED = [
+    # what somebody does to the table once the load has written its files, and what is said
+    (delete_by_value, "has equality deletes, such as s3://"),
+    (drop_order, "has lost column 'at', which its rows are merged by"),
+]
+
+
+@pytest.mark.parametrize(("act", "said"), REFUSED)
+def test_tables_that_rows_are_not_merged_into(aws, bucket, act, said):
+    """Nothing is committed, and the load stays pending for a person to decide."""
+    table = Table(aws)
+    merge(table, [row(1, 1, "a")], 1)
+    found = make(table, [row(1, 2, "b")], 2)
+    act(table)
+    before = table.seen.metadata.current_snapshot_id
+    with pytest.raises(LakeError, match=said) as caught:
+        table.publish(found, 2)
+    assert caught.value.code in ("SCHEMA_INCOMPATIBLE", "PENDING_UNRECOVERABLE")
+    assert table.seen.metadata.current_snapshot_id == before
+
+
+def test_table_of_format_version_1_is_refused(aws, bucket):
+    table, schema = Table(aws), pa.schema([("id", pa.int64()), ("at", pa.int64())])
+    catalog = open_catalog(table.action.service, table.clients, "other/load/attempt", [])
+    catalog.create_namespace("db")
+    catalog.create_table(("db", "t"), schema, table.action.location, properties={"format-version": "1"})
+    found = table.intent("j1", pa.table({"id": [1], "at": [1]}, schema))
+    by = MergeIntent(keys=("id",), order_by=("at",))
+    with pytest.raises(LakeError, match="has format version 1, expected 2: rows are merged by files with position del"):
+        table.publish(found.model_copy(update={"kind": "merge", "merge": by}), 1)
+    assert table.seen.current_snapshot() is None
+
+
+def make_reader(table: Table) -> RowReader:
+    seen = foreign(table)
+    return RowReader(seen, seen.schema(), MERGE)
+
+
+def make_file(form: FileFormat) -> DataFile:
+    file = DataFile.from_args(file_path="s3://b/k", file_format=form, partition=Record(19_723), file_size_in_bytes=1)
+    file.spec_id = 0
+    return file
+
+
+def test_files_that_rows_cannot_be_compared_with(aws, bucket):
+    table = Table(aws)
+    merge(table, [row(1, 1, "a")], 1)
+    reader, io = make_reader(table), foreign(table).io
+    with pytest.raises(LakeError, match=r"has file s3://b/k, whose format is ORC; rows are merged with those of Parq"):
+        reader.read(make_file(FileFormat.ORC))
+    with pytest.raises(LakeError, match=r"s3://b/k has deletes in the format AVRO; expected Parquet"):
+        read_gone(io, [make_file(FileFormat.AVRO)], "s3://b/data")
+    with pytest.raises(LakeError, match=r"File s3://b/k of Iceberg table db.t has no field ids, and the table no name"):
+        reader.find_names(pa.schema([("id", pa.int64())]), make_file(FileFormat.PARQUET))
+
+
+def test_value_of_a_partition_stands_for_a_column_that_a_file_lacks(aws, bucket):
+    """Files of Hive's tables have no partition columns. A date is days since 1970 in a partition."""
+    table, schema = Table(aws), pa.schema([("id", pa.int64()), ("on", pa.date32()), ("at", pa.int64())])
+    by = MergeIntent(keys=("id", "on"), order_by=("at",))
+    first = pa.table({"id": [1], "on": [date(2024, 1, 1)], "at": [1]}, schema)
+    table.publish(table.partitioned("j1", first, "on"), 1)
+    seen = foreign(table)
+    reader = RowReader(seen, seen.schema(), by)
+    field_id = seen.schema().find_field("on").field_id
+    assert reader.find_constant(field_id, pa.date32(), make_file(FileFormat.PARQUET)).as_py() == date(2024, 1, 1)
+    assert reader.find_constant(1, pa.int64(), make_file(FileFormat.PARQUET)).as_py() is None
+
+
+def test_load_whose_rows_have_no_key_merges_nothing():
+    schema = pa.schema(
+        [("key0", pa.int64()), ("order0", pa.int64()), (DELETED, pa.bool_()), (POSITION, pa.int64()),
+         (FILE, pa.int64()), (IS_LOADED, pa.bool_())]
+    )  # fmt: skip
+    judged = judge(schema.empty_table(), ("key0",), ("order0",), keeps_deleted=False)
+    assert (len(judged.gone), judged.counts) == (0, MergeCounts())
+
+
+def test_end_of_a_file_that_is_read_in_parts(aws, bucket):
+    aws.client("s3").put_object(Bucket=bucket, Key="k", Body=b"abc")
+    io = ClientsFileIO({CLIENTS: Table(aws).clients, LOAD: "", READ: {}, WRITTEN: []})
+    parts = io.open_parts(f"s3://{bucket}/k", 3)
+    assert [parts.read(2), parts.tell(), parts.read(9), parts.read(1), parts.seek(-2, 2), parts.read()] == [
+        b"ab", 2, b"c", b"", 1, b"bc",
+    ]  # fmt: skip

@@ -280,11 +280,11 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
                     "            return bool(appended)\n",
                 ),
                 (
-                    "        table = _require_same_table(self._own.load(), intent)\n"
-                    "        self._own.change(table, done, lambda seen: _commit(seen, intent, effects, number))\n",
-                    "        table, appended = _require_same_table(self._own.load(), intent), list[None]()\n"
+                    "        self._own.change("
+                    "table, done, lambda seen: _commit(seen, intent, effects, number, merge))\n",
+                    "        appended = list[None]()\n"
                     "        self._own.change(table, done, lambda seen: "
-                    "appended.append(_commit(seen, intent, effects, number)))\n",
+                    "appended.append(_commit(seen, intent, effects, number, merge)))\n",
                 ),
             )
         },

@@ -77,7 +77,7 @@ class RowReader:
         return pa.concat_tables(tables) if tables else self.schema.empty_table()
 
     def _read_batches(self, parquet: pq.ParquetFile, file: DataFile, among: pa.Table | None) -> Iterator[pa.Table]:
-        names = self._find_names(parquet.schema_arrow, file)
+        names = self.find_names(parquet.schema_arrow, file)
         sets = {} if among is None else {label: pc.unique(among[label]) for label in self.keys}
         start = 0
         for batch in parquet.iter_batches(batch_size=ROWS, columns=sorted(set(names.values()))):
@@ -97,7 +97,7 @@ class RowReader:
             if label in names:
                 columns[label] = batch.column(names[label]).cast(type_)
             else:
-                columns[label] = pa.repeat(self._find_constant(self._ids[label], type_, file), len(batch))
+                columns[label] = pa.repeat(self.find_constant(self._ids[label], type_, file), len(batch))
         columns[DELETED] = pc.fill_null(columns.get(DELETED, pa.repeat(False, len(batch))), False)
         columns[POSITION] = pa.array(range(start, start + len(batch)), pa.int64())
         return pa.table(columns)
@@ -108,7 +108,7 @@ class RowReader:
         types = {DELETED: pa.bool_()} | self._types | {POSITION: pa.int64()}
         return pa.schema([(label, types[label]) for label in (*self.keys, *self.orders, DELETED, POSITION)])
 
-    def _find_names(self, schema: pa.Schema, file: DataFile) -> dict[str, str]:
+    def find_names(self, schema: pa.Schema, file: DataFile) -> dict[str, str]:
         """Return the names that a file has for the columns; those that it lacks are left out."""
         by_id = {int(field.metadata[FIELD_ID]): field.name for field in schema if FIELD_ID in (field.metadata or {})}
         if not by_id:
@@ -123,7 +123,7 @@ class RowReader:
             by_id = {field_id: name for name in schema.names if (field_id := ids.get(name)) is not None}
         return {label: by_id[field_id] for label, field_id in self._ids.items() if field_id in by_id}
 
-    def _find_constant(self, field_id: int, type_: pa.DataType, file: DataFile) -> pa.Scalar:
+    def find_constant(self, field_id: int, type_: pa.DataType, file: DataFile) -> pa.Scalar:
         """Return the value that all rows of a file have in a column that it lacks: that of its partition, or null."""
         for position, field in enumerate(self._table.specs()[file.spec_id].fields):
             if field.source_id == field_id and isinstance(field.transform, IdentityTransform):
