@@ -166,9 +166,13 @@ def test_all_problems_at_once_with_their_lines(tmp_path):
     ]
 
 
-def test_overwrite_is_refused(tmp_path):
+MERGED = {"mode": "merge", "primary_key": ["id"], "order_by": ["at"]}
+
+
+@pytest.mark.parametrize("entry", [{"mode": "overwrite"}, {"mode": "refresh"}, MERGED])
+def test_overwrite_is_refused(tmp_path, entry):
     with pytest.raises(SpecInvalidError, match="this destination only appends"):
-        load_spec(lake(tmp_path, tables=[TABLE | {"mode": "overwrite"}]))
+        load_spec(lake(tmp_path, tables=[TABLE | entry]))
 
 
 def test_delta_encodings_are_asked_for(tmp_path):
