@@ -7,7 +7,7 @@ import pytest
 from pyiceberg.exceptions import RESTError, UnauthorizedError
 
 from lakewriter.aws import Clients
-from lakewriter.commit.iceberg.iceberg_catalogs import check_region, explain_errors
+from lakewriter.commit.iceberg.catalog_errors import check_region, explain_errors
 from lakewriter.dialects.lakewriter_s3.settings import LakewriterS3
 from lakewriter.dialects.supaflow.settings import S3DataLakeIceberg
 from lakewriter.errors import (

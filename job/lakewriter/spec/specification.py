@@ -117,8 +117,8 @@ class ColumnType(Model):
 
 
 class Mode(StrEnum):
-    """A load's effect on the rows that are there: it adds to them, replaces them file by file after it, or replaces
-    them at once, all of them or those of the partitions that it has rows for; or its rows take the place of those of
+    """A load's effect on the rows that are there. It adds to them, or replaces them file by file after it. It replaces
+    them at once, all of them or those of the partitions that it has rows for. Or its rows take the place of those of
     the same key."""
 
     APPEND = "append"

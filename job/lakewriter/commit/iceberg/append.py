@@ -15,8 +15,8 @@ from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.changes import Effects, list_effects
 from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
+from lakewriter.commit.iceberg.catalog_errors import explain_limits
 from lakewriter.commit.iceberg.evolve import count_loads
-from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
 from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.load_comparison import LoadComparison

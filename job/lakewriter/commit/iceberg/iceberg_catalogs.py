@@ -1,8 +1,5 @@
-"""Open an Iceberg catalog, AWS Glue or a REST catalog such as Snowflake Open Catalog, and explain its errors."""
+"""Open an Iceberg catalog: AWS Glue, or a REST catalog such as Snowflake Open Catalog."""
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 import pydantic
@@ -18,19 +15,10 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from lakewriter import aws
+from lakewriter.commit.iceberg.catalog_errors import CONNECT, explain_errors, read_status
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
-from lakewriter.commit.iceberg.rest_session import CatalogAdapter, ForeignAnswer
-from lakewriter.errors import (
-    CatalogFailedError,
-    CatalogNotFoundError,
-    CatalogRegionMismatchError,
-    CatalogUnauthorizedError,
-    EndpointUnreachableError,
-    LakeError,
-    NoAnswerError,
-    SchemaIncompatibleError,
-)
-from lakewriter.spec.access import Access, SecretText
+from lakewriter.commit.iceberg.rest_session import CatalogAdapter
+from lakewriter.spec.access import SecretText
 from lakewriter.spec.catalogs import GlueService, IcebergService, RestService
 
 _FILE_IO: Final = f"{ClientsFileIO.__module__}.{ClientsFileIO.__qualname__}"
@@ -107,7 +95,7 @@ class _Rest(_OwnFiles, RestCatalog):
         ) as error:
             raise UnclearCommit from error
         except exceptions.RESTError as error:
-            match _read_status(error):
+            match read_status(error):
                 case requests.codes.request_timeout:
                     raise UnclearCommit from error
                 case requests.codes.not_found:
@@ -141,197 +129,3 @@ def open_catalog(service: IcebergService, clients: aws.Clients, load: str, writt
 def _resolve_credential(service: RestService, region: str) -> str:
     parts = (SecretText.parse(service.client_id), service.client_secret)
     return ":".join(aws.resolve(part, region=region) for part in parts)
-
-
-@contextmanager
-def explain_errors(service: IcebergService, clients: aws.Clients, doing: str) -> Iterator[None]:
-    """Raise errors of the catalog, and of the services behind it, as errors a user can act on."""
-    try:
-        yield
-    except (aws.ClientError, aws.BotoCoreError) as error:
-        raise aws.explain(error, doing=f"glue: {doing}", access=clients.access) from error
-    except _REST_ERRORS as error:
-        # Only an answer of the service has a request: the library raises the same classes for what it cannot do.
-        if isinstance(service, GlueService) or (isinstance(error, NotImplementedError) and _read_status(error) is None):
-            raise
-        if isinstance(error, requests.RequestException):
-            raise _make_silence_error(service, doing, error, clients) from error
-        clients.reached.add(service.uri)
-        raise _make_rest_error(service, doing, error, clients) from error
-    else:
-        clients.reached.update([] if isinstance(service, GlueService) else [service.uri])
-
-
-@contextmanager
-def explain_limits(doing: str) -> Iterator[None]:
-    """Raise ``SCHEMA_INCOMPATIBLE`` for what PyIceberg cannot do with the table, or cannot read of it."""
-    try:
-        yield
-    except _LIMITS as error:
-        if isinstance(error, requests.RequestException) or _read_status(error) is not None:
-            raise
-        raise SchemaIncompatibleError(
-            f"PyIceberg cannot {doing} ({type(error).__name__}: {error}).",
-            remedy="Change what it names back (columns, partition fields, properties), or load into another table.",
-        ) from error
-
-
-_LIMITS: Final = (
-    ValueError,
-    TypeError,
-    LookupError,
-    NotImplementedError,
-    exceptions.NotInstalledError,
-    exceptions.ResolveError,
-    exceptions.ValidationError,
-    exceptions.ValidationException,
-)
-
-
-def _make_silence_error(
-    service: RestService, doing: str, error: requests.RequestException, clients: aws.Clients
-) -> LakeError:
-    where = f"catalog {service.warehouse!r} at {service.uri}: {doing}: {_shorten(error)}"
-    # A proxy or a portal may answer in the catalog's place for a moment only.
-    if isinstance(error, ForeignAnswer):
-        return CatalogFailedError(where, remedy=_fill(_FOREIGN_REMEDY, service, clients))
-    if not isinstance(error, _UNANSWERED):
-        return CatalogNotFoundError(where, remedy=_fill(_NAME_REMEDY, service, clients))
-    if service.uri in clients.reached:
-        return NoAnswerError(where, remedy="Check catalog_endpoint and the network path to it, and try again.")
-    return EndpointUnreachableError(
-        f"catalog {service.warehouse!r}: {service.uri} has not answered once ({doing}: {_shorten(error)}).",
-        remedy="Check catalog_endpoint, and the network path from here: name, port, TLS, proxy.",
-    )
-
-
-def _make_rest_error(service: RestService, doing: str, error: Exception, clients: aws.Clients) -> LakeError:
-    status, text = _read_status(error), str(error)
-    said = f"HTTP {status}: {_shorten(error)}" if status else _shorten(error)
-    where = f"catalog {service.warehouse!r} at {service.uri}: {doing}: {said}"
-    if isinstance(error, pydantic.ValidationError):
-        return CatalogFailedError(where, remedy=_fill(_FOREIGN_REMEDY, service, clients))
-    if status not in _BUSY_STATUSES and _REGION.search(text):
-        return CatalogRegionMismatchError(where, remedy=_fill(_REGION_REMEDY, service, clients))
-    if isinstance(error, exceptions.OAuthError | exceptions.UnauthorizedError):
-        remedy = _ROLE_REMEDY if "invalid_scope" in text else _SECRET_REMEDY
-        return CatalogUnauthorizedError(where, remedy=_fill(remedy, service, clients))
-    if isinstance(error, exceptions.ForbiddenError):
-        remedy = next((remedy for form, remedy in _FORBIDDEN if form.search(text)), _ROLE_REMEDY)
-        return CatalogUnauthorizedError(where, remedy=_fill(remedy, service, clients))
-    if status in _PASSING_STATUSES or isinstance(error, exceptions.ServerError | exceptions.ServiceUnavailableError):
-        return CatalogFailedError(where, remedy=_fill(_FAILED_REMEDY, service, clients))
-    if status in _REFUSING_STATUSES and doing != CONNECT:
-        return SchemaIncompatibleError(where, remedy=_REFUSED_REMEDY)
-    return CatalogNotFoundError(where, remedy=_fill(_NAME_REMEDY, service, clients))
-
-
-def _read_status(error: Exception) -> int | None:
-    """Return the HTTP status of the answer for which the library raised ``error``; None if there was none."""
-    cause = error.__cause__
-    if not isinstance(cause, requests.HTTPError) or cause.response is None:
-        return None
-    return cause.response.status_code
-
-
-def _shorten(error: Exception) -> str:
-    """Return an error's text in one line; a page of HTML may be long."""
-    text = " ".join(str(error).split())
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
-def _fill(remedy: str, service: RestService, clients: aws.Clients) -> str:
-    """Return a remedy with the keys of the user's file."""
-    names = clients.access.key_names
-    return remedy.format(
-        scope=service.scope,
-        open_catalog=names.open_catalog,
-        bucket=names.bucket,
-        iceberg_in_glue=names.iceberg_in_glue,
-    )
-
-
-CONNECT: Final = "connect"
-"""What is done when a catalog is opened: its token and its configuration are asked for."""
-_LONGEST: Final = 500
-"""Characters of a catalog's answer in a message."""
-_REST_ERRORS: Final = (
-    requests.RequestException,
-    exceptions.RESTError,
-    exceptions.NoSuchNamespaceError,
-    # An answer without the fields that the library reads; and HTTP 501.
-    pydantic.ValidationError,
-    NotImplementedError,
-)
-_BUSY_STATUSES: Final = frozenset({429, 503})
-"""What they say of a region is which one is busy."""
-_PASSING_STATUSES: Final = frozenset({408, 419, 425, 429})
-"""Time is up for the request, for the token, for replayed data, or there were too many requests."""
-_REFUSING_STATUSES: Final = frozenset({400, 422})
-_REGION: Final = re.compile(r"\b(?:cross-)?regions?\b", re.IGNORECASE)
-_UNANSWERED: Final = (
-    requests.ConnectionError,
-    requests.Timeout,
-    requests.exceptions.ChunkedEncodingError,
-    requests.exceptions.ContentDecodingError,
-)
-_SECRET_REMEDY: Final = (
-    "Check that client_id and client_secret are correct, and that they have not been rotated or revoked in the catalog "
-    "that {open_catalog} chooses."
-)
-_ROLE_REMEDY: Final = (
-    "Check principal_role (scope {scope!r}): that the role exists, that it is granted to this client, and that a "
-    "catalog role granted to it may create and write tables in this catalog."
-)
-_FOREIGN_REMEDY: Final = (
-    "Look for a proxy, a portal or a sign-in page between here and the catalog. Check that catalog_endpoint is the "
-    "REST endpoint of the catalog that {open_catalog} chooses, not a page of its console; then run the same job id "
-    "again."
-)
-_FAILED_REMEDY: Final = (
-    "The catalog failed; nothing is known to be wrong with the file. Check the status page of the service behind "
-    "catalog_endpoint, and run the same job id again."
-)
-_REFUSED_REMEDY: Final = (
-    "Change what the catalog names: the table's columns, its partition, its name or its location; or load into another "
-    "table."
-)
-_REGION_REMEDY: Final = (
-    "Catalog and bucket must be in one region: set {bucket} to a bucket in the catalog's region, or {iceberg_in_glue}."
-)
-_FORBIDDEN: Final = (
-    # What Polaris says of S3, which it reaches through a role of its own, and Snowflake of the network.
-    (
-        re.compile(r"sts:AssumeRole|subscoped credentials|AssumeRole", re.IGNORECASE),
-        "Have the IAM role of the catalog's storage configuration trust the catalog's IAM user with its external id, "
-        "and allow what 'lakewriter policy --who catalog' prints.",
-    ),
-    (
-        re.compile(r"\blocations?\b", re.IGNORECASE),
-        "Add the table's location to the allowed locations of the catalog's storage configuration, or choose another "
-        "catalog_name.",
-    ),
-    (
-        re.compile(r"\bIP\b|network policy", re.IGNORECASE),
-        "Allow the addresses from which the job reaches the catalog in the network policy of the account behind "
-        "catalog_endpoint.",
-    ),
-)
-"""What an answer 403 says, and the remedy for it; for all others the principal role's."""
-_NAME_REMEDY: Final = (
-    "Check that catalog_endpoint is the REST endpoint of the catalog that {open_catalog} chooses, such as "
-    "https://org-account.snowflakecomputing.com/polaris/api/catalog, and that catalog_name is the name of a catalog "
-    "there."
-)
-
-
-def check_region(table: Table, service: IcebergService, access: Access) -> None:
-    """Raise ``CATALOG_REGION_MISMATCH`` where the catalog names another region than the bucket's."""
-    names = access.key_names
-    region = table.io.properties.get("client.region") or table.io.properties.get("s3.region")
-    if not isinstance(service, GlueService) and region not in (None, access.region):
-        raise CatalogRegionMismatchError(
-            f"catalog {service.warehouse!r} keeps its tables in {region!r}, and bucket {access.bucket!r} is in "
-            f"{access.region!r}; they must be in one region.",
-            remedy=f"Set {names.bucket} to a bucket in the catalog's region, or {names.iceberg_in_glue}.",
-        )

@@ -21,16 +21,10 @@ from pyiceberg.table import Table
 from lakewriter import aws
 from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.backoff import Backoff
+from lakewriter.commit.iceberg.catalog_errors import check_region, explain_errors, explain_limits
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
 from lakewriter.commit.iceberg.file_io import find_marked
-from lakewriter.commit.iceberg.iceberg_catalogs import (
-    LostRace,
-    UnclearCommit,
-    check_region,
-    explain_errors,
-    explain_limits,
-    open_catalog,
-)
+from lakewriter.commit.iceberg.iceberg_catalogs import LostRace, UnclearCommit, open_catalog
 from lakewriter.commit.iceberg.iceberg_columns import number_fields
 from lakewriter.commit.iceberg.manifests import read_live_entries
 from lakewriter.commit.iceberg.partition_specs import make_partition_spec

@@ -15,8 +15,8 @@ from pyiceberg.table.update import update_table_metadata
 from pyiceberg.typedef import Record
 from pyiceberg.utils.properties import property_as_int
 
+from lakewriter.commit.iceberg.catalog_errors import explain_limits
 from lakewriter.commit.iceberg.file_io import split
-from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
 from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
 from lakewriter.commit.intent import Intent
 from lakewriter.errors import SchemaIncompatibleError

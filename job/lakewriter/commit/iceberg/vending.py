@@ -8,7 +8,8 @@ from pyiceberg.table import Table
 
 from lakewriter import aws
 from lakewriter.aws.vended import Vended
-from lakewriter.commit.iceberg.iceberg_catalogs import explain_errors, open_catalog
+from lakewriter.commit.iceberg.catalog_errors import explain_errors
+from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import RestService
 
