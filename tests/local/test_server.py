@@ -112,6 +112,33 @@ def test_a_server_that_does_not_start_shows_its_log(tmp_path, monkeypatch):
     assert raised.value.remedy.startswith(f"Read {server.folder / 'server.log'}")
 
 
+def test_a_port_that_another_program_takes_meanwhile_costs_another_start(tmp_path, monkeypatch):
+    # What SeaweedFS 4.48 prints where a port is taken; afterwards it starts.
+    program, real = tmp_path / "weed", find_program()
+    taken = "F1127 volume.go:577 failed to listen on grpc port 46547: bind: address already in use"
+    program.write_text(
+        f'#!/bin/sh\nif mkdir {tmp_path}/tried; then echo "{taken}"; exit 1; fi\nexec {real} "$@"\n', "utf-8"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    server = LocalServer.beside(tmp_path / "lake.yaml")
+    try:
+        assert server.start() == server.find()
+    finally:
+        assert server.stop()
+
+
+def test_a_server_whose_ports_are_always_taken_shows_its_log(tmp_path, monkeypatch):
+    program = tmp_path / "weed"
+    program.write_text(f"#!/bin/sh\necho start >> {tmp_path}/starts\necho address already in use\nexit 1\n", "utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(EndpointUnreachableError) as raised:
+        LocalServer.beside(tmp_path / "lake.yaml").start()
+    assert "did not start. Its log ends with: address already in use" in raised.value.message
+    assert (tmp_path / "starts").read_text("utf-8") == "start\n" * 5
+
+
 def test_without_seaweedfs_the_message_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))

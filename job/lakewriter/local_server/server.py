@@ -35,6 +35,9 @@ _START_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 3.0
 """Its volumes are closed at once; what it waits for then are clients of its own, for 15 seconds."""
 _PAUSE: Final = 0.1
+_LAUNCHES: Final = 5
+_PORT_IS_TAKEN: Final = "address already in use"
+"""The server's log says this where another program got one of its ports between the choice of the port and its use."""
 _LOG_BYTES: Final = 2000
 _LIFECYCLE: Final = {
     "ID": "incomplete-uploads",
@@ -93,7 +96,10 @@ class LocalServer:
         program = find_program()
         with self._lock():
             running = self.find() or self._launch(program, self._read())
-            self._wait(running)
+            for launches in range(1, _LAUNCHES + 1):
+                if self._wait(running, retries=launches < _LAUNCHES):
+                    break
+                running = self._launch(program, running)
             return running
 
     def find(self) -> Running | None:
@@ -157,16 +163,20 @@ class LocalServer:
         _write_private(self.folder / "server.json", running.model_dump_json())
         return running
 
-    def _wait(self, running: Running) -> None:
+    def _wait(self, running: Running, *, retries: bool) -> bool:
+        """Wait until the server answers; with ``retries``, return False where it ended because a port was taken."""
         deadline = time.monotonic() + _START_SECONDS
         while not (_answers(running) and holds_data(running)):
             if time.monotonic() > deadline or not _is_alive(running.pid):
-                log = (self.folder / "server.log").read_text("utf-8", "replace")[-_LOG_BYTES:]
+                log = (self.folder / "server.log").read_text("utf-8", "replace")
+                if retries and _PORT_IS_TAKEN in log and not _is_alive(running.pid):
+                    return False
                 raise EndpointUnreachableError(
-                    f"the local S3 server in {self.folder} did not start. Its log ends with:\n{log}",
+                    f"the local S3 server in {self.folder} did not start. Its log ends with:\n{log[-_LOG_BYTES:]}",
                     remedy=f"Read {self.folder / 'server.log'}; to begin anew, remove {self.folder}.",
                 )
             time.sleep(_PAUSE)
+        return True
 
 
 def find_program() -> str:
