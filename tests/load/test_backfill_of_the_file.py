@@ -4,12 +4,15 @@ The connector writes the files of a binding's backfill n under ``v{n}``, and its
 """
 
 import json
+from contextlib import nullcontext
 
 import pytest
 from click.testing import CliRunner
 
 from lakewriter.cli.main import main
-from lakewriter.commit.resets import begin_backfill
+from lakewriter.commit import resets
+from lakewriter.commit.resets import begin_backfill, settle_backfill
+from lakewriter.errors import SpecInvalidError
 from tests.load.materializations import Materialization, binding
 from tests.load.test_adopted_files import LEFT, SCHEMA, put, run
 
@@ -88,6 +91,30 @@ def test_lower_one_than_another_writers_is_refused(shop):
     assert result.code == "SPEC_INVALID"
     assert "backfill is 1 in the file, and 2 among the files under its path" in result.message
     assert shop.control("orders").state.read().backfill == 0
+
+
+MEANWHILE = [
+    # what another process, with a file of its own, makes the backfill between the look at the state and its change
+    (2, None),
+    (3, "table orders: backfill is 2 in the file, and 3 by its state: readers take the highest one's files."),
+]
+
+
+@pytest.mark.parametrize(("number", "said"), MEANWHILE)
+def test_another_process_is_faster(shop, monkeypatch, number, said):
+    shop.load_new("a")
+    control, look = shop.control("orders"), resets.change_unless_pending
+
+    def come_between(control, change):
+        monkeypatch.setattr(resets, "change_unless_pending", look)
+        settle_backfill(control, number, lambda _: None)
+        return look(control, change)
+
+    monkeypatch.setattr(resets, "change_unless_pending", come_between)
+    with nullcontext() if said is None else pytest.raises(SpecInvalidError) as refused:
+        settle_backfill(control, 2, lambda _: None)
+    assert said is None or refused.value.message == said
+    assert control.state.read().backfill == number
 
 
 ADOPTED = [

@@ -76,7 +76,8 @@ def settle_backfill(control: Control, wanted: int | None, open_clients: OpenClie
 
     def change(state: TableState) -> TableState:
         if state.backfill >= wanted:
-            return state
+            # Another process was faster, and may have gone further than this file does.
+            return check_backfill(control, state, wanted)
         noted = note_change(control, state, f"backfill {wanted} begun", f"backfill: {wanted} in the file")
         return number_backfill(noted, wanted)
 
