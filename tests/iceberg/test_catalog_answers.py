@@ -171,12 +171,40 @@ def test_reads_of_a_busy_catalog_are_repeated(catalog, monkeypatch, status):
     assert catalog.foreign == []
 
 
-def test_redirect_to_a_page_is_not_the_catalogs_answer(catalog):
-    catalog.failing[CONFIG] = Response(
-        b"", 302, {"Location": f"{catalog.url.removesuffix('/api/catalog')}/console/login"}
-    )
-    with pytest.raises(CatalogFailedError, match=r"GET /api/catalog/v1/config.*: HTTP 302 leads to /console/login"):
-        Table(catalog.aws, catalog).ready("a", ROWS.schema)
+REDIRECTS = [
+    # the call, the answer's status, what comes before and behind the call's own path, and whether it is followed
+    (CONFIG, 302, "", "/", True),
+    (CONFIG, 301, "/polaris", "", True),
+    (CONFIG, 308, "/polaris", "/", True),
+    (CONFIG, 302, "/console/login?from=", "", False),
+    (LOAD, 302, "/polaris", "", True),
+    (LOAD, 302, "", "-other", False),
+    (COMMIT, 307, "/polaris", "", True),
+    (COMMIT, 308, "", "/", True),
+    (COMMIT, 302, "/polaris", "", False),
+    (COMMIT, 303, "", "/", False),
+    (COMMIT, 307, "", "-other", False),
+]
+
+
+@pytest.mark.parametrize(("call", "status", "before", "behind", "is_followed"), REDIRECTS)
+def test_redirects_to_the_same_call_are_followed(catalog, call, status, before, behind, is_followed):
+    table = Table(catalog.aws, catalog)
+    intent = table.intent("a", ROWS)
+    path = {CONFIG: "config", LOAD: "lake/namespaces/db/tables/t", COMMIT: "lake/namespaces/db/tables/t"}[call]
+    target, query = f"{before}/api/catalog/v1/{path}{behind}", "?warehouse=lake" if call == CONFIG else ""
+    location = f"{catalog.url.removesuffix('/api/catalog')}{target}{query}"
+    catalog.foreign.append((*call, Response(b"", status, {"Location": location})))
+    if is_followed or call == COMMIT:
+        # A commit without an answer of its own is read back and tried again.
+        table.publish(intent, 1)
+        assert len(table.seen.snapshots()) == 1
+    else:
+        with pytest.raises(CatalogFailedError, match=f"HTTP {status} leads to "):
+            table.publish(intent, 1)
+    assert catalog.foreign == []
+    answered = [path for _, path, status in catalog.calls if status == 200]
+    assert (target.removeprefix("/api/catalog") in answered) == is_followed
 
 
 def test_long_pages_are_cut_in_messages(catalog):

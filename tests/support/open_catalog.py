@@ -121,7 +121,8 @@ class OpenCatalog:
         return None
 
     def _answer(self, request: Request) -> Response:
-        path = request.path.removeprefix("/api/catalog/v1/")
+        # Proxies put a prefix before it, or a slash behind.
+        path = request.path.removeprefix("/polaris").removeprefix("/api/catalog/v1/").rstrip("/")
         if path == "oauth/tokens":
             return self._token(request)
         role = self.tokens.get(request.headers.get("Authorization", "").removeprefix("Bearer "))

@@ -28,6 +28,10 @@ _REQUIRED: Final = (
 )
 
 
+_KEEP_THE_METHOD: Final = (307, 308)
+"""After these a POST is sent again as it was; after the others it would become a GET."""
+
+
 class ForeignAnswer(requests.ConnectionError):
     """Something else answered in the catalog's place, so the catalog's answer is not known."""
 
@@ -46,6 +50,7 @@ class CatalogAdapter(requests.adapters.HTTPAdapter):
                 other=0,
                 status=RETRIES,
                 status_forcelist=(429, 502, 503, 504),
+                allowed_methods=("GET", "HEAD"),
                 backoff_factor=0.5,
                 retry_after_max=LONGEST_WAIT_SECONDS,
                 raise_on_status=False,
@@ -55,8 +60,8 @@ class CatalogAdapter(requests.adapters.HTTPAdapter):
     def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
         """See ``HTTPAdapter``."""
         response = super().send(request, *args, **(options | {"timeout": TIMEOUT_SECONDS}))
-        target = urlsplit(response.headers.get("Location", "")).path if response.is_redirect else ""
-        if target not in ("", urlsplit(request.url).path):
+        if response.is_redirect and not _leads_to_the_same_call(request, response):
+            target = urlsplit(response.headers["Location"]).path
             raise ForeignAnswer(
                 f"{request.method} {request.path_url}: HTTP {response.status_code} leads to {target}: something else "
                 "answered in the catalog's place",
@@ -70,6 +75,19 @@ class CatalogAdapter(requests.adapters.HTTPAdapter):
                 request=request,
             )
         return response
+
+
+def _leads_to_the_same_call(request: requests.PreparedRequest, response: requests.Response) -> bool:
+    """Return True if a redirect leads to another address of this call, not to a page or to another call.
+
+    A proxy may redirect to HTTPS, to another host, to a path with a prefix or with a slash at its end.
+    """
+    if request.method not in ("GET", "HEAD") and response.status_code not in _KEEP_THE_METHOD:
+        return False
+    call, target = (
+        urlsplit(str(url)).path.rstrip("/").rpartition("/v1/")[2] for url in (request.url, response.headers["Location"])
+    )
+    return call == target
 
 
 def _find_missing_fields(request: requests.PreparedRequest, response: requests.Response) -> list[str]:
