@@ -9,6 +9,7 @@ from contextlib import nullcontext
 import pytest
 from click.testing import CliRunner
 
+from lakewriter.aws import Clients
 from lakewriter.cli.main import main
 from lakewriter.commit import resets
 from lakewriter.commit.resets import begin_backfill, settle_backfill
@@ -107,13 +108,13 @@ def test_another_process_is_faster(shop, monkeypatch, number, said):
 
     def come_between(control, change):
         monkeypatch.setattr(resets, "change_unless_pending", look)
-        settle_backfill(control, number, lambda _: None)
+        settle_backfill(control, number, Clients)
         return look(control, change)
 
     monkeypatch.setattr(resets, "change_unless_pending", come_between)
     with nullcontext() if said is None else pytest.raises(SpecInvalidError) as refused:
-        settle_backfill(control, 2, lambda _: None)
-    assert said is None or refused.value.message == said
+        settle_backfill(control, 2, Clients)
+    assert refused is None or refused.value.message == said
     assert control.state.read().backfill == number
 
 

@@ -11,15 +11,17 @@ from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt, bind, register
 from lakewriter.commit.committed_loads import read_table_loads
 from lakewriter.commit.decisions import read_sync_decision
+from lakewriter.commit.iceberg import append as iceberg_append
+from lakewriter.commit.iceberg import removal
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
-from lakewriter.errors import ConcurrentLoadError, LakeError, LoadUndoneError, SpecInvalidError
+from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, LakeError, LoadUndoneError, SpecInvalidError
 from lakewriter.operate.loads import Loads
 from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.rebuild import InCatalog, ask_catalog, rebuild
 from lakewriter.operate.repair import abandon, reset_cursor
 from lakewriter.operate.undo import Undo
-from lakewriter.operate.undo_plan import Choices
+from lakewriter.operate.undo_plan import Choices, UndoPlanner
 from lakewriter.receipt import Cursor
 from lakewriter.run.loader import load
 from tests.load.lakes import BUCKET
@@ -304,6 +306,61 @@ def test_rewritten_files_are_undone_by_rows(shop):
     rows = shop.iceberg().scan().to_arrow()
     assert set(rows["_supa_job_id"].to_pylist()) == {"a"}
     assert sorted(rows["id"].to_pylist()) == [0, 1]
+
+
+@pytest.mark.usefixtures("small_files_apart")
+@pytest.mark.parametrize("moment", ["planned", "committing"])
+def test_files_that_are_rewritten_while_they_are_undone(shop, monkeypatch, moment):
+    """The undo names files that the table has no more; their rows are in others. It must not count as done."""
+    shop = shop(ICEBERG)
+    shop.load("a", "b")
+    shop.aws.hide_missing = False
+    plan = UndoPlanner._plan_snapshot
+
+    def plan_and_compact(planner, planned):
+        result = plan(planner, planned)
+        compact(shop.iceberg())
+        return result
+
+    def compact_and_take_out(*given):
+        monkeypatch.setattr(iceberg_append, "take_out", removal.take_out)
+        compact(shop.iceberg())
+        removal.take_out(*given)
+
+    if moment == "planned":
+        monkeypatch.setattr(UndoPlanner, "_plan_snapshot", plan_and_compact)
+    else:
+        monkeypatch.setattr(iceberg_append, "take_out", compact_and_take_out)
+    with pytest.raises(CommitUnknownError) as refused:
+        shop.undo("b").run()
+    assert (
+        "has 0 of the 2 files of load 'b': the others were rewritten since its undo was planned"
+        in refused.value.message
+    )
+    assert "lakewriter abandon LAKE undo.b --reason TEXT" in refused.value.remedy
+    # Each load reads all that is there.
+    assert sorted(shop.iceberg().scan().to_arrow()["id"].to_pylist()) == [0, 0, 1, 1, 2, 3]
+
+    assert abandon(shop.pipeline.controls, "undo.b", "a drill", shop.pipeline.clients) == {
+        shop.control.table_id: "given up: the load that it was to take out stays"
+    }
+    assert (shop.control.state.read().pending, shop.control.state.read().undone) == (None, ())
+    monkeypatch.setattr(UndoPlanner, "_plan_snapshot", plan)
+    shop.undo("b", rewrite=True).run()
+    assert sorted(shop.iceberg().scan().to_arrow()["id"].to_pylist()) == [0, 1]
+    assert shop.differences() == []
+
+
+def test_load_whose_snapshot_was_rolled_back_is_undone(shop):
+    shop = shop(ICEBERG)
+    shop.load("a", "b")
+    first, _ = shop.iceberg().snapshots()
+    shop.aws.hide_missing = False
+    shop.iceberg().manage_snapshots().rollback_to_snapshot(first.snapshot_id).commit()
+    (undoing,) = shop.undo("b").run()
+    assert undoing.plan.notes == ("its snapshot was rolled back: nothing of it is in the table",)
+    assert sorted(shop.iceberg().scan().to_arrow()["id"].to_pylist()) == [0, 1]
+    assert [undone.job_id for undone in shop.control.state.read().undone] == ["b"]
 
 
 def test_others_objects_stay(shop):

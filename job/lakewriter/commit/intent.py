@@ -52,6 +52,7 @@ class UndoneLoad(ControlObject):
     restores_source  whether the source's state becomes ``source``, None included
     column           the tracking column with the job id: its rows are deleted from files that were rewritten since
     snapshot_before  the id of the Iceberg snapshot that becomes the current one again, of a full refresh
+    is_absent        whether its Iceberg snapshot had been rolled back already, so that the table has none of its rows
     """
 
     job_id: str
@@ -68,6 +69,7 @@ class UndoneLoad(ControlObject):
     unfinished: bool = False
     column: str | None = None
     snapshot_before: int | None = Field(None, exclude_if=is_none)
+    is_absent: bool = Field(False, exclude_if=is_false)
     locations: tuple[str, ...] = ()
     """The URIs of the files, in an Iceberg table, whose objects stay for its older snapshots."""
     quarantined: tuple[Removal, ...] = Field((), exclude_if=is_empty)

@@ -268,6 +268,7 @@ class UndoPlanner:
             raise self._refuse(intent, f"{later} has replaced {what}", "Undo that first")
         if missing and writer.explain_absence(intent) is not None:
             self.notes.append("its snapshot was rolled back: nothing of it is in the table")
+            undone = undone.model_copy(update={"is_absent": True})
         elif missing:
             undone = undone.model_copy(update={"column": self._choose_column(intent, missing)})
         return replace(plan, undone=undone, view="snapshot")

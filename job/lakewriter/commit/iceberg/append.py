@@ -29,7 +29,7 @@ from lakewriter.commit.iceberg.manifests import (
 from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes, read_merged
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition, require_one_spec
-from lakewriter.commit.iceberg.removal import is_current, show_again, take_out
+from lakewriter.commit.iceberg.removal import is_current, is_rewritten, show_again, take_out
 from lakewriter.commit.iceberg.snapshot_presence import (
     explain_absence,
     find_change_since,
@@ -145,15 +145,17 @@ class IcebergTables:
         return None, parent
 
     def is_overtaken(self, intent: Intent, number: int) -> bool:
-        """Return whether an undo, change ``number`` of the table, can never be committed: the table is gone, or another
-        writer has changed it since the full refresh that is undone, and the undo is not in it.
+        """Return whether an undo, change ``number`` of the table, can never be committed.
+
+        The table is gone; or it lacks the undo, and another writer has changed it since the full refresh that is
+        undone, or has rewritten the load's files.
         """
         table, load = self._own.load(), list_effects(intent).removes
         if table is None or not is_same_table(table, intent):
             return True
-        if load is None or load.snapshot_before is None or _count_committed(table, intent) >= number:
+        if load is None or _count_committed(table, intent) >= number:
             return False
-        return not is_current(table, intent, load)
+        return is_rewritten(table, load) if load.snapshot_before is None else not is_current(table, intent, load)
 
     def decide(self, intent: Intent, number: int) -> bool | None:
         """See ``CatalogWriter``. A process may commit as long as it is the same table."""

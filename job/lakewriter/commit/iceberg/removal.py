@@ -15,6 +15,7 @@ from lakewriter.commit.iceberg.manifests import StreamedAppend
 from lakewriter.commit.iceberg.snapshot_presence import UNDOES, find_change_since, make_summary
 from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.errors import CommitUnknownError
+from lakewriter.report import format_count
 
 
 def _find_live_files(table: Table, locations: frozenset[str]) -> Iterator[DataFile]:
@@ -52,12 +53,30 @@ def show_again(table: Table, intent: Intent, load: UndoneLoad, snapshot_id: int,
         StreamedAppend(transaction, table.io, lambda: iter(()), summary).commit()
 
 
+def is_rewritten(table: Table, load: UndoneLoad) -> bool:
+    """Return whether files that the load did not write may have rows of it, and the undo names no column by which these
+    could be deleted: it was planned while the table had all of the load's files."""
+    if load.column is not None or load.is_absent:
+        return False
+    return len(list(_find_live_files(table, frozenset(load.locations)))) < len(load.locations)
+
+
 def take_out(table: Table, intent: Intent, load: UndoneLoad, number: int) -> None:
     """Commit a snapshot without the load's files, and the number of the change.
 
     Where files were rewritten since, the rows with the load's job id are deleted from those that have them now.
+    ``COMMIT_UNKNOWN`` where they were rewritten after the undo was planned, and nothing tells the rows.
     """
     live = list(_find_live_files(table, frozenset(load.locations)))
+    if is_rewritten(table, load):
+        raise CommitUnknownError(
+            f"Iceberg table {'.'.join(table.name())} has {len(live)} of the "
+            f"{format_count(len(load.locations), 'file')} of load {load.job_id!r}: the others were rewritten since its "
+            "undo was planned, which names none of the files that have their rows now.",
+            remedy=(
+                f"Give the undo up: lakewriter abandon LAKE {intent.job_id} --reason TEXT. Then undo the load again."
+            ),
+        )
     summary = make_summary(intent) | {UNDOES: load.job_id}
     with table.transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
