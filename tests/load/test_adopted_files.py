@@ -6,17 +6,20 @@ digits; Supaflow's ``{schema}/{table}/`` with partitions of the load's time.
 
 import io
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from pyiceberg.catalog import load_catalog
 
 from lakewriter.aws import Clients
 from lakewriter.cli.main import main
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.resets import begin_backfill
+from tests.iceberg.tables import ICEBERG
 from tests.load.lakes import BUCKET, Lake, table
 from tests.load.materializations import Materialization, binding
 from tests.load.syncs import SyncLake, catalog, record, status, stream
@@ -156,6 +159,38 @@ def test_supaflows_table_in_glue_goes_on(lake):
         [result] = lake.load(job).tables
         assert result.status == "done", result.message
     assert lake.rows("SELECT id FROM t ORDER BY 1", "supaflow_nyc_public/cities") == [(1,), (2,), (3,)]
+
+
+def test_supaflows_iceberg_table_goes_on(lake):
+    """The connector leaves a table with its tracking columns; its snapshot stays, and loads append to it."""
+    source = lake.csv("cities.csv", "id,name\n1,Ann\n2,Bob\n3,Cid\n")
+    lake.write(table("cities", source, cursor="id", columns={"id": "int"}), **ICEBERG)
+    rows = pa.table(
+        {
+            "id": pa.array([1, 2], pa.int32()),
+            "name": ["Ann", "Bob"],
+            "_supa_synced": pa.array([datetime(2026, 1, 1, tzinfo=UTC)] * 2, pa.timestamp("us", "UTC")),
+            "_supa_deleted": [False, False],
+            "_supa_index": pa.array([1, 2], pa.int64()),
+            "_supa_id": ["x", "y"],
+            "_supa_job_id": ["j0", "j0"],
+        }
+    )
+    lake.aws.hide_missing = False
+    service = {"s3.endpoint": lake.aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
+    glue = load_catalog("own", type="glue", **service)
+    glue.create_namespace("supaflow_nyc_public")
+    name = ("supaflow_nyc_public", "cities")
+    glue.create_table(name, rows.schema, f"s3://{BUCKET}/data/production/supaflow_nyc_public/cities").append(rows)
+    assert "1 file of another writer" in run(lake).stdout
+    assert run(lake, "--write", "--stopped", "--cursor", "2", "--type", "int32").exit_code == 0
+    for job in ("a", "b"):
+        [result] = lake.load(job).tables
+        assert result.status == "done", result.message
+    left = glue.load_table(name)
+    seen = sorted((row["id"], row["name"], row["_supa_job_id"]) for row in left.scan().to_arrow().to_pylist())
+    assert seen == [(1, "Ann", "j0"), (2, "Bob", "j0"), (3, "Cid", "a")]
+    assert len(left.snapshots()) == 2
 
 
 KINDS = [
