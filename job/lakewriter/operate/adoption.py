@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 
 from lakewriter.avro.avro_rows import read_first_long
 from lakewriter.aws import Clients
+from lakewriter.aws.object_files import READ_BYTES, ObjectFile, open_object, open_text
 from lakewriter.commit.control import Control
 from lakewriter.commit.old_generations import StreamObject, find_highest_generation, find_stream_objects
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.table_objects import Numbers, find_last_numbers, list_newest
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.repair import adopt_files, adopt_objects
-from lakewriter.operate.s3_file import READ_BYTES, S3File, open_text
 from lakewriter.policy.prefixes import list_table_prefixes
 from lakewriter.receipt import Cursor
 from lakewriter.spec.beside import list_layouts_beside
@@ -214,7 +214,7 @@ def _find_highest_sync(
         return 0
     newest = max(listed_keys, key=lambda key: (listed[key], key))
     try:
-        return _read_first_row(S3File(spec.access.bucket, newest, clients), newest, meta)
+        return _read_first_row(open_object(spec.access.bucket, newest, clients), newest, meta)
     except Exception:
         # Whatever a library finds wrong with it: others wrote it. Its number is not known then, and no sync needs it.
         LOG.info("The sync of %s is not known: it cannot be read.", newest, exc_info=True)
@@ -227,7 +227,7 @@ def _read_key(layout: Layout, key: str) -> int:
     return next((int(match[1]) for match in matches if match), 0)
 
 
-def _read_first_row(file: S3File, key: str, meta: str) -> int:
+def _read_first_row(file: ObjectFile, key: str, meta: str) -> int:
     """Return the sync of the first row of an object; 0 where its format or its columns do not say."""
     if ".parquet" in key:
         batch = next(pq.ParquetFile(file).iter_batches(1, columns=[meta]), None)

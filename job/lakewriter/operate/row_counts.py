@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 
 from lakewriter import aws
 from lakewriter.avro.avro_rows import read_first_fields
+from lakewriter.aws.object_files import READ_BYTES, ObjectFile, open_object, open_text
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.errors import LakeError, PendingUnrecoverableError
-from lakewriter.operate.s3_file import READ_BYTES, S3File, open_text
 from lakewriter.receipt import COPIED
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import Spec, Tracking
@@ -104,7 +104,7 @@ def count_rows(
     for key, rows, kind in own_files + [(key, 0, engine) for key in copies]:
         where = f"s3://{clients.access.bucket}/{key}"
         try:
-            for count, row_ids in _read_rows(S3File(clients.access.bucket, key, clients), kind, counting.row_id):
+            for count, row_ids in _read_rows(open_object(clients.access.bucket, key, clients), kind, counting.row_id):
                 ids.add(count, row_ids)
         except LakeError as error:
             wrong.append(Mismatch(Kind.NOT_COMPARED, error.message, key, error.code))
@@ -128,7 +128,7 @@ def count_rows(
     return row_count, wrong
 
 
-def _read_rows(file: S3File, engine: str, row_id: str | None) -> Iterator[tuple[int, Iterable[str | None]]]:
+def _read_rows(file: ObjectFile, engine: str, row_id: str | None) -> Iterator[tuple[int, Iterable[str | None]]]:
     """Yield the file's rows in pieces: how many, and their ids."""
     buffered = io.BufferedReader(file, READ_BYTES)
     if engine == "avro":
@@ -148,7 +148,7 @@ def _read_rows(file: S3File, engine: str, row_id: str | None) -> Iterator[tuple[
         )
 
 
-def _read_parquet(file: S3File, row_id: str | None) -> Iterator[tuple[int, Iterable[str | None]]]:
+def _read_parquet(file: ObjectFile, row_id: str | None) -> Iterator[tuple[int, Iterable[str | None]]]:
     parquet = pq.ParquetFile(file)
     names = parquet.schema_arrow.names
     has_ids = row_id in names

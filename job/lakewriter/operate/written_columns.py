@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakewriter.avro.avro_rows import read_schema
 from lakewriter.aws import Clients
+from lakewriter.aws.object_files import open_object, open_text
 from lakewriter.column_types import name_type, to_glue_type
 from lakewriter.commit.catalog import CatalogTable
 from lakewriter.commit.control import Control
@@ -20,7 +21,6 @@ from lakewriter.commit.state import TableState
 from lakewriter.encode.avro_schema import make_avro_schema
 from lakewriter.encode.parquet_footer import read_footer
 from lakewriter.errors import LakeError
-from lakewriter.operate.s3_file import S3File, open_text
 from lakewriter.spec.catalogs import GlueCatalog
 from lakewriter.spec.specification import Spec, TableSpec
 
@@ -97,7 +97,7 @@ def _find_last_key(table: TableSpec, control: Control, state: TableState) -> str
 
 
 def _read_columns(clients: Clients, bucket: str, key: str) -> Written | str:
-    file = cast(BinaryIO, io.BufferedReader(S3File(bucket, key, clients), _BUFFER))
+    file = cast(BinaryIO, io.BufferedReader(open_object(bucket, key, clients), _BUFFER))
     start = cast(Any, file).peek(4)[:4]
     if start == b"PAR1":
         metadata = read_footer(clients, bucket, key)

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar, cast
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
 from lakewriter import aws
+from lakewriter.aws.object_files import ObjectFile
 from lakewriter.errors import LoadGoneError
 from lakewriter.naming import LOAD_METADATA
 
@@ -54,9 +55,10 @@ class ClientsFileIO(FileIO):
         """See ``FileIO``."""
         return S3Output(location, self._clients, self._load, self._written.append)
 
-    def open_parts(self, location: str, size: int) -> "S3Parts":
-        """Open an object of so many bytes, of which only parts are read."""
-        return S3Parts(S3Input(location, self._clients), size)
+    def open_parts(self, location: str, size: int) -> ObjectFile:
+        """Open an object of so many bytes, of which only parts are read: of a data file, single columns."""
+        whole = S3Input(location, self._clients)
+        return ObjectFile(location, lambda asked: whole.fetch(Range=asked), lambda: size)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """See ``FileIO``; an object that is not there counts as deleted."""
@@ -119,39 +121,6 @@ class S3Input(InputFile):
     def open(self, seekable: bool = True) -> InputStream:
         """See ``InputFile``."""
         return cast(InputStream, io.BytesIO(self._read()))
-
-
-class S3Parts(io.RawIOBase):
-    """One object, of which each read fetches a part: of a data file, single columns are read."""
-
-    def __init__(self, whole: S3Input, size: int) -> None:
-        super().__init__()
-        self._whole, self._size, self._position = whole, size, 0
-
-    def readable(self) -> bool:
-        """See ``RawIOBase``."""
-        return True
-
-    def seekable(self) -> bool:
-        """See ``RawIOBase``."""
-        return True
-
-    def tell(self) -> int:
-        """See ``RawIOBase``."""
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """See ``RawIOBase``."""
-        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        return self._position
-
-    def read(self, size: int = -1) -> bytes:
-        """See ``RawIOBase``."""
-        start, end = self._position, self._size if size < 0 else min(self._position + size, self._size)
-        if end <= start:
-            return b""
-        self._position = end
-        return self._whole.fetch(Range=f"bytes={start}-{end - 1}")
 
 
 class S3Output(OutputFile):
