@@ -15,7 +15,7 @@ from lakewriter.commit.mismatch import Comparison
 from lakewriter.commit.state import TableState
 from lakewriter.report import MergeCounts, TableHealth
 from lakewriter.spec.maintenance import Maintenance
-from lakewriter.spec.specification import Partition
+from lakewriter.spec.specification import Mode, Partition
 
 if TYPE_CHECKING:
     from lakewriter.commit.iceberg.append import IcebergTables
@@ -176,10 +176,8 @@ class Catalog(ABC):
     """A kind of catalog, for the table that an action names in it."""
 
     @abstractmethod
-    def open_table(
-        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool, merges: bool
-    ) -> CatalogTable:
-        """Open the table as a load finds it, which may replace partitions of an Iceberg table or merge rows."""
+    def open_table(self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode) -> CatalogTable:
+        """Open the table as a load of this mode finds it."""
 
     @abstractmethod
     def open_writer(self, clients: aws.Clients, load: str, is_pending: Callable[[], bool]) -> CatalogWriter:
@@ -204,9 +202,7 @@ class Files(Catalog):
     def __init__(self, _: FilesAction) -> None:
         """Take the action, which names nothing."""
 
-    def open_table(
-        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool, merges: bool
-    ) -> CatalogTable:
+    def open_table(self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode) -> CatalogTable:
         """See ``Catalog``."""
         return NoTable()
 
@@ -221,9 +217,7 @@ class Glue(Catalog):
     def __init__(self, action: GlueAction) -> None:
         self._action = action
 
-    def open_table(
-        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool, merges: bool
-    ) -> CatalogTable:
+    def open_table(self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode) -> CatalogTable:
         """See ``Catalog``."""
         return GlueTargetTable(self._action, clients)
 
@@ -253,15 +247,11 @@ class Iceberg(Catalog):
     def __init__(self, action: IcebergAction) -> None:
         self._action = action
 
-    def open_table(
-        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, *, keeps_partitions: bool, merges: bool
-    ) -> CatalogTable:
+    def open_table(self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode) -> CatalogTable:
         """See ``Catalog``."""
         from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 
-        return IcebergTargetTable(
-            self._action, clients, load, maintenance, keeps_partitions=keeps_partitions, merges=merges
-        )
+        return IcebergTargetTable(self._action, clients, load, maintenance, mode)
 
     def open_writer(
         self, clients: aws.Clients, load: str, is_pending: Callable[[], bool] = lambda: True

@@ -18,7 +18,7 @@ from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueCatalog, IcebergCatalog
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import Encoding, Mode, Spec, TableSpec
+from lakewriter.spec.specification import Encoding, Spec, TableSpec
 from lakewriter.staging.quarantine import CODEC, QUARANTINE_SCHEMA
 
 S3_SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
@@ -73,9 +73,7 @@ def _find_data_directory(location: str, access: Access, planned: str) -> str:
 
 def find_in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str, clients: Clients) -> CatalogTable:
     """Return the table as the catalog has it; ``load`` is the value of the objects' load metadata."""
-    action, keeps = plan_catalog_action(spec, table, names), table.mode is Mode.REPLACE_PARTITIONS
-    merges = table.mode is Mode.MERGE
-    return find_catalog(action).open_table(clients, load, spec.maintenance, keeps_partitions=keeps, merges=merges)
+    return find_catalog(plan_catalog_action(spec, table, names)).open_table(clients, load, spec.maintenance, table.mode)
 
 
 def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:

@@ -56,7 +56,7 @@ from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.source.packing import read_sizes
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import MIB, Encoding, FileEncoding, Mode, Spec, TableSpec
+from lakewriter.spec.specification import MIB, Encoding, FileEncoding, Spec, TableSpec
 from lakewriter.staging.copied_files import CopyPlan
 from lakewriter.staging.returned import Returned, plan_spill
 from lakewriter.staging.sample import learn_size
@@ -234,7 +234,7 @@ def _divide_messages(load: Load, table: TableSpec, checked: Checked) -> None:
 def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
     """Return True if the load may be bound only while the table is as it was when the load registered."""
     counts = load.names[table.id].counts
-    exclusive = table.mode.replaces_at_once or table.mode is Mode.MERGE or (sync is not None and sync.intent.exclusive)
+    exclusive = table.mode.is_exclusive or (sync is not None and sync.intent.exclusive)
     by_files = table.stream is None and bool(table.read.new_files or table.repeated == "fail")
     return any(
         (table.cursor, counts, load.kind.batch, load.kind.takes, exclusive, by_files, has_inferred_columns(table))

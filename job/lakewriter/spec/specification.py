@@ -133,6 +133,11 @@ class Mode(StrEnum):
         return self in {Mode.REFRESH, Mode.REPLACE_PARTITIONS}
 
     @property
+    def is_exclusive(self) -> bool:
+        """Return whether a load is valid only while no other has committed since it began."""
+        return self.replaces_at_once or self is Mode.MERGE
+
+    @property
     def brings_changes(self) -> bool:
         """Return whether rows that a load does not bring stay as they are."""
         return self in {Mode.APPEND, Mode.MERGE}

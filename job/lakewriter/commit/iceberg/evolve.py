@@ -21,14 +21,13 @@ from lakewriter.commit.iceberg.upkeep import Upkeep
 from lakewriter.commit.state import REBUILD, TableState
 from lakewriter.errors import SchemaIncompatibleError, StateLostError
 from lakewriter.spec.maintenance import Maintenance
-from lakewriter.spec.specification import Partition
+from lakewriter.spec.specification import Mode, Partition
 
 
 class IcebergTargetTable:
     """The Iceberg table that a load finds; ``load`` is ``{pipeline}/{job_id}/{attempt}``.
 
-    ``maintenance`` is what the load sees to besides. ``keeps_partitions`` says that it replaces partitions, ``merges``
-    that its rows take the place of those of the same key.
+    ``maintenance`` is what the load sees to besides, ``mode`` its effect on the rows that are there.
     """
 
     def __init__(
@@ -37,11 +36,9 @@ class IcebergTargetTable:
         clients: aws.Clients,
         load: str,
         maintenance: Maintenance | None = None,
-        *,
-        keeps_partitions: bool = False,
-        merges: bool = False,
+        mode: Mode = Mode.APPEND,
     ) -> None:
-        self._keeps_partitions, self._merges = keeps_partitions, merges
+        self._mode = mode
         self._own = IcebergTable(action, clients, load)
         self._upkeep = Upkeep(maintenance, self._own, clients) if maintenance else None
         self._bucket = clients.access.bucket
@@ -93,9 +90,10 @@ class IcebergTargetTable:
         require_writable(self._found, schema, self._bucket, name)
         before = {field.name: field for field in self._found.schema().fields}
         after = merge_schema(self._found, schema, name)
-        replaced = f"replace the partitions of {name} that the load has rows for, and keep the others"
-        changes = [replaced] if self._keeps_partitions else []
-        if self._merges:
+        changes = []
+        if self._mode is Mode.REPLACE_PARTITIONS:
+            changes.append(f"replace the partitions of {name} that the load has rows for, and keep the others")
+        if self._mode is Mode.MERGE:
             require_mergeable(self._found)
             changes.append(f"merge rows into {name} by key: the newest row of a key stays")
         for field in after.fields:
@@ -120,7 +118,7 @@ class IcebergTargetTable:
         table = self._own.make(optional, partition)
         self._check_partitions(table, partition)
         require_writable(table, schema, self._bucket, self._own.name)
-        if self._merges:
+        if self._mode is Mode.MERGE:
             require_mergeable(table)
         self._check_count(table, state, latest or (lambda: state))
         running = state.running.get(self._job_id)
@@ -147,7 +145,7 @@ class IcebergTargetTable:
 
     def _check_partitions(self, table: Table, partition: Partition) -> None:
         check_partitioned(table, partition, self._own.name)
-        if self._keeps_partitions:
+        if self._mode is Mode.REPLACE_PARTITIONS:
             require_one_spec(table, self._own.name)
 
     def _check_count(self, table: Table, began: TableState, latest: Callable[[], TableState]) -> None:
