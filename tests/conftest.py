@@ -1,14 +1,12 @@
 """Fixtures that every test may use."""
 
+import gc
 import os
-from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.loaders import JSONFileLoader
 from hypothesis import settings
 from pyspark.sql import SparkSession
 from xdist.scheduler import LoadScopeScheduling
@@ -17,7 +15,13 @@ from infra.node import use_packaged_node
 from lakewriter.source.class_archive import VARIABLE
 from lakewriter.source.session import open_spark_session
 from tests.support import java
+from tests.support.quick_sdk import share_models
+from tests.support.sample import list_left_out
 from tests.support.server import StrictAws
+
+# What is made while modules are imported and tests are collected stays to the end: looking through it again and again
+# would take half of that time, and much of every test's.
+gc.disable()
 
 # Node takes its environment when aws_cdk is imported, by whichever folder's tests come first; what tests validation
 # starts a process of its own.
@@ -44,28 +48,16 @@ LONG = tuple(f"tests/{name}/" for name in ("interop", "faults", "load", "iceberg
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only scripts/nightly runs."""
-    left_out = [] if EVERYTHING else [*_exhaustive(items), *_rows_left_out(items)]
-    config.hook.pytest_deselected(items=left_out)
+    left_out = set() if EVERYTHING else set(list_left_out(items))
+    config.hook.pytest_deselected(items=list(left_out))
     chosen = [item for item in items if item not in left_out]
     items[:] = sorted(chosen, key=lambda item: not item.nodeid.startswith(LONG))
 
 
-def _exhaustive(items: list[pytest.Item]) -> list[pytest.Item]:
-    return [item for item in items if item.get_closest_marker("exhaustive")]
-
-
-def _rows_left_out(items: list[pytest.Item]) -> list[pytest.Item]:
-    """The rows of a table that is marked ``one_in(n)``, but for the first of every n."""
-    seen: Counter[str] = Counter()
-    left_out = []
-    for item in items:
-        mark = item.get_closest_marker("one_in")
-        if mark is not None and not item.get_closest_marker("exhaustive"):
-            table = item.nodeid.partition("[")[0]
-            if seen[table] % mark.args[0]:
-                left_out.append(item)
-            seen[table] += 1
-    return left_out
+def pytest_collection_finish() -> None:
+    """Take up the search for garbage again, in what tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 class ByFile(LoadScopeScheduling):
@@ -89,10 +81,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
 
 @pytest.fixture(scope="session", autouse=True)
 def service_models() -> Iterator[None]:
-    """Each service's model is parsed once: every load has sessions of its own, and each would parse S3's and Glue's."""
-    load = cache(JSONFileLoader().load_file)
+    """See ``quick_sdk``."""
     with pytest.MonkeyPatch.context() as lasting:
-        lasting.setattr(JSONFileLoader, "load_file", lambda _, path: load(path))
+        share_models(lasting)
         yield
 
 
@@ -109,6 +100,9 @@ def spark(aws_server: StrictAws) -> Iterator[SparkSession]:
             environment.setenv("AWS_SECRET_ACCESS_KEY", "testing")
             environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
             environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
+            environment.setenv(
+                "PYSPARK_SUBMIT_ARGS", "--conf spark.python.daemon.module=tests.support.worker_daemon pyspark-shell"
+            )
             session = open_spark_session("lakewriter-tests")
         yield session
         session.stop()

@@ -1,6 +1,7 @@
 """Tables of which CI plays a sample, and ``scripts/nightly`` all of it."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -9,3 +10,30 @@ import pytest
 def sampled(rows: Sequence[tuple[Any, ...]], sample: Collection[Any]) -> list[Any]:
     """The rows for ``parametrize``; those whose first value is not in the sample are marked ``exhaustive``."""
     return [pytest.param(*row, marks=() if row[0] in sample else pytest.mark.exhaustive) for row in rows]
+
+
+def in_turn(*values: Any) -> list[Any]:
+    """The values of a parameter that many tests of a file have; CI runs each test with one, and the next with the next.
+
+    For a parameter such as the catalog, whose every value is as telling, and whose every combination is much the same.
+    """
+    return [pytest.param(value, marks=pytest.mark.in_turn(number, len(values))) for number, value in enumerate(values)]
+
+
+def list_left_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield the tests that CI leaves out: by ``exhaustive``, ``in_turn``, and ``one_in``."""
+    seen: Counter[str] = Counter()
+    turns: dict[str, dict[str, int]] = {}
+    for item in items:
+        table = item.nodeid.partition("[")[0]
+        tables = turns.setdefault(table.partition("::")[0], {})
+        turn, part = item.get_closest_marker("in_turn"), item.get_closest_marker("one_in")
+        is_left_out = item.get_closest_marker("exhaustive") is not None
+        if turn and not is_left_out:
+            number, values = turn.args
+            is_left_out = tables.setdefault(table, len(tables)) % values != number
+        if part and not is_left_out:
+            is_left_out = seen[table] % part.args[0] != 0
+            seen[table] += 1
+        if is_left_out:
+            yield item
