@@ -16,6 +16,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType
 
 from lakewriter.commit.actions import IcebergAction
+from lakewriter.commit.iceberg import merge_rows
 from lakewriter.commit.iceberg.append import IcebergTables
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
@@ -110,6 +111,16 @@ def test_random_merges(aws, bucket, fields, seed):
         assert read(table) == show(expected)
         for day in "abc":
             assert read(table, row_filter=f"day == '{day}'") == show(expected, day)
+
+
+def test_rows_are_read_in_several_batches(aws, bucket, monkeypatch):
+    monkeypatch.setattr(merge_rows, "ROWS", 2)
+    table = Table(aws)
+    merge(table, [row(number, 1, "a") for number in range(7)], 1)
+    merge(table, [row(number, 2, "b") for number in (1, 2, 5, 6)], 2)
+    assert [(seen["id"], seen["v"]) for seen in read(table)] == [
+        (0, "a"), (1, "b"), (2, "b"), (3, "a"), (4, "a"), (5, "b"), (6, "b"),
+    ]  # fmt: skip
 
 
 def row(key: int, at: int, v: str, day: str = "a", *, gone: bool = False) -> Row:

@@ -60,9 +60,13 @@ class Refreshed:
     def state(self):
         return self.pipeline.first_control.state.read()
 
-    def try_load(self, job, **columns):
+    def write_rows(self, **columns):
+        """What the next load reads."""
         (self.folder / "users").mkdir(exist_ok=True)
         pq.write_table(pa.table(columns), self.folder / "users" / "0.parquet")
+
+    def try_load(self, job, **columns):
+        self.write_rows(**columns)
         spec = self.spec
         return load(spec, job_id=job, clients=Clients(spec.access), spark=lambda: self.spark)
 

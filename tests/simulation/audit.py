@@ -29,7 +29,8 @@ from tests.simulation.books import (
 )
 from tests.simulation.bucket import Bucket, Change, Stored
 from tests.simulation.glue import Catalog
-from tests.simulation.iceberg import metadata_of
+from tests.simulation.iceberg import list_delete_files, metadata_of
+from tests.simulation.merged import MergedAuditor
 from tests.simulation.quarantine_audit import QuarantineAuditor
 from tests.simulation.readers import Readers
 from tests.simulation.rows_audit import RowsAuditor
@@ -73,7 +74,8 @@ class Auditor:
             self.bucket, self.sources, self.places, self.books, self.readers, self.find
         )
         self.syncs = SyncAuditor(self.sources, self.places, self.books, self.readers, self.find)
-        self.rows = RowsAuditor(self.sources, self.books, self.quarantines, self.syncs, self.find)
+        self.merged = MergedAuditor(self.bucket, self.catalog, self.sources, self.books, self.find)
+        self.rows = RowsAuditor(self.sources, self.books, self.quarantines, self.syncs, self.merged, self.find)
 
     def find(self, text: str) -> None:
         """One more finding."""
@@ -238,7 +240,7 @@ class Auditor:
         for place in self.places:
             if place.pipeline != pipeline or (job, attempt) not in self.books[place.state].commits:
                 continue
-            if not key.startswith((f"{place.path}/", f"{place.path}{QUARANTINE}/")):
+            if not self._is_committed(place, key):
                 continue
             pending = pending_of(self.bucket.objects, place)
             if place.refreshes:
@@ -251,6 +253,12 @@ class Auditor:
                 self.find(f"{place.pipeline}/{place.table}: object of load {job} deleted too early: {key}")
             if f"{QUARANTINE}/" in key:
                 self.quarantines.deleted(place, key, before)
+
+    def _is_committed(self, place: Place, key: str) -> bool:
+        """Whether a committed load's object is the table's, and no file with deletes of a try that lost the race."""
+        if "/deletes-" in key and key not in list_delete_files(self.catalog, self.bucket, place.names):
+            return False
+        return key.startswith((f"{place.path}/", f"{place.path}{QUARANTINE}/"))
 
     def _refresh_deleted(self, place: Place, key: str, job: str) -> None:
         """Files of a full refresh go when neither readers see them nor an undo can show them."""

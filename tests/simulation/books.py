@@ -23,6 +23,15 @@ LOAD: Final = "lakewriter-load"
 
 
 @dataclass(frozen=True)
+class MergeRule:
+    """How the rows of a merged table take each other's place."""
+
+    order_by: tuple[str, ...]
+    has_deletes: bool
+    keeps_deleted: bool
+
+
+@dataclass(frozen=True)
 class Place:
     """One table of one pipeline; one that ``overwrites`` is to hold the last load alone, one that ``goes_on`` each row
     once. One that ``refreshes`` holds it at any moment; one that ``is_synced`` is brought by a connector. One that
@@ -45,6 +54,7 @@ class Place:
     is_synced: bool = False
     quarantine: str = ""
     in_glue: bool = False
+    merges: MergeRule | None = None
 
     @property
     def latest(self) -> str:

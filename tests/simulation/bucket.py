@@ -144,9 +144,10 @@ class S3:
             stored = self._bucket.objects.get(Key)
             if stored is None:
                 raise refused("GetObject", *self._missing("AccessDenied", "NoSuchKey"))
-            # From a place on, or so many of the last ones.
-            start = int(Range.removeprefix("bytes=").rstrip("-")) if Range else 0
-            body = stored.body[start:]
+            # From a place on, up to another one, or so many of the last ones.
+            first, _, last = Range.removeprefix("bytes=").rpartition("-")
+            body = stored.body if not Range else stored.body[-int(last) :] if not first else stored.body[int(first) :]
+            body = body[: int(last) - int(first) + 1] if first and last else body
             answer = _describe(stored) | {"Body": io.BytesIO(body), "ContentLength": len(body)}
             return answer | ({"ContentRange": f"bytes */{len(stored.body)}"} if Range else {})
 

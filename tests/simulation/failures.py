@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from lakewriter.spec.specification import Mode
+from tests.simulation.books import is_undo, pending_of
 from tests.simulation.lakes import Lake
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ DECIDED: Final = (
     "is done under this job id",
 )
 """Ends of a load that people have to decide about."""
+OVERTAKEN: Final = ("whose undo would take that back as well", "since its undo was planned")
+"""Messages of an undo that another engine's commit has made impossible."""
 APART: Final = (
     "has not come to that STATE again",
     "the streams are not at the same one",
@@ -44,6 +47,8 @@ class Failures:
             return
         if code == "SOURCE_FAILED" and any(text in message for text in APART) and self._begin_anew(lake):
             return
+        if code == "COMMIT_UNKNOWN" and any(text in message for text in OVERTAKEN):
+            self._give_undo_up(lake)
         if code in history.world.excuses(history.network.met) or history.replays.is_excess(code, message):
             return
         if not self._is_excused(lake, job, code, message):
@@ -61,6 +66,14 @@ class Failures:
             return True
         # Whose a directory is that one of two pipelines refreshes, the first of them decides.
         return lake.is_shared and any(own.mode is Mode.OVERWRITE for own in lake.spec.tables)
+
+    def _give_undo_up(self, lake: Lake) -> None:
+        """Do what the message says, in every table that waits for an undo."""
+        for place in self.history.auditor.places:
+            job = pending_of(self.history.bucket.objects, place).get("job_id", "")
+            if place.pipeline == lake.pipeline and is_undo(job):
+                self.history.world.met["undo given up"] += 1
+                self.history.hands.draw_abandon(lake, job)()
 
     def _begin_anew(self, lake: Lake) -> bool:
         """Do what the message says once nothing fails any more; whether something has brought it rightly about."""

@@ -21,12 +21,14 @@ from tests.simulation.calm import Calm
 from tests.simulation.changes import Changes
 from tests.simulation.connectors import Connector
 from tests.simulation.failures import Failures
+from tests.simulation.foreign_engine import ForeignEngine
 from tests.simulation.given import Writer, make_writable
 from tests.simulation.glue import Catalog
 from tests.simulation.hands import Hands
 from tests.simulation.kept_rows import Marks
 from tests.simulation.lakes import KINDS, Lake, draw
 from tests.simulation.losses import Losses
+from tests.simulation.merged import Events
 from tests.simulation.messages import Inputs
 from tests.simulation.names_audit import NamesAuditor
 from tests.simulation.places import places_of
@@ -88,7 +90,7 @@ class History:
         if store is not AWS:
             self.lakes = [lake.put_on("http://store") for lake in self.lakes]
         self.catalog = Catalog()
-        self.sources = Sources(rng, Marks(random.Random(f"marks of {seed}")), seed)
+        self.sources = Sources(rng, Marks(random.Random(f"marks of {seed}")), Events(seed), seed)
         self.simulation = Simulation(seed, scheduler, self.network, self.bucket, self.catalog)
         self.simulation.task_tries = rng.choice([1, 4])
         self.auditor = Auditor(
@@ -107,6 +109,10 @@ class History:
         acts = frozenset({"vanish", "stranger"}) - options.without if self.is_quarrel else frozenset()
         self.world = World(rng, self.network, self.bucket, self.catalog, self.auditor, options.without, acts)
         scheduler.on_step = self.world.act
+        merged = {place.names: f"{place.pipeline}/{place.table}" for place in self.auditor.places if place.merges}
+        if merged and "engine" not in options.without:
+            self.world.engine = ForeignEngine(seed, self.bucket, self.catalog, self.sources, merged)
+            self.auditor.merged.engine = self.world.engine
         self.streams = {
             lake.pipeline: [Stream(lake.narrow(own), self.sources) for own in lake.spec.tables]
             for lake in self.lakes

@@ -5,13 +5,20 @@ See: https://iceberg.apache.org/spec/
 
 import io
 import json
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import fastavro
+import pyarrow.parquet as pq
 
 from tests.simulation.bucket import Bucket
 from tests.simulation.glue import Catalog
+
+DATA: Final = 0
+"""The content of a data file, and not of one with deletes."""
+REMOVED: Final = 2
+"""The status of an entry that a snapshot has removed."""
 
 
 def key_of(location: str) -> str:
@@ -33,12 +40,72 @@ def current_files(catalog: Catalog, bucket: Bucket, name: tuple[str, str]) -> di
     if metadata is None or metadata.get("current-snapshot-id") in (None, -1):
         return {}
     snapshot = next(own for own in metadata["snapshots"] if own["snapshot-id"] == metadata["current-snapshot-id"])
-    found = {}
+    return {
+        key_of(entry["data_file"]["file_path"]): entry["data_file"]["record_count"]
+        for entry, _, _ in _list_entries(bucket, snapshot)
+        if entry["data_file"].get("content", DATA) == DATA
+    }
+
+
+def current_deletes(catalog: Catalog, bucket: Bucket, name: tuple[str, str]) -> dict[str, set[int]]:
+    """The positions of rows that are deleted, by the key of their file: those that apply by sequence number, partition
+    spec and partition."""
+    metadata = metadata_of(catalog, bucket, name)
+    if metadata is None or metadata.get("current-snapshot-id") in (None, -1):
+        return {}
+    snapshot = next(own for own in metadata["snapshots"] if own["snapshot-id"] == metadata["current-snapshot-id"])
+    data, deletes = {}, []
+    for entry, manifest, number in _list_entries(bucket, snapshot):
+        file = entry["data_file"]
+        scope = (manifest["partition_spec_id"], json.dumps(file["partition"], default=str))
+        if file.get("content", DATA) == DATA:
+            data[key_of(file["file_path"])] = (scope, number)
+        else:
+            deletes.append((file, scope, number))
+    deleted: dict[str, set[int]] = {}
+    for file, scope, number in deletes:
+        for location, position in _positions(bucket.objects[key_of(file["file_path"])].body):
+            of = data.get(key_of(location))
+            if of is not None and of[0] == scope and of[1] <= number:
+                deleted.setdefault(key_of(location), set()).add(position)
+    return deleted
+
+
+def list_delete_files(catalog: Catalog, bucket: Bucket, name: tuple[str, str]) -> set[str]:
+    """The keys of the files with deletes that any snapshot has."""
+    metadata = metadata_of(catalog, bucket, name) or {}
+    return {
+        key_of(entry["data_file"]["file_path"])
+        for snapshot in metadata.get("snapshots", ())
+        for entry, _, _ in _list_entries(bucket, snapshot)
+        if entry["data_file"].get("content", DATA) != DATA
+    }
+
+
+def list_ancestors(catalog: Catalog, bucket: Bucket, name: tuple[str, str]) -> list[dict[str, Any]]:
+    """The current snapshot and those that it follows, the oldest first."""
+    metadata, ancestors = metadata_of(catalog, bucket, name) or {}, list[dict[str, Any]]()
+    snapshots = {own["snapshot-id"]: own for own in metadata.get("snapshots", ())}
+    current = metadata.get("current-snapshot-id")
+    while current in snapshots:
+        ancestors.insert(0, snapshots[current])
+        current = snapshots[current].get("parent-snapshot-id")
+    return ancestors
+
+
+def _list_entries(bucket: Bucket, snapshot: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any], int]]:
+    """Entry, manifest and data sequence number of what a snapshot has."""
     for manifest in _records(bucket.objects[key_of(snapshot["manifest-list"])].body):
         for entry in _records(bucket.objects[key_of(manifest["manifest_path"])].body):
-            if entry["status"] != 2:
-                found[key_of(entry["data_file"]["file_path"])] = entry["data_file"]["record_count"]
-    return found
+            if entry["status"] != REMOVED:
+                number = entry.get("sequence_number")
+                yield entry, manifest, manifest.get("sequence_number", 0) if number is None else number
+
+
+@lru_cache(maxsize=512)
+def _positions(body: bytes) -> tuple[tuple[str, int], ...]:
+    table = pq.ParquetFile(io.BytesIO(body)).read(["file_path", "pos"], use_threads=False)
+    return tuple(zip(table.column("file_path").to_pylist(), table.column("pos").to_pylist(), strict=True))
 
 
 @lru_cache(maxsize=512)

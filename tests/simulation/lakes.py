@@ -19,14 +19,12 @@ from tests.simulation.books import GRADE
 
 BUCKET: Final = "lake"
 PROPERTIES: Final = {"id": {"type": "integer"}, "nonce": {"type": "integer"}}
-KINDS: Final = (
-    *("files", "glue", "iceberg", "airbyte", "messages", "estuary", "batches", "refresh", "quarantine", "connector"),
-)
 WEIGHTS: Final = {
     "files": 5, "glue": 4, "iceberg": 1, "airbyte": 4, "messages": 3, "estuary": 3, "batches": 2, "refresh": 3,
-    "quarantine": 5, "connector": 4,
+    "quarantine": 5, "connector": 4, "merged": 2,
 }  # fmt: skip
 """How often each is played: histories of Iceberg's tables take three times as long as others."""
+KINDS: Final = tuple(WEIGHTS)
 HOSTILE: Final = (
     *(
         "..",
@@ -63,6 +61,7 @@ HOSTILE: Final = (
 )
 """Names of schemas and tables that a source may give."""
 COLUMNS: Final = "id BIGINT, nonce BIGINT, name STRING"
+EVENTS: Final = f"{COLUMNS}, key BIGINT, at BIGINT, region BIGINT"
 GRADED: Final = f"{COLUMNS}, {GRADE} BIGINT"
 
 
@@ -135,11 +134,11 @@ def draw(rng: random.Random, kinds: tuple[str, ...]) -> list[Lake]:
     make = {
         "files": _files, "glue": _glue, "iceberg": _iceberg, "airbyte": _airbyte, "estuary": _estuary,
         "batches": _batches, "messages": _messages, "refresh": _refresh, "quarantine": _quarantine,
-        "connector": _connector,
+        "connector": _connector, "merged": _merged,
     }[kind]  # fmt: skip
     state = rng.getrandbits(64)
     # Counted keys, and a table that is refreshed, are one pipeline's alone.
-    apart = rng.random() < 0.5 or kind in {"estuary", "batches", "refresh"}
+    apart = rng.random() < 0.5 or kind in {"estuary", "batches", "refresh", "merged"}
     # The same draw for both: they differ in their names alone, and where they lie apart, in their places.
     lakes = [make(random.Random(state), name, f"/{name}" if apart and len(names) > 1 else "") for name in names]
     naming = random.Random(f"table names of {state}")
@@ -248,6 +247,26 @@ def _iceberg(rng: random.Random, pipeline: str, place: str) -> Lake:
     orders = {"table": "orders", "schema": "public", "read": _read("orders"), "primary_key": ["id"]}
     events = {"table": "events", "schema": "public", "read": _read("events"), "cursor": "id"}
     return make_lake("iceberg", pipeline, destination, [rng.choice([orders, events])])
+
+
+def _merged(rng: random.Random, pipeline: str, place: str) -> Lake:
+    destination: dict[str, Any] = {
+        "type": "lakewriter-s3",
+        "location": f"s3://{BUCKET}/data{place}",
+        "region": "us-east-1",
+        "catalog": "iceberg",
+        "database": f"{place.strip('/')}_lake".strip("_"),
+    }
+    orders: dict[str, Any] = {"table": "orders", "schema": "public", "read": _read("orders", EVENTS), "mode": "merge"}
+    orders |= {"primary_key": ["key"], "order_by": rng.choice([["at"], ["at", "id"]])}
+    if rng.random() < 0.4:
+        orders["cursor"] = "id"
+    if rng.random() < 0.5:
+        orders["partition_by"] = ["region"]
+    if rng.random() < 0.7:
+        destination["tracking"] = ["deleted"]
+        orders |= {"deleted": "op = 'D'", "keep_deleted": rng.random() < 0.4}
+    return make_lake("merged", pipeline, destination, [orders])
 
 
 def _refresh(rng: random.Random, pipeline: str, place: str) -> Lake:

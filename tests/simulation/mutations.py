@@ -11,6 +11,7 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 from tests.simulation.edge_mutations import EDGE_MUTATIONS
+from tests.simulation.merge_mutations import MERGE_MUTATIONS
 from tests.simulation.mutation import Mutation, leave_out
 from tests.simulation.quarantine_mutations import QUARANTINE_MUTATIONS
 from tests.simulation.record_mutations import RECORD_MUTATIONS
@@ -350,6 +351,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     **UNDO_MUTATIONS,
     **REFRESH_MUTATIONS,
+    **MERGE_MUTATIONS,
     **QUARANTINE_MUTATIONS,
     **SHARED_MUTATIONS,
     **EDGE_MUTATIONS,

@@ -64,7 +64,8 @@ class NamesAuditor:
 
 
 def _is_data(key: str) -> bool:
-    return key.endswith(".parquet") and not is_control(key) and f"{QUARANTINE}/" not in key
+    is_deletes = "/deletes-" in key
+    return key.endswith(".parquet") and not is_control(key) and f"{QUARANTINE}/" not in key and not is_deletes
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,7 @@
 """The tables of a pipeline as the auditor watches them."""
 
-from lakewriter.spec.specification import Mode
-from tests.simulation.books import Place
+from lakewriter.spec.specification import Mode, TableSpec
+from tests.simulation.books import MergeRule, Place
 from tests.simulation.lakes import Lake
 
 
@@ -29,6 +29,13 @@ def places_of(lake: Lake) -> list[Place]:
                 exclusive=table.cursor is not None or table.mode is not Mode.APPEND,
                 quarantine=table.quarantine or "",
                 in_glue=spec.in_glue,
+                merges=_find_rule(table),
             )
         )
     return found
+
+
+def _find_rule(table: TableSpec) -> MergeRule | None:
+    if table.mode is not Mode.MERGE:
+        return None
+    return MergeRule(table.order_by, table.deleted is not None, table.keep_deleted)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.simulation.books import QUARANTINE, Place, is_control, kept_rows_of, parsed, rows_of
 from tests.simulation.bucket import Bucket
 from tests.simulation.glue import Catalog
-from tests.simulation.iceberg import current_files
+from tests.simulation.iceberg import current_deletes, current_files
 from tests.simulation.source import Sources
 
 
@@ -27,22 +27,23 @@ class Readers:
         """By table how often each row of each reading is seen by its readers."""
         seen: dict[str, Counter[tuple[int, int]]] = defaultdict(Counter)
         by_table = {(place.pipeline, place.table): place for place in self.places}
-        listed = {name: set(self.list_files(name)) for name in self._iceberg_names()}
+        names = {place.names for place in self.places if place.catalog == "iceberg"}
+        listed = {name: set(self.list_files(name)) for name in names}
+        deleted = {name: current_deletes(self.catalog, self.bucket, name) for name in names}
         for key, stored in self.bucket.objects.items():
             if is_control(key) or "/metadata/" in key or key in self.strangers or key.endswith("/_latest/files.json"):
                 continue
-            if f"{QUARANTINE}/" in key:
+            if f"{QUARANTINE}/" in key or "/deletes-" in key:
                 continue
-            for row_id, nonce in rows_of(stored.body):
+            for position, (row_id, nonce) in enumerate(rows_of(stored.body)):
                 reading = self.sources.readings[nonce]
                 place = by_table[reading.pipeline, reading.table]
-                if place.catalog == "iceberg" and key not in listed[place.names]:
-                    continue
-                if place.catalog == "glue" and not self._is_registered(place, key):
-                    continue
-                if place.catalog == "none" and place.refreshes and key not in self.list_latest(place):
-                    continue
-                seen[place.state][nonce, row_id] += 1
+                if place.catalog == "iceberg":
+                    is_seen = key in listed[place.names] and position not in deleted[place.names].get(key, ())
+                else:
+                    is_seen = self._is_file_read(place, key)
+                if is_seen:
+                    seen[place.state][nonce, row_id] += 1
         return seen
 
     def list_all(self) -> dict[str, Counter[tuple[int, int]]]:
@@ -82,8 +83,11 @@ class Readers:
             self.find(f"Iceberg table {name} names a file that is not there: {missing}")
             return {}
 
-    def _iceberg_names(self) -> set[tuple[str, str]]:
-        return {place.names for place in self.places if place.catalog == "iceberg"}
+    def _is_file_read(self, place: Place, key: str) -> bool:
+        """Whether readers of a table of plain files read this one."""
+        if place.catalog == "glue":
+            return self._is_registered(place, key)
+        return not place.refreshes or key in self.list_latest(place)
 
     def shows(self, place: Place, key: str) -> bool:
         """Whether readers of a refreshed table read this file."""

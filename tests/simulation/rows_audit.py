@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.simulation.books import Book, Place, chain_of, is_replay, is_undo
+from tests.simulation.merged import MergedAuditor
 from tests.simulation.quarantine_audit import QuarantineAuditor
 from tests.simulation.source import Reading, Sources
 from tests.simulation.sync_audit import SyncAuditor
@@ -19,6 +20,7 @@ class RowsAuditor:
     books: Mapping[str, Book]
     quarantines: QuarantineAuditor
     syncs: SyncAuditor
+    merged: MergedAuditor
     find: Callable[[str], None]
     numbers: dict[tuple[str, int], str] = field(default_factory=dict)
 
@@ -41,8 +43,8 @@ class RowsAuditor:
         for job in parts:
             if repeated := set(chain_of(job)[:-1]).intersection(parts):
                 self.find(f"{name}: load {job} is done, and so is {sorted(repeated)}, whose rows it is to load again")
-        if place.is_synced:
-            self.syncs.judge(place, seen)
+        if place.merges is not None or place.is_synced:
+            (self.syncs if place.merges is None else self.merged).judge(place, seen)
             return
         jobs = [job.partition(".s")[0] for job in parts]
         if parts and place.overwrites and parts[-1] != jobs[-1]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lakewriter.run.shared_jobs import SMALL_BYTES
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.specification import Mode, TableSpec
 from tests.simulation.folders import Folder
 from tests.simulation.simulated import Here
 from tests.support.local_tasks import SETTINGS, Context
@@ -44,10 +44,11 @@ class Reading:
 @dataclass
 class Sources:
     """All tables' sources: row n is there when ``rows[table] > n``. Those of tables with a quarantine are
-    opened by their ``marks``."""
+    opened by their ``marks``, those of merged tables by their ``events``."""
 
     rng: random.Random
     marks: Any = None
+    events: Any = None
     seed: int = 0
     rows: dict[str, int] = field(default_factory=dict)
     columns: dict[str, list[str]] = field(default_factory=dict)
@@ -190,6 +191,9 @@ def open_feed(
     if table.quarantine is not None:
         marked: Feed = session.sources.marks.open(session, table, first, count, single=single)
         return marked
+    if table.mode is Mode.MERGE:
+        merged: Feed = session.sources.events.open(session, table, first, count, deleted_column, single=single)
+        return merged
     ids = tuple(range(first, count))
     if table.read.new_files:
         ids = session.sources.find_folder(session.pipeline, table.id).read(table.read)

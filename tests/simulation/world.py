@@ -9,6 +9,7 @@ from typing import Any, Final
 from lakewriter.errors import CODES
 from tests.simulation.audit import Auditor
 from tests.simulation.bucket import Bucket
+from tests.simulation.foreign_engine import ForeignEngine
 from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import key_of, metadata_of
 from tests.simulation.weather import Network
@@ -45,6 +46,7 @@ class World:
     ) -> None:
         self.rng, self.network, self.bucket, self.catalog, self.auditor = rng, network, bucket, catalog, auditor
         self.met: Counter[str] = Counter()
+        self.engine: ForeignEngine | None = None
         self.without = without
         self._acts = [act for act in ACTS if (rng.random() < 0.2 or act in certain) and act not in without]
         self._chance = rng.choice([0.01, 0.05, 0.2]) if not certain else rng.choice([0.02, 0.05])
@@ -59,6 +61,9 @@ class World:
         """Called at every switch between threads."""
         if self._is_quiet:
             return
+        if self.engine is not None and (changed := self.engine.act()):
+            self.met[changed.split()[0]] += 1
+            self.network.note(f"world: {changed}")
         if self.network.late and self.rng.random() < 0.05:
             self.network.arrive()
         if self._acts and self.rng.random() < self._chance:

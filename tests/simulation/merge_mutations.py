@@ -1,0 +1,78 @@
+"""The rules of merges by key, each taken out."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.simulation.mutation import Mutation, leave_out
+
+_KIND: Final = "merged"
+
+MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
+    "judged-on-its-snapshot": leave_out(
+        "positions are looked for again in each snapshot that a commit is tried on",
+        "commit.iceberg.merge",
+        "        gone, counts = self._judge(table, schema, list(make_files()))\n",
+        "        self._first = getattr(self, '_first', None) or self._judge(table, schema, list(make_files()))\n"
+        "        gone, counts = self._first\n",
+        _KIND,
+    ),
+    "deletes-of-the-snapshot": leave_out(
+        "rows that the table's deletes have taken out are not compared with",
+        "commit.iceberg.merge",
+        "        if not task.delete_files or not len(rows):\n",
+        "        if True:\n",
+        _KIND,
+    ),
+    "keys-of-the-file": leave_out(
+        "rows of a file are read with the positions that they have in it",
+        "commit.iceberg.merge_rows",
+        "            start += len(batch)\n",
+        "            start += len(batch) + 1\n",
+        _KIND,
+        held_by="tests/iceberg/test_merge.py -k test_rows_are_read_in_several_batches",
+    ),
+    "order-against-the-table": leave_out(
+        "a row that is older than the table's is not written",
+        "commit.iceberg.merge_judging",
+        '    keys = [(name, "ascending") for name in (*by, "weight", FILE, POSITION)]\n',
+        '    keys = [(name, "ascending") for name in (IS_LOADED, *by, "weight", FILE, POSITION)]\n',
+        _KIND,
+    ),
+    "same-order-changes-nothing": leave_out(
+        "of rows with the same order that of the table stays",
+        "commit.iceberg.merge_judging",
+        "    weight = pc.add(pc.invert(rows[IS_LOADED]).cast(pa.int8()), ",
+        "    weight = pc.add(rows[IS_LOADED].cast(pa.int8()), ",
+        _KIND,
+    ),
+    "deletes-of-their-partition": leave_out(
+        "a file with deletes has the partition of its data files",
+        "commit.iceberg.merge_snapshot",
+        "        groups[file.spec_id, file.partition].append((file, gone))\n",
+        "        groups[file.spec_id, positions[0][0].partition].append((file, gone))\n",
+        _KIND,
+    ),
+    "deletes-stay": leave_out(
+        "what a load only deletes is not among its rows",
+        "commit.iceberg.merge_judging",
+        "        staying = staying.filter(pc.invert(deletes))\n",
+        "        pass\n",
+        _KIND,
+    ),
+    "undo-behind-nobody": leave_out(
+        "an undo of a merge takes nothing back that came after it",
+        "commit.iceberg.removal",
+        "    if not is_current(table, intent, load):\n",
+        "    if False:\n",
+        _KIND,
+        held_by="tests/load/test_refresh.py -k test_an_undo_that_another_writer_has_overtaken_can_be_given_up",
+    ),
+    "undo-of-rewritten-files": leave_out(
+        "an undo whose files were rewritten since it was planned is not done",
+        "commit.iceberg.removal",
+        "    if is_rewritten(table, load):\n",
+        "    if False:\n",
+        _KIND,
+        held_by="tests/operate/test_undo.py -k test_files_that_are_rewritten_while_they_are_undone",
+    ),
+}

@@ -1,0 +1,202 @@
+"""Tables that are merged by key: the events of their sources, and the rows that their readers are to see."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lakewriter.spec.specification import TableSpec
+from tests.simulation.books import LOAD, Book, MergeRule, Place, is_control, is_undo, rows_of
+from tests.simulation.bucket import Bucket
+from tests.simulation.foreign_engine import ForeignEngine
+from tests.simulation.glue import Catalog
+from tests.simulation.iceberg import list_ancestors
+from tests.simulation.source import SCHEMA, Feed, Reading, Session, Sources
+
+KEYS: Final = 4
+"""So few keys that most events are of a key that the table has."""
+STEP: Final = 10
+"""Between the order of one event and the next, so that rows of others fit between."""
+COLUMNS: Final = ("key", "at", "region")
+
+
+@dataclass(frozen=True)
+class Event:
+    """A change of a source's row. ``at`` is its time, ``region`` a column that the table may be partitioned by."""
+
+    key: int
+    at: int
+    region: int
+    is_delete: bool = False
+
+
+@dataclass
+class Events:
+    """The events of all sources by their number; they do not come in the order of their times."""
+
+    seed: int
+    events: dict[str, list[Event]] = field(default_factory=dict)
+
+    def open(
+        self, session: Session, table: TableSpec, first: int, count: int, deleted: str, *, single: bool
+    ) -> "EventsFeed":
+        """Open the events from ``first`` on, of ``count`` that there are."""
+        name, sources = f"{session.pipeline}/{table.id}", session.sources
+        reading = sources.read(session.pipeline, table.id, session.job, session.process, tuple(range(first, count)))
+        events = self.list(name, count)
+        column = deleted if table.deleted is not None else ""
+        partitions = 1 if single else sources.rng.choice([1, 1, 2])
+        return EventsFeed(reading, partitions, session, events, column, is_clustered=bool(table.partition_by))
+
+    def list(self, name: str, count: int) -> list[Event]:
+        """List the first events of a source; no two of one key have the same time."""
+        events = self.events.setdefault(name, [])
+        rng = random.Random(f"events of {name} {self.seed} {len(events)}")
+        while len(events) < count:
+            key, at = rng.randrange(KEYS), max(0, len(events) - rng.choice([0, 0, 1, 4, 6])) * STEP
+            while any((event.key, event.at) == (key, at) for event in events):
+                at += STEP
+            events.append(Event(key, at, rng.randrange(2), rng.random() < 0.25))
+        return events[:count]
+
+
+class EventsFeed(Feed):
+    """Events of a source, with the column ``deleted`` where the table has deletes; those that are clustered are in the
+    order of the table's partitions."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        partitions: int,
+        session: Session,
+        events: Sequence[Event],
+        deleted: str,
+        *,
+        is_clustered: bool,
+    ) -> None:
+        super().__init__(reading, partitions, session)
+        self.events, self.deleted = events, deleted
+        self.is_clustered = is_clustered
+        more = [pa.field(deleted, pa.bool_())] if deleted else []
+        self.schema = pa.schema([*SCHEMA, *(pa.field(name, pa.int64()) for name in COLUMNS), *more])
+
+    def batches(self, partition: int) -> Any:
+        """See ``Feed``."""
+        ids = list(self._ids(partition))
+        if self.is_clustered:
+            # As Spark sorts them.
+            ids.sort(key=lambda number: (self.events[number].region, number))
+        if ids:
+            events = [self.events[number] for number in ids]
+            values: dict[str, list[Any]] = {
+                "id": ids,
+                "nonce": [self.reading.nonce] * len(ids),
+                "name": [f"event {number}" for number in ids],
+                self.deleted: [event.is_delete for event in events],
+            }
+            values |= {name: [getattr(event, name) for event in events] for name in COLUMNS}
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(values[own.name], own.type) for own in self.schema], schema=self.schema
+            )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row by its number and reading; ``weight`` decides between rows of the same ``order``."""
+
+    order: tuple[int, ...]
+    weight: int
+    row: tuple[int, int]
+    is_delete: bool = False
+
+
+@dataclass
+class MergedAuditor:
+    """Judges what readers see of merged tables: each snapshot's change, one after the other, by the documentation."""
+
+    bucket: Bucket
+    catalog: Catalog
+    sources: Sources
+    books: Mapping[str, Book]
+    find: Callable[[str], None]
+    engine: ForeignEngine | None = None
+
+    def judge(self, place: Place, seen: Counter[tuple[int, int]]) -> None:
+        """Judge the rows that readers see now."""
+        name, rule = f"{place.pipeline}/{place.table}", place.merges
+        assert rule is not None
+        table, jobs = dict[int, list[_Row]](), list[str]()
+        for snapshot in list_ancestors(self.catalog, self.bucket, place.names):
+            summary, load = snapshot["summary"], snapshot["summary"].get("lakewriter.load")
+            for key, at, row in self.engine.rows.get(snapshot["snapshot-id"], ()) if self.engine else ():
+                table.setdefault(key, []).append(_Row(_make_order(rule, at, row[1]), 1, row))
+            if load is not None and (undone := summary.get("lakewriter.undoes")) in jobs:
+                # The table's first load leaves with its files; behind others the snapshot before it is shown again.
+                jobs.remove(undone)
+                table = {key: [row for row in rows if self._find_job(row) != undone] for key, rows in table.items()}
+            elif load is not None and undone is None:
+                jobs.append(load.split("/")[1])
+                self._merge(name, place, table, load)
+        expected = Counter(row.row for rows in table.values() for row in rows)
+        if expected != seen:
+            self.find(
+                f"{name}: readers see {sorted((seen - expected).items())} too many after {jobs}, and do not see "
+                f"{sorted((expected - seen).items())}"
+            )
+        self._judge_jobs(name, place, jobs)
+
+    def _find_job(self, row: _Row) -> str:
+        return self.sources.readings[row.row[0]].job
+
+    def _merge(self, name: str, place: Place, table: dict[int, list[_Row]], load: str) -> None:
+        rule, readings = place.merges, self._find_readings(place, load)
+        assert rule is not None
+        if len(readings) != 1:
+            self.find(f"{name}: load {load} has rows of readings {sorted(readings)}")
+            return
+        ((nonce, numbers),) = readings.items()
+        if sorted(numbers) != list(self.sources.readings[nonce].ids):
+            self.find(f"{name}: load {load} has rows {sorted(numbers)} of {self.sources.readings[nonce].ids}")
+        events = self.sources.events.list(name, max(numbers) + 1)
+        by_key = dict[int, list[_Row]]()
+        for number in numbers:
+            event, is_delete = events[number], rule.has_deletes and events[number].is_delete
+            order = _make_order(rule, event.at, number)
+            by_key.setdefault(event.key, []).append(_Row(order, 2 * is_delete, (nonce, number), is_delete))
+        for key, rows in by_key.items():
+            newest = max([*rows, *table.get(key, [])], key=lambda row: (row.order, row.weight))
+            is_kept = rule.keeps_deleted or not newest.is_delete
+            # Of rows with the same order that of the table stays.
+            weight = 3 if newest.is_delete else 1
+            table[key] = [_Row(newest.order, weight, newest.row, newest.is_delete)] if is_kept else []
+
+    def _find_readings(self, place: Place, load: str) -> dict[int, list[int]]:
+        """Find what an attempt's files have, by reading."""
+        readings = dict[int, list[int]]()
+        for key, stored in self.bucket.objects.items():
+            is_file = key.startswith(f"{place.path}/") and "/deletes-" not in key and "/metadata/" not in key
+            if stored.metadata.get(LOAD) == load and is_file and not is_control(key):
+                for number, nonce in rows_of(stored.body):
+                    readings.setdefault(nonce, []).append(number)
+        return readings
+
+    def _judge_jobs(self, name: str, place: Place, jobs: list[str]) -> None:
+        """Each load that is done, and has files, has one snapshot among those that readers go by; others have none."""
+        book = self.books[place.state]
+        if len(set(jobs)) < len(jobs):
+            self.find(f"{name}: loads {jobs} are merged, one of them twice")
+        parts = {job: attempt for job, attempt in book.commits if not is_undo(job)}
+        for job in set(jobs) - parts.keys() - book.given_up:
+            self.find(f"{name}: load {job} is merged and not done")
+        for job in book.undone.intersection(jobs) - book.given_up:
+            self.find(f"{name}: load {job} is merged and undone")
+        for job in parts.keys() - set(jobs) - book.undone - book.given_up:
+            if self._find_readings(place, f"{place.pipeline}/{job}/{parts[job]}"):
+                self.find(f"{name}: load {job} is done and not merged")
+
+
+def _make_order(rule: MergeRule, at: int, number: int) -> tuple[int, ...]:
+    return tuple({"at": at, "id": number}[column] for column in rule.order_by)
