@@ -3,7 +3,7 @@ position.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakewriter.errors import LakeError, SchemaIncompatibleError
@@ -60,7 +60,7 @@ def _match_one(table: str, header: Header, path: str, declared: Sequence[str] | 
     if folded == wanted or len(set(folded)) < len(folded) or set(folded) != set(wanted):
         note = f"read.columns names the columns of {path!r} by their positions: its header has {', '.join(header)}"
         return Columns(tuple(declared), {header: positions}, () if folded == wanted else (note,))
-    return Columns(tuple(declared), {header: tuple(folded.index(name) for name in wanted)})
+    return Columns(tuple(declared), {header: _find_positions(wanted, folded)})
 
 
 def name_columns(header: Header) -> tuple[str, ...]:
@@ -68,8 +68,9 @@ def name_columns(header: Header) -> tuple[str, ...]:
     return tuple(name or f"_c{position}" for position, name in enumerate(header))
 
 
-def _find_positions(columns: Mapping[str, str], keys: Sequence[str]) -> Positions:
-    return tuple(keys.index(key) if key in keys else -1 for key in columns)
+def _find_positions(columns: Iterable[str], keys: Sequence[str]) -> Positions:
+    positions = {key: position for position, key in reversed(list(enumerate(keys)))}
+    return tuple(positions.get(key, -1) for key in columns)
 
 
 def _fold(name: str) -> str:
@@ -111,9 +112,11 @@ def _note_absent(
     names: Sequence[str], headers: Mapping[Header, Sequence[str]], positions: Mapping[Header, Positions]
 ) -> tuple[str, ...]:
     total = sum(map(len, headers.values()))
+    # A header's hash takes all of its names.
+    files = [(positions[header], paths) for header, paths in headers.items()]
     notes = []
     for index, name in enumerate(names):
-        without = [path for header, paths in headers.items() if positions[header][index] < 0 for path in paths]
+        without = [path for at, paths in files if at[index] < 0 for path in paths]
         if without:
             notes.append(
                 f"column {name!r} is not in {len(without)} of {total} files, such as {without[0]!r}: null in their rows"

@@ -74,9 +74,9 @@ def _bound_lines(piece: Piece, charset: Charset) -> tuple[Iterator[bytes], int]:
         return _end_lines(blocks, charset.mark, piece.end), charset.mark
     for block in blocks:
         # The byte before the piece may end the line before it.
-        if match := _BREAK.search(block):
-            offset += match.end()
-            return _end_lines(chain([block[match.end() :]], blocks), offset, piece.end), offset
+        if end := _find_end(block):
+            offset += end
+            return _end_lines(chain([block[end:]], blocks), offset, piece.end), offset
         offset += len(block)
     return iter(()), offset
 
@@ -86,11 +86,23 @@ def _end_lines(blocks: Iterator[bytes], offset: int, end: int) -> Iterator[bytes
     if offset >= end:
         return
     for block in blocks:
-        if offset + len(block) >= end and (match := _BREAK.search(block, max(end - 1 - offset, 0))):
-            yield block[: match.end()]
+        if offset + len(block) >= end and (last := _find_end(block, max(end - 1 - offset, 0))):
+            yield block[:last]
             return
         yield block
         offset += len(block)
+
+
+def _find_end(block: bytes, start: int = 0) -> int:
+    """Return the offset behind the first line break at ``start`` or later, 0 if there is none.
+
+    A long line is searched from each piece of a file that begins in it; an expression takes many times as long.
+    """
+    feed = block.find(b"\n", start)
+    back = block.find(b"\r", start, len(block) if feed < 0 else feed)
+    if back < 0:
+        return feed + 1
+    return back + (2 if back + 1 == feed else 1)
 
 
 def _keep_breaks(blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -117,12 +129,12 @@ def _group_lines(blocks: Iterator[bytes], charset: Charset) -> Iterator[tuple[by
     held, size, passed = list[bytes](), 0, 0
     for block in blocks:
         if size > MOST_BYTES:
-            end = _BREAK.search(block)
-            passed += _measure(block[: end.end() if end else len(block)], charset)
-            if end is None:
+            end = _find_end(block)
+            passed += _measure(block[: end or len(block)], charset)
+            if not end:
                 continue
             yield held[0][:_SHOWN_BYTES], passed, True
-            block, held, size = block[end.end() :], [], 0
+            block, held, size = block[end:], [], 0
         cut = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
         if cut:
             yield from _cut_lines(b"".join([*held, block[:cut]]), charset)
@@ -141,8 +153,8 @@ def _group_lines(blocks: Iterator[bytes], charset: Charset) -> Iterator[tuple[by
 def _cut_lines(data: bytes, charset: Charset) -> Iterator[tuple[bytes, int, bool]]:
     start = 0
     while start < len(data):
-        match = _BREAK.search(data, start + _BLOCK_BYTES) if len(data) - start > 2 * _BLOCK_BYTES else None
-        part = data[start : match.end() if match else len(data)]
+        end = _find_end(data, start + _BLOCK_BYTES) if len(data) - start > 2 * _BLOCK_BYTES else 0
+        part = data[start : end or len(data)]
         yield part, _measure(part, charset), False
         start += len(part)
 
