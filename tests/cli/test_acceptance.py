@@ -46,6 +46,7 @@ def as_csv(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
+@pytest.mark.one_in(2)
 def test_records_of_every_kind(connection):
     # Text takes the values of a type that nobody knows as they are.
     scenarios = [*SCENARIOS, *([] if connection.form in TYPED else [Scenario("odd", UNKNOWN, [{"id": 1}], [])])]
@@ -70,6 +71,7 @@ def check_rows(connection: Connection, scenario: Scenario) -> None:
     assert len({row["_airbyte_raw_id"] for row in rows}) == len(rows)
 
 
+@pytest.mark.one_in(2)
 def test_syncs_one_after_the_other(connection):
     """Appended and refreshed streams, a sync that is interrupted, and the one that goes on from it."""
     first = [*records("added", 1, 2), *records("renewed", 1, 2), state("added", 2),

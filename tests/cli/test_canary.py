@@ -69,6 +69,7 @@ def list_canaries(aws) -> list[str]:
     return [key for key in aws.objects("acme-lake") if "/canary/" in key]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", LAKES)
 def test_canary(tmp_path, aws, bucket, spark, name):
     lake = dict(LAKES[name])

@@ -38,6 +38,7 @@ def list_commands(group: click.Group, *path: str) -> list[tuple[str, ...]]:
     return commands
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("words", [(), *list_commands(main)], ids=" ".join)
 def test_help_imports_nothing_heavy(words):
     arguments = [sys.executable, "-c", HELP % HEAVY, *words, "--help"]

@@ -90,6 +90,7 @@ def show(expected: dict[Any, Row], day: str | None = None) -> list[Row]:
     return sorted(rows, key=lambda row: (row["id"], row["at"], row["v"]))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("fields", [(), ("day",)])
 @pytest.mark.parametrize("seed", range(2))
 def test_random_merges(aws, bucket, fields, seed):
@@ -238,13 +239,22 @@ def test_partition_fields_have_changed(aws, bucket):
 
 
 def test_manifests_of_deletes_are_merged(aws, bucket):
+    """As the table asks for it."""
     table = Table(aws)
-    for number in range(1, 26):
+    merge(table, [row(1, 1, "1")], 1)
+    assert table.seen.properties["commit.manifest.min-count-to-merge"] == "20"
+    aws.hide_missing = False
+    with table.seen.transaction() as transaction:
+        transaction.set_properties({"commit.manifest.min-count-to-merge": "4"})
+    aws.hide_missing = True
+    for number in range(2, 9):
         merge(table, [row(1, number, f"{number}")], number)
     snapshot = table.seen.current_snapshot()
     assert snapshot is not None
-    assert read(table) == [row(1, 25, "25")]
-    assert len(snapshot.manifests(table.seen.io)) < 20
+    assert read(table) == [row(1, 8, "8")]
+    manifests = snapshot.manifests(table.seen.io)
+    assert sum(manifest.content == ManifestContent.DELETES for manifest in manifests) < 4
+    assert len(manifests) < 7
     assert strays(aws, table.seen) == set()
 
 
@@ -293,6 +303,7 @@ KEYS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("others", [(), ("part",)])
 @pytest.mark.parametrize(("kind", "first", "second"), KEYS)
 def test_types_of_keys(aws, bucket, kind, first, second, others):

@@ -155,6 +155,7 @@ DESTINATIONS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("feed", ["splits", "rows"])
 @pytest.mark.parametrize("destination", DESTINATIONS, ids=str)
 def test_every_format_and_feed_is_judged(lake, destination, feed):
@@ -194,6 +195,7 @@ FORMATS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("form", FORMATS, ids=str)
 def test_streams_are_judged_one_by_one(tmp_path, aws, bucket, spark, form):
     lake = SyncLake(tmp_path, aws, spark)
@@ -266,6 +268,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("form", [{"format": "parquet"}, {"format": "jsonl"}, {"catalog": "iceberg", "database": "d"}],
                          ids=str)  # fmt: skip
 @pytest.mark.parametrize("index", ["contiguous", "sparse"])

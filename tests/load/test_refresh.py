@@ -31,9 +31,10 @@ from lakewriter.run.loader import load
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import FOLDER, Refreshed
 from tests.support.local_tasks import local_session
+from tests.support.sample import in_turn
 
 
-@pytest.fixture(params=["iceberg", "glue", "none"])
+@pytest.fixture(params=in_turn("iceberg", "glue", "none"))
 def users(request, tmp_path, aws, bucket):
     return Refreshed(tmp_path, aws, request.param)
 
@@ -117,7 +118,7 @@ def test_a_replaced_refresh_is_not_undone_alone(users):
     assert users.ids() == [2]
 
 
-@pytest.mark.parametrize("catalog", ["glue", "none", "iceberg"])
+@pytest.mark.parametrize("catalog", in_turn("glue", "none", "iceberg"))
 def test_several_refreshes_are_undone_one_after_the_other(tmp_path, aws, bucket, catalog):
     users = Refreshed(tmp_path, aws, catalog)
     for number, job in enumerate("abcd"):
@@ -147,7 +148,7 @@ def test_a_refresh_is_undone_with_what_was_appended_to_it(tmp_path, aws, bucket)
     assert users.differences() == []
 
 
-@pytest.mark.parametrize("catalog", ["glue", "none", "iceberg"])
+@pytest.mark.parametrize("catalog", in_turn("glue", "none", "iceberg"))
 def test_several_refreshes_are_undone_together(tmp_path, aws, bucket, catalog):
     users = Refreshed(tmp_path, aws, catalog)
     for number, job in enumerate("abc"):
@@ -157,7 +158,7 @@ def test_several_refreshes_are_undone_together(tmp_path, aws, bucket, catalog):
     assert users.differences() == []
 
 
-@pytest.mark.parametrize("catalog", ["glue", "none"])
+@pytest.mark.parametrize("catalog", in_turn("glue", "none"))
 def test_files_go_when_their_time_is_over(tmp_path, aws, bucket, catalog):
     """With ``keep_days: 0`` the next load deletes what the one before it has replaced."""
     users = Refreshed(tmp_path, aws, catalog, keep_days=0)
@@ -189,7 +190,7 @@ def test_files_stay_while_the_clock_is_not_certain(tmp_path, aws, bucket):
     assert users.keys()[0] == "g0000000002/part-b-00000.parquet"
 
 
-@pytest.mark.parametrize("catalog", ["glue", "none"])
+@pytest.mark.parametrize("catalog", in_turn("glue", "none"))
 def test_what_is_deleted_is_not_shown_again(tmp_path, aws, bucket, catalog):
     users = Refreshed(tmp_path, aws, catalog, keep_days=0)
     users.load("a", id=[1])
@@ -204,7 +205,7 @@ def test_what_is_deleted_is_not_shown_again(tmp_path, aws, bucket, catalog):
     assert users.ids() == [2]
 
 
-@pytest.mark.parametrize("catalog", ["glue", "none"])
+@pytest.mark.parametrize("catalog", in_turn("glue", "none"))
 def test_a_rebuilt_state_goes_on_from_the_last_change(tmp_path, aws, bucket, catalog):
     """Records of earlier loads were cleared away: a change with a number that was used would be taken for done."""
     users, s3 = Refreshed(tmp_path, aws, catalog), aws.client("s3")
@@ -349,7 +350,7 @@ def test_a_table_that_somebody_moved_is_left_alone(glue_users):
     assert users.glue_table()["StorageDescriptor"]["Location"] == f"s3://{BUCKET}/elsewhere"
 
 
-@pytest.mark.parametrize("catalog", ["glue", "none"])
+@pytest.mark.parametrize("catalog", in_turn("glue", "none"))
 @pytest.mark.parametrize("first", ["append", "refresh"])
 def test_files_have_one_mode(tmp_path, aws, bucket, catalog, first):
     """Readers would see the files of the other mode as well, or not those of this one."""
@@ -507,7 +508,7 @@ def in_copy(users, sql):
     return sql
 
 
-@pytest.mark.parametrize("catalog", ["glue", "none"])
+@pytest.mark.parametrize("catalog", in_turn("glue", "none"))
 def test_duckdb_reads_the_last_refresh(tmp_path, aws, bucket, catalog):
     users = Refreshed(tmp_path, aws, catalog)
     users.load("a", id=[1, 2], note=["x", "y"])
@@ -529,7 +530,7 @@ def test_spark_reads_the_last_refresh(tmp_path, aws, bucket, spark):
     assert [(row["id"], row["note"], row["_load_id"]) for row in rows] == [(3, 7, "b")]
 
 
-@pytest.mark.parametrize("catalog", ["glue", "none"])
+@pytest.mark.parametrize("catalog", in_turn("glue", "none"))
 def test_a_refresh_that_was_replaced_is_read_by_its_files(tmp_path, aws, bucket, catalog):
     users = Refreshed(tmp_path, aws, catalog)
     users.load("a", id=[1, 2])
@@ -590,7 +591,7 @@ def test_a_folder_with_files_is_not_used(tmp_path, aws, bucket):
     assert [(each.number, each.job_id) for each in users.state.generations] == [(42, "a")]
 
 
-@pytest.mark.parametrize("catalog", ["glue", "none", "iceberg"])
+@pytest.mark.parametrize("catalog", in_turn("glue", "none", "iceberg"))
 def test_a_program_refreshes_a_table(tmp_path, aws, bucket, catalog, spark):
     users = Refreshed(tmp_path, aws, catalog)
     for job, ids in (("a", [1, 2]), ("b", [3])):
@@ -651,6 +652,7 @@ REPEATED_KEYS = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("form", ["parquet", "jsonl"])
 @pytest.mark.parametrize(("fields", "ids", "files", "said"), REPEATED_KEYS, ids=range(len(REPEATED_KEYS)))
 def test_rows_with_one_primary_key_are_counted(request, tmp_path, aws, bucket, form, fields, ids, files, said):

@@ -49,6 +49,7 @@ def lake(request, tmp_path, aws, bucket):
     return LAKES[request.param](tmp_path, aws)
 
 
+@pytest.mark.one_in(3)
 def test_renamed_pipeline(lake):
     """Again and again, and without a trace in the table's data; under its own name it goes on."""
     assert outcome(lake, "a", 1) == "done"
@@ -66,6 +67,7 @@ def test_renamed_pipeline(lake):
     assert outcome(lake, "b", 2) == "done"
 
 
+@pytest.mark.one_in(3)
 def test_bucket_of_a_release_without_records(lake):
     """What lies there, or the catalog, tells whose it is."""
     assert outcome(lake, "a", 1) == "done"

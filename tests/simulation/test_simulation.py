@@ -13,7 +13,7 @@ from tests.simulation.mutations import MUTATIONS
 from tests.simulation.stand_ins import installed
 
 ROOT = Path(__file__).parents[2]
-SECONDS = float(os.environ.get("LAKEWRITER_SIMULATION_SECONDS", "120"))
+SECONDS = float(os.environ.get("LAKEWRITER_SIMULATION_SECONDS", "40"))
 
 
 def _digest(hash_seed: str) -> str:

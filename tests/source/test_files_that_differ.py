@@ -107,6 +107,7 @@ EXACT = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("feed", ["splits", "rows"])
 @pytest.mark.parametrize(("first", "second", "names", "expected"), EXACT)
 def test_names_that_differ_by_case_in_one_file_are_told_apart(spark, tmp_path, feed, first, second, names, expected):

@@ -51,6 +51,7 @@ PARTITIONED = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.spark
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("column", "options", "tasks"), PARTITIONED)

@@ -272,6 +272,7 @@ def test_files_are_cut_where_rows_begin(options, text, count):
     assert read_with(reader, files, 8) == read_with(reader, files)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("options", "parts"),
     [

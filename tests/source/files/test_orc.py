@@ -151,6 +151,7 @@ def test_file_that_is_none_is_named(tmp_path, content):
 DAYS = "0001-01-01", "1000-01-01", "1500-02-28", "1582-10-04", "1582-10-15", "1900-01-01", "9999-12-31"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.spark
 @pytest.mark.parametrize("codec", ["none", "zlib", "snappy", "lz4", "zstd"])
 def test_what_spark_wrote(spark, tmp_path, codec):
