@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,19 @@ EVERYTHING = os.environ.get("LAKEWRITER_FAULTS") == "all"
 TOGETHER = ("tests/infra/bundle/", "tests/infra/destination/", "tests/infra/pipeline/", "tests/interop/")
 """Folders whose files share what takes its time to make, or may be made once only."""
 
-LONG = tuple(f"tests/{name}/" for name in ("interop", "faults", "load", "iceberg", "deploy", "cli", "infra"))
-"""Folders that go first, so that no process is left with a long file at the end."""
+LONG = (
+    *("tests/infra/bundle/", "tests/infra/pipeline/", "tests/interop/", "tests/examples/test_first_hour.py"),
+    *("tests/simulation/test_simulation.py", "tests/faults/test_given.py", "tests/package/", "tests/deploy/"),
+    *("tests/infra/test_application.py", "tests/infra/test_deployer.py", "tests/api/", "tests/cli/test_acceptance.py"),
+    *("tests/load/test_refresh.py", "tests/load/test_replay.py", "tests/operate/test_undo.py"),
+    *("tests/load/test_states_of_all_streams.py", "tests/iceberg/test_merge.py", "tests/load/test_continuous.py"),
+    *("tests/faults/", "tests/cli/", "tests/load/", "tests/iceberg/", "tests/source/test_", "tests/operate/"),
+    *("tests/infra/", "tests/examples/", "tests/source/", "tests/encode/", "tests/doctor/", "tests/compatibility/"),
+)
+"""What goes first, the longest before others, so that no process is left with a long file at the end.
+
+The durations at the end of a whole run say which these are.
+"""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -51,7 +63,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = set() if EVERYTHING else set(list_left_out(items))
     config.hook.pytest_deselected(items=list(left_out))
     chosen = [item for item in items if item not in left_out]
-    items[:] = sorted(chosen, key=lambda item: not item.nodeid.startswith(LONG))
+    items[:] = sorted(chosen, key=lambda item: _find_rank(item.nodeid.partition("::")[0]))
+
+
+@cache
+def _find_rank(file: str) -> int:
+    return next((rank for rank, beginning in enumerate(LONG) if file.startswith(beginning)), len(LONG))
 
 
 def pytest_collection_finish() -> None:

@@ -17,7 +17,7 @@ from examples.first_hour.hour import Session
 from lakewriter.cli.main import main
 from tests.load.lakes import BUCKET
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
 
 class InProcess(Session):

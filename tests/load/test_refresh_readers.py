@@ -12,7 +12,7 @@ from tests.load.lakes import BUCKET
 from tests.load.refreshed import FOLDER, Refreshed
 from tests.operate.test_undo_readers import Reader
 
-ROUNDS = [3, pytest.param(200, marks=[pytest.mark.exhaustive, pytest.mark.timeout(3600)])]
+ROUNDS = [2, pytest.param(200, marks=[pytest.mark.exhaustive, pytest.mark.timeout(3600)])]
 WHOLE = 4
 """Rows of each load, in two files."""
 

@@ -13,7 +13,7 @@ from tests.load.lakes import BUCKET
 from tests.operate.shop import ICEBERG, Shop
 
 PARTITIONS = {"drop_partitions": True, "grace_minutes": 15}
-ROUNDS = [3, pytest.param(200, marks=[pytest.mark.exhaustive, pytest.mark.timeout(3600)])]
+ROUNDS = [2, pytest.param(200, marks=[pytest.mark.exhaustive, pytest.mark.timeout(3600)])]
 WHOLE = 4
 """Rows of each load, in two files."""
 

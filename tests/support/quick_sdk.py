@@ -1,12 +1,15 @@
-"""botocore with less work for each client: every load of a test has sessions of its own, and so has each look at it.
+"""botocore with less work for each client and request: every load of a test has sessions of its own.
 
 What is shared is made of the service's model alone, which nothing changes; a client's settings, credentials and hooks
 stay its own. Processes that tests start have botocore as it is.
 """
 
+import http.client
 import inspect
 from collections.abc import Callable
+from email.message import Message
 from functools import cache
+from io import BufferedIOBase, BytesIO
 from typing import Any
 
 import pytest
@@ -29,6 +32,7 @@ def share_models(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(EndpointProvider, "__init__", _share_rules())
     patch.setattr(EventAliaser, "_alias_event_name", _share_aliases())
     patch.setattr(hooks, "accepts_kwargs", _accepts_kwargs)
+    patch.setattr(http.client, "parse_headers", _make_header_parser())
 
 
 def _share_service_models() -> Callable[..., ServiceModel]:
@@ -84,3 +88,22 @@ def _accepts_kwargs(function: Any) -> Any:
     """Return the same as botocore's own, which makes a signature to find out."""
     code = getattr(function, "__code__", None)
     return code.co_flags & inspect.CO_VARKEYWORDS if code else inspect.getfullargspec(function)[2]
+
+
+def _make_header_parser() -> Callable[..., Message]:
+    parse = http.client.parse_headers
+
+    def parse_plain(file: BufferedIOBase, _class: type[Message] = http.client.HTTPMessage) -> Message:
+        """Return the headers of a request or an answer as Python does, which reads them by its parser of mails."""
+        lines: list[bytes] = vars(http.client)["_read_headers"](file)
+        pairs = [line.decode("iso-8859-1").partition(":") for line in lines[:-1]]
+        if not all(colon and name == name.strip() for name, colon, _ in pairs):
+            # A line that goes on with the one before it, or that is none of a header.
+            return parse(BytesIO(b"".join(lines)), _class)
+        message = _class()
+        for name, _, value in pairs:
+            message.set_raw(name, value.lstrip(" \t").rstrip("\r\n"))
+        message.set_payload("")
+        return message
+
+    return parse_plain
