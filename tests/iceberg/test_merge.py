@@ -303,7 +303,6 @@ KEYS = [
 ]
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("others", [(), ("part",)])
 @pytest.mark.parametrize(("kind", "first", "second"), KEYS)
 def test_types_of_keys(aws, bucket, kind, first, second, others):

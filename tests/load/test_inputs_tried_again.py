@@ -61,7 +61,6 @@ INPUTS = [
 ]
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("kind", "statuses", "again", "expected", "left"), INPUTS)
 def test_another_attempt(lake, kind, statuses, again, expected, left):
     own = catalog(stream("users", **kind))

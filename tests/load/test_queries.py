@@ -88,7 +88,6 @@ COUNTS = {
 }
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("kind", "partition_strategy"),
     [("parquet", "day"), ("parquet", "hour"), ("parquet", "none"), ("avro", "day"), ("csv", "load"), ("jsonl", "day")],

@@ -168,7 +168,7 @@ CHANGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("first", "second"), CHANGES)
 def test_source_that_changes_the_kind_of_its_states(lake, source, first, second):
     source.script(kind=first, upto=4)

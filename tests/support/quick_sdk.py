@@ -13,7 +13,7 @@ from io import BufferedIOBase, BytesIO
 from typing import Any
 
 import pytest
-from botocore import hooks
+from botocore import hooks, useragent
 from botocore.client import ClientCreator
 from botocore.endpoint_provider import EndpointProvider, RuleSet
 from botocore.hooks import EventAliaser
@@ -32,6 +32,8 @@ def share_models(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(EndpointProvider, "__init__", _share_rules())
     patch.setattr(EventAliaser, "_alias_event_name", _share_aliases())
     patch.setattr(hooks, "accepts_kwargs", _accepts_kwargs)
+    clean = useragent.sanitize_user_agent_string_component
+    patch.setattr(useragent, "sanitize_user_agent_string_component", cache(clean))
     patch.setattr(http.client, "parse_headers", _make_header_parser())
 
 

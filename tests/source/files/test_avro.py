@@ -432,7 +432,6 @@ JAVA = {
 }  # fmt: skip
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.spark
 @pytest.mark.parametrize("codec", CODECS)
 def test_what_javas_library_wrote(spark, tmp_path, codec):
