@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import jsonschema
@@ -149,6 +150,8 @@ def test_signal_while_a_service_does_not_answer(tmp_path, command, number, code)
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # A run of the tests under nohup ignores it, and so would what it starts.
+            preexec_fn=partial(signal.signal, signal.SIGHUP, signal.SIG_DFL),
         ) as process,
     ):
         silent.accept()
