@@ -358,6 +358,10 @@ class ControlKeys:
         """Begins the keys of the parts that hold the receipts of many files."""
         return f"{self.load(job_id)}/{attempt}/receipts/{table_id}/"
 
+    def deleted_keys(self, job_id: str, attempt: str, table_id: str) -> str:
+        """Return the key of the keys that were deleted from a merged table, with their order."""
+        return f"{self.load(job_id)}/{attempt}/deleted/{table_id}.parquet"
+
     def outcome(self, job_id: str, attempt: str) -> str:
         """Return the key of an attempt's outcome: code, message, whether a retry helps."""
         return f"{self.load(job_id)}/{attempt}/outcome.json"

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
@@ -174,6 +175,15 @@ class Origin(ControlObject):
 
     source_schema: str
     source_table: str
+
+
+class DeletedKeys(ControlObject):
+    """The object that a merge has created with the keys that were deleted; all of them keep older rows out ``until``
+    then at most."""
+
+    job_id: str
+    key: str
+    until: datetime
 
 
 class Batch(ControlObject):

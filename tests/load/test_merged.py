@@ -1,6 +1,7 @@
 """``mode: merge``: a table has one row of each key, the newest, whoever dies while rows are merged."""
 
 from contextlib import suppress
+from time import sleep
 from typing import Any
 from unittest.mock import patch
 
@@ -8,6 +9,8 @@ import botocore.client
 import pytest
 
 from lakewriter.errors import SpecInvalidError
+from lakewriter.operate.rebuild import ask_catalog, rebuild
+from lakewriter.operate.repair import abandon
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import Refreshed
 
@@ -56,9 +59,107 @@ def test_deleted_rows(tmp_path, aws, bucket, spark, keeps):
     load(users, "b", (1, 2, "D"), (3, 1, "D"))
     flags = {row["id"]: row["_deleted"] for row in users.iceberg().scan().to_arrow().to_pylist()}
     assert flags == ({1: True, 2: False, 3: True} if keeps else {2: False})
-    load(users, "c", (1, 1, "a"))
-    assert (1, 1, "a") in rows(users) or keeps
+    (table,) = load(users, "c", (1, 1, "a")).tables
+    assert "0 inserted, 0 updated, 0 deleted; 0 unchanged, 1 late, 0 superseded" in table.notes[0]
+    assert (1, 1, "a") not in rows(users)
     assert users.differences() == []
+
+
+# Loads as (job, rows), and what the table has after the last one; the text D deletes.
+DELETES = {
+    "an older row": ([[(1, 5, "D")], [(1, 3, "a")]], []),
+    "a row of the same order": ([[(1, 5, "D")], [(1, 5, "a")]], []),
+    "a newer row": ([[(1, 5, "D")], [(1, 6, "a")]], [(1, 6, "a")]),
+    "two deletes, the older one last": ([[(1, 5, "D")], [(1, 3, "D")], [(1, 4, "a")]], []),
+    "loads between": (
+        [[(1, 5, "D")], [(2, 1, "a")], [(3, 1, "a")], [(1, 4, "a"), (2, 2, "b")]],
+        [(2, 2, "b"), (3, 1, "a")],
+    ),
+    "a newer row that is deleted again": ([[(1, 5, "D")], [(1, 6, "a")], [(1, 8, "D")], [(1, 7, "b")]], []),
+    "another key": ([[(1, 5, "D")], [(2, 3, "a")]], [(2, 3, "a")]),
+    "the delivery once more": ([[(1, 4, "a"), (1, 5, "D")], [(1, 4, "a"), (1, 5, "D")]], []),
+    "its own row below a later one": ([[(1, 3, "a")], [(1, 9, "b")], [(1, 5, "D")], [(1, 4, "c")]], [(1, 9, "b")]),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", DELETES)
+def test_deleted_keys_keep_older_rows_out(tmp_path, aws, bucket, spark, case):
+    users, (loads, expected) = make(tmp_path, aws, **DELETED, spark=spark), DELETES[case]
+    load(users, "first", (9, 1, "x"))
+    for number, given in enumerate(loads):
+        load(users, f"job-{number}", *given)
+    assert rows(users) == [*expected, (9, 1, "x")]
+    assert users.differences() == []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("time", "expected"), [("0 days", [(1, 3, "a")]), ("1 second", [(1, 3, "a")]), ("1 day", [])])
+def test_deleted_keys_are_forgotten(tmp_path, aws, bucket, spark, time, expected):
+    users = make(tmp_path, aws, **DELETED, deleted_for=time, spark=spark)
+    load(users, "a", (1, 5, "D"))
+    assert (users.state.deleted_keys is None) == (time == "0 days")
+    sleep(1.1)
+    load(users, "b", (1, 3, "a"))
+    assert rows(users) == expected
+
+
+@pytest.mark.spark
+def test_keys_are_deleted_as_before_where_the_delete_is_undone(tmp_path, aws, bucket, spark):
+    users = make(tmp_path, aws, **DELETED, spark=spark)
+    load(users, "a", (1, 2, "D"), (2, 1, "x"))
+    before = users.state.deleted_keys
+    load(users, "b", (1, 5, "D"))
+    assert users.state.deleted_keys != before
+    users.undo("b").run()
+    assert users.state.deleted_keys == before
+    load(users, "c", (1, 3, "a"))
+    load(users, "d", (1, 1, "old"))
+    assert rows(users) == [(1, 3, "a"), (2, 1, "x")]
+
+
+@pytest.mark.spark
+def test_deleted_keys_of_a_lost_state_are_found_again(tmp_path, aws, bucket, spark):
+    users = make(tmp_path, aws, **DELETED, spark=spark)
+    load(users, "a", (1, 5, "D"), (2, 1, "x"))
+    before, control = users.state.deleted_keys, users.pipeline.first_control
+    aws.client("s3").delete_object(Bucket=BUCKET, Key=control.keys.state(control.table_id))
+    (table,) = users.spec.tables
+    rebuild(control, table, ask_catalog(users.spec, table, users.pipeline.clients), "a drill", None, from_start=True)
+    assert users.state.deleted_keys == before
+    load(users, "b", (1, 3, "a"))
+    assert rows(users) == [(2, 1, "x")]
+
+
+@pytest.mark.spark
+def test_deleted_keys_that_are_gone(tmp_path, aws, bucket, spark):
+    """A load that is not bound goes without them; one that is bound says so and can be given up."""
+    users = make(tmp_path, aws, **DELETED, spark=spark)
+    load(users, "a", (1, 5, "D"), (2, 1, "x"))
+    key = users.state.deleted_keys.key
+    aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+    load(users, "b", (1, 3, "a"))
+    assert rows(users) == [(1, 3, "a"), (2, 1, "x")]
+    key = users.state.deleted_keys.key
+    aws.interceptors.append(lambda call, proceed: call.denied() if call.action == "glue:UpdateTable" else proceed(call))
+    failed = users.try_load("c", id=[1], at=[9], v=["D"])
+    assert failed.tables[0].status == "failed"
+    aws.interceptors.clear()
+    aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+    (result,) = users.try_load("c", id=[1], at=[9], v=["D"]).tables
+    assert (result.code, key in result.message) == ("PENDING_UNRECOVERABLE", True)
+    told = abandon(users.pipeline.controls, "c", "a drill", users.pipeline.clients)
+    assert list(told) == ["crm.users"]
+    assert users.state.pending is None
+
+
+@pytest.mark.spark
+def test_keys_that_are_compared_by_other_columns(tmp_path, aws, bucket, spark):
+    users = make(tmp_path, aws, **DELETED, spark=spark)
+    load(users, "a", (1, 5, "D"), (2, 1, "x"))
+    users.write(order_by=["v"])
+    load(users, "b", (1, 3, "a"))
+    assert rows(users) == [(1, 3, "a"), (2, 1, "x")]
 
 
 def test_the_report_has_what_became_of_the_rows(tmp_path, aws, bucket):

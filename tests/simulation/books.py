@@ -24,11 +24,13 @@ LOAD: Final = "lakewriter-load"
 
 @dataclass(frozen=True)
 class MergeRule:
-    """How the rows of a merged table take each other's place."""
+    """How the rows of a merged table take each other's place; deleted ones that are not kept keep older rows out for
+    ``deleted_seconds``."""
 
     order_by: tuple[str, ...]
     has_deletes: bool
     keeps_deleted: bool
+    deleted_seconds: float
 
 
 @dataclass(frozen=True)

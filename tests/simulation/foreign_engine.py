@@ -23,7 +23,7 @@ from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import current_deletes, key_of
 from tests.simulation.source import Sources
 
-MOST_ACTS: Final = 12
+MOST_ACTS: Final = 20
 FIRST: Final = 1_000_000
 """The number of the first row that the engine writes."""
 
@@ -139,7 +139,7 @@ class ForeignEngine:
         self.bucket, self.catalog, self.sources, self.tables = bucket, catalog, sources, tables
         self.rows = dict[int, list[tuple[int, int, tuple[int, int]]]]()
         self.met = Counter[str]()
-        self._chance = self.rng.choice([0, 0.01, 0.03, 0.1])
+        self._chance = self.rng.choice([0, 0.02, 0.1])
         self._orders = set[int]()
 
     def act(self) -> str:
@@ -172,7 +172,7 @@ class ForeignEngine:
             while at in self._orders:
                 at = at + 1 if at % 10 < 9 else at + 2
             self._orders.add(at)
-            row = {"id": number, "nonce": nonce, "key": self.rng.randrange(4), "at": at, "region": number % 2}
+            row = {"id": number, "nonce": nonce, "key": self.rng.randrange(2), "at": at, "region": number % 2}
             rows.append(row | {"_deleted": False})
             ids.append((row["key"], at, (nonce, number)))
         schema = schema_to_pyarrow(table.schema(), include_field_ids=False)

@@ -259,13 +259,16 @@ def _merged(rng: random.Random, pipeline: str, place: str) -> Lake:
     }
     orders: dict[str, Any] = {"table": "orders", "schema": "public", "read": _read("orders", EVENTS), "mode": "merge"}
     orders |= {"primary_key": ["key"], "order_by": rng.choice([["at"], ["at", "id"]])}
-    if rng.random() < 0.4:
+    if rng.random() < 0.6:
         orders["cursor"] = "id"
     if rng.random() < 0.5:
         orders["partition_by"] = ["region"]
     if rng.random() < 0.7:
         destination["tracking"] = ["deleted"]
-        orders |= {"deleted": "op = 'D'", "keep_deleted": rng.random() < 0.4}
+        kept: dict[str, Any] = rng.choice(
+            [{"keep_deleted": True}, {}, {"deleted_for": "1 day"}, {"deleted_for": "0 days"}]
+        )
+        orders |= {"deleted": "op = 'D'"} | kept
     return make_lake("merged", pipeline, destination, [orders])
 
 

@@ -22,6 +22,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "        if not task.delete_files or not len(rows):\n",
         "        if True:\n",
         _KIND,
+        held_by="tests/iceberg/test_merge.py -k test_random_merges",
     ),
     "keys-of-the-file": leave_out(
         "rows of a file are read with the positions that they have in it",
@@ -58,6 +59,30 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "        staying = staying.filter(pc.invert(deletes))\n",
         "        pass\n",
         _KIND,
+    ),
+    "deleted-keys-keep-out": leave_out(
+        "a key that was deleted keeps older rows out",
+        "commit.iceberg.merge",
+        "*_number_files(live, len(files), is_loaded=False), deleted])\n",
+        "*_number_files(live, len(files), is_loaded=False)])\n",
+        _KIND,
+        held_by="tests/load/test_merged.py -k test_deleted_keys_keep_older_rows_out",
+    ),
+    "deleted-keys-are-carried": leave_out(
+        "keys that were deleted before a load keep older rows out after it",
+        "commit.iceberg.merge",
+        "        rows = pa.concat_tables([loaded, before.select(loaded.column_names)])\n",
+        "        rows = loaded\n",
+        _KIND,
+        held_by="tests/load/test_merged.py -k test_deleted_keys_keep_older_rows_out",
+    ),
+    "deleted-keys-of-an-undo": leave_out(
+        "after an undo the keys are deleted that were deleted before its load",
+        "commit.changes",
+        "        if load.merges:\n",
+        "        if False:\n",
+        _KIND,
+        held_by="tests/load/test_merged.py -k test_keys_are_deleted_as_before_where_the_delete_is_undone",
     ),
     "undo-behind-nobody": leave_out(
         "an undo of a merge takes nothing back that came after it",

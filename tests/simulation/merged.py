@@ -4,19 +4,20 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
 
 from lakewriter.spec.specification import TableSpec
-from tests.simulation.books import LOAD, Book, MergeRule, Place, is_control, is_undo, rows_of
+from tests.simulation.books import LOAD, Book, MergeRule, Place, is_control, is_undo, parsed, rows_of
 from tests.simulation.bucket import Bucket
 from tests.simulation.foreign_engine import ForeignEngine
 from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import list_ancestors
 from tests.simulation.source import SCHEMA, Feed, Reading, Session, Sources
 
-KEYS: Final = 4
+KEYS: Final = 2
 """So few keys that most events are of a key that the table has."""
 STEP: Final = 10
 """Between the order of one event and the next, so that rows of others fit between."""
@@ -59,7 +60,7 @@ class Events:
             key, at = rng.randrange(KEYS), max(0, len(events) - rng.choice([0, 0, 1, 4, 6])) * STEP
             while any((event.key, event.at) == (key, at) for event in events):
                 at += STEP
-            events.append(Event(key, at, rng.randrange(2), rng.random() < 0.25))
+            events.append(Event(key, at, rng.randrange(2), rng.random() < 0.35))
         return events[:count]
 
 
@@ -114,6 +115,19 @@ class _Row:
 
 
 @dataclass
+class _Content:
+    """The rows of a table by their key, and the keys that were deleted, with the time until which each keeps older rows
+    out."""
+
+    rows: dict[int, list[_Row]] = field(default_factory=dict)
+    deleted: dict[int, tuple[_Row, datetime]] = field(default_factory=dict)
+
+
+def _find_newest(rows: Sequence[_Row]) -> _Row:
+    return max(rows, key=lambda row: (row.order, row.weight))
+
+
+@dataclass
 class MergedAuditor:
     """Judges what readers see of merged tables: each snapshot's change, one after the other, by the documentation."""
 
@@ -123,24 +137,29 @@ class MergedAuditor:
     books: Mapping[str, Book]
     find: Callable[[str], None]
     engine: ForeignEngine | None = None
+    starts: dict[str, datetime] = field(default_factory=dict)
 
     def judge(self, place: Place, seen: Counter[tuple[int, int]]) -> None:
         """Judge the rows that readers see now."""
         name, rule = f"{place.pipeline}/{place.table}", place.merges
         assert rule is not None
-        table, jobs = dict[int, list[_Row]](), list[str]()
+        content, jobs, before = _Content(), list[str](), dict[str, _Content]()
         for snapshot in list_ancestors(self.catalog, self.bucket, place.names):
             summary, load = snapshot["summary"], snapshot["summary"].get("lakewriter.load")
             for key, at, row in self.engine.rows.get(snapshot["snapshot-id"], ()) if self.engine else ():
-                table.setdefault(key, []).append(_Row(_make_order(rule, at, row[1]), 1, row))
+                content.rows.setdefault(key, []).append(_Row(_make_order(rule, at, row[1]), 1, row))
             if load is not None and (undone := summary.get("lakewriter.undoes")) in jobs:
                 # The table's first load leaves with its files; behind others the snapshot before it is shown again.
                 jobs.remove(undone)
-                table = {key: [row for row in rows if self._find_job(row) != undone] for key, rows in table.items()}
+                left = {
+                    key: [row for row in rows if self._find_job(row) != undone] for key, rows in content.rows.items()
+                }
+                content = _Content(left, before[undone].deleted)
             elif load is not None and undone is None:
                 jobs.append(load.split("/")[1])
-                self._merge(name, place, table, load)
-        expected = Counter(row.row for rows in table.values() for row in rows)
+                before[jobs[-1]] = _Content({}, dict(content.deleted))
+                self._merge(name, place, content, load)
+        expected = Counter(row.row for rows in content.rows.values() for row in rows)
         if expected != seen:
             self.find(
                 f"{name}: readers see {sorted((seen - expected).items())} too many after {jobs}, and do not see "
@@ -151,7 +170,7 @@ class MergedAuditor:
     def _find_job(self, row: _Row) -> str:
         return self.sources.readings[row.row[0]].job
 
-    def _merge(self, name: str, place: Place, table: dict[int, list[_Row]], load: str) -> None:
+    def _merge(self, name: str, place: Place, content: "_Content", load: str) -> None:
         rule, readings = place.merges, self._find_readings(place, load)
         assert rule is not None
         if len(readings) != 1:
@@ -166,12 +185,37 @@ class MergedAuditor:
             event, is_delete = events[number], rule.has_deletes and events[number].is_delete
             order = _make_order(rule, event.at, number)
             by_key.setdefault(event.key, []).append(_Row(order, 2 * is_delete, (nonce, number), is_delete))
+        started = self._find_start(place, load)
+        deleted = {key: kept for key, kept in content.deleted.items() if kept[1] > started}
+        after = dict(deleted)
         for key, rows in by_key.items():
-            newest = max([*rows, *table.get(key, [])], key=lambda row: (row.order, row.weight))
+            noted = [deleted[key][0]] if key in deleted else []
+            newest = _find_newest([*rows, *content.rows.get(key, []), *noted])
             is_kept = rule.keeps_deleted or not newest.is_delete
             # Of rows with the same order that of the table stays.
             weight = 3 if newest.is_delete else 1
-            table[key] = [_Row(newest.order, weight, newest.row, newest.is_delete)] if is_kept else []
+            content.rows[key] = [_Row(newest.order, weight, newest.row, newest.is_delete)] if is_kept else []
+            # Whether the table has newer rows is not asked: these keep older ones out themselves.
+            last = _find_newest([*rows, *noted])
+            after.pop(key, None)
+            if last.is_delete:
+                until = started + timedelta(seconds=rule.deleted_seconds)
+                after[key] = deleted[key] if last in noted else (_Row(last.order, 3, last.row, True), until)
+        if load.split("/")[1] not in self.books[place.state].given_up:
+            content.deleted = after if rule.deleted_seconds else {}
+
+    def _find_start(self, place: Place, load: str) -> datetime:
+        """Find when a load began, by its intent or its report, one of which was there when it was looked for first."""
+        if load not in self.starts:
+            _, job, attempt = load.split("/")
+            keys = (
+                f"{place.root}/loads/{job}/{attempt}/tables/{place.table}.json",
+                f"{place.root}/loads/{job}/{place.table}.report.json",
+                f"{place.root}/loads/{job}/{attempt}/begin.json",
+            )
+            stored = next(self.bucket.objects[key] for key in keys if key in self.bucket.objects)
+            self.starts[load] = datetime.fromisoformat(parsed(stored)["started"])
+        return self.starts[load]
 
     def _find_readings(self, place: Place, load: str) -> dict[int, list[int]]:
         """Find what an attempt's files have, by reading."""

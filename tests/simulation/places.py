@@ -38,4 +38,6 @@ def places_of(lake: Lake) -> list[Place]:
 def _find_rule(table: TableSpec) -> MergeRule | None:
     if table.mode is not Mode.MERGE:
         return None
-    return MergeRule(table.order_by, table.deleted is not None, table.keep_deleted)
+    has_deletes = table.deleted is not None
+    seconds = table.deleted_seconds if has_deletes and not table.keep_deleted else 0.0
+    return MergeRule(table.order_by, has_deletes, table.keep_deleted, seconds)

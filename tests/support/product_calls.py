@@ -55,6 +55,7 @@ _CONTROL: Final = [
         r"loads/[^/]+/[^/]+/[^/]+\.json": f"loads/JOB/ATTEMPT/{_TABLE_ID}.json",
         r"loads/[^/]+/[^/]+/receipts/[^/]+/[^/]+\.jsonl\.gz": f"loads/JOB/ATTEMPT/receipts/{_TABLE_ID}/NAME.jsonl.gz",
         r"loads/[^/]+/[^/]+/bad_rows/[^/]+/[^/]+\.jsonl\.gz": f"loads/JOB/ATTEMPT/bad_rows/{_TABLE_ID}/NAME.jsonl.gz",
+        r"loads/[^/]+/[^/]+/deleted/[^/]+\.parquet": f"loads/JOB/ATTEMPT/deleted/{_TABLE_ID}.parquet",
         r"loads/[^/]+/[^/]+/messages\.jsonl": "loads/JOB/ATTEMPT/messages.jsonl",
         r"loads/[^/]+/": "loads/JOB/",
         r"loads/stream-[0-9a-f-]+-": "loads/stream-QUERY-",

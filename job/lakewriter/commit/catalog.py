@@ -74,6 +74,9 @@ class CatalogWriter(Protocol):
     def merged(self) -> MergeCounts | None:
         """Return what became of the rows of a load that merges them, once it is read back; None for another one."""
 
+    def note_deleted_keys(self, intent: Intent) -> tuple[str, bytes] | None:
+        """Return key and body of the control object with the keys that a merge deletes; None where it notes none."""
+
     def publish(self, intent: Intent, number: int) -> None:
         """Make the intent's files visible to readers, as load ``number`` of its pipeline in this table."""
 
@@ -147,6 +150,9 @@ class FilesOnly:
 
     version: ClassVar[None] = None
     merged: ClassVar[None] = None
+
+    def note_deleted_keys(self, intent: Intent) -> None:
+        """Return None: rows are merged in Iceberg tables alone."""
 
     def publish(self, intent: Intent, number: int) -> None:
         """Do nothing: a completed object is visible."""

@@ -14,7 +14,7 @@ from lakewriter.commit.intent import Intent, MergeIntent, Removal, Switch, Undon
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.commit.sync_records import advance_sync
 from lakewriter.naming import REPLAY, make_next_job_id
-from lakewriter.receipt import Batch
+from lakewriter.receipt import Batch, DeletedKeys
 
 KEPT_UNDONE: Final = 100
 """How many undone loads a state names; of an older one the undo's report tells."""
@@ -142,6 +142,18 @@ class Merge(Append):
         """See ``Change``."""
         return replace(super().effects, merge=self.intent.merge)
 
+    def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
+        """See ``Change``. Of a merge that was abandoned nobody knows whether the table has it: the keys that were
+        deleted before stay."""
+        changes, merge, intent = super().list_state_changes(state, now), self.intent.merge, self.intent
+        if merge is None or abandoned:
+            return changes
+        deleted = None
+        if merge.deleted_keys is not None:
+            until = intent.started + timedelta(seconds=merge.deleted_seconds)
+            deleted = DeletedKeys(job_id=intent.job_id, key=merge.deleted_keys, until=until)
+        return changes | {"deleted_keys": deleted}
+
 
 class Refresh(Append):
     """A full refresh: its files are all that the table has after it."""
@@ -165,6 +177,7 @@ class Refresh(Append):
         Of one that was abandoned nobody knows which files readers see: those of both stay until the next one.
         """
         changes, switch = super().list_state_changes(state, now), self.intent.switch
+        changes["deleted_keys"] = None
         if switch is None:
             return changes
         intent = self.intent
@@ -230,6 +243,8 @@ class Undo(Change):
         }
         if load.restores_cursor:
             changes["cursor"] = intent.cursor_after
+        if load.merges:
+            changes["deleted_keys"] = load.deleted_before
         until = now + timedelta(seconds=load.grace_seconds)
         if load.grace_seconds and intent.removes:
             entry = Retiring(job_id=intent.job_id, attempt=intent.attempt, not_before=until)

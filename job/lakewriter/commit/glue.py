@@ -66,6 +66,9 @@ class GlueTables:
         check_layout(table, action)
         return dict(read_columns(table))
 
+    def note_deleted_keys(self, intent: Intent) -> None:
+        """Return None: rows are merged in Iceberg tables alone."""
+
     def publish(self, intent: Intent, number: int) -> None:
         """Create database, table and partition, in this order: a partition is visible once its files are there."""
         action, effects = _require_glue(intent), list_effects(intent)

@@ -9,9 +9,30 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 from lakewriter.commit.actions import CatalogAction, FilesAction, GlueAction, dump_part
 from lakewriter.commit.input_records import InputsIntent
 from lakewriter.commit.sync_records import SourceState, SyncIntent
-from lakewriter.control_object import QUARANTINED, RECEIPT_PARTS, ControlObject, is_empty, is_false, is_none, parse
+from lakewriter.control_object import (
+    QUARANTINED,
+    RECEIPT_PARTS,
+    ControlObject,
+    is_empty,
+    is_false,
+    is_none,
+    is_zero,
+    parse,
+)
+from lakewriter.errors import PendingUnrecoverableError
 from lakewriter.naming import QUARANTINE
-from lakewriter.receipt import Batch, Cursor, GivenName, InferredColumn, Origin, Receipt, ReceiptPart, SetAside, Verdict
+from lakewriter.receipt import (
+    Batch,
+    Cursor,
+    DeletedKeys,
+    GivenName,
+    InferredColumn,
+    Origin,
+    Receipt,
+    ReceiptPart,
+    SetAside,
+    Verdict,
+)
 from lakewriter.receipts.parts import Read, Receipts
 from lakewriter.report import MergeCounts, TableHealth, TableReport
 from lakewriter.spec.access import Access, KeyNames
@@ -53,6 +74,7 @@ class UndoneLoad(ControlObject):
     column           the tracking column with the job id: its rows are deleted from files that were rewritten since
     snapshot_before  the id of the Iceberg snapshot that becomes the current one again, of a full refresh
     is_absent        whether its Iceberg snapshot had been rolled back already, so that the table has none of its rows
+    merges           whether it has merged rows; then the keys that were deleted are those of ``deleted_before`` again
     """
 
     job_id: str
@@ -70,6 +92,8 @@ class UndoneLoad(ControlObject):
     column: str | None = None
     snapshot_before: int | None = Field(None, exclude_if=is_none)
     is_absent: bool = Field(False, exclude_if=is_false)
+    merges: bool = Field(False, exclude_if=is_false)
+    deleted_before: DeletedKeys | None = Field(None, exclude_if=is_none)
     locations: tuple[str, ...] = ()
     """The URIs of the files, in an Iceberg table, whose objects stay for its older snapshots."""
     quarantined: tuple[Removal, ...] = Field((), exclude_if=is_empty)
@@ -95,14 +119,20 @@ class Switch(ControlObject):
 class MergeIntent(ControlObject):
     """By which columns, as they are written, a load's rows take the place of the table's rows of the same key.
 
-    deleted        the column that is true for a row that deletes; None where no row does
-    keeps_deleted  whether such a row takes the place of the table's, and is read
+    deleted          the column that is true for a row that deletes; None where no row does
+    keeps_deleted    whether such a row takes the place of the table's, and is read
+    deleted_keys     the object that the load creates with the keys that were deleted, for later loads; None for none
+    deleted_seconds  for how long these keep older rows out, from the load's start on
+    deleted_before   the object of the load before it
     """
 
     keys: tuple[str, ...]
     order_by: tuple[str, ...]
     deleted: str | None = None
     keeps_deleted: bool = False
+    deleted_keys: str | None = Field(None, exclude_if=is_none)
+    deleted_seconds: float = Field(0.0, exclude_if=is_zero)
+    deleted_before: DeletedKeys | None = Field(None, exclude_if=is_none)
 
 
 def is_load(kind: str) -> bool:
@@ -226,11 +256,28 @@ class Intent(ControlObject):
 
     def reading_by(self, read: Read) -> "Intent":
         """Return the intent with the reader of its parts, where it has any."""
-        if not self.parts and self.quarantine is None:
+        if not self.parts and self.quarantine is None and self.merge is None:
             return self
         intent = self.model_copy()
         intent._read = read
         return intent
+
+    def read_deleted_before(self) -> bytes | None:
+        """Return the object with the keys that were deleted before a merge, None where it names none;
+        ``PENDING_UNRECOVERABLE`` where it is gone."""
+        before = self.merge.deleted_before if self.merge is not None else None
+        if before is None:
+            return None
+        body = self._read(before.key) if self._read is not None else None
+        if body is None:
+            raise PendingUnrecoverableError(
+                f"{before.key}, which has the keys that were deleted before load {self.job_id!r}, is gone.",
+                remedy=(
+                    "Restore the object from its bucket's versions, or give the load up: "
+                    f"lakewriter abandon LAKE {self.job_id} --reason TEXT"
+                ),
+            )
+        return body
 
     @property
     def rows(self) -> int:

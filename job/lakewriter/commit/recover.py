@@ -158,6 +158,9 @@ def _publish(
         retire_partition(control, intent)
     if effects.removes is not None:
         note_repeat(control, effects.removes.job_id)
+    if (deleted := catalog.note_deleted_keys(intent)) is not None:
+        # Before the state names it, whichever process closes the load.
+        control.write_once(*deleted, keep=True)
     catalog.publish(intent, number)
     _publish_quarantine(control, pending, intent, effects, number, open_clients)
     write_latest(control, intent, number)

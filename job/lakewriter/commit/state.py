@@ -17,7 +17,7 @@ from lakewriter.commit.store import Store, Unclear
 from lakewriter.commit.sync_records import SyncState
 from lakewriter.control_object import ControlObject, is_empty, is_none, is_zero, parse
 from lakewriter.errors import StateLostError
-from lakewriter.receipt import Batch, Cursor, GivenName, InferredColumn, Origin
+from lakewriter.receipt import Batch, Cursor, DeletedKeys, GivenName, InferredColumn, Origin
 
 REBUILD: Final = (
     "Restore the object from its bucket's versions; or conclude it from what the loads have left: "
@@ -136,6 +136,7 @@ class TableState(ControlObject):
     generation   the number of the last full refresh; never goes back
     generations  the refreshes whose files are kept, the one that readers see last
     inputs    the files of the source that loads have read, None where no load noted them
+    deleted_keys  the keys that merges have deleted, None where older rows of none are kept out
     """
 
     version: Literal[1] = 1
@@ -161,6 +162,7 @@ class TableState(ControlObject):
     generation: int = Field(0, exclude_if=is_zero)
     generations: tuple[Generation, ...] = Field((), exclude_if=is_empty)
     inputs: Inputs | None = Field(None, exclude_if=is_none)
+    deleted_keys: DeletedKeys | None = Field(None, exclude_if=is_none)
 
     @property
     def knows_inputs(self) -> bool:

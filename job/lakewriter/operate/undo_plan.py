@@ -249,7 +249,10 @@ class UndoPlanner:
         if why is not None:
             raise self._refuse(intent, why)
         keys = tuple(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
-        undone = plan.undone.model_copy(update={"locations": keys, "snapshot_before": before})
+        changes: dict[str, object] = {"locations": keys, "snapshot_before": before}
+        if intent.merge is not None:
+            changes |= {"merges": True, "deleted_before": intent.merge.deleted_before}
+        undone = plan.undone.model_copy(update=changes)
         return replace(plan, undone=undone, view="snapshot")
 
     def _plan_snapshot(self, plan: UndoPlan) -> UndoPlan:

@@ -33,7 +33,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         MERGED: table.mode is Mode.MERGE,
         SYNC_STATE: source is not None and source.record is not None,
     }
-    merge = _plan_merge(spec, table, planned) if receipts else None
+    merge = _plan_merge(load, table, began, planned) if receipts else None
     return Intent(
         kind="refresh" if refreshes else "load" if merge is None else "merge",
         pipeline=spec.pipeline,
@@ -124,17 +124,31 @@ def _make_quarantine(load: Load, table: TableSpec, files: Receipts) -> Quarantin
     return Quarantine(catalog=action, receipts=receipts, parts=tuple(files.parts), takes=load.kind.takes)
 
 
-def _plan_merge(spec: Spec, table: TableSpec, planned: Planned) -> MergeIntent | None:
+def _plan_merge(load: Load, table: TableSpec, began: TableState, planned: Planned) -> MergeIntent | None:
     if not isinstance(planned.shape, ShapePlan) or planned.shape.merged_by is None:
         return None
     keys, order_by = planned.shape.merged_by
-    deleted = next((column.name for column in spec.tracking if column.holds is Tracking.DELETED), None)
-    return MergeIntent(
+    tracking = load.pipeline.spec.tracking
+    deleted = next((column.name for column in tracking if column.holds is Tracking.DELETED), None)
+    merge = MergeIntent(
         keys=keys,
         order_by=order_by,
         deleted=deleted if table.deleted is not None else None,
         keeps_deleted=table.keep_deleted,
     )
+    if table.deleted is None or table.keep_deleted or not table.deleted_seconds:
+        return merge
+    control, attempt = load.control(table), load.attempt
+    before = began.deleted_keys if began.deleted_keys and began.deleted_keys.until > attempt.started else None
+    # After an undo the state may name one whose load was cleared away.
+    if before is not None and control.store.find(before.key) is None:
+        before = None
+    noted = {
+        "deleted_keys": control.keys.deleted_keys(attempt.job_id, attempt.id, table.id),
+        "deleted_seconds": table.deleted_seconds,
+        "deleted_before": before,
+    }
+    return merge.model_copy(update=noted)
 
 
 def _plan_switch(spec: Spec, table: TableSpec, began: TableState, names: ObjectNames) -> Switch:

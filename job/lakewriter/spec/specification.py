@@ -204,6 +204,8 @@ class TableSpec(Model):
     order_by: tuple[str, ...] = ()
     """The source columns by which rows of one key are newer than others; none but merged tables have any."""
     keep_deleted: bool = False
+    deleted_seconds: float = 0.0
+    """For how long deleted rows that a merge does not keep keep older rows of their key out."""
     columns: Mapping[str, ColumnType] = {}
     truncates_nanoseconds: bool = False
     """Times finer than microseconds are cut, and counted, instead of being bad values."""

@@ -58,8 +58,23 @@ class IcebergTables:
 
     def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
         self._own = IcebergTable(action, clients, load)
+        self._merge: KeyMerge | None = None
         self.version: str | None = None
         self.merged: MergeCounts | None = None
+
+    def note_deleted_keys(self, intent: Intent) -> tuple[str, bytes] | None:
+        """See ``CatalogWriter``."""
+        if intent.merge is None or intent.merge.deleted_keys is None:
+            return None
+        table = _require_same_table(self._own.load(), intent)
+        schema = find_schema(table, _require_iceberg(intent))
+        files = list(make_data_files(intent.files, schema, table.specs()[_require_iceberg(intent).spec_id]))
+        return intent.merge.deleted_keys, self._open_merge(intent).list_deleted_keys(table, schema, files)
+
+    def _open_merge(self, intent: Intent) -> KeyMerge:
+        if self._merge is None:
+            self._merge = KeyMerge(intent)
+        return self._merge
 
     def publish(self, intent: Intent, number: int) -> None:
         """Append the intent's files as load ``number`` of its pipeline, unless the table has it already.
@@ -75,7 +90,7 @@ class IcebergTables:
             return _count_committed(_require_same_table(seen, intent), intent) >= number
 
         table = _require_same_table(self._own.load(), intent)
-        merge = KeyMerge(effects.merge) if effects.merge is not None else None
+        merge = self._open_merge(intent) if effects.merge is not None else None
         self._own.change(table, done, lambda seen: _commit(seen, intent, effects, number, merge))
 
     def read_back(self, intent: Intent) -> TableHealth | None:

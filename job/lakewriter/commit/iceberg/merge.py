@@ -7,6 +7,7 @@ compaction or another writer of the same keys, costs another try, and a file tha
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
 from hashlib import sha256
 from typing import Final
 
@@ -17,11 +18,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, ManifestGroupPlanner, Table, Transaction
 from pyiceberg.table.snapshots import Snapshot
 
+from lakewriter.commit.iceberg.deleted_keys import UNTIL, UNTIL_TYPE, read_deleted, write_deleted
 from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries
-from lakewriter.commit.iceberg.merge_judging import FILE, IS_LOADED, POSITION, judge
+from lakewriter.commit.iceberg.merge_judging import DELETED, FILE, IS_LOADED, POSITION, find_newest, judge
 from lakewriter.commit.iceberg.merge_rows import RowReader, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
-from lakewriter.commit.intent import MergeIntent
+from lakewriter.commit.intent import Intent
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.report import MergeCounts
 
@@ -36,8 +38,9 @@ DELETES: Final = "deletes-"
 class KeyMerge:
     """The merge of one load, which may be tried on several versions of its table."""
 
-    def __init__(self, merge: MergeIntent) -> None:
-        self._merge = merge
+    def __init__(self, intent: Intent) -> None:
+        assert intent.merge is not None
+        self._merge, self._intent = intent.merge, intent
         self._loaded: pa.Table | None = None
         self._read: dict[str, pa.Table] = {}
         self._schema_id: int | None = None
@@ -69,17 +72,13 @@ class KeyMerge:
         """
         require_mergeable(table)
         reader = RowReader(table, schema, self._merge)
-        if self._schema_id != table.schema().schema_id:
-            # Columns may have wider types by now.
-            self._loaded, self._read, self._schema_id = None, {}, table.schema().schema_id
-        if self._loaded is None:
-            loaded = [reader.read(file) for file in files]
-            self._loaded = pa.concat_tables(_number_files(loaded, 0, is_loaded=True))
-        complete = self._loaded.filter(pc.invert(_has_null(self._loaded, reader.keys)))
+        complete = self._read_loaded(table, reader, files)
         keys = complete.select(list(reader.keys)).group_by(list(reader.keys)).aggregate([])
         tasks = list(_plan(table, reader, keys))
         live = [self._read_live(table, reader, task, keys) for task in tasks]
-        rows = pa.concat_tables([complete, *_number_files(live, len(files), is_loaded=False)])
+        before = self._read_deleted_before(reader).drop_columns([UNTIL])
+        deleted = before.join(keys, list(reader.keys), join_type="left semi").select(complete.column_names)
+        rows = pa.concat_tables([complete, *_number_files(live, len(files), is_loaded=False), deleted])
         judged = judge(rows, reader.keys, reader.orders, keeps_deleted=self._merge.keeps_deleted)
         every = [*files, *(task.file for task in tasks)]
         by_file = defaultdict[int, list[int]](list)
@@ -87,6 +86,36 @@ class KeyMerge:
             for file, position in zip(batch[FILE].to_pylist(), batch[POSITION].to_pylist(), strict=True):
                 by_file[file].append(position)
         return [(every[file], pa.array(gone, pa.int64())) for file, gone in sorted(by_file.items())], judged.counts
+
+    def _read_loaded(self, table: Table, reader: RowReader, files: list[DataFile]) -> pa.Table:
+        """Return the rows of the load that have a key."""
+        if self._schema_id != table.schema().schema_id:
+            # Columns may have wider types by now.
+            self._loaded, self._read, self._schema_id = None, {}, table.schema().schema_id
+        if self._loaded is None:
+            loaded = [reader.read(file) for file in files]
+            self._loaded = pa.concat_tables(_number_files(loaded, 0, is_loaded=True))
+        return self._loaded.filter(pc.invert(_has_null(self._loaded, reader.keys)))
+
+    def _read_deleted_before(self, reader: RowReader) -> pa.Table:
+        """Read the keys that earlier loads have deleted, as rows that no file has."""
+        body = self._intent.read_deleted_before()
+        return read_deleted(body, reader, self._intent.started)
+
+    def list_deleted_keys(self, table: Table, schema: Schema, files: list[DataFile]) -> bytes:
+        """Return the body of the object with the keys that are deleted after the load, each with its order and with the
+        time until which it keeps older rows out.
+
+        It depends on the load's rows and on the object before alone, so every process makes the same. A row that is
+        older than the table's is among them too, and changes nothing.
+        """
+        reader = RowReader(table, schema, self._merge)
+        loaded, before = self._read_loaded(table, reader, files), self._read_deleted_before(reader)
+        until = self._intent.started + timedelta(seconds=self._merge.deleted_seconds)
+        loaded = loaded.append_column(UNTIL, pa.repeat(pa.scalar(until, UNTIL_TYPE), len(loaded)))
+        rows = pa.concat_tables([loaded, before.select(loaded.column_names)])
+        newest = find_newest(rows, reader.keys, reader.orders)
+        return write_deleted(newest.filter(newest[DELETED]), reader)
 
     def _read_live(self, table: Table, reader: RowReader, task: FileScanTask, keys: pa.Table) -> pa.Table:
         path = task.file.file_path

@@ -13,6 +13,8 @@ from lakewriter.report import MergeCounts
 FILE: Final = "file"
 """The number of the row's file: those of the load are numbered first, in the order of its receipts."""
 POSITION: Final = "position"
+NO_FILE: Final = -1
+"""The number of a row that no file has: of a key that was deleted, which keeps older rows out."""
 IS_LOADED: Final = "is_loaded"
 """Whether it is a row of the load, and not of the table."""
 DELETED: Final = "deleted"
@@ -37,15 +39,24 @@ def judge(rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, keeps_d
     ranked = _rank(rows, orders)
     is_loaded, order = ranked[IS_LOADED], ranked[_ORDER]
     ranked = ranked.append_column(_LOADED_ORDER, pc.if_else(is_loaded, order, pa.scalar(None, order.type)))
-    ranked = ranked.append_column(_IN_TABLE, pc.invert(is_loaded))
+    has_file = pc.not_equal(ranked[FILE], NO_FILE)
+    ranked = ranked.append_column(_IN_TABLE, pc.and_(pc.invert(is_loaded), has_file))
     highest = ranked.group_by(list(keys)).aggregate([(_RANK, "max"), (_LOADED_ORDER, "max"), (_IN_TABLE, "max")])
     highest = highest.sort_by(f"{_RANK}_max")
     staying = ranked.take(highest[f"{_RANK}_max"])
     deletes = pc.and_(staying[IS_LOADED], staying[DELETED])
     if not keeps_deleted:
         staying = staying.filter(pc.invert(deletes))
-    gone = ranked.filter(pc.invert(pc.is_in(ranked[_RANK], value_set=staying[_RANK].combine_chunks())))
+    stays = pc.is_in(ranked[_RANK], value_set=staying[_RANK].combine_chunks())
+    gone = ranked.filter(pc.and_(has_file, pc.invert(stays)))
     return Judged(gone.select([FILE, POSITION]), _count(ranked, ranked.take(highest[f"{_RANK}_max"]), highest))
+
+
+def find_newest(rows: pa.Table, keys: Sequence[str], orders: Sequence[str]) -> pa.Table:
+    """Return the row that stays of each key, by the same order as ``judge``."""
+    ranked = _rank(rows, orders)
+    highest = ranked.group_by(list(keys)).aggregate([(_RANK, "max")])
+    return ranked.take(highest.sort_by(f"{_RANK}_max")[f"{_RANK}_max"])
 
 
 def _rank(rows: pa.Table, orders: Sequence[str]) -> pa.Table:

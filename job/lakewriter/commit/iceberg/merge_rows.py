@@ -1,5 +1,6 @@
 """Read the key, the order and the position of rows in the data files of an Iceberg table."""
 
+import json
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any, Final, cast
@@ -40,6 +41,10 @@ class RowReader:
             names[DELETED] = merge.deleted
         self._ids = {label: schema.find_field(name, case_sensitive=False).field_id for label, name in names.items()}
         self._types = {label: self._find_type(label, names[label]) for label in names}
+
+    def describe_fields(self) -> str:
+        """Return which fields of the table the keys and orders are."""
+        return json.dumps([[self._ids[label] for label in labels] for labels in (self.keys, self.orders)])
 
     def _find_type(self, label: str, name: str) -> pa.DataType:
         """Return the type that the table has for the column now."""

@@ -53,6 +53,12 @@ def _check_duration(value: str) -> str:
     return value
 
 
+def to_seconds(duration: str) -> int:
+    """Return the seconds of a ``Duration``."""
+    number, unit = duration.rstrip("s").split(" ")
+    return int(number) * _SECONDS[unit]
+
+
 def _check_name(value: str) -> str:
     if not _NAME.fullmatch(value):
         raise ValueError("expected letters, digits, '.', '_' and '-', at most 100, a letter, digit or '_' first")
@@ -250,8 +256,7 @@ class ExpectEntry(FileModel):
             name = self.name or f"accepted_values.{self.accepted_values.column}"
             return AcceptedValues(name=name, **self.accepted_values.model_dump(), **rule)
         assert self.fresh is not None
-        number, unit = self.fresh.within.rstrip("s").split(" ")
-        seconds, name = int(number) * _SECONDS[unit], self.name or f"fresh.{self.fresh.column}"
+        seconds, name = to_seconds(self.fresh.within), self.name or f"fresh.{self.fresh.column}"
         return Fresh(name=name, column=self.fresh.column, seconds=seconds, within=self.fresh.within, **rule)
 
 

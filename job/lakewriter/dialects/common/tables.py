@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from lakewriter.dialects.common.column_entries import ColumnEntry, TypeText, check_columns
-from lakewriter.dialects.common.expect_keys import ExpectEntry
+from lakewriter.dialects.common.expect_keys import Duration, ExpectEntry, to_seconds
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.reader_options import find_unknown_option, note_unknown_options
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
@@ -31,6 +31,7 @@ from lakewriter.spec.specification import (
 )
 
 _LAG: Final = re.compile(r"\d+(\.\d+)?|\d+ (second|minute|hour|day|week)s?")
+_DELETED_FOR: Final = "7 days"
 _BOUNDS: Final = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
 _OF_TIME: Final = re.compile(r"(year|month|day|hour)\(\s*([^()]+?)\s*\)")
 _NUMBERED: Final = re.compile(r"(bucket|truncate)\(\s*([1-9]\d{0,8})\s*,\s*([^()]+?)\s*\)")
@@ -214,6 +215,9 @@ class TableEntry(FileModel):
     keep_deleted: bool = False
     """With ``mode: merge``: deleted rows stay in the table, flagged, and keep older rows of their key out. Without it
     they are gone from it."""
+    deleted_for: Duration | None = None
+    """With ``mode: merge``: for how long a deleted row that is gone from the table keeps older rows of its key out,
+    such as ``12 hours``; ``0 days`` for not at all. By default ``7 days``."""
     columns: dict[str, TypeText | ColumnEntry] = Field(default_factory=dict)
     """Types of single columns, where the source has only text or its type changes: ``{updated_at: timestamp}``; with a
     spelling, ``{seen: {type: timestamp, from: epoch_ms}}``. A value that is not of its type makes a bad row."""
@@ -267,11 +271,13 @@ class TableEntry(FileModel):
 
     @model_validator(mode="after")
     def _only_merged_rows_are_compared(self) -> "TableEntry":
-        for key in ("order_by", "keep_deleted"):
+        for key in ("order_by", "keep_deleted", "deleted_for"):
             if getattr(self, key) and self.mode is not Mode.MERGE:
                 raise ValueError(f"{key!r} needs 'mode: merge' beside it: other rows are not compared with older ones")
         if self.keep_deleted and self.deleted is None:
             raise ValueError("'keep_deleted' needs 'deleted' beside it")
+        if self.deleted_for is not None and (self.deleted is None or self.keep_deleted):
+            raise ValueError("'deleted_for' is for rows that 'deleted' takes out of the table, without 'keep_deleted'")
         return self
 
     @model_validator(mode="after")
@@ -307,6 +313,7 @@ class TableEntry(FileModel):
             deleted=self.deleted,
             order_by=self.order_by,
             keep_deleted=self.keep_deleted,
+            deleted_seconds=to_seconds(self.deleted_for or _DELETED_FOR),
             columns={
                 name: ColumnType(type=column) if isinstance(column, str) else column.column_type
                 for name, column in self.columns.items()
@@ -336,6 +343,7 @@ class TableSource(Model):
     deleted: str | None
     order_by: tuple[str, ...]
     keep_deleted: bool
+    deleted_seconds: float
     columns: dict[str, ColumnType]
     truncates_nanoseconds: bool
     names: dict[str, str]

@@ -1,0 +1,45 @@
+"""Read and write the keys that merges have deleted: for a while they keep older rows out, which no reader sees."""
+
+import io
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakewriter.commit.iceberg.merge_judging import DELETED, FILE, IS_LOADED, NO_FILE, POSITION
+from lakewriter.commit.iceberg.merge_rows import RowReader
+
+UNTIL: Final = "until"
+"""The time until which a key keeps older rows out."""
+UNTIL_TYPE: Final = pa.timestamp("us", "UTC")
+_FIELDS: Final = b"lakewriter.fields"
+"""In the file's metadata: the ids of the table's fields that the keys and orders are."""
+
+
+def write_deleted(rows: pa.Table, reader: RowReader) -> bytes:
+    """Return a Parquet file with the keys and orders of these rows."""
+    columns = rows.select([*reader.keys, *reader.orders, UNTIL])
+    body = io.BytesIO()
+    pq.write_table(
+        columns.replace_schema_metadata({_FIELDS: reader.describe_fields().encode()}), body, compression="zstd"
+    )
+    return body.getvalue()
+
+
+def read_deleted(body: bytes | None, reader: RowReader, at: datetime) -> pa.Table:
+    """Return the keys of such a file that keep rows out at this time, as rows of the table that no file has.
+
+    None are returned where the table is merged by other fields now: their orders say nothing of its rows.
+    """
+    schema = pa.schema([*reader.schema, (FILE, pa.int64()), (IS_LOADED, pa.bool_()), (UNTIL, UNTIL_TYPE)])
+    rows = pq.read_table(io.BytesIO(body)) if body is not None else None
+    if rows is None or (rows.schema.metadata or {}).get(_FIELDS) != reader.describe_fields().encode():
+        return schema.empty_table()
+    rows = rows.filter(pc.greater(rows[UNTIL], pa.scalar(at, UNTIL_TYPE)))
+    rows = rows.append_column(DELETED, pa.repeat(True, len(rows)))
+    rows = rows.append_column(POSITION, pa.array(range(len(rows)), pa.int64()))
+    rows = rows.append_column(FILE, pa.repeat(pa.scalar(NO_FILE, pa.int64()), len(rows)))
+    rows = rows.append_column(IS_LOADED, pa.repeat(False, len(rows)))
+    return rows.select(schema.names).cast(schema)
