@@ -5,8 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from lakewriter.source import file_splits
+from tests.support.direct import direct_requests
 from tests.support.recording import RECORD
 from tests.support.server import StrictAws
+
+DIRECT = ("load", "iceberg", "operate")
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +57,13 @@ def bucket(aws: StrictAws) -> str:
 def small_files_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each small file of a source has a task of its own, so that a load of two has two files."""
     monkeypatch.setattr(file_splits, "_ONE_TASK_BYTES", 0)
+
+
+@pytest.fixture(autouse=True)
+def quick_requests(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In folders of whole loads, whose subject no connection is, the SDK calls the embedded AWS without one."""
+    if request.path.parent.name not in DIRECT or "aws" not in request.fixturenames:
+        yield
+        return
+    with direct_requests(request.getfixturevalue("aws_server")):
+        yield
