@@ -262,6 +262,24 @@ def test_unfit_tables(tmp_path, entry, settings, said):
     assert said in str(caught.value)
 
 
+BLIND: list[tuple[list[str], tuple[str, ...]]] = [
+    (["athena", "duckdb", "spark4"], ()),
+    (
+        ["athena", "pyarrow"],
+        (
+            "readers: pyarrow: they read Parquet files by themselves, and see rows that merges have deleted from "
+            "public.orders. Read the Iceberg table instead, by PyIceberg or DuckDB.",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("readers", "warnings"), BLIND)
+def test_readers_that_see_deleted_rows(tmp_path, readers, warnings):
+    entry = TABLE | {"mode": "merge", "primary_key": ["id"], "order_by": ["at"]}
+    assert load_spec(lake(tmp_path, entry, top={"readers": readers}, catalog="iceberg")).warnings == warnings
+
+
 def test_two_tables_at_one_place(tmp_path):
     with pytest.raises(
         LakeError,

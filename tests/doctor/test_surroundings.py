@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from lakewriter.spec.specification import Read
+from lakewriter.spec.maintenance import Maintenance
+from lakewriter.spec.specification import Mode, Read
 from tests.doctor.pipeline import CONTROL, abort_after, checked, spec
 from tests.support.server import StrictAws
 
@@ -61,6 +62,35 @@ def test_pending_loads(aws: StrictAws, bucket: str, state: Any, status: str, cod
     aws.client("s3").put_object(Bucket=bucket, Key=key, Body=json.dumps(state).encode())
     found = checked(spec(), now=lambda: datetime(2024, 1, 30, tzinfo=UTC))["pending loads"]
     assert (found.status, found.code) == (status, code)
+
+
+MERGED: list[tuple[Maintenance | None, tuple[str, str, str]]] = [
+    # what the file has Glue do, and what is said of a table that is merged by key
+    (
+        Maintenance(compact=True, optimizer_role="optimizer"),
+        ("ok", "Glue compacts nyc_public.flights, and removes files with deletes.", "Nothing to do."),
+    ),
+    (
+        None,
+        (
+            "warning",
+            "each merge of nyc_public.flights leaves files with deletes, which slow readers down and which nothing "
+            "removes.",
+            "Set maintenance: {compact: true, optimizer_role: NAME}. Or else: Rewrite the files regularly (Spark: CALL "
+            "system.rewrite_data_files).",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("maintenance", "expected"), MERGED)
+def test_merged_tables(
+    aws: StrictAws, bucket: str, maintenance: Maintenance | None, expected: tuple[str, str, str]
+) -> None:
+    wanted = spec(glue=True)
+    tables = (wanted.tables[0].model_copy(update={"mode": Mode.MERGE}),)
+    found = checked(wanted.model_copy(update={"tables": tables, "maintenance": maintenance}))["merged tables"]
+    assert (found.status, found.message, found.remedy) == expected
 
 
 SOURCES = [

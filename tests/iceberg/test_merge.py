@@ -18,6 +18,7 @@ from pyiceberg.types import LongType
 from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg import merge_rows
 from lakewriter.commit.iceberg.append import IcebergTables
+from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
@@ -27,7 +28,8 @@ from lakewriter.commit.iceberg.merge_rows import RowReader, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge
 from lakewriter.commit.intent import Intent, MergeIntent
 from lakewriter.errors import LakeError
-from lakewriter.report import MergeCounts
+from lakewriter.report import MergeCounts, format_size
+from lakewriter.spec.specification import Mode
 from tests.iceberg.commits import Table, strays
 from tests.support.narrow import need
 from tests.support.open_catalog import OpenCatalog
@@ -112,6 +114,20 @@ def test_random_merges(aws, bucket, fields, seed):
         assert read(table) == show(expected)
         for day in "abc":
             assert read(table, row_filter=f"day == '{day}'") == show(expected, day)
+
+
+def test_what_a_merge_may_read_is_said(aws, bucket):
+    table = Table(aws)
+    before = IcebergTargetTable(table.action, table.clients, "p/a/a1", mode=Mode.MERGE)
+    assert before.describe_changes(SCHEMA) == [f"create Iceberg table db.t at {table.action.location} with 5 columns"]
+    merge(table, [row(number, 1, "a") for number in range(8)], 1)
+    said = "merge rows into db.t by key: the newest row of a key stays; of its "
+    size = need(need(table.seen.current_snapshot()).summary).additional_properties["total-files-size"]
+    [change] = IcebergTargetTable(table.action, table.clients, "p/b/b1", mode=Mode.MERGE).describe_changes(SCHEMA)
+    assert change == f"{said}1 data file ({format_size(int(size))}) those are read that may have a key"
+    merge(table, [row(1, 2, "b"), row(2, 2, "b")], 2)
+    [change] = IcebergTargetTable(table.action, table.clients, "p/b/b1", mode=Mode.MERGE).describe_changes(SCHEMA)
+    assert change.endswith("; 20% of its rows are deleted by 1 file until they are rewritten")
 
 
 def test_rows_are_read_in_several_batches(aws, bucket, monkeypatch):

@@ -17,7 +17,7 @@ from lakewriter.dialects.common.foreign_files import refuse_foreign
 from lakewriter.dialects.common.form import FormField
 from lakewriter.dialects.common.lineage_keys import LineageEntry, warn_of_key
 from lakewriter.dialects.common.maintenance_keys import MaintenanceEntry, make_maintenance
-from lakewriter.dialects.common.named_readers import fit_readers
+from lakewriter.dialects.common.named_readers import fit_readers, warn_of_merges
 from lakewriter.dialects.common.problems import (
     describe_problems,
     describe_value,
@@ -233,6 +233,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
     with locate_faults(document):
         translated = dialect.translate(_make_checked_file(file, str(document.folder)))
         spec = fit_readers(translated, file.readers, delta=file.delta_encodings)
+        merged = tuple(warn_of_merges(spec, file.readers))
         form = dialect.form_fields(destination)
         refuse_unsupported(spec, document.data)
         refuse_shared_quarantines(spec, document.data)
@@ -258,7 +259,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         "refresh": RefreshRules(**file.refresh.model_dump()),
         "maintenance": maintenance,
         "lineage": lineage,
-        "warnings": (*of_files, *spec.warnings, *_list_option_notes(spec), *warn_of_key(lineage)),
+        "warnings": (*of_files, *spec.warnings, *_list_option_notes(spec), *warn_of_key(lineage), *merged),
     }
     return Lake(spec.model_copy(update=loaded), file.deployment, form, document.data, principal)
 

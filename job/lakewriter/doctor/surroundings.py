@@ -18,7 +18,7 @@ from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.naming import ControlKeys
 from lakewriter.report import format_count, join_first
 from lakewriter.run.chosen_files import describe_ways, may_repeat
-from lakewriter.spec.specification import Read, Spec, TableSpec
+from lakewriter.spec.specification import Mode, Read, Spec, TableSpec
 
 LEAST_DAYS: Final = 16
 """The fewest days before a rule may abort uploads: a load's uploads stay incomplete until it commits, which may take
@@ -53,8 +53,24 @@ class LakeProbes:
             Probe("pending loads", self.check_pending, ("bucket", "list")),
             *([Probe("source files", self.check_sources)] if self.sources else []),
             *([Probe("second loads", self.check_second_loads)] if self._list_repeated() else []),
+            *([Probe("merged tables", self.check_merged_tables)] if self._list_merged() else []),
             *(Probe("other writers", self.check_other_writers, ("bucket", "list")) for _ in self._list_counted()[:1]),
         ]
+
+    def check_merged_tables(self) -> Iterator[Finding]:
+        """Say which tables' files with deletes nothing removes."""
+        names = join_first([table.id for table in self._list_merged()], _MOST_NAMED)
+        if self.spec.maintenance is not None and self.spec.maintenance.compact:
+            yield Finding("merged tables", "ok", f"Glue compacts {names}, and removes files with deletes.")
+            return
+        message = f"each merge of {names} leaves files with deletes, which slow readers down and which nothing removes."
+        remedy = "Rewrite the files regularly (Spark: CALL system.rewrite_data_files)."
+        if self.spec.in_glue:
+            remedy = f"Set maintenance: {{compact: true, optimizer_role: NAME}}. Or else: {remedy}"
+        yield Finding("merged tables", "warning", message, remedy)
+
+    def _list_merged(self) -> list[TableSpec]:
+        return [table for table in self.spec.tables if table.mode is Mode.MERGE]
 
     def _list_repeated(self) -> list[TableSpec]:
         """List the tables of which each load appends all rows; a continuous run reads nothing twice."""

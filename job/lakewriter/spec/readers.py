@@ -42,6 +42,8 @@ class Reader:
     codecs: frozenset[str]
     misread_uncompressed: frozenset[ValueEncoding] = frozenset()
     """Encodings that it reads in compressed pages only."""
+    reads_tables: bool = True
+    """False for what reads Parquet files by themselves, and so sees rows that a table's deletes have taken out."""
 
 
 # Spark's vectorised reader gives wrong values of DELTA_BYTE_ARRAY in pages without compression.
@@ -53,8 +55,8 @@ READERS: Final[Mapping[ReaderName, Reader]] = {
     "duckdb": Reader(_ALL, _ZSTD | {"brotli", "lz4"}),
     "hive": Reader(frozenset(), _COMMON_CODECS),
     "iceberg": Reader(frozenset(), _ZSTD),
-    "parquet-java": Reader(_ALL, _ZSTD | {"lz4"}),
-    "pyarrow": Reader(_ALL, _ZSTD | {"brotli", "lz4"}),
+    "parquet-java": Reader(_ALL, _ZSTD | {"lz4"}, reads_tables=False),
+    "pyarrow": Reader(_ALL, _ZSTD | {"brotli", "lz4"}, reads_tables=False),
     "redshift": Reader(frozenset(), _COMMON_CODECS),
     "snowflake": Reader(frozenset(), _ZSTD | {"brotli"}),
     "spark3": Reader(_PREFIXES, _ZSTD, _MISREAD),

@@ -14,7 +14,7 @@ from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import list_pipelines, name_count_property, read_count
 from lakewriter.commit.iceberg.iceberg_columns import add_field_ids, to_arrow_types
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
-from lakewriter.commit.iceberg.merge import require_mergeable
+from lakewriter.commit.iceberg.merge import describe_read, require_mergeable
 from lakewriter.commit.iceberg.obstacles import require_writable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned, require_one_spec
 from lakewriter.commit.iceberg.upkeep import Upkeep
@@ -95,7 +95,9 @@ class IcebergTargetTable:
             changes.append(f"replace the partitions of {name} that the load has rows for, and keep the others")
         if self._mode is Mode.MERGE:
             require_mergeable(self._found)
-            changes.append(f"merge rows into {name} by key: the newest row of a key stays")
+            changes.append(
+                f"merge rows into {name} by key: the newest row of a key stays; {describe_read(self._found)}"
+            )
         for field in after.fields:
             old = before.get(field.name)
             if old is None:

@@ -25,7 +25,7 @@ from lakewriter.commit.iceberg.merge_rows import RowReader, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
 from lakewriter.commit.intent import Intent
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.report import MergeCounts
+from lakewriter.report import MergeCounts, format_count, format_size
 
 MERGED: Final = "lakewriter.merged"
 """In a snapshot's summary: what became of the load's rows, as JSON."""
@@ -157,6 +157,21 @@ def require_mergeable(table: Table) -> None:
                         remedy="Rewrite the table's files (Spark: CALL system.rewrite_data_files with "
                         "'delete-file-threshold'='1'), and let nobody write equality deletes to it.",
                     )
+
+
+def describe_read(table: Table) -> str:
+    """Say which of the table's files a merge may read, and how many of its rows are deleted by position."""
+    snapshot = table.current_snapshot()
+    if snapshot is None or snapshot.summary is None:
+        return "it has no files yet"
+    totals = snapshot.summary.additional_properties
+    names = ("data-files", "files-size", "delete-files", "position-deletes", "records")
+    files, size, delete_files, deleted, rows = (int(totals.get(f"total-{name}", 0)) for name in names)
+    reads = f"of its {format_count(files, 'data file')} ({format_size(size)}) those are read that may have a key"
+    if not delete_files:
+        return reads
+    share = f"{deleted / max(rows, 1):.0%} of its rows"
+    return f"{reads}; {share} are deleted by {format_count(delete_files, 'file')} until they are rewritten"
 
 
 def _number_files(tables: Iterable[pa.Table], first: int, *, is_loaded: bool) -> list[pa.Table]:

@@ -1,10 +1,14 @@
 """``readers`` of a lake.yaml: which of Parquet's encodings its files have."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from lakewriter.dialects.common.faults import FaultError
+from lakewriter.report import join_first
 from lakewriter.spec.readers import DELTA, READERS, ReaderName, list_common_encodings
-from lakewriter.spec.specification import Encoding, FileEncoding, Spec
+from lakewriter.spec.specification import Encoding, FileEncoding, Mode, Spec
+
+_MOST_NAMED: Final = 5
 
 
 def fit_readers(spec: Spec, readers: Sequence[ReaderName], *, delta: bool) -> Spec:
@@ -26,6 +30,16 @@ def fit_readers(spec: Spec, readers: Sequence[ReaderName], *, delta: bool) -> Sp
         for table in spec.tables
     )
     return spec.model_copy(update={"encoding": fit(spec.encoding), "tables": tables})
+
+
+def warn_of_merges(spec: Spec, readers: Sequence[ReaderName]) -> Iterator[str]:
+    """Yield a warning of readers that see rows which a merged table has no more."""
+    tables = [table.id for table in spec.tables if table.mode is Mode.MERGE]
+    if tables and (blind := [name for name in readers if not READERS[name].reads_tables]):
+        yield (
+            f"readers: {', '.join(blind)}: they read Parquet files by themselves, and see rows that merges have "
+            f"deleted from {join_first(tables, _MOST_NAMED)}. Read the Iceberg table instead, by PyIceberg or DuckDB."
+        )
 
 
 def _require_codec(readers: Sequence[ReaderName], codec: str) -> None:
