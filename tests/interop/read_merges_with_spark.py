@@ -28,7 +28,7 @@ def main() -> None:
     spark = builder.getOrCreate()
     seen = {}
     for snapshot in json.loads(Path(file).read_text("utf-8")):
-        rows = spark.read.option("snapshot-id", snapshot).table("glue.db.t").select("id", "at", "day", "v")
+        rows = spark.read.option("versionAsOf", snapshot).table("glue.db.t").select("id", "at", "day", "v")
         seen[snapshot] = [sorted(map(list, rows.filter(text).collect()), key=str) for text in json.loads(filters)]
     sys.stdout.write("FOUND" + json.dumps(seen) + "\n")
     spark.stop()

@@ -124,6 +124,6 @@ def test_three_engines_see_the_newest_rows_after_each_merge(aws, bucket, tmp_pat
     aws.hide_missing = False
     expected = play(table, MERGES, seed=7)
     assert len(expected) > MERGES
-    assert read_with_pyiceberg(table, list(expected)) == expected
-    assert read_with_duckdb(table, list(expected)) == expected
     assert read_with_spark(table, list(expected), tmp_path) == expected
+    assert read_with_duckdb(table, list(expected)) == expected
+    assert read_with_pyiceberg(table, list(expected)) == expected
