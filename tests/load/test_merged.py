@@ -48,6 +48,7 @@ def test_the_newest_row_of_a_key_stays(tmp_path, aws, bucket):
     assert users.differences() == []
 
 
+TOTALS = ("data-files", "records", "delete-files", "position-deletes")
 DELETED = {"destination": {"tracking": ["deleted"]}, "deleted": "v = 'D'"}
 
 
@@ -160,6 +161,25 @@ def test_keys_that_are_compared_by_other_columns(tmp_path, aws, bucket, spark):
     users.write(order_by=["v"])
     load(users, "b", (1, 3, "a"))
     assert rows(users) == [(1, 3, "a"), (2, 1, "x")]
+
+
+def test_a_refresh_drops_the_files_with_deletes(tmp_path, aws, bucket):
+    users = make(tmp_path, aws)
+    load(users, "a", (1, 1, "a"), (2, 1, "a"))
+    load(users, "b", (1, 2, "b"))
+    users.write(mode="refresh", order_by=[])
+    load(users, "c", (3, 1, "c"))
+    table = users.iceberg()
+    snapshot = table.current_snapshot()
+    assert rows(users) == [(3, 1, "c")]
+    totals = {name: snapshot.summary.additional_properties[f"total-{name}"] for name in TOTALS}
+    assert totals == {"data-files": "1", "records": "1", "delete-files": "0", "position-deletes": "0"}
+    live = [file for manifest in snapshot.manifests(table.io) for file in manifest.fetch_manifest_entry(table.io)]
+    assert [entry.data_file.content.name for entry in live] == ["DATA"]
+    assert users.differences() == []
+    # The snapshot before has them still.
+    users.undo("c").run()
+    assert rows(users) == [(1, 2, "b"), (2, 1, "a")]
 
 
 def test_the_report_has_what_became_of_the_rows(tmp_path, aws, bucket):

@@ -16,7 +16,9 @@ from pyiceberg.manifest import (
     ManifestEntryStatus,
     ManifestFile,
     ManifestWriter,
+    ManifestWriterV2,
 )
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 from pyiceberg.table.update.snapshot import _MergeAppendFiles
@@ -94,11 +96,23 @@ class StreamedAppend(_MergeAppendFiles):
         )
 
 
+class DeletesWriter(ManifestWriterV2):
+    """Writes a manifest of files with deletes, for which the library has no writer."""
+
+    def content(self) -> ManifestContent:
+        """See ``ManifestWriter``."""
+        return ManifestContent.DELETES
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return {**super()._meta, "content": "deletes"}
+
+
 class StreamedReplacement(StreamedAppend):
     """Replaces data files of a table in one snapshot; of those that go, one manifest's are held at a time.
 
     ``partitions`` are those that go, all of them by default; their files have the table's present partition spec.
-    Files with deletes stay: they say nothing of files that are newer than they are.
+    Files with deletes go where all data files do, and stay otherwise: they say nothing of newer files.
     """
 
     operation: ClassVar = Operation.OVERWRITE
@@ -119,7 +133,8 @@ class StreamedReplacement(StreamedAppend):
         parent = self._parent_snapshot_id
         snapshot = None if parent is None else self._transaction.table_metadata.snapshot_by_id(parent)
         before = [] if snapshot is None else snapshot.manifests(self._io)
-        gone = (self._write_gone(manifest) if _has_data(manifest) else manifest for manifest in before)
+        all_go = self._partitions is None
+        gone = (self._write_gone(manifest) if all_go or _has_data(manifest) else manifest for manifest in before)
         return self._process_manifests([*added, *(manifest for manifest in gone if manifest is not None)])
 
     def _write_gone(self, manifest: ManifestFile) -> ManifestFile | None:
@@ -131,7 +146,7 @@ class StreamedReplacement(StreamedAppend):
             return None
         if not any(map(self._goes, entries)):
             return manifest
-        with self.new_manifest_writer(spec) as writer:
+        with self._open_writer(manifest, spec) as writer:
             for entry in entries:
                 goes = self._goes(entry)
                 if goes:
@@ -146,6 +161,12 @@ class StreamedReplacement(StreamedAppend):
                     )
                 )
         return writer.to_manifest_file()
+
+    def _open_writer(self, manifest: ManifestFile, spec: PartitionSpec) -> ManifestWriter:
+        if _has_data(manifest):
+            return self.new_manifest_writer(spec)
+        schema, output = self._transaction.table_metadata.schema(), self.new_manifest_output()
+        return DeletesWriter(spec, schema, output, self._snapshot_id, self._compression)
 
     def _goes(self, entry: ManifestEntry) -> bool:
         return self._partitions is None or entry.data_file.partition in self._partitions

@@ -16,14 +16,13 @@ from pyiceberg.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
-    ManifestWriterV2,
 )
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.typedef import Record
 
-from lakewriter.commit.iceberg.manifests import StreamedAppend
+from lakewriter.commit.iceberg.manifests import DeletesWriter, StreamedAppend
 
 PATH_ID: Final = 2147483546
 POSITION_ID: Final = 2147483545
@@ -77,17 +76,6 @@ def _write_group(
     return deletes
 
 
-class _DeletesWriter(ManifestWriterV2):
-    """Writes a manifest of files with deletes, for which the library has no writer."""
-
-    def content(self) -> ManifestContent:
-        return ManifestContent.DELETES
-
-    @property
-    def _meta(self) -> dict[str, str]:
-        return {**super()._meta, "content": "deletes"}
-
-
 class StreamedMerge(StreamedAppend):
     """Appends data files and files with deletes in one snapshot; a manifest has the deletes of one partition spec.
 
@@ -121,7 +109,7 @@ class StreamedMerge(StreamedAppend):
 
     def _write_delete_manifest(self, spec: PartitionSpec, entries: Sequence[ManifestEntry]) -> ManifestFile:
         schema, output = self._transaction.table_metadata.schema(), self.new_manifest_output()
-        with _DeletesWriter(spec, schema, output, self._snapshot_id, self._compression) as writer:
+        with DeletesWriter(spec, schema, output, self._snapshot_id, self._compression) as writer:
             for entry in entries:
                 writer.add_entry(entry)
         return writer.to_manifest_file()
