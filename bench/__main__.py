@@ -38,6 +38,7 @@ TITLES: Final = {
     "start": "Start",
     "repeated": "A run with nothing to do",
     "iceberg": "Iceberg",
+    "merges": "Merges by key",
     "messages": "Messages",
     "long-messages": "Long inputs of messages",
     "streamed": "Messages over standard input",

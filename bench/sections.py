@@ -228,8 +228,22 @@ def _session(environment: dict[str, str]) -> tuple[float, int]:
 
 def iceberg(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
     """In a process of its own, whose Spark has Iceberg's jars where the tests have fetched them."""
+    return _run_with_iceberg("bench.iceberg", "--copies", str(max(copies // 4, 1)), "--rounds", str(rounds))
+
+
+def merges(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
+    """Tables of one and ten million rows, whatever ``copies`` says; the larger ones without PyIceberg's upsert."""
+    lines = list[str]()
+    for rows, more in ((1_000_000, ()), (10_000_000, ("--without-upsert",))):
+        for share in ("0.01", "0.1"):
+            given = ("--rows", str(rows), "--share", share, "--rounds", str(rounds), *more)
+            lines += [*_run_with_iceberg("bench.merges", *given), ""]
+    return lines[:-1]
+
+
+def _run_with_iceberg(module: str, *given: str) -> list[str]:
     jars = [*MAVEN.glob("iceberg-spark-runtime-*.jar"), *MAVEN.glob("iceberg-aws-bundle-*.jar")]
-    command = [sys.executable, "-m", "bench.iceberg", "--copies", str(max(copies // 4, 1)), "--rounds", str(rounds)]
+    command = [sys.executable, "-m", module, *given]
     command += ["--jars", ",".join(map(str, jars))] if len(jars) == 2 else []
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
@@ -247,6 +261,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "start": start,
     "repeated": repeated,
     "iceberg": iceberg,
+    "merges": merges,
     "messages": messages.formats,
     "long-messages": messages.lengths,
     "streamed": streamed.streaming,
