@@ -24,7 +24,11 @@ SYNC_STATE: Final = "sync_state"
 """A source's state that the sync keeps for all of its tables: who neglects it hands the source an empty one."""
 MERGED: Final = "merge"
 """Rows that take the place of those of the same key: who neglects them adds them to these."""
-KNOWN_NEEDS: Final[frozenset[str]] = frozenset({INFERRED, RECEIPT_PARTS, CHANGES, QUARANTINED, SYNC_STATE, MERGED})
+COMPACTED: Final = "compact"
+"""Files whose rows take the place of those of other files: who neglects them adds the rows to these."""
+KNOWN_NEEDS: Final[frozenset[str]] = frozenset(
+    {INFERRED, RECEIPT_PARTS, CHANGES, QUARANTINED, SYNC_STATE, MERGED, COMPACTED}
+)
 """The names in ``needs`` that this release understands. A name is added with the code that acts on it."""
 
 MOST_LEVELS: Final = 100

@@ -40,6 +40,8 @@ UNDO: Final = "undo."
 """Begins the job ids of undos, which no load may have."""
 REPLAY: Final = "replay."
 """Begins the job ids of replays, which no other load may have."""
+COMPACT: Final = "compact."
+"""Begins the job ids of compactions, which no load may have."""
 _GENERATION = re.compile(r"g(\d{10})")
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 _DIGEST_AT_END = re.compile(rf"--[0-9a-f]{{{_DIGEST}}}$")
@@ -244,6 +246,11 @@ def make_replay_job_id(files: Iterable[tuple[str, str]]) -> str:
     files are the same load.
     """
     return f"{REPLAY}{hashlib.sha256(repr(sorted(files)).encode()).hexdigest()[:_DIGEST]}"
+
+
+def make_compaction_job_id(table_id: str, number: int) -> str:
+    """Return the job id of a table's compaction that is change ``number`` of it: ``compact.{table}.{number}``."""
+    return _shorten(COMPACT, _UNFIT.sub("_", table_id), f".{number}")
 
 
 def make_next_job_id(job_id: str) -> str:

@@ -66,12 +66,27 @@ def describe_repeated(tables: Iterable[RepeatedFiles | None]) -> str | None:
     return "; ".join(parts) or None
 
 
+class DeletedRows(ControlObject):
+    """The ``rows`` of an Iceberg table that ``files`` with deletes delete, ``of`` all that its data files have."""
+
+    files: int
+    rows: int
+    of: int
+
+    def describe(self) -> str:
+        """Return the share in words."""
+        share = self.rows / max(self.of, 1)
+        return f"{share:.0%} of its rows are deleted by {format_count(self.files, 'file')} until they are rewritten"
+
+
 class TableHealth(ControlObject):
-    """The effect of small loads on an Iceberg table; files under 32 MiB are small, and too many to count are None."""
+    """The effect of small loads on an Iceberg table; files under 32 MiB are small, and too many to count are None.
+    ``deletes`` is None where no row is deleted by a file with deletes."""
 
     snapshots: int
     files: int | None
     small_files: int | None
+    deletes: DeletedRows | None = Field(None, exclude_if=is_none)
 
 
 class MergeCounts(ControlObject):
@@ -97,6 +112,38 @@ class MergeCounts(ControlObject):
         changed = f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted"
         left = f"{self.unchanged:,} unchanged, {self.late:,} late, {self.superseded:,} superseded"
         return f"rows merged: {changed}; {left}"
+
+
+class CompactCounts(ControlObject):
+    """The work of a compaction: it replaced ``files`` of a table by ``files_after`` with the same rows.
+
+    sizes          bytes of the files before and after
+    rows           rows of the files after it
+    deletes        rows that files with deletes had deleted, and that no file has any more
+    delete_files   files with deletes that left the table, since they applied to nothing
+    dropped        the numbers of the intent's groups that were left as they are: others had changed their files
+    """
+
+    files: int = 0
+    files_after: int = 0
+    bytes: int = 0
+    bytes_after: int = 0
+    rows: int = 0
+    deletes: int = 0
+    delete_files: int = 0
+    dropped: tuple[int, ...] = Field((), exclude_if=is_empty)
+
+    def describe(self) -> str:
+        """Return the counts in words."""
+        sizes = f"{format_size(self.bytes)} and {format_size(self.bytes_after)}"
+        files = f"{format_count(self.files, 'file')} replaced by {self.files_after:,} ({sizes})"
+        deletes = f"{format_count(self.deletes, 'deleted row')} and {format_count(self.delete_files, 'delete file')}"
+        left = f"; {format_count(len(self.dropped), 'group')} left: others changed their files" if self.dropped else ""
+        return f"{files}, {format_count(self.rows, 'row')} kept, {deletes} removed{left}"
+
+
+Counts = MergeCounts | CompactCounts
+"""What became of the rows of a change that reports more than their number."""
 
 
 class TableReport(ControlObject):
@@ -140,6 +187,8 @@ class TableReport(ControlObject):
     refreshes: bool | None = Field(None, exclude_if=is_none)
     """True for a full refresh: its files are all that the table had after it."""
     merged: MergeCounts | None = Field(None, exclude_if=is_none)
+    compacted: CompactCounts | None = Field(None, exclude_if=is_none)
+    """The work of a compaction, which loads no rows."""
     repeated: RepeatedFiles | None = Field(None, exclude_if=is_none)
 
 

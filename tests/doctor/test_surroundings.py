@@ -76,8 +76,7 @@ MERGED: list[tuple[Maintenance | None, tuple[str, str, str]]] = [
             "warning",
             "each merge of nyc_public.flights leaves files with deletes, which slow readers down and which nothing "
             "removes.",
-            "Set maintenance: {compact: true, optimizer_role: NAME}. Or else: Rewrite the files regularly (Spark: CALL "
-            "system.rewrite_data_files).",
+            "Set maintenance: {compact: true, optimizer_role: NAME}. Or: Schedule 'lakewriter compact LAKE TABLE'.",
         ),
     ),
 ]

@@ -11,8 +11,9 @@ from lakewriter.aws import Clients
 from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.iceberg.append import IcebergTables
+from lakewriter.commit.iceberg.compact_groups import find_groups
 from lakewriter.commit.iceberg.evolve import IcebergTargetTable
-from lakewriter.commit.intent import Intent
+from lakewriter.commit.intent import CompactIntent, Intent
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.common.tables import parse_partition_field
 from lakewriter.encode.parquet_footer import Tail, read_column_statistics
@@ -74,6 +75,20 @@ class Table:
             found = self._write(f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/{file}", pa.table(run))
             receipts.append(found.model_copy(update={"seq": number, "partition_values": values}))
         return intent(job, action, *receipts)
+
+    def compacted(self, job: str, committed: int) -> Intent:
+        """A compaction of all that is worth it, its files there."""
+        found = find_groups(self.action, self.clients, "p", lambda: TableState(committed=committed), 2**20, 2**30)
+        assert found is not None
+        root, groups, receipts = found.action.location.removeprefix(f"s3://{BUCKET}/"), found.choice.groups, []
+        for number, group in enumerate(groups):
+            rows = pa.Table.from_batches(found.read_rows(group), found.schema)
+            if len(rows):
+                made = self._write(f"{root}/data/{group.directory}/part-{job}-{number:05}.parquet", rows)
+                own = {"partition": number, "seq": number, "partition_values": group.values}
+                receipts.append(made.model_copy(update=own))
+        compact = CompactIntent(sequence=found.sequence, groups=tuple(group.make_intent() for group in groups))
+        return intent(job, found.action, *receipts).model_copy(update={"kind": "compact", "compact": compact})
 
     def _write(self, key: str, rows: pa.Table) -> Receipt:
         body = written(Encoding(), rows.schema, rows.to_batches(), rows.num_rows)

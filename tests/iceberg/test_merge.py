@@ -202,7 +202,7 @@ def test_what_became_of_the_rows(aws, bucket):
     tables = open_tables(table, found)
     tables.publish(found, 2)
     tables.read_back(found)
-    assert tables.merged == MergeCounts(inserted=1, updated=1, deleted=1, unchanged=1, late=1, superseded=1)
+    assert tables.counts == MergeCounts(inserted=1, updated=1, deleted=1, unchanged=1, late=1, superseded=1)
     assert read(table) == [row(1, 6, "b"), row(2, 5, "a"), row(4, 1, "b")]
 
 

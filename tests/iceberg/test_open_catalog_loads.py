@@ -8,6 +8,7 @@ from pyiceberg.catalog import load_catalog
 
 from lakewriter.aws import Clients
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.operate.compaction import Compaction
 from lakewriter.operate.repair import abandon
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
@@ -15,6 +16,7 @@ from lakewriter.operate.verification import verify
 from tests.iceberg.commits import rest_options, stores
 from tests.iceberg.tables import SCHEMA
 from tests.load.lakes import BUCKET, completes, table, uploads_part
+from tests.support.narrow import need
 from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog
 
 pytestmark = pytest.mark.spark
@@ -92,6 +94,26 @@ def test_a_refresh_and_its_undo(lake, open_catalog):
     assert ids() == [7]
     controls = Pipeline.open(lake.spec, clients).controls
     assert [each.message for each in verify(controls, "b.r2", clients).differences] == []
+
+
+@pytest.mark.parametrize("is_vended", [False, True])
+def test_a_compaction(lake, open_catalog, is_vended):
+    if is_vended:
+        vend(lake, open_catalog)
+    for number in range(5):
+        assert lake.load(f"j{number}").status == "done"
+        lake.csv("events.csv", f"id,at\n{number + 10},{number + 10}\n")
+    (entry,) = lake.spec.tables
+    before = sorted(row["id"] for row in events(open_catalog).scan().to_arrow().to_pylist())
+    open_catalog.drop_commits = 1
+    pipeline = Pipeline.open(lake.spec, Clients(lake.spec.access))
+    report = need(Compaction(pipeline, entry, 2**30).run())
+    counts = need(report.compacted)
+    assert (counts.files, report.files, counts.dropped) == (5, 1, ())
+    table = events(open_catalog)
+    assert [task.file.record_count for task in table.scan().plan_files()] == [len(before)]
+    assert sorted(row["id"] for row in table.scan().to_arrow().to_pylist()) == before
+    assert [each.message for each in verify(pipeline.controls, report.job_id, pipeline.clients).differences] == []
 
 
 def test_lost_answer_to_the_commit(lake, open_catalog):

@@ -13,6 +13,7 @@ import duckdb
 import pytest
 from pyiceberg.expressions import AlwaysTrue
 
+from lakewriter.commit.iceberg.compact_snapshot import read_compacted
 from tests.iceberg.commits import Table
 from tests.iceberg.test_merge import Row, apply, foreign, merge, row
 from tests.iceberg.test_readers import extension
@@ -30,6 +31,7 @@ def play(table: Table, merges: int, seed: int) -> Seen:
     """Merge random rows; return by snapshot what each filter lets through."""
     rng, expected, seen = random.Random(seed), dict[Any, Row](), Seen()
     fields: tuple[str, ...] = ("day",)
+    committed = 0
     for number in range(1, merges + 1):
         rows = [
             row(rng.randrange(30), rng.randrange(number * 3), f"{number}-{place}", rng.choice("abc"))
@@ -43,13 +45,25 @@ def play(table: Table, merges: int, seed: int) -> Seen:
             fields = ("day", "gone")
         # As a load does before it writes files by partition.
         rows.sort(key=lambda one: [one[name] for name in fields])
-        merge(table, rows, number, fields=fields)
+        committed += 1
+        merge(table, rows, committed, fields=fields)
         apply(expected, rows)
         seen[str(need(table.seen.current_snapshot()).snapshot_id)] = _filter(expected)
-        if rng.random() < 0.1:
-            compact(table.seen)
+        if rng.random() < 0.2:
+            committed += _compact(table, committed, is_foreign=rng.random() < 0.3)
             seen[str(need(table.seen.current_snapshot()).snapshot_id)] = _filter(expected)
     return seen
+
+
+def _compact(table: Table, committed: int, *, is_foreign: bool) -> int:
+    """Compact as another engine does, or as the product does; return by how many the product's changes are more."""
+    if is_foreign:
+        compact(table.seen)
+        return 0
+    found = table.compacted(f"c{committed}", committed)
+    table.publish(found, committed + 1)
+    assert need(read_compacted(table.seen.current_snapshot())).dropped == ()
+    return 1
 
 
 def _filter(expected: dict[Any, Row]) -> list[list[list[Any]]]:

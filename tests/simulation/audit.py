@@ -18,6 +18,7 @@ from tests.simulation.books import (
     Place,
     chain_of,
     ended_together,
+    is_compaction,
     is_control,
     is_replay,
     is_undo,
@@ -115,7 +116,10 @@ class Auditor:
         is_given_up = (after["pending"] or {}).get("phase") == "aborting"
         is_blind = self._is_blind_undo(place, before, after)
         if after["committed"] > before.get("committed", 0) and not is_given_up and not is_blind:
-            self._note_commit(place, before, after)
+            if is_compaction((before.get("pending") or {}).get("job_id", "")):
+                self.merged.judge_compaction(place, before, after, self.readers.list_all()[place.state])
+            else:
+                self._note_commit(place, before, after)
 
     def _is_blind_undo(self, place: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
         """Whether an undo is closed without its intent: what it has taken out of the load is not known, and it may be
@@ -226,6 +230,7 @@ class Auditor:
         if change.after is None and change.key in self.strangers:
             self.find(f"stranger's object deleted: {change.key}")
         if change.after is None and change.before is not None:
+            self.merged.judge_deleted(self.places, change.key, change.before)
             self._data_deleted(change.key, change.before)
         load = change.after.metadata.get(LOAD, "") if change.after is not None else ""
         if load and change.after is not None and change.after.upload_id:

@@ -94,6 +94,11 @@ def is_undo(job: str) -> bool:
     return job.startswith("undo.")
 
 
+def is_compaction(job: str) -> bool:
+    """Whether a job id is a compaction's own."""
+    return job.startswith("compact.")
+
+
 def is_replay(job: str) -> bool:
     """Whether a job id is a replay's own."""
     return job.startswith("replay.")

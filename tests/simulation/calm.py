@@ -44,6 +44,7 @@ class Calm:
             for job in history.rng.sample(history.jobs[lake.pipeline], len(history.jobs[lake.pipeline])):
                 self.finish(lake, job)
             history.undos.finish_repeats(lake)
+        history.undos.compact_among_loads()
         if history.undos.are_some:
             history.replays.finish(perhaps=True)
             history.undos.take_back()

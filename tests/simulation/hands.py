@@ -15,6 +15,7 @@ from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate import rebuild as rebuilding
 from lakewriter.operate import repair
+from lakewriter.operate.compaction import Compaction
 from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
@@ -66,6 +67,10 @@ class Hands:
         chosen = (rng.choice(tables),) if len(tables) > 1 and rng.random() < 0.5 else ()
         return self._carefully(lambda: self._undo(lake, job, chosen, keep_cursor=keep, through=through))
 
+    def draw_compaction(self, lake: Lake) -> Callable[[], None]:
+        """Compact each table."""
+        return self._carefully(lambda: self._compact(lake))
+
     def _carefully(self, act: Callable[[], Any]) -> Callable[[], None]:
         def carefully() -> None:
             try:
@@ -109,6 +114,15 @@ class Hands:
             self.simulation.network.note(
                 f"{self.simulation.process} undid {undoing.job_id} of {undoing.table_id}: {what}"
             )
+
+    def _compact(self, lake: Lake) -> None:
+        clients = SimulatedClients(lake.spec.access, self.simulation)
+        for table in lake.spec.tables:
+            report = Compaction(Pipeline.open(lake.spec, clients), table, budget=2**30).run()
+            if report is not None and report.compacted is not None:
+                self.world.met["compacted"] += 1
+                self.world.met["compacted: dropped"] += bool(report.compacted.dropped)
+                self.simulation.network.note(f"{self.simulation.process} compacted: {report.compacted.describe()}")
 
     def _reset(self, lake: Lake, value: int | None = None) -> None:
         """Take the cursors away, or set them to a value."""

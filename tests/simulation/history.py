@@ -187,6 +187,7 @@ class History:
             self.spawn(self._chosen(lake, rng.choice(names)), rng.random() * spread, lake)
         if self.undos.are_some:
             self.undos.spawn(lakes, names, spread * 2)
+        self.undos.spawn_compactions(lakes, spread * 2)
         self.replays.spawn(lakes, spread * 2)
         self.losses.spawn(lakes, spread * 2)
         self.simulation.scheduler.run()

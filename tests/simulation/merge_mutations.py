@@ -100,4 +100,52 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         _KIND,
         held_by="tests/operate/test_undo.py -k test_files_that_are_rewritten_while_they_are_undone",
     ),
+    "compacted-as-it-was-read": leave_out(
+        "files of which others have deleted rows since they were read are not replaced",
+        "commit.iceberg.compact_snapshot",
+        "            and not any(self._may_delete(entry, group) for entry in self._deletes.values() "
+        "if self._is_new(entry))\n",
+        "",
+        _KIND,
+        held_by="tests/load/test_compacted.py -k test_changes_between_reading_and_commit",
+    ),
+    "compacted-without-deleted": leave_out(
+        "rows that are deleted are not written again",
+        "commit.iceberg.compact_groups",
+        "            for batch in scan.to_record_batches([task]):\n",
+        "            for batch in scan.to_record_batches([FileScanTask(task.file)]):\n",
+        _KIND,
+    ),
+    "deletes-of-other-files": leave_out(
+        "files with deletes that apply to other files too stay",
+        "commit.iceberg.compact_snapshot",
+        "        return sorted(path for path in applied if self._read_paths(self._deletes[path].data_file)"
+        ".isdisjoint(left))\n",
+        "        return sorted(applied)\n",
+        _KIND,
+        held_by="tests/load/test_compacted.py -k test_deletes_of_files_that_are_left",
+    ),
+    "compactions-are-counted": leave_out(
+        "loads depend on no compaction",
+        "commit.changes",
+        '            "compactions": state.compactions + 1,\n',
+        "",
+        _KIND,
+    ),
+    "compaction-is-no-change": leave_out(
+        "an undo goes back behind a compaction",
+        "commit.iceberg.snapshot_presence",
+        "        if summary is not None and summary.operation is Operation.REPLACE:\n",
+        "        if False:\n",
+        _KIND,
+        held_by="tests/load/test_compacted.py -k test_loads_of_a_compacted_table_are_undone",
+    ),
+    "undo-of-compacted": leave_out(
+        "an undo is not bound once a compaction may have replaced its files",
+        "commit.changes",
+        "        return super().may_bind(state, began) and state.compactions == began.compactions\n",
+        "        return super().may_bind(state, began)\n",
+        _KIND,
+        held_by="tests/load/test_compacted.py -k test_an_undo_that_a_compaction_overtakes",
+    ),
 }

@@ -10,11 +10,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lakewriter.spec.specification import TableSpec
-from tests.simulation.books import LOAD, Book, MergeRule, Place, is_control, is_undo, parsed, rows_of
-from tests.simulation.bucket import Bucket
+from tests.simulation.books import LOAD, Book, MergeRule, Place, is_compaction, is_control, is_undo, parsed, rows_of
+from tests.simulation.bucket import Bucket, Stored
 from tests.simulation.foreign_engine import ForeignEngine
 from tests.simulation.glue import Catalog
-from tests.simulation.iceberg import list_ancestors
+from tests.simulation.iceberg import current_files, list_ancestors
 from tests.simulation.source import SCHEMA, Feed, Reading, Session, Sources
 
 KEYS: Final = 2
@@ -155,7 +155,7 @@ class MergedAuditor:
                     key: [row for row in rows if self._find_job(row) != undone] for key, rows in content.rows.items()
                 }
                 content = _Content(left, before[undone].deleted)
-            elif load is not None and undone is None:
+            elif load is not None and undone is None and summary["operation"] != "replace":
                 jobs.append(load.split("/")[1])
                 before[jobs[-1]] = _Content({}, dict(content.deleted))
                 self._merge(name, place, content, load)
@@ -166,6 +166,24 @@ class MergedAuditor:
                 f"{sorted((expected - seen).items())}"
             )
         self._judge_jobs(name, place, jobs)
+
+    def judge_compaction(
+        self, place: Place, before: Mapping[str, Any], after: Mapping[str, Any], seen: Counter[tuple[int, int]]
+    ) -> None:
+        """Judge a compaction that was committed: it changes no rows, and nothing that a load depends on."""
+        changed = [name for name in ("cursor", "last_job", "sync", "undone") if before.get(name) != after.get(name)]
+        # Ended without its intent, it counts as any change.
+        counted = after.get("compactions", 0) - before.get("compactions", 0)
+        if changed or (counted != 1 and len(after["resets"]) == len(before.get("resets", ()))):
+            self.find(f"state of {place.table}: a compaction has changed {changed}, and counts as {counted}")
+        self.judge(place, seen)
+
+    def judge_deleted(self, places: Sequence[Place], key: str, before: Stored) -> None:
+        """Judge an object that is deleted: no file of a compaction is one that readers see."""
+        pipeline, job, _ = before.metadata.get(LOAD, "//").split("/")
+        for place in places if is_compaction(job) else ():
+            if place.pipeline == pipeline and key in current_files(self.catalog, self.bucket, place.names):
+                self.find(f"{place.pipeline}/{place.table}: file of {job} deleted that readers see: {key}")
 
     def _find_job(self, row: _Row) -> str:
         return self.sources.readings[row.row[0]].job

@@ -208,10 +208,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "a table's report is there before its state is closed",
         "commit.recover",
         "    control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)\n"
-        "    move_pending(control, pending, lambda state: "
-        "close_state(state, pending, intent, now, abandoned=abandoned))\n",
-        "    move_pending(control, pending, lambda state: "
-        "close_state(state, pending, intent, now, abandoned=abandoned))\n"
+        "    move_pending(control, pending, close_with)\n",
+        "    move_pending(control, pending, close_with)\n"
         "    control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)\n",
     ),
     "move-own-pending": leave_out(

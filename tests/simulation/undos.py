@@ -27,6 +27,33 @@ class Undos:
                 undo = self.history.hands.draw_undo(self.rng, lake, self.rng.choice(jobs))
                 self.history.spawn(partial(self._take_back_one, lake, undo), self.rng.random() * spread, lake)
 
+    def spawn_compactions(self, lakes: list[Lake], spread: float) -> None:
+        """Compact tables that are merged, by chance of its own: other histories stay what they were."""
+        rng = random.Random(f"compactions of {self.history.seed}")
+        merged = [lake for lake in lakes if lake.kind == "merged"]
+        if merged and rng.random() < 0.6:
+            for _ in range(rng.randint(2, 6)):
+                lake = rng.choice(merged)
+                # Most come when there is a load.
+                delay = max(1.0, spread) * rng.random() * 2
+                self.history.spawn(self.history.hands.draw_compaction(lake), delay, lake)
+
+    def compact_among_loads(self) -> None:
+        """Compact tables that have loads while others load."""
+        history, rng = self.history, random.Random(f"late compactions of {self.history.seed}")
+        merged = [lake for lake in history.lakes if lake.kind == "merged"]
+        if not merged or rng.random() < 0.5:
+            return
+        self.spawn_compactions(merged, 0.5)
+        for number in range(rng.randint(0, 2)):
+            lake, job = rng.choice(merged), f"L{number}"
+            history.jobs[lake.pipeline].append(job)
+            history.spawn(partial(history.attempt, lake, job), rng.random(), lake)
+        history.simulation.scheduler.run()
+        for lake in merged:
+            for job in list(history.jobs[lake.pipeline]):
+                history.calm.finish(lake, job)
+
     def _take_back_one(self, lake: Lake, undo: Callable[[], None]) -> None:
         """Undo, unless another pipeline may yet begin its first load into a partition that is dropped with a grace."""
         rules, history = lake.spec.undo, self.history

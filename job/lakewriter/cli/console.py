@@ -39,6 +39,9 @@ def show_status(out: Console, states: Mapping[str, TableState]) -> None:
             what = f"load {state.pending.job_id} is pending ({state.pending.phase})"
             since = f"since {state.pending.since:%Y-%m-%d %H:%M}"
             out.print(f"[yellow]{escape(table_id)}: {escape(what)} {since}[/]", soft_wrap=True)
+        if state.deletes:
+            mend = f"lakewriter compact LAKE {table_id}"
+            out.print(f"{escape(table_id)}: {state.deletes.describe()}: {escape(mend)}", soft_wrap=True)
         for undone in state.undone[-SHOWN_UNDONE:]:
             when, again = f"{undone.at:%Y-%m-%d %H:%M}", "" if undone.reason == LOADED_AGAIN else f": {undone.reason}"
             what = f"load {undone.job_id} undone at {when}{again}"

@@ -8,6 +8,7 @@ from lakewriter.cli.lazy_group import LazyGroup
 
 VERBS: Final = {
     "undo": "lakewriter.cli.undo_command:undo",
+    "compact": "lakewriter.cli.compact_command:compact",
     "replay": "lakewriter.cli.replay_command:replay",
     "reset": "lakewriter.cli.repair_commands:reset",
     "rebuild": "lakewriter.cli.repair_commands:rebuild",
@@ -17,4 +18,4 @@ VERBS: Final = {
 
 @click.group(cls=LazyGroup, groups={"Commands": VERBS})
 def mend() -> None:
-    """Undo a load, load a quarantine, or repair a table's state: undo, replay, reset, rebuild, abandon."""
+    """Undo a load, compact a table, load its bad rows or repair its state: undo, compact, replay, reset, rebuild."""

@@ -26,6 +26,7 @@ PRINTED: Final[dict[str, tuple[type[Model], ...]]] = {
     "history": (printed.HistoryReport,),
     "show": (printed.ShownLoad,),
     "undo": (printed.UndoReport,),
+    "compact": (printed.CompactReport,),
     "reset": (printed.MendReport,),
     "rebuild": (printed.MendReport,),
     "abandon": (printed.MendReport,),

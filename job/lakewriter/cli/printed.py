@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -19,7 +19,12 @@ from lakewriter.operate.verification import Verified
 from lakewriter.pages.load_record import LoadRecord
 from lakewriter.policy.roles import Role
 from lakewriter.receipt import Cursor
+from lakewriter.report import TableReport
 from lakewriter.spec.model import Model
+
+if TYPE_CHECKING:
+    # It imports PyIceberg, which takes a second.
+    from lakewriter.commit.iceberg.compact_groups import Choice
 
 
 class HealthReport(Model):
@@ -246,3 +251,67 @@ class InitReport(Model):
 
 def _show(cursor: Cursor | None) -> str | None:
     return cursor.text if cursor is not None else None
+
+
+class CompactReport(Model):
+    """The output of ``lakewriter compact --json``.
+
+    status        ``nothing`` where no files are worth replacing
+    files, bytes  the files that are replaced, by about as many as there are ``groups``
+    delete_files  files with deletes: those that apply to these files, and once it is done those that left the table
+    deletes       deleted rows that no file has any more
+    dropped       groups that were left as they are, since others changed their files meanwhile
+    waiting       groups beyond the budget; known while it is planned
+    foreign       files that are left: of earlier partition fields, or not Parquet; known while it is planned
+    """
+
+    version: Literal[1] = 1
+    table: str
+    status: Literal["planned", "done", "nothing"]
+    job_id: str | None = None
+    groups: int = 0
+    files: int = 0
+    files_after: int = 0
+    bytes: int = 0
+    bytes_after: int = 0
+    delete_files: int = 0
+    deletes: int = 0
+    dropped: int = 0
+    waiting: int = 0
+    foreign: int = 0
+    done: str | None = None
+
+    @classmethod
+    def plan(cls, table_id: str, choice: "Choice") -> "CompactReport":
+        """Return what would be replaced."""
+        groups = choice.groups
+        return cls(
+            table=table_id,
+            status="planned" if groups else "nothing",
+            groups=len(groups),
+            files=sum(len(group.files) for group in groups),
+            bytes=sum(group.bytes for group in groups),
+            delete_files=len({path for group in groups for path in group.deletes}),
+            waiting=choice.waiting,
+            foreign=choice.foreign,
+        )
+
+    @classmethod
+    def of(cls, table_id: str, report: TableReport | None) -> "CompactReport":
+        """Return what was done."""
+        if report is None or report.compacted is None:
+            return cls(table=table_id, status="nothing")
+        counts = report.compacted
+        return cls(
+            table=table_id,
+            status="done",
+            job_id=report.job_id,
+            files=counts.files,
+            files_after=counts.files_after,
+            bytes=counts.bytes,
+            bytes_after=counts.bytes_after,
+            delete_files=counts.delete_files,
+            deletes=counts.deletes,
+            dropped=len(counts.dropped),
+            done=counts.describe(),
+        )

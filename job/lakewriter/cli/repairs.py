@@ -31,7 +31,7 @@ def abandon(lake: Path, stage: str | None, job_id: str, reason: str, *, intent_l
 
 def change_loads(lake: Path, stage: str | None, name: str, way: str, reason: str) -> MendReport:
     """Begin a backfill, or with ``go-on`` change between single loads and a continuous run."""
-    table, control = _find_table(open_context(lake, stage), name)
+    table, control = find_table(open_context(lake, stage), name)
     if way == "backfill" and table.backfill is not None:
         raise SpecInvalidError(
             f"table {control.table_id} has backfill: {table.backfill} in the file, which begins its backfills.",
@@ -44,7 +44,7 @@ def change_loads(lake: Path, stage: str | None, name: str, way: str, reason: str
 def reset_files(lake: Path, stage: str | None, name: str, way: str, reason: str) -> MendReport:
     """Say which files of its source count as read by a table's loads."""
     context = open_context(lake, stage)
-    table, control = _find_table(context, name)
+    table, control = find_table(context, name)
     files = list_all_files(table, context.spark) if way == "files-read" else ()
     state = repair.reset_files(control, None if way == "files-noted" else files, reason)
     return _report(control.table_id, state.resets[-1].what)
@@ -54,7 +54,7 @@ def move_cursor(
     lake: Path, stage: str | None, name: str, cursor: str | None, kind: str | None, reason: str
 ) -> MendReport:
     """Move a table's cursor; None lets the next load read everything."""
-    table, control = _find_table(open_context(lake, stage), name)
+    table, control = find_table(open_context(lake, stage), name)
     if table.cursor is None and cursor is not None:
         raise SpecInvalidError(f"table {control.table_id} has no cursor column.", remedy="Give the table a 'cursor'.")
     new = None if cursor is None else _parse_cursor(control, cursor, kind)
@@ -67,7 +67,7 @@ def rebuild(
 ) -> MendReport:
     """Create a table's missing state; ``cursor`` is the type and the value of the one that is known."""
     context = open_context(lake, stage)
-    table, control = _find_table(context, name)
+    table, control = find_table(context, name)
     parsed_cursor = None if cursor is None else parse_cursor(*cursor)
     catalog = ask_catalog(context.spec, table, context.clients)
     rebuilt = rebuild_state(control, table, catalog, reason, parsed_cursor, from_start=from_start)
@@ -104,7 +104,8 @@ def _parse_cursor(control: Control, text: str, kind: str | None) -> Cursor:
     return parse_cursor(kind or str(current and current.type), text)
 
 
-def _find_table(context: Context, name: str) -> tuple[TableSpec, Control]:
+def find_table(context: Context, name: str) -> tuple[TableSpec, Control]:
+    """Return the table of a name, as status shows it or as its source calls it; ``SPEC_INVALID`` for any other."""
     controls = context.controls()
     tables = {table.id: table for table in context.spec.tables if name in (table.id, table.name, table.source_table)}
     if len(tables) != 1:

@@ -21,6 +21,7 @@ OF: Final = (
     "replay",
     "show",
     "undo",
+    "compact",
     "reset",
     "rebuild",
     "abandon",

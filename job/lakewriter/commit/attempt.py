@@ -23,7 +23,7 @@ from lakewriter.receipt import Receipt
 from lakewriter.spec.layout import ObjectNames, uuid_pattern
 from lakewriter.spec.quarantine_names import QuarantineNames
 
-_COMPARED_FIELDS: Final = ("committed", "cursor", "counter", "backfill", "batch", "sync", "inferred")
+_COMPARED_FIELDS: Final = ("changes", "cursor", "counter", "backfill", "batch", "sync", "inferred")
 """Fields of a table's state that an exclusive load depends on: none may change before it is bound."""
 _NO_REPEATS: Final = Repeats()
 
@@ -259,7 +259,7 @@ def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableS
         state.is_registered(attempt.job_id, attempt.id)
         and is_unchanged(began, state, exclusive=change.depends())
         and state.accepts_names(intent.names, began)
-        and change.may_bind(state)
+        and change.may_bind(state, began)
     )
 
 

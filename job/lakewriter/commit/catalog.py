@@ -13,7 +13,7 @@ from lakewriter.commit.glue_target import GlueTargetTable
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.commit.state import TableState
-from lakewriter.report import MergeCounts, TableHealth
+from lakewriter.report import Counts, TableHealth
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Mode, Partition
 
@@ -71,8 +71,8 @@ class CatalogWriter(Protocol):
         """The version of the table that the load made, once it is read back; None in a catalog without versions."""
 
     @property
-    def merged(self) -> MergeCounts | None:
-        """Return what became of the rows of a load that merges them, once it is read back; None for another one."""
+    def counts(self) -> Counts | None:
+        """Return what became of the rows of a merge or a compaction, once it is read back; None for another change."""
 
     def note_deleted_keys(self, intent: Intent) -> tuple[str, bytes] | None:
         """Return key and body of the control object with the keys that a merge deletes; None where it notes none."""
@@ -149,7 +149,7 @@ class FilesOnly:
     """The ``CatalogWriter`` of files without a catalog: readers list the bucket."""
 
     version: ClassVar[None] = None
-    merged: ClassVar[None] = None
+    counts: ClassVar[None] = None
 
     def note_deleted_keys(self, intent: Intent) -> None:
         """Return None: rows are merged in Iceberg tables alone."""

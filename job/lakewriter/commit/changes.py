@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Literal
 
 from lakewriter.commit.input_records import Inputs, follow_load, follow_other, follow_undo
-from lakewriter.commit.intent import Intent, MergeIntent, Removal, Switch, UndoneLoad
+from lakewriter.commit.intent import CompactIntent, Intent, MergeIntent, Removal, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.commit.sync_records import advance_sync
-from lakewriter.naming import REPLAY, make_next_job_id
+from lakewriter.naming import COMPACT, REPLAY, make_next_job_id
 from lakewriter.receipt import Batch, DeletedKeys
 
 KEPT_UNDONE: Final = 100
@@ -31,6 +31,7 @@ class Effects:
 
     adds        whether the intent's files become the table's
     merge       by which columns their rows take the place of older ones; None where they are added to these
+    compact     the files whose rows its own have; None where these are new rows
     replaces    which of the older files readers no longer see
     generation  the number of the files that readers see next, where a table has generations; None: as before
     removes     the load whose files leave the table
@@ -41,6 +42,7 @@ class Effects:
 
     adds: bool
     merge: MergeIntent | None = None
+    compact: CompactIntent | None = None
     replaces: Replaced = "nothing"
     generation: int | None = None
     removes: UndoneLoad | None = None
@@ -51,7 +53,7 @@ class Effects:
     @property
     def is_decided(self) -> bool:
         """True if rows would be visible twice, or not at all, unless the catalog is known to have the change."""
-        replaces = self.replaces != "nothing" or bool(self.deletes or self.loaded)
+        replaces = self.replaces != "nothing" or bool(self.deletes or self.loaded or self.compact)
         return self.adds and replaces
 
     @property
@@ -78,8 +80,11 @@ class Change(ABC):
         """Return whether the change is valid only while no other has committed since it began."""
         return self.is_exclusive or self.intent.depends_on_state
 
-    def may_bind(self, state: TableState) -> bool:
-        """Return whether the files that readers are to see again still exist: their deletion begins with the state."""
+    def may_bind(self, state: TableState, began: TableState) -> bool:
+        """Return whether the files that readers are to see again still exist: their deletion begins with the state.
+
+        ``began`` is the state that the change was planned on.
+        """
         switch = self.intent.switch
         return switch is None or switch.job_id is None or state.find_generation(switch.after) is not None
 
@@ -209,6 +214,26 @@ class Refresh(Append):
         return None
 
 
+class Compact(Change):
+    """Replace files of a table by others with the same rows: nothing of what readers see or loads depend on changes."""
+
+    is_exclusive = False
+
+    @property
+    def effects(self) -> Effects:
+        """See ``Change``."""
+        return Effects(adds=True, compact=self.intent.compact)
+
+    def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
+        """See ``Change``."""
+        return {
+            "compactions": state.compactions + 1,
+            "counter": max(state.counter, self.intent.counter_after or 0),
+            "inputs": follow_other(state.inputs, state.committed),
+            "batch": _follow_other(state),
+        }
+
+
 class Undo(Change):
     """Take a load's files, or a full refresh, out of the table again."""
 
@@ -217,6 +242,10 @@ class Undo(Change):
         """The load that is undone."""
         assert self.intent.undoes is not None
         return self.intent.undoes
+
+    def may_bind(self, state: TableState, began: TableState) -> bool:
+        """See ``Change``: a compaction may have replaced the files that it names."""
+        return super().may_bind(state, began) and state.compactions == began.compactions
 
     @property
     def effects(self) -> Effects:
@@ -263,7 +292,13 @@ class Undo(Change):
         return {"generations": generations, "retiring": retiring}
 
 
-KINDS: Final[Mapping[str, type[Change]]] = {"load": Append, "merge": Merge, "refresh": Refresh, "undo": Undo}
+KINDS: Final[Mapping[str, type[Change]]] = {
+    "load": Append,
+    "merge": Merge,
+    "refresh": Refresh,
+    "undo": Undo,
+    "compact": Compact,
+}
 
 
 def read_change(intent: Intent) -> Change:
@@ -294,7 +329,10 @@ def close_state(
 
 def choose_last_job(state: TableState, job_id: str) -> str | None:
     """Return the last job of a table that load ``job_id`` was committed to. A continuous run goes on from its own last
-    batch alone: a replay, which has read nothing of the run's source, does not come between."""
+    batch alone: a replay, which has read nothing of the run's source, does not come between, and a compaction, which
+    loads nothing, never does."""
+    if job_id.startswith(COMPACT):
+        return state.last_job
     is_between = job_id.startswith(REPLAY) and state.last_batch is not None
     return state.last_job if is_between else job_id
 
@@ -306,7 +344,12 @@ def _make_retiring(generation: Generation, not_before: datetime) -> Retiring:
 
 
 def _follow_replay(state: TableState, intent: Intent) -> Batch | None:
-    """Return the state's batch; where a continuous run may begin on top of so many loads, it may after a replay too."""
+    return _follow_other(state) if intent.taken else state.batch
+
+
+def _follow_other(state: TableState) -> Batch | None:
+    """Return the state's batch after a replay or a compaction: where a continuous run may begin on top of so many
+    changes, it may after this one too."""
     mark = state.batch
     may_begin = mark is not None and state.last_batch is None and mark.number == state.committed
-    return mark.model_copy(update={"number": mark.number + 1}) if mark and may_begin and intent.taken else mark
+    return mark.model_copy(update={"number": mark.number + 1}) if mark and may_begin else mark

@@ -54,7 +54,7 @@ def read_table_loads(controls: Sequence[Control]) -> list[TableLoads]:
         table = TableLoads(control, state, (), frozenset(reports.get(control.table_id, ())))
         names = [job for job in sorted(table.reported) if not table.is_undone(job)]
         changes = [report for report in call_all(control.read_report, names) if report is not None]
-        loads = sorted((change for change in changes if change.undoes is None), key=lambda load: load.started)
+        loads = sorted(filter(_is_of_rows, changes), key=lambda load: load.started)
         return replace(table, loads=tuple(loads))
 
     return call_all(lambda pair: read(*pair), zip(controls, states, strict=True))
@@ -92,6 +92,11 @@ class LastLoads:
         return None if content is None else parse(TableReport, key, content[0])
 
 
+def _is_of_rows(report: TableReport) -> bool:
+    """Return whether the change is a load: an undo and a compaction are none."""
+    return report.undoes is None and report.compacted is None
+
+
 def _is_load(report: TableReport) -> bool:
-    is_whole = report.undoes is None and not report.job_id.startswith(REPLAY)
+    is_whole = _is_of_rows(report) and not report.job_id.startswith(REPLAY)
     return is_whole and not any(note.startswith(ABANDONED_BLIND) for note in report.notes)

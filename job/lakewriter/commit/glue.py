@@ -51,7 +51,7 @@ class GlueTables:
     """
 
     version: ClassVar[None] = None
-    merged: ClassVar[None] = None
+    counts: ClassVar[None] = None
 
     def __init__(self, clients: aws.Clients, is_pending: Callable[[], bool] = lambda: True) -> None:
         self._clients = clients

@@ -1,8 +1,8 @@
 """All that is needed to publish one table of one load, or to withdraw it, without the lake.yaml it came from."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
@@ -10,6 +10,7 @@ from lakewriter.commit.actions import CatalogAction, FilesAction, GlueAction, du
 from lakewriter.commit.input_records import InputsIntent
 from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.control_object import (
+    COMPACTED,
     QUARANTINED,
     RECEIPT_PARTS,
     ControlObject,
@@ -34,8 +35,10 @@ from lakewriter.receipt import (
     Verdict,
 )
 from lakewriter.receipts.parts import Read, Receipts
-from lakewriter.report import MergeCounts, TableHealth, TableReport
+from lakewriter.report import CompactCounts, Counts, MergeCounts, TableHealth, TableReport
 from lakewriter.spec.access import Access, KeyNames
+
+SomeCounts = TypeVar("SomeCounts", MergeCounts, CompactCounts)
 
 
 class IntentAccess(Access):
@@ -135,6 +138,25 @@ class MergeIntent(ControlObject):
     deleted_before: DeletedKeys | None = Field(None, exclude_if=is_none)
 
 
+class CompactedGroup(ControlObject):
+    """Files of an Iceberg table that are replaced together, or not at all. Their rows are in the receipts whose
+    ``partition`` is the group's number.
+
+    removes   the URIs of the data files
+    deletes   the URIs of the files whose deletes their rows are without
+    """
+
+    removes: tuple[str, ...]
+    deletes: tuple[str, ...] = ()
+
+
+class CompactIntent(ControlObject):
+    """The files that a compaction replaces, by the snapshot with the ``sequence`` number that it has read."""
+
+    sequence: int
+    groups: tuple[CompactedGroup, ...]
+
+
 def is_load(kind: str) -> bool:
     """Of the kind of most intents, which is left out: 0.1.0 refuses objects with fields that it does not know."""
     return kind == "load"
@@ -147,7 +169,7 @@ class Intent(ControlObject):
     after it; or an undo, which takes what ``undoes`` names out of the table and deletes the objects in ``removes``. A
     refresh, and the undo of one, ``switch`` the table's generation; with ``keeps_partitions`` it replaces those
     partitions of an Iceberg table alone that it has files in. A load of the kind ``merge`` says by what it ``merge``s
-    its rows. ``repeats`` are the job ids that a load after an
+    its rows. A compaction says which files its own ``compact``. ``repeats`` are the job ids that a load after an
     undo stands for.
 
     ``inferred`` are the table's columns after the load, for documents without a schema; ``names`` are those that the
@@ -158,7 +180,7 @@ class Intent(ControlObject):
     """
 
     version: Literal[1] = 1
-    kind: Literal["load", "merge", "refresh", "undo"] = Field("load", exclude_if=is_load)
+    kind: Literal["load", "merge", "refresh", "undo", "compact"] = Field("load", exclude_if=is_load)
     pipeline: str
     job_id: str
     attempt: str
@@ -190,6 +212,7 @@ class Intent(ControlObject):
     switch: Switch | None = Field(None, exclude_if=is_none)
     keeps_partitions: bool = Field(False, exclude_if=is_false)
     merge: MergeIntent | None = Field(None, exclude_if=is_none)
+    compact: CompactIntent | None = Field(None, exclude_if=is_none)
     together: bool = Field(False, exclude_if=is_false)
     """Whether it is bound together with the attempt's intents for other tables, or not at all."""
     quarantine: Quarantine | None = Field(None, exclude_if=is_none)
@@ -219,7 +242,7 @@ class Intent(ControlObject):
     @property
     def lasting_needs(self) -> tuple[str, ...]:
         """The needs that the table's state has once the load is closed: it names no files then."""
-        return tuple(need for need in self.needs if need not in (RECEIPT_PARTS, QUARANTINED))
+        return tuple(need for need in self.needs if need not in (RECEIPT_PARTS, QUARANTINED, COMPACTED))
 
     @property
     def files(self) -> Receipts:
@@ -279,17 +302,24 @@ class Intent(ControlObject):
             )
         return body
 
+    def leave_out(self, groups: Collection[int]) -> "Intent":
+        """Return a compaction without the files of ``groups`` that were not replaced."""
+        left = tuple(receipt for receipt in self.receipts if receipt.partition not in groups)
+        return self.model_copy(update={"receipts": left})
+
     @property
     def rows(self) -> int:
         """Rows of all files."""
         return self.files.totals.rows
 
-    def make_report(
-        self, *notes: str, health: TableHealth | None = None, merged: MergeCounts | None = None
-    ) -> TableReport:
+    def make_report(self, *notes: str, health: TableHealth | None = None, counts: Counts | None = None) -> TableReport:
         """Make the table's report for when this intent is closed; ``notes`` are added to the intent's own."""
-        totals = self.files.totals
-        notes = notes if merged is None else (merged.describe(), *notes)
+        dropped = counts.dropped if isinstance(counts, CompactCounts) else ()
+        published = self.leave_out(dropped) if dropped else self
+        totals = published.files.totals
+        notes = notes if counts is None else (counts.describe(), *notes)
+        if health is not None and health.deletes is not None:
+            notes = (*notes, health.deletes.describe())
         return TableReport(
             pipeline=self.pipeline,
             job_id=self.job_id,
@@ -297,10 +327,10 @@ class Intent(ControlObject):
             schema_name=self.schema_name,
             table=self.table,
             started=self.started,
-            rows=totals.rows,
+            rows=totals.rows if self.compact is None else 0,
             files=totals.files,
             bytes=totals.bytes,
-            keys=tuple(receipt.key for receipt in self.receipts),
+            keys=tuple(receipt.key for receipt in published.receipts),
             feed=self.feed,
             engine=", ".join(totals.engines),
             cursor_before=self.cursor_before,
@@ -319,7 +349,8 @@ class Intent(ControlObject):
             needs=(RECEIPT_PARTS,) if self.parts else (),
             undoes=self.undoes.job_id if self.undoes is not None else None,
             expectations=self.expectations,
-            merged=merged if merged is not None or self.merge is None else MergeCounts(),
+            merged=_choose(counts, MergeCounts) if self.merge is not None else None,
+            compacted=_choose(counts, CompactCounts) if self.compact is not None else None,
             refreshes=True if self.kind == "refresh" else None,
             repeated=self.inputs and self.inputs.repeated,
         )
@@ -334,3 +365,8 @@ class Intent(ControlObject):
     def parse(cls, key: str, body: bytes) -> "Intent":
         """Parse the intent in ``body``; ``PENDING_UNRECOVERABLE`` where it cannot be read."""
         return parse(cls, key, body)
+
+
+def _choose(counts: Counts | None, kind: type[SomeCounts]) -> SomeCounts:
+    """Return the counts, or none of the kind where they are not known."""
+    return counts if isinstance(counts, kind) else kind()

@@ -23,7 +23,7 @@ from lakewriter.commit.retire import retire_partition
 from lakewriter.commit.state import Failure, Lost, Pending, Phase, TableState
 from lakewriter.commit.store import Store
 from lakewriter.commit.uploads import complete_all, withdraw
-from lakewriter.control_object import parse
+from lakewriter.control_object import MERGED, parse
 from lakewriter.errors import (
     CODES,
     CatalogNotFoundError,
@@ -171,7 +171,7 @@ def _publish(
     if catalog.version is not None:
         control.versions[intent.load] = catalog.version
     left = catalog.clear_up(intent, gone=gone)
-    return intent.make_report(*control.left, *left, health=health, merged=catalog.merged)
+    return intent.make_report(*control.left, *left, health=health, counts=catalog.counts)
 
 
 def _publish_quarantine(
@@ -190,8 +190,15 @@ def close(control: Control, pending: Pending, intent: Intent, report: TableRepor
     """Write the report, then the state with nothing pending: the last step of a load or an undo."""
     # Several processes may recover one load, each when the table is in another state: the first one's report stays.
     key, now = control.keys.report(pending.job_id, control.table_id), control.find_time()
+
+    def close_with(state: TableState) -> TableState:
+        closed = close_state(state, pending, intent, now, abandoned=abandoned)
+        # Of a table that others delete from as well, earlier releases read the state.
+        is_merged = report.health is not None and MERGED in closed.needs
+        return closed.replace(deletes=report.health and report.health.deletes) if is_merged else closed
+
     control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)
-    move_pending(control, pending, lambda state: close_state(state, pending, intent, now, abandoned=abandoned))
+    move_pending(control, pending, close_with)
 
 
 def withdraw_intent(control: Control, pending: Pending, intent: Intent, store: Store) -> None:

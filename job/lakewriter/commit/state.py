@@ -18,6 +18,7 @@ from lakewriter.commit.sync_records import SyncState
 from lakewriter.control_object import ControlObject, is_empty, is_none, is_zero, parse
 from lakewriter.errors import StateLostError
 from lakewriter.receipt import Batch, Cursor, DeletedKeys, GivenName, InferredColumn, Origin
+from lakewriter.report import DeletedRows
 
 REBUILD: Final = (
     "Restore the object from its bucket's versions; or conclude it from what the loads have left: "
@@ -136,6 +137,8 @@ class TableState(ControlObject):
     generation   the number of the last full refresh; never goes back
     generations  the refreshes whose files are kept, the one that readers see last
     inputs    the files of the source that loads have read, None where no load noted them
+    compactions   how many of the committed changes were compactions, which change no rows
+    deletes       the share of rows that files with deletes delete, as of the last change; None where there are none
     deleted_keys  the keys that merges have deleted, None where older rows of none are kept out
     """
 
@@ -162,7 +165,14 @@ class TableState(ControlObject):
     generation: int = Field(0, exclude_if=is_zero)
     generations: tuple[Generation, ...] = Field((), exclude_if=is_empty)
     inputs: Inputs | None = Field(None, exclude_if=is_none)
+    compactions: int = Field(0, exclude_if=is_zero)
+    deletes: DeletedRows | None = Field(None, exclude_if=is_none)
     deleted_keys: DeletedKeys | None = Field(None, exclude_if=is_none)
+
+    @property
+    def changes(self) -> int:
+        """The number of committed changes of what the table has: compactions are none."""
+        return self.committed - self.compactions
 
     @property
     def knows_inputs(self) -> bool:

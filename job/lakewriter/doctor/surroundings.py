@@ -64,9 +64,9 @@ class LakeProbes:
             yield Finding("merged tables", "ok", f"Glue compacts {names}, and removes files with deletes.")
             return
         message = f"each merge of {names} leaves files with deletes, which slow readers down and which nothing removes."
-        remedy = "Rewrite the files regularly (Spark: CALL system.rewrite_data_files)."
+        remedy = "Schedule 'lakewriter compact LAKE TABLE'."
         if self.spec.in_glue:
-            remedy = f"Set maintenance: {{compact: true, optimizer_role: NAME}}. Or else: {remedy}"
+            remedy = f"Set maintenance: {{compact: true, optimizer_role: NAME}}. Or: {remedy}"
         yield Finding("merged tables", "warning", message, remedy)
 
     def _list_merged(self) -> list[TableSpec]:

@@ -14,7 +14,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
-from lakewriter.naming import make_undo_job_id
+from lakewriter.naming import COMPACT, make_undo_job_id
 from lakewriter.operate.undo_plan import Choices, UndoPlan, UndoPlanner, make_refusal
 from lakewriter.report import ABANDONED_BLIND, TableReport
 
@@ -59,6 +59,11 @@ class Undo:
 
     def _plan_tables(self) -> list[tuple[TableLoads, list[Undoing]]]:
         planned = call_all(lambda table: (table, self._plan_table(table)), read_table_loads(self._controls))
+        if self._job_id.startswith(COMPACT):
+            raise SpecInvalidError(
+                f"{self._job_id!r} is a compaction, which changes no rows: there is nothing to undo.",
+                remedy="Undo the load whose rows are to go: lakewriter history LAKE lists the loads.",
+            )
         if not any(undoings for _, undoings in planned):
             raise SpecInvalidError(
                 f"load {self._job_id!r} is committed in no table of this pipeline.",
@@ -121,7 +126,8 @@ class Undo:
         if began.last_commit is not None:
             attempt = replace(attempt, started=max(attempt.started, began.last_commit + _TICK))
         try:
-            is_kept = table.state.generations == began.generations
+            seen = table.state
+            is_kept = (seen.generations, seen.compactions) == (began.generations, began.compactions)
             if not is_kept or not attempts.is_unchanged(table.state, began, exclusive=True):
                 (table,) = read_table_loads([control])
                 plan = self._plan_load(replace(table, state=began), job_id)

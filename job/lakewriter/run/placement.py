@@ -48,11 +48,11 @@ def make_ready(
     """Make the catalog's table ready for files. Return what to commit, how to shape, and where the files go."""
     action, schema = prepared.table.prepare(prepared.shape.schema, state, prepared.shape.partition, latest)
     if (location := action.find_data_location()) is not None:
-        names = replace(names, directory=_find_data_directory(location, access, names.directory))
+        names = replace(names, directory=find_data_directory(location, access, names.directory))
     return action, replace(prepared.shape, schema=schema), names
 
 
-def _find_data_directory(location: str, access: Access, planned: str) -> str:
+def find_data_directory(location: str, access: Access, planned: str) -> str:
     """Find the folder of an Iceberg table's data files in the destination's bucket; ``planned`` is the folder in the
     file."""
     scheme, _, rest = location.partition("://")

@@ -9,6 +9,7 @@ from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.envelope import EnvelopePlan, EnvelopeShaper
 from lakewriter.shape.flatten_plan import FlattenPlan
 from lakewriter.shape.flattening import Flattener
+from lakewriter.shape.stored_rows import StoredRowsPlan, StoredRowsShaper
 from lakewriter.shape.table import Shaped, ShapePlan, Shaper
 from lakewriter.shape.text_rows import TextRowsPlan, TextRowsShaper
 
@@ -31,8 +32,10 @@ class AnyShaper(Protocol):
         """Return the findings since the last call."""
 
 
-def make_shaper(plan: AnyPlan, *, job_id: str, start: datetime, first_index: int) -> AnyShaper:
+def make_shaper(plan: AnyPlan | StoredRowsPlan, *, job_id: str, start: datetime, first_index: int) -> AnyShaper:
     """Return the shaper of one task."""
+    if isinstance(plan, StoredRowsPlan):
+        return StoredRowsShaper()
     if isinstance(plan, FlattenPlan):
         return Flattener(plan)
     if isinstance(plan, EnvelopePlan):

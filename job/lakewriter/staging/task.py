@@ -27,6 +27,7 @@ from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import FileFacts, Receipt
 from lakewriter.shape.envelope import CUT
 from lakewriter.shape.shapers import AnyPlan, make_shaper
+from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
 from lakewriter.shape.table import Shaped
 from lakewriter.source.bad_rows import read_blank_lines, read_cut
 from lakewriter.spec.access import Access
@@ -64,7 +65,7 @@ class TaskPlan:
 
     access: Access
     names: ObjectNames
-    shape: AnyPlan
+    shape: AnyPlan | StoredRowsPlan
     encoding: FileEncoding
     limits: Limits
     load: str
@@ -75,7 +76,7 @@ class TaskPlan:
     counts: tuple[int, ...] | None
     metadata: Mapping[str, str] = field(default_factory=dict)
     single_file: bool = False
-    transforms: "Transforms | None" = None
+    transforms: "Transforms | OnePartition | None" = None
     vendor: Vendor | None = None
     statistics: bool = True
     spill: Spill | None = None

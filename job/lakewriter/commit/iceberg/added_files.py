@@ -1,19 +1,44 @@
-"""Compare the files that a load's snapshot added with the files that the load wrote."""
+"""Make the manifest entries of a load's files, and compare the files that its snapshot added with these."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from pyiceberg.manifest import DataFileContent
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter.commit.actions import IcebergAction
+from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
 from lakewriter.commit.iceberg.manifests import read_live_entries
+from lakewriter.commit.iceberg.partition_specs import make_partition
+from lakewriter.receipt import Receipt
 
 
 def find_schema(table: Table, action: IcebergAction) -> Schema:
     """Return the schema that the load's files were written with."""
     return table.schemas().get(action.schema_id, table.schema())
+
+
+def make_data_files(files: Iterable[Receipt], schema: Schema, spec: PartitionSpec) -> Iterator[DataFile]:
+    """Yield the manifest entries of files."""
+    statistics, partition_type = ManifestStatistics(schema), spec.partition_type(schema)
+    for receipt in files:
+        optional: Mapping[str, Any] = {
+            name: values or None for name, values in statistics.convert(receipt.columns).items()
+        }
+        file = DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=f"s3://{receipt.bucket}/{receipt.key}",
+            file_format=FileFormat.PARQUET,
+            partition=make_partition(receipt, partition_type),
+            record_count=receipt.rows,
+            file_size_in_bytes=receipt.size,
+            **optional,
+        )
+        file.spec_id = spec.spec_id
+        yield file
 
 
 def read_added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:

@@ -1,10 +1,9 @@
 """Append a load to an Iceberg table, or replace its files: one snapshot, committed with the number of the load."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterator
+from typing import Final
 
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
@@ -14,19 +13,25 @@ from lakewriter import aws
 from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.changes import Effects, list_effects
-from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
+from lakewriter.commit.iceberg.added_files import (
+    describe_file_differences,
+    find_schema,
+    make_data_files,
+    read_added_files,
+)
 from lakewriter.commit.iceberg.catalog_errors import explain_limits
+from lakewriter.commit.iceberg.compact_snapshot import commit_compaction, read_compacted
 from lakewriter.commit.iceberg.evolve import count_loads
-from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.load_comparison import LoadComparison
 from lakewriter.commit.iceberg.manifests import (
     StreamedAppend,
+    StreamedPartitions,
     StreamedReplacement,
     list_data_files,
     read_live_entries,
 )
-from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes, read_merged
+from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes, read_deletes, read_merged
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition, require_one_spec
 from lakewriter.commit.iceberg.removal import is_current, is_rewritten, show_again, take_out
@@ -40,8 +45,7 @@ from lakewriter.commit.iceberg.snapshot_presence import (
 from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError, SchemaIncompatibleError
-from lakewriter.receipt import Receipt
-from lakewriter.report import MergeCounts, TableHealth, format_count
+from lakewriter.report import CompactCounts, Counts, TableHealth, format_count
 from lakewriter.spec.specification import MIB
 
 MANIFESTS: Final = 20
@@ -60,7 +64,7 @@ class IcebergTables:
         self._own = IcebergTable(action, clients, load)
         self._merge: KeyMerge | None = None
         self.version: str | None = None
-        self.merged: MergeCounts | None = None
+        self.counts: Counts | None = None
 
     def note_deleted_keys(self, intent: Intent) -> tuple[str, bytes] | None:
         """See ``CatalogWriter``."""
@@ -83,7 +87,7 @@ class IcebergTables:
         refused, reads the table again, and finds the number.
         """
         effects = list_effects(intent)
-        if not intent.files and effects.adds and effects.replaces == "nothing":
+        if not intent.files and effects.adds and effects.replaces == "nothing" and effects.compact is None:
             return
 
         def done(seen: Table) -> bool:
@@ -100,15 +104,16 @@ class IcebergTables:
         if (removes := list_effects(intent).removes) is not None:
             self._require_removed(table, removes)
             return None
-        differences = _describe_differences(table, intent) if intent.files else []
+        snapshot = _find_snapshot(table, intent)
+        self.counts = _read_counts(snapshot, intent)
+        written = intent.leave_out(self._list_dropped()) if intent.compact is not None else intent
+        differences = _describe_differences(table, written, snapshot) if intent.files else []
         if differences:
             raise CommitUnknownError(
                 f"Iceberg table {self._own.name} does not show the load as it was written: {'; '.join(differences)}.",
                 remedy="Look for another writer that rolled the table back.",
             )
-        snapshot = _find_snapshot(table, intent)
         self.version = str(snapshot.snapshot_id) if snapshot is not None else None
-        self.merged = read_merged(snapshot) if intent.merge is not None else None
         try:
             with explain_limits(f"count the files of {self._own.name}"):
                 return read_health(table, counts_files=_counts_files(intent))
@@ -157,6 +162,8 @@ class IcebergTables:
         parent = snapshot.parent_snapshot_id
         if parent is not None and table.snapshot_by_id(parent) is None:
             return "the snapshot before it has expired", None
+        if parent is None and self.find_missing(intent):
+            return "its files were rewritten since, and the table had no snapshot before it", None
         return None, parent
 
     def is_overtaken(self, intent: Intent, number: int) -> bool:
@@ -195,10 +202,17 @@ class IcebergTables:
         return LoadComparison(intent, self._own.name).compare(self._own.load)
 
     def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
-        """See ``CatalogWriter``: metadata files that were written for this load and never committed."""
+        """See ``CatalogWriter``: metadata files that were written for this load and never committed, and files of a
+        compaction that do not become the table's."""
+        if dropped := self._list_dropped():
+            keys = (receipt.key for receipt in intent.receipts if receipt.partition in dropped)
+            self._own.delete_files(f"s3://{intent.access.bucket}/{key}" for key in keys)
         if gone:
             self._own.clear_up(intent.load, intent.started, name_deletes(intent.load) if intent.merge else None)
         return tuple(self._own.left)
+
+    def _list_dropped(self) -> tuple[int, ...]:
+        return self.counts.dropped if isinstance(self.counts, CompactCounts) else ()
 
 
 def _require_iceberg(intent: Intent) -> IcebergAction:
@@ -225,7 +239,9 @@ def _count_committed(table: Table, intent: Intent) -> int:
 
 
 def _commit(table: Table, intent: Intent, effects: Effects, number: int, merge: KeyMerge | None) -> None:
-    if effects.removes is None:
+    if effects.compact is not None:
+        commit_compaction(table, intent, effects.compact, number)
+    elif effects.removes is None:
         _add_files(table, intent, effects, number, merge)
     elif effects.removes.snapshot_before is not None:
         show_again(table, intent, effects.removes, effects.removes.snapshot_before, number)
@@ -259,8 +275,10 @@ def _add_files(table: Table, intent: Intent, effects: Effects, number: int, merg
 
         if merge is not None:
             merge.commit(table, transaction, intent.load, schema, make_files, summary)
+        elif replaced is not None:
+            StreamedPartitions(transaction, table.io, make_files, summary, replaced).commit()
         elif is_replacement:
-            StreamedReplacement(transaction, table.io, make_files, summary, replaced).commit()
+            StreamedReplacement(transaction, table.io, make_files, summary).commit()
         else:
             StreamedAppend(transaction, table.io, make_files, summary).commit()
 
@@ -277,35 +295,21 @@ def _list_replaced(table: Table, intent: Intent, schema: Schema) -> frozenset[Re
     return frozenset(make_partition(receipt, partition_type) for receipt in intent.files.without_statistics())
 
 
-def make_data_files(files: Iterable[Receipt], schema: Schema, spec: PartitionSpec) -> Iterator[DataFile]:
-    """Yield the manifest entries of files."""
-    statistics, partition_type = ManifestStatistics(schema), spec.partition_type(schema)
-    for receipt in files:
-        optional: Mapping[str, Any] = {
-            name: values or None for name, values in statistics.convert(receipt.columns).items()
-        }
-        file = DataFile.from_args(
-            content=DataFileContent.DATA,
-            file_path=f"s3://{receipt.bucket}/{receipt.key}",
-            file_format=FileFormat.PARQUET,
-            partition=make_partition(receipt, partition_type),
-            record_count=receipt.rows,
-            file_size_in_bytes=receipt.size,
-            **optional,
-        )
-        file.spec_id = spec.spec_id
-        yield file
-
-
 def _find_snapshot(table: Table, intent: Intent) -> Snapshot | None:
     """Return the load's snapshot; None where it has expired, and for a load without files."""
     return next((snapshot for snapshot in table.snapshots() if read_load(snapshot) == intent.load), None)
 
 
-def _describe_differences(table: Table, intent: Intent) -> list[str]:
+def _read_counts(snapshot: Snapshot | None, intent: Intent) -> Counts | None:
+    """Return what became of the rows of a merge or a compaction, None for another change."""
+    if intent.compact is not None:
+        return read_compacted(snapshot)
+    return read_merged(snapshot) if intent.merge is not None else None
+
+
+def _describe_differences(table: Table, intent: Intent, snapshot: Snapshot | None) -> list[str]:
     if not _count_committed(table, intent):
         return [f"it has no property {name_count_property(intent.pipeline)!r}"]
-    snapshot = _find_snapshot(table, intent)
     if snapshot is None:
         # Snapshots expire; the count does not.
         return []
@@ -322,8 +326,9 @@ def _counts_files(intent: Intent) -> bool:
 def read_health(table: Table, *, counts_files: bool = True) -> TableHealth:
     """Count the table's snapshots, files and small files, which grow with small loads."""
     snapshot = table.current_snapshot()
+    deletes = read_deletes(snapshot) if snapshot is not None else None
     if not counts_files:
-        return TableHealth(snapshots=len(table.metadata.snapshots), files=None, small_files=None)
+        return TableHealth(snapshots=len(table.metadata.snapshots), files=None, small_files=None, deletes=deletes)
     manifests = snapshot.manifests(table.io) if snapshot else []
     entries = (entry for manifest in manifests[:MANIFESTS] for entry in read_live_entries(manifest, table.io))
     sizes = [entry.size for entry in entries if entry.content == DataFileContent.DATA]
@@ -332,4 +337,5 @@ def read_health(table: Table, *, counts_files: bool = True) -> TableHealth:
         snapshots=len(table.metadata.snapshots),
         files=len(sizes) if complete else None,
         small_files=sum(size < SMALL_FILE for size in sizes) if complete else None,
+        deletes=deletes,
     )

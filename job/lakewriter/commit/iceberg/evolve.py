@@ -122,7 +122,7 @@ class IcebergTargetTable:
         require_writable(table, schema, self._bucket, self._own.name)
         if self._mode is Mode.MERGE:
             require_mergeable(table)
-        self._check_count(table, state, latest or (lambda: state))
+        require_counted(table, self._pipeline, state, latest or (lambda: state))
         running = state.running.get(self._job_id)
         if running and running.first:
             table = self._own.clear_up_fenced(table, f"{self._pipeline}/{self._job_id}/", running.first)
@@ -150,23 +150,24 @@ class IcebergTargetTable:
         if self._mode is Mode.REPLACE_PARTITIONS:
             require_one_spec(table, self._own.name)
 
-    def _check_count(self, table: Table, began: TableState, latest: Callable[[], TableState]) -> None:
-        """Raise ``STATE_LOST`` where the table has more loads of this pipeline than the state knows.
 
-        Other loads may have committed since this one registered, so the state is read again, after the table.
-        """
-        loads = count_loads(table, self._pipeline)
-        if loads <= began.committed:
-            return
-        state = latest()
-        # A load that is pending may be in the table already.
-        counted = state.committed + (state.pending is not None)
-        if loads > counted:
-            raise StateLostError(
-                f"table {self._own.name} has {loads} loads of pipeline {self._pipeline!r} by its property "
-                f"{name_count_property(self._pipeline)!r}, and the state knows of {counted}.",
-                remedy=f"{REBUILD} Or give the pipeline another name: two cannot share one.",
-            )
+def require_counted(table: Table, pipeline: str, began: TableState, latest: Callable[[], TableState]) -> None:
+    """Raise ``STATE_LOST`` where the table has more changes of this pipeline than the state knows.
+
+    Others may have committed since this one registered, so the state is read again, after the table.
+    """
+    loads = count_loads(table, pipeline)
+    if loads <= began.committed:
+        return
+    state = latest()
+    # A load that is pending may be in the table already.
+    counted = state.committed + (state.pending is not None)
+    if loads > counted:
+        raise StateLostError(
+            f"table {'.'.join(table.name())} has {loads} loads of pipeline {pipeline!r} by its property "
+            f"{name_count_property(pipeline)!r}, and the state knows of {counted}.",
+            remedy=f"{REBUILD} Or give the pipeline another name: two cannot share one.",
+        )
 
 
 def count_loads(table: Table, pipeline: str) -> int:

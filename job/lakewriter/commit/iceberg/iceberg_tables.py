@@ -196,6 +196,13 @@ class IcebergTable:
             live_paths = {manifest.manifest_path for snapshot in snapshots for manifest in snapshot.manifests(table.io)}
             self._delete(unlisted - live_paths, table)
 
+    def delete_files(self, locations: Iterable[str]) -> None:
+        """Delete files that the table does not have, such as those of a change that did not add them."""
+        with self._note_failed_cleanup("files that were not added"):
+            table = self.load()
+            if table is not None:
+                self._delete(locations, table)
+
     def _delete(self, locations: Iterable[str], table: Table) -> None:
         for location in locations:
             with self._note_failed_cleanup(location):

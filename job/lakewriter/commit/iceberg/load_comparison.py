@@ -48,7 +48,11 @@ class LoadComparison:
 
     def _compare_table(self, table: Table | None) -> None:
         why = explain_absence(table, self._intent)
-        if why is not None:
+        if why is not None and table is not None and self._intent.compact is not None:
+            # An undo goes back behind it, or another writer: readers see the rows of its loads without it.
+            self._notes.append(f"readers do not see the files of {self._intent.job_id!r}: {why}")
+            self._replaced = set(self._intent.files.list_keys())
+        elif why is not None:
             is_same = table is not None and is_same_table(table, self._intent)
             kind = Kind.ROLLED_BACK if is_same else Kind.TABLE_GONE
             self._add(kind, f"load {self._intent.job_id!r} is committed, and readers do not see it any more: {why}")

@@ -109,32 +109,19 @@ class DeletesWriter(ManifestWriterV2):
 
 
 class StreamedReplacement(StreamedAppend):
-    """Replaces data files of a table in one snapshot; of those that go, one manifest's are held at a time.
+    """Replaces files of a table in one snapshot; of those that are removed, one manifest's are held at a time.
 
-    ``partitions`` are those that go, all of them by default; their files have the table's present partition spec.
-    Files with deletes go where all data files do, and stay otherwise: they say nothing of newer files.
+    All files are removed, those with deletes too, unless a subclass chooses some of them.
     """
 
     operation: ClassVar = Operation.OVERWRITE
-
-    def __init__(
-        self,
-        transaction: Transaction,
-        io: FileIO,
-        files: Callable[[], Iterator[DataFile]],
-        properties: dict[str, str],
-        partitions: Collection[Record] | None = None,
-    ) -> None:
-        super().__init__(transaction, io, files, properties)
-        self._partitions = partitions
 
     def _manifests(self) -> list[ManifestFile]:
         added = list(self._write_manifests())
         parent = self._parent_snapshot_id
         snapshot = None if parent is None else self._transaction.table_metadata.snapshot_by_id(parent)
         before = [] if snapshot is None else snapshot.manifests(self._io)
-        all_go = self._partitions is None
-        gone = (self._write_gone(manifest) if all_go or _has_data(manifest) else manifest for manifest in before)
+        gone = (self._write_gone(manifest) if self._may_remove_from(manifest) else manifest for manifest in before)
         return self._process_manifests([*added, *(manifest for manifest in gone if manifest is not None)])
 
     def _write_gone(self, manifest: ManifestFile) -> ManifestFile | None:
@@ -144,11 +131,11 @@ class StreamedReplacement(StreamedAppend):
         entries = manifest.fetch_manifest_entry(self._io, discard_deleted=True)
         if not entries:
             return None
-        if not any(map(self._goes, entries)):
+        if not any(map(self._removes, entries)):
             return manifest
         with self._open_writer(manifest, spec) as writer:
             for entry in entries:
-                goes = self._goes(entry)
+                goes = self._removes(entry)
                 if goes:
                     self._sum.remove_file(entry.data_file, schema, spec)
                 writer.add_entry(
@@ -168,8 +155,60 @@ class StreamedReplacement(StreamedAppend):
         schema, output = self._transaction.table_metadata.schema(), self.new_manifest_output()
         return DeletesWriter(spec, schema, output, self._snapshot_id, self._compression)
 
-    def _goes(self, entry: ManifestEntry) -> bool:
-        return self._partitions is None or entry.data_file.partition in self._partitions
+    def _may_remove_from(self, manifest: ManifestFile) -> bool:
+        return True
+
+    def _removes(self, entry: ManifestEntry) -> bool:
+        return True
+
+
+class StreamedPartitions(StreamedReplacement):
+    """Replaces the data files of ``partitions``, which have the table's present partition spec. Files with deletes
+    stay: they say nothing of newer files."""
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        io: FileIO,
+        files: Callable[[], Iterator[DataFile]],
+        properties: dict[str, str],
+        partitions: Collection[Record],
+    ) -> None:
+        super().__init__(transaction, io, files, properties)
+        self._partitions = partitions
+
+    def _may_remove_from(self, manifest: ManifestFile) -> bool:
+        return _has_data(manifest)
+
+    def _removes(self, entry: ManifestEntry) -> bool:
+        return entry.data_file.partition in self._partitions
+
+
+class StreamedRewrite(StreamedReplacement):
+    """Replaces the files at ``locations``, of data and of deletes, by others with the same rows."""
+
+    operation: ClassVar = Operation.REPLACE
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        io: FileIO,
+        files: Callable[[], Iterator[DataFile]],
+        properties: dict[str, str],
+        locations: Collection[str],
+    ) -> None:
+        super().__init__(transaction, io, files, properties)
+        self._locations = locations
+
+    def _removes(self, entry: ManifestEntry) -> bool:
+        return entry.data_file.file_path in self._locations
+
+    def _summary(self, snapshot_properties: dict[str, str] | None = None) -> Summary:
+        # The library sums up no replace; its sums are those of an overwrite.
+        self._operation = Operation.OVERWRITE
+        summary = super()._summary(snapshot_properties)
+        self._operation = Operation.REPLACE
+        return Summary(Operation.REPLACE, **summary.additional_properties)
 
 
 def _has_data(manifest: ManifestFile) -> bool:

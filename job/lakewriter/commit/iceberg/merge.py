@@ -25,7 +25,7 @@ from lakewriter.commit.iceberg.merge_rows import RowReader, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
 from lakewriter.commit.intent import Intent
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.report import MergeCounts, format_count, format_size
+from lakewriter.report import DeletedRows, MergeCounts, format_count, format_size
 
 MERGED: Final = "lakewriter.merged"
 """In a snapshot's summary: what became of the load's rows, as JSON."""
@@ -137,14 +137,14 @@ def _plan(table: Table, reader: RowReader, keys: pa.Table) -> Iterator[FileScanT
     yield from ManifestGroupPlanner(table.metadata, table.io, reader.make_filter(keys)).plan_files(manifests)
 
 
-def require_mergeable(table: Table) -> None:
+def require_mergeable(table: Table, what: str = "rows are merged") -> None:
     """Raise ``SCHEMA_INCOMPATIBLE`` for a table whose rows no positions can delete, or whose present rows are not
     known."""
     name, snapshot = ".".join(table.name()), table.current_snapshot()
     if table.format_version != FORMAT_VERSION:
         raise SchemaIncompatibleError(
-            f"Iceberg table {name} has format version {table.format_version}, expected {FORMAT_VERSION}: rows are "
-            "merged by files with position deletes.",
+            f"Iceberg table {name} has format version {table.format_version}, expected {FORMAT_VERSION}: {what} "
+            "by files with position deletes.",
             remedy=f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version'='2'), or load into another table.",
         )
     for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
@@ -152,8 +152,8 @@ def require_mergeable(table: Table) -> None:
             for entry in read_live_entries(manifest, table.io):
                 if entry.content == DataFileContent.EQUALITY_DELETES:
                     raise SchemaIncompatibleError(
-                        f"Iceberg table {name} has equality deletes, such as {entry.path}; rows are "
-                        "merged where deletes name positions.",
+                        f"Iceberg table {name} has equality deletes, such as {entry.path}; {what} "
+                        "where deletes name positions.",
                         remedy="Rewrite the table's files (Spark: CALL system.rewrite_data_files with "
                         "'delete-file-threshold'='1'), and let nobody write equality deletes to it.",
                     )
@@ -164,14 +164,21 @@ def describe_read(table: Table) -> str:
     snapshot = table.current_snapshot()
     if snapshot is None or snapshot.summary is None:
         return "it has no files yet"
-    totals = snapshot.summary.additional_properties
-    names = ("data-files", "files-size", "delete-files", "position-deletes", "records")
-    files, size, delete_files, deleted, rows = (int(totals.get(f"total-{name}", 0)) for name in names)
+    files, size = _read_totals(snapshot, "data-files", "files-size")
     reads = f"of its {format_count(files, 'data file')} ({format_size(size)}) those are read that may have a key"
-    if not delete_files:
-        return reads
-    share = f"{deleted / max(rows, 1):.0%} of its rows"
-    return f"{reads}; {share} are deleted by {format_count(delete_files, 'file')} until they are rewritten"
+    deletes = read_deletes(snapshot)
+    return reads if deletes is None else f"{reads}; {deletes.describe()}"
+
+
+def read_deletes(snapshot: Snapshot) -> DeletedRows | None:
+    """Return how many of the table's rows files with deletes delete, as the snapshot says; None where none does."""
+    files, rows, of = _read_totals(snapshot, "delete-files", "position-deletes", "records")
+    return DeletedRows(files=files, rows=rows, of=of) if files else None
+
+
+def _read_totals(snapshot: Snapshot, *names: str) -> list[int]:
+    totals = snapshot.summary.additional_properties if snapshot.summary else {}
+    return [int(totals.get(f"total-{name}", 0)) for name in names]
 
 
 def _number_files(tables: Iterable[pa.Table], first: int, *, is_loaded: bool) -> list[pa.Table]:

@@ -84,8 +84,9 @@ def find_change_since(table: Table, load: str, gone: Collection[str] = ()) -> Sn
     """Find a snapshot that changed what readers see since that of a load, its metadata being ``load``; None where the
     load's is the last one.
 
-    Loads that were undone since, and their undos, are no change. ``gone`` are job ids of the pipeline's loads that are
-    to be undone before. The undo of an older load is a change: whoever went back behind it would show that again.
+    Loads that were undone since, their undos, and compactions, whose files have the same rows, are no change. ``gone``
+    are job ids of the pipeline's loads that are to be undone before. The undo of an older load is a change: whoever
+    went back behind it would show that again.
     """
     pipeline, undone, taken_out = load.partition("/")[0], set(gone), dict[str, Snapshot]()
     current = table.current_snapshot()
@@ -94,6 +95,8 @@ def find_change_since(table: Table, load: str, gone: Collection[str] = ()) -> Sn
         writer, _, rest = seen.partition("/")
         job_id = rest.partition("/")[0]
         undoes = summary.additional_properties.get(UNDOES) if writer == pipeline and summary else None
+        if summary is not None and summary.operation is Operation.REPLACE:
+            continue
         if undoes is not None:
             undone.add(undoes)
             if summary is not None and summary.operation is not Operation.APPEND:

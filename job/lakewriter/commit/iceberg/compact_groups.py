@@ -1,0 +1,202 @@
+"""Choose the files of an Iceberg table that are worth replacing, and read their rows without those that are deleted."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.conversions import to_json
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
+from pyiceberg.manifest import DataFile, FileFormat
+from pyiceberg.table import FileScanTask, ManifestGroupPlanner, Table
+from pyiceberg.typedef import Record
+from pyiceberg.types import PrimitiveType
+
+from lakewriter import aws
+from lakewriter.commit.actions import IcebergAction
+from lakewriter.commit.iceberg.evolve import require_counted
+from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
+from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
+from lakewriter.commit.iceberg.merge import require_mergeable
+from lakewriter.commit.intent import CompactedGroup
+from lakewriter.commit.state import TableState
+from lakewriter.shape.partitions import Values
+
+FULL: Final = 0.75
+"""A file with this part of the target size is not small. Iceberg's own procedure has the same bound:
+https://iceberg.apache.org/docs/latest/spark-procedures/#rewrite_data_files"""
+
+FEW: Final = 5
+"""So many small files are replaced even if they make no full one, as in Iceberg's procedure: fewer would be replaced
+again and again by a file that is hardly larger."""
+
+MOST_FILES: Final = 1_000
+"""So many files are replaced by one change at most: its intent names each."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files of one partition that are replaced by about one file.
+
+    ``values`` is the partition in Iceberg's JSON, ``directory`` where its files lie below the table's data.
+    """
+
+    tasks: tuple[FileScanTask, ...]
+    values: Values
+    directory: str
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The data files."""
+        return tuple(task.file for task in self.tasks)
+
+    @property
+    def bytes(self) -> int:
+        """The size of the data files."""
+        return sum(file.file_size_in_bytes for file in self.files)
+
+    @property
+    def deletes(self) -> tuple[str, ...]:
+        """The URIs of the files whose deletes apply to them."""
+        return tuple(sorted({delete.file_path for task in self.tasks for delete in task.delete_files}))
+
+    def make_intent(self) -> CompactedGroup:
+        """Return the group as an intent has it."""
+        return CompactedGroup(removes=tuple(file.file_path for file in self.files), deletes=self.deletes)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The groups that are replaced within a budget; ``waiting`` more would be beyond it, ``foreign`` files are left as
+    they are: they have an earlier partition spec, or are no Parquet files."""
+
+    groups: tuple[Group, ...]
+    waiting: int = 0
+    foreign: int = 0
+
+
+def choose_groups(table: Table, target: int, budget: int) -> Choice:
+    """Choose groups of files for replacement, of ``budget`` bytes in all: those with deletes first, then those of the
+    smallest files. One group is chosen even where it is larger.
+
+    ``SCHEMA_INCOMPATIBLE`` for a table whose deletes do not name positions.
+    """
+    require_mergeable(table, "files are replaced")
+    snapshot = table.current_snapshot()
+    if snapshot is None:
+        return Choice(())
+    tasks = list(ManifestGroupPlanner(table.metadata, table.io, AlwaysTrue()).plan_files(snapshot.manifests(table.io)))
+    spec_id = table.spec().spec_id
+    current = [task for task in tasks if task.file.spec_id == spec_id and task.file.file_format == FileFormat.PARQUET]
+    by_partition = defaultdict[Record, list[FileScanTask]](list)
+    for task in current:
+        if task.delete_files or task.file.file_size_in_bytes < FULL * target:
+            by_partition[task.file.partition].append(task)
+    groups = [
+        _make_group(table, partition, packed)
+        for partition, candidates in by_partition.items()
+        for packed in _pack(candidates, target)
+        if _is_worthwhile(packed, target)
+    ]
+    groups.sort(key=lambda group: (not group.deletes, group.bytes / len(group.tasks)))
+    chosen = _take_within(groups, budget)
+    return Choice(tuple(chosen), len(groups) - len(chosen), len(tasks) - len(current))
+
+
+def _pack(tasks: list[FileScanTask], target: int) -> Iterator[list[FileScanTask]]:
+    """Yield files that have the target size together, neighbours by their names: those of one load are alike."""
+    tasks.sort(key=lambda task: task.file.file_path)
+    packed, size = list[FileScanTask](), 0
+    for task in tasks:
+        if packed and (size + task.file.file_size_in_bytes > target or len(packed) == MOST_FILES):
+            yield packed
+            packed, size = [], 0
+        packed.append(task)
+        size += task.file.file_size_in_bytes
+    if packed:
+        yield packed
+
+
+def _is_worthwhile(tasks: Sequence[FileScanTask], target: int) -> bool:
+    if any(task.delete_files for task in tasks) or len(tasks) >= FEW:
+        return True
+    return len(tasks) > 1 and sum(task.file.file_size_in_bytes for task in tasks) >= FULL * target
+
+
+def _take_within(groups: Sequence[Group], budget: int) -> list[Group]:
+    taken, size, files = list[Group](), 0, 0
+    for group in groups:
+        if taken and (size + group.bytes > budget or files + len(group.tasks) > MOST_FILES):
+            break
+        taken.append(group)
+        size, files = size + group.bytes, files + len(group.tasks)
+    return taken
+
+
+def _make_group(table: Table, partition: Record, tasks: Sequence[FileScanTask]) -> Group:
+    spec, schema = table.spec(), table.schema()
+    types = [field.field_type for field in spec.partition_type(schema).fields]
+    values = tuple(_to_json(partition[position], t) for position, t in enumerate(types))
+    directory = "" if spec.is_unpartitioned() else spec.partition_to_path(partition, schema)
+    return Group(tuple(tasks), values, directory)
+
+
+def _to_json(value: Any, t: Any) -> Any:
+    assert isinstance(t, PrimitiveType)
+    return None if value is None else to_json(t, value)
+
+
+def _shorten(field: pa.Field) -> pa.Field:
+    return field.with_type(shorten_offsets(field.type)).with_metadata({FIELD_ID: field.metadata[FIELD_ID]})
+
+
+class Compactable:
+    """A table as it is before a compaction, ``action`` names it so: the files that are worth replacing."""
+
+    def __init__(self, table: Table, action: IcebergAction, choice: Choice) -> None:
+        snapshot = table.current_snapshot()
+        self._table, self.choice = table, choice
+        self.sequence = (snapshot.sequence_number if snapshot is not None else None) or 0
+        self.schema = pa.schema([_shorten(field) for field in schema_to_pyarrow(table.schema())])
+        made = {
+            "location": table.location().rstrip("/"),
+            "uuid": str(table.metadata.table_uuid),
+            "schema_id": table.schema().schema_id,
+            "spec_id": table.spec().spec_id,
+        }
+        self.action = action.model_copy(update=made)
+
+    def read_rows(self, group: Group) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a group that no file with deletes deletes, file after file, with the table's columns.
+
+        The library's own reader finds columns by their field ids, and fills those that a file lacks.
+        """
+        table, schema = self._table, self.schema
+        scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+        for task in group.tasks:
+            for batch in scan.to_record_batches([task]):
+                if len(batch):
+                    columns = [column.cast(to.type) for column, to in zip(batch.columns, schema, strict=True)]
+                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def find_groups(
+    action: IcebergAction,
+    clients: aws.Clients,
+    pipeline: str,
+    read_state: Callable[[], TableState],
+    target: int,
+    budget: int,
+) -> Compactable | None:
+    """Find the groups of a table's files that are worth replacing, as ``choose_groups`` has it; None without a table.
+
+    ``STATE_LOST`` where the table has more changes of the pipeline than its state.
+    """
+    state = read_state()
+    table = IcebergTable(action, clients, f"{pipeline}/compact/compact").load()
+    if table is None:
+        return None
+    require_counted(table, pipeline, state, read_state)
+    return Compactable(table, action, choose_groups(table, target, budget))

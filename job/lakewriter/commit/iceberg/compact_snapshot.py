@@ -1,0 +1,121 @@
+"""Commit a compaction: files take the place of others with the same rows, in one snapshot.
+
+The snapshot that it is committed upon decides: a group whose files another writer has replaced, or deleted rows of,
+since they were read is left out.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+
+from lakewriter.commit.actions import IcebergAction
+from lakewriter.commit.change_count import name_count_property
+from lakewriter.commit.iceberg.added_files import find_schema, make_data_files
+from lakewriter.commit.iceberg.manifests import StreamedRewrite
+from lakewriter.commit.iceberg.merge_rows import ROWS, open_parquet
+from lakewriter.commit.iceberg.snapshot_presence import make_summary
+from lakewriter.commit.intent import CompactedGroup, CompactIntent, Intent
+from lakewriter.report import CompactCounts
+
+COMPACTED: Final = "lakewriter.compacted"
+"""In a snapshot's summary: what the compaction replaced, as JSON."""
+
+
+def commit_compaction(table: Table, intent: Intent, compact: CompactIntent, number: int) -> None:
+    """Commit the groups that are as they were read, with the number of the change. Where none is, the snapshot changes
+    nothing: it keeps a process that has read an earlier version from committing them."""
+    assert isinstance(intent.catalog, IcebergAction)
+    live = _Live(table, compact.sequence)
+    is_of_spec = table.spec().spec_id == intent.catalog.spec_id
+    dropped = tuple(
+        group for group, files in enumerate(compact.groups) if not is_of_spec or not live.is_unchanged(files)
+    )
+    replaced = [files for group, files in enumerate(compact.groups) if group not in dropped]
+    added = intent.leave_out(dropped).files
+    removed = [live.data[path] for files in replaced for path in files.removes]
+    unused = live.list_unused(
+        {file.file_path for file in removed}, {path for files in replaced for path in files.deletes}
+    )
+    rows = added.totals.rows
+    counts = CompactCounts(
+        files=len(removed),
+        files_after=len(added),
+        bytes=sum(file.file_size_in_bytes for file in removed),
+        bytes_after=added.totals.bytes,
+        rows=rows,
+        deletes=sum(file.record_count for file in removed) - rows,
+        delete_files=len(unused),
+        dropped=dropped,
+    )
+    schema = find_schema(table, intent.catalog)
+
+    def make_files() -> Iterator[DataFile]:
+        return make_data_files(added, schema, table.spec())
+
+    summary = make_summary(intent) | {COMPACTED: counts.model_dump_json()}
+    locations = frozenset([*(file.file_path for file in removed), *unused])
+    with table.transaction() as transaction:
+        transaction.set_properties({name_count_property(intent.pipeline): str(number)})
+        StreamedRewrite(transaction, table.io, make_files, summary, locations).commit()
+
+
+class _Live:
+    """The files of a table's current snapshot; those with deletes that are newer than ``sequence`` are not applied to
+    what was read by it."""
+
+    def __init__(self, table: Table, sequence: int) -> None:
+        self.data: dict[str, DataFile] = {}
+        self._deletes: dict[str, ManifestEntry] = {}
+        self._io, self._sequence = table.io, sequence
+        self._paths: dict[str, frozenset[str]] = {}
+        snapshot = table.current_snapshot()
+        for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
+            for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
+                if entry.data_file.content == DataFileContent.DATA:
+                    self.data[entry.data_file.file_path] = entry.data_file
+                else:
+                    self._deletes[entry.data_file.file_path] = entry
+
+    def is_unchanged(self, group: CompactedGroup) -> bool:
+        """Return whether the table has the files of the group, and just those of their rows deleted that were when the
+        group was read."""
+        return (
+            self.data.keys() >= set(group.removes)
+            and self._deletes.keys() >= set(group.deletes)
+            and not any(self._may_delete(entry, group) for entry in self._deletes.values() if self._is_new(entry))
+        )
+
+    def _is_new(self, entry: ManifestEntry) -> bool:
+        return entry.sequence_number is None or entry.sequence_number > self._sequence
+
+    def _may_delete(self, entry: ManifestEntry, group: CompactedGroup) -> bool:
+        # Equality deletes may delete any row.
+        is_by_position = entry.data_file.content == DataFileContent.POSITION_DELETES
+        return not is_by_position or not self._read_paths(entry.data_file).isdisjoint(group.removes)
+
+    def list_unused(self, removed: set[str], applied: set[str]) -> list[str]:
+        """List the files of ``applied`` deletes that apply to no data file any more once those at ``removed`` leave the
+        table."""
+        left = self.data.keys() - removed
+        return sorted(path for path in applied if self._read_paths(self._deletes[path].data_file).isdisjoint(left))
+
+    def _read_paths(self, deletes: DataFile) -> frozenset[str]:
+        """Return the data files that a file with deletes names."""
+        if (paths := self._paths.get(deletes.file_path)) is None:
+            names = set[str]()
+            with pq.ParquetFile(open_parquet(self._io, deletes), pre_buffer=True) as parquet:
+                for batch in parquet.iter_batches(batch_size=ROWS, columns=["file_path"]):
+                    names.update(pc.unique(batch.column("file_path")).to_pylist())
+            paths = self._paths[deletes.file_path] = frozenset(names)
+        return paths
+
+
+def read_compacted(snapshot: Snapshot | None) -> CompactCounts:
+    """Return what a compaction replaced, by its snapshot; nothing where it has none, or it has expired."""
+    text = snapshot.summary.additional_properties.get(COMPACTED) if snapshot is not None and snapshot.summary else None
+    return CompactCounts() if text is None else CompactCounts.model_validate_json(text)

@@ -1,0 +1,339 @@
+"""``lakewriter compact``: an Iceberg table has the same rows in fewer files, whoever comes between or dies."""
+
+import json
+from unittest.mock import patch
+
+import botocore.client
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from lakewriter.cli.main import main
+from lakewriter.commit.iceberg import compact_groups
+from lakewriter.commit.recover import recover
+from lakewriter.errors import SpecInvalidError
+from lakewriter.operate.compaction import Compaction
+from lakewriter.operate.undo_plan import UndoPlan
+from lakewriter.report import DeletedRows
+from tests.load.lakes import BUCKET
+from tests.load.refreshed import Refreshed
+from tests.load.test_merged import CALL, TOTALS, Killed, load, make, rows
+from tests.operate import tampered
+from tests.support.recording import EXHAUSTIVE
+
+GIB = 2**30
+
+
+def make_appended(tmp_path, aws, **changes):
+    return Refreshed(tmp_path, aws, "iceberg", **({"mode": "append"} | changes))
+
+
+def compact(users, budget=GIB):
+    (table,) = users.spec.tables
+    return Compaction(users.pipeline, table, budget)
+
+
+def totals(users):
+    summary = users.iceberg().current_snapshot().summary.additional_properties
+    return tuple(int(summary.get(f"total-{name}", 0)) for name in TOTALS)
+
+
+def ids(users):
+    return sorted(users.iceberg().scan().to_arrow()["id"].to_pylist())
+
+
+def append(users, loads=5):
+    for number in range(loads):
+        users.load(f"job-{number}", id=[number], v=["a"])
+
+
+def test_small_files_become_one(tmp_path, aws, bucket):
+    users = make_appended(tmp_path, aws)
+    append(users)
+    plan = compact(users).plan()
+    assert [(len(group.files), group.deletes, group.directory) for group in plan.groups] == [(5, (), "")]
+    report = compact(users).run()
+    assert (report.job_id, report.rows, report.files) == ("compact.crm.users.6", 0, 1)
+    assert (report.compacted.files, report.compacted.files_after, report.compacted.rows) == (5, 1, 5)
+    snapshot = users.iceberg().current_snapshot()
+    assert (snapshot.summary.operation.value, totals(users)) == ("replace", (1, 5, 0, 0))
+    assert ids(users) == [0, 1, 2, 3, 4]
+    assert users.differences() == []
+    state = users.state
+    assert (state.committed, state.compactions, state.last_job, state.pending) == (6, 1, "job-4", None)
+    # Nothing is left to do, and loads go on.
+    assert compact(users).run() is None
+    users.load("after", id=[9], v=["b"])
+    assert ids(users) == [0, 1, 2, 3, 4, 9]
+    assert users.differences() == []
+
+
+def test_deletes_leave_with_the_rows_that_they_deleted(tmp_path, aws, bucket):
+    users = make(tmp_path, aws)
+    load(users, "a", (1, 1, "a"), (2, 1, "a"))
+    load(users, "b", (1, 2, "b"), (3, 1, "b"))
+    load(users, "c", (1, 3, "c"))
+    before = rows(users)
+    assert totals(users) == (3, 5, 2, 2)
+    report = compact(users).run()
+    assert (report.compacted.deletes, report.compacted.delete_files, report.compacted.rows) == (2, 2, 3)
+    assert totals(users) == (1, 3, 0, 0)
+    assert rows(users) == before == [(1, 3, "c"), (2, 1, "a"), (3, 1, "b")]
+    load(users, "d", (1, 2, "late"), (2, 5, "d"))
+    assert rows(users) == [(1, 3, "c"), (2, 5, "d"), (3, 1, "b")]
+    assert users.differences() == []
+
+
+def test_a_file_without_rows_left_is_replaced_by_none(tmp_path, aws, bucket):
+    users = make(tmp_path, aws)
+    load(users, "a", (1, 1, "a"))
+    load(users, "b", (1, 2, "b"))
+    report = compact(users).run()
+    assert (report.files, totals(users)) == (1, (1, 1, 0, 0))
+    users.undo("b").run()
+    assert rows(users) == [(1, 1, "a")]
+
+
+@pytest.mark.spark
+def test_partitions_are_kept_apart(tmp_path, aws, bucket, spark):
+    users = make_appended(tmp_path, aws, partition_by=["v"], spark=spark)
+    for number in range(5):
+        users.load(f"job-{number}", id=[number, number + 10], v=["a", "b c"])
+    report = compact(users).run()
+    assert (report.compacted.files, report.files) == (10, 2)
+    table = users.iceberg()
+    files = [(task.file.partition[0], task.file.record_count) for task in table.scan().plan_files()]
+    assert sorted(files) == [("a", 5), ("b c", 5)]
+    assert sorted(table.scan("v = 'b c'").to_arrow()["id"].to_pylist()) == [10, 11, 12, 13, 14]
+    keys = [key for key in aws.objects(BUCKET) if "compact" in key and key.endswith(".parquet")]
+    assert sorted(key.rpartition("/")[0] for key in keys) == ["data/crm/users/data/v=a", "data/crm/users/data/v=b+c"]
+    assert users.differences() == []
+
+
+def test_columns_that_came_later_and_wider_types(tmp_path, aws, bucket):
+    users = make_appended(tmp_path, aws)
+    users.load("a", id=pa.array([1], pa.int32()))
+    for number in range(4):
+        users.load(f"b-{number}", id=pa.array([2**40 + number]), more=["x"])
+    compact(users).run()
+    found = sorted((row["id"], row["more"]) for row in users.iceberg().scan().to_arrow().to_pylist())
+    assert found == [(1, None), *((2**40 + number, "x") for number in range(4))]
+    assert users.differences() == []
+
+
+def test_the_budget_is_kept(tmp_path, aws, bucket, monkeypatch):
+    monkeypatch.setattr(compact_groups, "MOST_FILES", 5)
+    users = make_appended(tmp_path, aws)
+    append(users, 10)
+    assert (len(compact(users).plan().groups), compact(users).plan().waiting) == (1, 1)
+    compact(users, 1).run()
+    assert totals(users)[0] == 6
+    compact(users, 1).run()
+    assert totals(users)[0] == 2
+    assert ids(users) == list(range(10))
+
+
+# What comes between the reading of the files and the commit, and whether the compaction's file becomes the table's.
+BETWEEN = {
+    "an append": (lambda users: users.load("between", id=[7], at=[1], v=["n"]), True),
+    "a merge into its files": (lambda users: load(users, "between", (1, 9, "n")), False),
+    "another compaction": (lambda users: compact_by_hand(users), False),
+}
+
+
+def compact_by_hand(users):
+    users.aws.hide_missing = False
+    tampered.compact(users.iceberg())
+
+
+@pytest.mark.parametrize("case", BETWEEN)
+def test_changes_between_reading_and_commit(tmp_path, aws, bucket, case):
+    (between, is_kept), users = BETWEEN[case], make(tmp_path, aws)
+    for number in range(5):
+        load(users, f"job-{number}", (number, 1, "a"))
+    compaction, before = compact(users), rows(users)
+    bind = Compaction._make_intent
+
+    def meddle(self, *given):
+        between(users)
+        return bind(self, *given)
+
+    with patch.object(Compaction, "_make_intent", meddle):
+        report = compaction.run()
+    assert report.compacted.dropped == (() if is_kept else (0,))
+    assert report.files == int(is_kept)
+    changed = {"a merge into its files": {(1, 9, "n")}, "an append": {(7, 1, "n")}}.get(case, set())
+    keys = {row[0] for row in changed}
+    assert set(rows(users)) == {row for row in before if row[0] not in keys} | changed
+    assert users.differences() == []
+    # What was written for nothing is deleted.
+    live = {task.file.file_path for task in users.iceberg().scan().plan_files()}
+    named = {f"s3://{BUCKET}/{key}" for key in aws.objects(BUCKET) if "compact" in key and key.endswith(".parquet")}
+    assert named <= live
+
+
+def kill_at(number, run, *, after):
+    """Run with the process killed before or after its call of this number; return whether it came to it."""
+    seen, original = [0], getattr(botocore.client.BaseClient, CALL)
+
+    def call(client, operation, parameters):
+        seen[0] += 1
+        if seen[0] > number:
+            raise Killed
+        if seen[0] == number and not after:
+            raise Killed
+        answer = original(client, operation, parameters)
+        if seen[0] == number:
+            raise Killed
+        return answer
+
+    with patch.object(botocore.client.BaseClient, CALL, call):
+        try:
+            run()
+        except Killed:
+            return True
+    return False
+
+
+EVERY = 1 if EXHAUSTIVE else 6
+"""The process is killed at each call, or at one in so many."""
+
+
+def test_a_compaction_that_is_killed_at_any_call(tmp_path, aws, bucket):
+    users, number, kills = make(tmp_path, aws), 1, 0
+    for job in range(3):
+        load(users, f"job-{job}", (1, job, "a"), (job + 2, 1, "a"))
+    while kill_at(number, compact(users).run, after=bool(number % 2)):
+        assert rows(users) == [(1, 2 + kills, "a"), (2, 1, "a"), (3, 1, "a"), (4, 1, "a")]
+        recover(users.pipeline.first_control, users.pipeline.open_clients)
+        kills, number = kills + 1, number + EVERY
+        load(users, f"again-{kills}", (1, 2 + kills, "a"))
+    assert kills > 80 // EVERY
+    assert rows(users) == [(1, 2 + kills, "a"), (2, 1, "a"), (3, 1, "a"), (4, 1, "a")]
+    assert users.differences() == []
+    assert totals(users)[2:] == (0, 0)
+
+
+def test_a_refusal_for_files_without_a_catalog(tmp_path, aws, bucket):
+    users = Refreshed(tmp_path, aws, "none", mode="append")
+    users.load("a", id=[1])
+    with pytest.raises(SpecInvalidError, match="is not in an Iceberg catalog"):
+        compact(users)
+
+
+def test_loads_of_a_compacted_table_are_undone(tmp_path, aws, bucket):
+    users = make(tmp_path, aws)
+    load(users, "a", (1, 1, "a"), (2, 1, "a"))
+    load(users, "b", (1, 2, "b"))
+    compact(users).run()
+    with pytest.raises(SpecInvalidError, match="is a compaction, which changes no rows"):
+        users.undo("compact.crm.users.3").run()
+    users.undo("b").run()
+    assert rows(users) == [(1, 1, "a"), (2, 1, "a")]
+    assert users.differences() == []
+    load(users, "c", (1, 3, "c"))
+    assert rows(users) == [(1, 3, "c"), (2, 1, "a")]
+
+
+def test_a_table_that_is_gone(tmp_path, aws, bucket):
+    users = make_appended(tmp_path, aws)
+    with pytest.raises(SpecInvalidError, match="has no load of pipeline 'crm' yet"):
+        compact(users).plan()
+    append(users, 1)
+    aws.client("glue").delete_table(DatabaseName="crm", Name="users")
+    with pytest.raises(SpecInvalidError, match="is not in its catalog: crm"):
+        compact(users).plan()
+
+
+def test_two_compactions_at_once(tmp_path, aws, bucket):
+    """The one that comes first does the work of both."""
+    users, reports = make_appended(tmp_path, aws), []
+    append(users)
+    name_objects = Compaction._name_objects
+
+    def compact_first(self, *given):
+        with patch.object(Compaction, "_name_objects", name_objects):
+            reports.append(compact(users).run())
+        return name_objects(self, *given)
+
+    with patch.object(Compaction, "_name_objects", compact_first):
+        reports.append(compact(users).run())
+    assert reports[0] == reports[1]
+    assert totals(users)[:2] == (1, 5)
+    assert users.differences() == []
+
+
+def test_the_first_load_is_not_undone_once_its_files_were_rewritten(tmp_path, aws, bucket):
+    users = make(tmp_path, aws)
+    load(users, "a", (1, 1, "a"), (2, 1, "a"))
+    load(users, "b", (1, 2, "b"))
+    compact(users).run()
+    with pytest.raises(SpecInvalidError, match="its files were rewritten since, and the table had no snapshot before"):
+        users.undo("a", through=True).run()
+    assert rows(users) == [(1, 2, "b"), (2, 1, "a")]
+
+
+def test_the_share_of_deleted_rows_is_told(tmp_path, aws, bucket):
+    users = make(tmp_path, aws)
+    load(users, "a", (1, 1, "a"), (2, 1, "a"))
+    (table,) = load(users, "b", (1, 2, "b")).tables
+    assert table.notes[1:] == ("33% of its rows are deleted by 1 file until they are rewritten",)
+    assert users.state.deletes == DeletedRows(files=1, rows=1, of=3)
+    compact(users).run()
+    assert users.state.deletes is None
+
+
+def run_command(users, *options):
+    done = CliRunner().invoke(main, ["compact", str(users.folder / "lake.yaml"), "users", *options])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_the_command(tmp_path, aws, bucket):
+    users = make(tmp_path, aws)
+    load(users, "a", (1, 1, "a"), (2, 1, "a"))
+    load(users, "b", (1, 2, "b"))
+    planned = run_command(users, "--plan").splitlines()
+    assert planned[0].startswith("crm.users: 2 files (")
+    assert planned[0].endswith(") would be replaced, by about 1, with the deletes of 1 file")
+    assert planned[1:] == ["Nothing was changed: without --plan it is done."]
+    done = json.loads(run_command(users, "--json"))
+    expected = {"table": "crm.users", "status": "done", "job_id": "compact.crm.users.3", "files": 2, "files_after": 1}
+    assert expected.items() <= done.items()
+    assert (done["deletes"], done["delete_files"], done["error"]) == (1, 1, None)
+    assert run_command(users) == "crm.users: no files are worth replacing\n"
+    history = CliRunner().invoke(main, ["history", str(users.folder / "lake.yaml")]).stdout.splitlines()[1:]
+    assert sorted(line.split()[0] for line in history) == ["a", "b", "compact.crm.users.3"]
+
+
+def test_an_undo_that_a_compaction_overtakes(tmp_path, aws, bucket):
+    """It is planned anew, and says that its files were rewritten."""
+    users = make_appended(tmp_path, aws)
+    append(users)
+    make_intent = UndoPlan.make_intent
+
+    def compact_first(self, *given):
+        compact(users).run()
+        return make_intent(self, *given)
+
+    with patch.object(UndoPlan, "make_intent", compact_first), pytest.raises(SpecInvalidError, match="rewritten since"):
+        users.undo("job-4").run()
+    assert (ids(users), users.state.pending) == ([0, 1, 2, 3, 4], None)
+    assert users.differences() == []
+
+
+def test_deletes_of_files_that_are_left(tmp_path, aws, bucket, monkeypatch):
+    """A file with deletes for files of two groups stays while one of these is left."""
+    users = make(tmp_path, aws)
+    load(users, "a", (1, 1, "a"), (2, 1, "a"))
+    load(users, "b", (3, 1, "a"), (4, 1, "a"))
+    load(users, "c", (1, 2, "c"), (3, 2, "c"))
+    assert totals(users) == (3, 6, 1, 2)
+    monkeypatch.setattr(compact_groups, "MOST_FILES", 1)
+    report = compact(users, 1).run()
+    assert (report.compacted.files, report.compacted.delete_files) == (1, 0)
+    assert rows(users) == [(1, 2, "c"), (2, 1, "a"), (3, 2, "c"), (4, 1, "a")]
+    report = compact(users, 1).run()
+    assert (report.compacted.files, report.compacted.delete_files) == (1, 1)
+    assert rows(users) == [(1, 2, "c"), (2, 1, "a"), (3, 2, "c"), (4, 1, "a")]
+    assert totals(users)[2:] == (0, 0)
