@@ -25,8 +25,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
 
 from bench.many_files import make_receipts, say
-from lakewriter.commit.iceberg.added_files import read_added_files
-from lakewriter.commit.iceberg.added_files import make_data_files
+from lakewriter.commit.iceberg.added_files import make_data_files, read_added_files
 from lakewriter.commit.iceberg.iceberg_columns import number_fields
 from lakewriter.commit.iceberg.iceberg_tables import PROPERTIES
 from lakewriter.commit.iceberg.manifests import StreamedAppend
