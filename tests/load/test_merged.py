@@ -6,6 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 import botocore.client
+import pyarrow as pa
 import pytest
 
 from lakewriter.errors import SpecInvalidError
@@ -274,3 +275,26 @@ def kill(users, number: int, *given) -> bool:
         except Killed:
             return True
     return False
+
+
+@pytest.mark.parametrize(("fields", "is_refused"), [(["id"], False), (["id", "v"], True)])
+def test_identifier_fields(tmp_path, aws, bucket, fields, is_refused):
+    """Those that are keys: a row without a key is a bad one."""
+    users = make(tmp_path, aws)
+    load(users, "a", (1, 1, "a"), (2, 1, "a"))
+    users.aws.hide_missing = False
+    with users.iceberg().update_schema(allow_incompatible_changes=True) as update:
+        for name in fields:
+            update.update_column(name, required=True)
+        update.set_identifier_fields(*fields)
+    users.write_rows(id=[1, 3], at=[2, 1], v=["b", "c"])
+    (table,) = users.try_load("b", id=[1, 3], at=[2, 1], v=["b", "c"]).tables
+    if is_refused:
+        assert table.message is not None
+        assert "has identifier fields (v), which allow no null" in table.message
+        return
+    assert (table.status, rows(users)) == ("done", [(1, 2, "b"), (2, 1, "a"), (3, 1, "c")])
+    assert users.iceberg().schema().identifier_field_names() == {"id"}
+    (table,) = users.try_load("c", id=pa.array([None], pa.int64()), at=[9], v=["x"]).tables
+    assert table.status == "failed"
+    assert users.differences() == []

@@ -182,8 +182,10 @@ class Catalog(ABC):
     """A kind of catalog, for the table that an action names in it."""
 
     @abstractmethod
-    def open_table(self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode) -> CatalogTable:
-        """Open the table as a load of this mode finds it."""
+    def open_table(
+        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode, keys: tuple[str, ...] = ()
+    ) -> CatalogTable:
+        """Open the table as a load of this mode finds it. ``keys`` are its columns whose rows have a value."""
 
     @abstractmethod
     def open_writer(self, clients: aws.Clients, load: str, is_pending: Callable[[], bool]) -> CatalogWriter:
@@ -208,7 +210,9 @@ class Files(Catalog):
     def __init__(self, _: FilesAction) -> None:
         """Take the action, which names nothing."""
 
-    def open_table(self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode) -> CatalogTable:
+    def open_table(
+        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode, keys: tuple[str, ...] = ()
+    ) -> CatalogTable:
         """See ``Catalog``."""
         return NoTable()
 
@@ -223,7 +227,9 @@ class Glue(Catalog):
     def __init__(self, action: GlueAction) -> None:
         self._action = action
 
-    def open_table(self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode) -> CatalogTable:
+    def open_table(
+        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode, keys: tuple[str, ...] = ()
+    ) -> CatalogTable:
         """See ``Catalog``."""
         return GlueTargetTable(self._action, clients)
 
@@ -253,11 +259,13 @@ class Iceberg(Catalog):
     def __init__(self, action: IcebergAction) -> None:
         self._action = action
 
-    def open_table(self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode) -> CatalogTable:
+    def open_table(
+        self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode, keys: tuple[str, ...] = ()
+    ) -> CatalogTable:
         """See ``Catalog``."""
         from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 
-        return IcebergTargetTable(self._action, clients, load, maintenance, mode)
+        return IcebergTargetTable(self._action, clients, load, maintenance, mode, keys)
 
     def open_writer(
         self, clients: aws.Clients, load: str, is_pending: Callable[[], bool] = lambda: True

@@ -11,14 +11,14 @@ from lakewriter.commit.catalog import CatalogTable, find_catalog
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.errors import SpecInvalidError
-from lakewriter.naming import describe_unfit_segment, join_key, name_generation, parse_generation
+from lakewriter.naming import describe_unfit_segment, join_key, name_generation, normalise, parse_generation
 from lakewriter.receipts.parts import Receipts
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueCatalog, IcebergCatalog
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import Encoding, Spec, TableSpec
+from lakewriter.spec.specification import Encoding, Mode, Spec, TableSpec
 from lakewriter.staging.quarantine import CODEC, QUARANTINE_SCHEMA
 
 S3_SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
@@ -73,7 +73,10 @@ def find_data_directory(location: str, access: Access, planned: str) -> str:
 
 def find_in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str, clients: Clients) -> CatalogTable:
     """Return the table as the catalog has it; ``load`` is the value of the objects' load metadata."""
-    return find_catalog(plan_catalog_action(spec, table, names)).open_table(clients, load, spec.maintenance, table.mode)
+    keys = table.primary_key if table.mode is Mode.MERGE else ()
+    names_of_keys = tuple(dict.fromkeys([*keys, *map(normalise, keys)]))
+    catalog = find_catalog(plan_catalog_action(spec, table, names))
+    return catalog.open_table(clients, load, spec.maintenance, table.mode, names_of_keys)
 
 
 def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:

@@ -15,7 +15,7 @@ from lakewriter.commit.change_count import list_pipelines, name_count_property, 
 from lakewriter.commit.iceberg.iceberg_columns import add_field_ids, to_arrow_types
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.merge import describe_read, require_mergeable
-from lakewriter.commit.iceberg.obstacles import require_writable
+from lakewriter.commit.iceberg.obstacles import list_identifiers, require_writable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned, require_one_spec
 from lakewriter.commit.iceberg.upkeep import Upkeep
 from lakewriter.commit.state import REBUILD, TableState
@@ -27,7 +27,8 @@ from lakewriter.spec.specification import Mode, Partition
 class IcebergTargetTable:
     """The Iceberg table that a load finds; ``load`` is ``{pipeline}/{job_id}/{attempt}``.
 
-    ``maintenance`` is what the load sees to besides, ``mode`` its effect on the rows that are there.
+    ``maintenance`` is what the load sees to besides, ``mode`` its effect on the rows that are there; ``keys`` are the
+    columns without which it loads no row.
     """
 
     def __init__(
@@ -37,7 +38,9 @@ class IcebergTargetTable:
         load: str,
         maintenance: Maintenance | None = None,
         mode: Mode = Mode.APPEND,
+        keys: tuple[str, ...] = (),
     ) -> None:
+        self._keys = frozenset(key.lower() for key in keys)
         self._mode = mode
         self._own = IcebergTable(action, clients, load)
         self._upkeep = Upkeep(maintenance, self._own, clients) if maintenance else None
@@ -87,9 +90,9 @@ class IcebergTargetTable:
             upkeep = self._upkeep.describe(None) if self._upkeep else []
             return [f"create Iceberg table {name}{where} with {len(schema)} columns{how}", *upkeep]
         self._check_partitions(self._found, partition)
-        require_writable(self._found, schema, self._bucket, name)
+        require_writable(self._found, schema, self._bucket, name, self._keys)
         before = {field.name: field for field in self._found.schema().fields}
-        after = merge_schema(self._found, schema, name)
+        after = merge_schema(self._found, self._relax(self._found, schema), name)
         changes = []
         if self._mode is Mode.REPLACE_PARTITIONS:
             changes.append(f"replace the partitions of {name} that the load has rows for, and keep the others")
@@ -116,10 +119,10 @@ class IcebergTargetTable:
         latest: Callable[[], TableState] | None = None,
     ) -> tuple[IcebergAction, pa.Schema]:
         """Create and evolve the table; return its action, and ``schema`` with the table's field ids."""
-        optional = pa.schema([field.with_nullable(True) for field in schema])
-        table = self._own.make(optional, partition)
+        table = self._own.make(pa.schema([field.with_nullable(True) for field in schema]), partition)
         self._check_partitions(table, partition)
-        require_writable(table, schema, self._bucket, self._own.name)
+        require_writable(table, schema, self._bucket, self._own.name, self._keys)
+        optional = self._relax(table, schema)
         if self._mode is Mode.MERGE:
             require_mergeable(table)
         require_counted(table, self._pipeline, state, latest or (lambda: state))
@@ -144,6 +147,11 @@ class IcebergTargetTable:
             "spec_id": table.spec().spec_id,
         }
         return self._own.action.model_copy(update=made), add_field_ids(schema, table.schema())
+
+    def _relax(self, table: Table, schema: pa.Schema) -> pa.Schema:
+        """Return the schema with columns that allow null, but for the table's identifier fields, which never do."""
+        identifiers = list_identifiers(table.schema())
+        return pa.schema([field.with_nullable(field.name.lower() not in identifiers) for field in schema])
 
     def _check_partitions(self, table: Table, partition: Partition) -> None:
         check_partitioned(table, partition, self._own.name)

@@ -1,7 +1,7 @@
 """Find what keeps a load from being appended to an Iceberg table that others have changed, before a byte is staged."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from io import BytesIO
 from typing import Any, Final, cast
 
@@ -33,12 +33,15 @@ _RETRY_PROPERTIES: Final = (
 )
 
 
-def require_writable(table: Table, schema: pa.Schema, bucket: str, name: str) -> None:
-    """Raise ``SCHEMA_INCOMPATIBLE``, with what to do, where a load of these columns could not be committed.
+def require_writable(
+    table: Table, schema: pa.Schema, bucket: str, name: str, keys: Collection[str] = frozenset()
+) -> None:
+    """Raise ``SCHEMA_INCOMPATIBLE``, with what to do, where a load of these columns could not be committed. It has a
+    value of each of the ``keys``, in lower case, in every row.
 
     What the specification leaves to a writer, such as the sort order, is no obstacle; nor are branches and tags.
     """
-    for fact, mend in (*_find_table_obstacles(table, bucket, name), *_find_column_obstacles(table, schema, name)):
+    for fact, mend in (*_find_table_obstacles(table, bucket, name), *_find_column_obstacles(table, schema, name, keys)):
         raise SchemaIncompatibleError(f"Iceberg table {name} {fact}.", remedy=f"{mend}, or load into another table.")
     with explain_limits(f"append to {name}"):
         _rehearse_append(table)
@@ -80,11 +83,12 @@ def _find_table_obstacles(table: Table, bucket: str, name: str) -> Iterator[tupl
         )
 
 
-def _find_column_obstacles(table: Table, schema: pa.Schema, name: str) -> Iterator[tuple[str, str]]:
+def _find_column_obstacles(
+    table: Table, schema: pa.Schema, name: str, keys: Collection[str]
+) -> Iterator[tuple[str, str]]:
     existing = table.schema()
-    identifiers = [existing.find_column_name(field_id) for field_id in existing.identifier_field_ids]
-    if identifiers:
-        columns = ", ".join(map(str, identifiers))
+    if identifiers := list_identifiers(existing).difference(keys):
+        columns = ", ".join(sorted(identifiers))
         yield (
             f"has identifier fields ({columns}), which allow no null, and a load may bring nulls",
             f"ALTER TABLE {name} DROP IDENTIFIER FIELDS {columns}",
@@ -99,6 +103,11 @@ def _find_column_obstacles(table: Table, schema: pa.Schema, name: str) -> Iterat
             )
     with explain_limits(f"read {TableProperties.DEFAULT_NAME_MAPPING} of {name}"):
         table.name_mapping()
+
+
+def list_identifiers(schema: Schema) -> frozenset[str]:
+    """Return the columns that are the table's identifier fields, in lower case."""
+    return frozenset(str(schema.find_column_name(field_id)).lower() for field_id in schema.identifier_field_ids)
 
 
 def _list_required(schema: Schema) -> Iterator[str]:
