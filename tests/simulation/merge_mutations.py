@@ -10,7 +10,7 @@ _KIND: Final = "merged"
 MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "judged-on-its-snapshot": leave_out(
         "positions are looked for again in each snapshot that a commit is tried on",
-        "commit.iceberg.merge",
+        "commit.iceberg.merge:KeyMerge.commit",
         "        gone, counts = self._judge(table, schema, list(make_files()))\n",
         "        self._first = getattr(self, '_first', None) or self._judge(table, schema, list(make_files()))\n"
         "        gone, counts = self._first\n",
@@ -18,7 +18,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "deletes-of-the-snapshot": leave_out(
         "rows that the table's deletes have taken out are not compared with",
-        "commit.iceberg.merge",
+        "commit.iceberg.merge:KeyMerge._read_live",
         "        if not task.delete_files or not len(rows):\n",
         "        if True:\n",
         _KIND,
@@ -26,7 +26,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "keys-of-the-file": leave_out(
         "rows of a file are read with the positions that they have in it",
-        "commit.iceberg.merge_rows",
+        "commit.iceberg.merge_rows:RowReader._read_batches",
         "            start += len(batch)\n",
         "            start += len(batch) + 1\n",
         _KIND,
@@ -34,35 +34,35 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "order-against-the-table": leave_out(
         "a row that is older than the table's is not written",
-        "commit.iceberg.merge_judging",
+        "commit.iceberg.merge_judging:_rank",
         '    keys = [(name, "ascending") for name in (*by, "weight", FILE, POSITION)]\n',
         '    keys = [(name, "ascending") for name in (IS_LOADED, *by, "weight", FILE, POSITION)]\n',
         _KIND,
     ),
     "same-order-changes-nothing": leave_out(
         "of rows with the same order that of the table stays",
-        "commit.iceberg.merge_judging",
+        "commit.iceberg.merge_judging:_rank",
         "    weight = pc.add(pc.invert(rows[IS_LOADED]).cast(pa.int8()), ",
         "    weight = pc.add(rows[IS_LOADED].cast(pa.int8()), ",
         _KIND,
     ),
     "deletes-of-their-partition": leave_out(
         "a file with deletes has the partition of its data files",
-        "commit.iceberg.merge_snapshot",
+        "commit.iceberg.merge_snapshot:write_position_deletes",
         "        groups[file.spec_id, file.partition].append((file, gone))\n",
         "        groups[file.spec_id, positions[0][0].partition].append((file, gone))\n",
         _KIND,
     ),
     "deletes-stay": leave_out(
         "what a load only deletes is not among its rows",
-        "commit.iceberg.merge_judging",
+        "commit.iceberg.merge_judging:judge",
         "        staying = staying.filter(pc.invert(deletes))\n",
         "        pass\n",
         _KIND,
     ),
     "deleted-keys-keep-out": leave_out(
         "a key that was deleted keeps older rows out",
-        "commit.iceberg.merge",
+        "commit.iceberg.merge:KeyMerge._judge",
         "*_number_files(live, len(files), is_loaded=False), deleted])\n",
         "*_number_files(live, len(files), is_loaded=False)])\n",
         _KIND,
@@ -70,7 +70,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "deleted-keys-are-carried": leave_out(
         "keys that were deleted before a load keep older rows out after it",
-        "commit.iceberg.merge",
+        "commit.iceberg.merge:KeyMerge.list_deleted_keys",
         "        rows = pa.concat_tables([loaded, before.select(loaded.column_names)])\n",
         "        rows = loaded\n",
         _KIND,
@@ -78,7 +78,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "deleted-keys-of-an-undo": leave_out(
         "after an undo the keys are deleted that were deleted before its load",
-        "commit.changes",
+        "commit.changes:Undo.list_state_changes",
         "        if load.merges:\n",
         "        if False:\n",
         _KIND,
@@ -86,7 +86,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "undo-behind-nobody": leave_out(
         "an undo of a merge takes nothing back that came after it",
-        "commit.iceberg.removal",
+        "commit.iceberg.removal:show_again",
         "    if not is_current(table, intent, load):\n",
         "    if False:\n",
         _KIND,
@@ -94,7 +94,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "undo-of-rewritten-files": leave_out(
         "an undo whose files were rewritten since it was planned is not done",
-        "commit.iceberg.removal",
+        "commit.iceberg.removal:take_out",
         "    if is_rewritten(table, load):\n",
         "    if False:\n",
         _KIND,
@@ -102,7 +102,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "compacted-as-it-was-read": leave_out(
         "files of which others have deleted rows since they were read are not replaced",
-        "commit.iceberg.compact_snapshot",
+        "commit.iceberg.compact_snapshot:_Live.is_unchanged",
         "            and not any(self._may_delete(entry, group) for entry in self._deletes.values() "
         "if self._is_new(entry))\n",
         "",
@@ -111,14 +111,14 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "compacted-without-deleted": leave_out(
         "rows that are deleted are not written again",
-        "commit.iceberg.compact_groups",
+        "commit.iceberg.compact_groups:Compactable.read_rows",
         "            for batch in scan.to_record_batches([task]):\n",
         "            for batch in scan.to_record_batches([FileScanTask(task.file)]):\n",
         _KIND,
     ),
     "deletes-of-other-files": leave_out(
         "files with deletes that apply to other files too stay",
-        "commit.iceberg.compact_snapshot",
+        "commit.iceberg.compact_snapshot:_Live.list_unused",
         "        return sorted(path for path in applied if self._read_paths(self._deletes[path].data_file)"
         ".isdisjoint(left))\n",
         "        return sorted(applied)\n",
@@ -127,14 +127,14 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "compactions-are-counted": leave_out(
         "loads depend on no compaction",
-        "commit.changes",
+        "commit.changes:Compact.list_state_changes",
         '            "compactions": state.compactions + 1,\n',
         "",
         _KIND,
     ),
     "compaction-is-no-change": leave_out(
         "an undo goes back behind a compaction",
-        "commit.iceberg.snapshot_presence",
+        "commit.iceberg.snapshot_presence:find_change_since",
         "        if summary is not None and summary.operation is Operation.REPLACE:\n",
         "        if False:\n",
         _KIND,
@@ -142,7 +142,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "undo-of-compacted": leave_out(
         "an undo is not bound once a compaction may have replaced its files",
-        "commit.changes",
+        "commit.changes:Undo.may_bind",
         "        return super().may_bind(state, began) and state.compactions == began.compactions\n",
         "        return super().may_bind(state, began)\n",
         _KIND,

@@ -9,7 +9,7 @@ from tests.simulation.mutation import Mutation, leave_out
 _STATES: Final[Mapping[str, Mutation]] = {
     "undecided-unbound": leave_out(
         "a sync that is met before its decision is bound in none of its tables",
-        "commit.decisions",
+        "commit.decisions:is_bound",
         "control, pending.job_id, pending.attempt, Decision(bound=False))",
         "control, pending.job_id, pending.attempt, Decision(bound=True))",
         "connector",
@@ -17,7 +17,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
     ),
     "first-decision": leave_out(
         "the decision that was written first counts",
-        "commit.decisions",
+        "commit.decisions:decide",
         '        raise PendingUnrecoverableError(f"{key} was deleted.", remedy="Restore the object from its bucket\'s '
         'versions.")\n    return written\n',
         '        raise PendingUnrecoverableError(f"{key} was deleted.", remedy="Restore the object from its bucket\'s '
@@ -27,7 +27,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
     ),
     "first-completion": leave_out(
         "the files of all tables of a sync are completed, or those of none",
-        "commit.decisions",
+        "commit.decisions:conclude_completion",
         "    return written.failure\n",
         "    return failure\n",
         "connector",
@@ -35,7 +35,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
     ),
     "ends-together": leave_out(
         "no stream is done before the others where the source has one state for all",
-        "run.common_state",
+        "run.common_state:judge_together",
         "    return {member.table_id: _load_up_to(seen, member, job_id, cuts.get(member.table_id), why) for member in "
         "members}\n",
         "    return {each.table_id: each.verdict if each.verdict.complete else _load_up_to(seen, each, job_id, "
@@ -45,7 +45,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
     ),
     "common-state": leave_out(
         "a source is given a state for all streams only if all of them are at it",
-        "run.resumption",
+        "run.resumption:_find_common",
         "        if is_common:\n",
         "        if name:\n",
         "connector",
@@ -53,7 +53,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
     ),
     "streams-of-state": leave_out(
         "a stream goes on behind a state only if that has a part of it",
-        "run.common_state",
+        "run.common_state:_cut",
         "        covered = [member for member in members if is_covered(last.text, member.stream, "
         "needs_part=not member.goes_on)]\n",
         "        covered = list(members)\n",
@@ -62,7 +62,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
     ),
     "unsure-waits": leave_out(
         "a stream without a state is not done before the others while the source may yet say one for all",
-        "run.common_state",
+        "run.common_state:hold_unsure",
         "    if failed is None:\n        return verdicts\n    why = (",
         "    if failed is None or failed:\n        return verdicts\n    why = (",
         "connector",
@@ -70,7 +70,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
     ),
     "read-again-by-order": leave_out(
         "a stream with rows and without a state is read from its beginning by order alone",
-        "run.resumption",
+        "run.resumption:_require_order",
         "    if may_repeat and state.live and state.source is None and not state.begins_anew:\n",
         "    if may_repeat and not state:\n",
         "connector",
@@ -78,7 +78,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
     ),
     "replaced-begins": leave_out(
         "a full refresh that did not end begins anew where the others are at another state",
-        "run.resumption",
+        "run.resumption:_hand_over",
         "    sources = _drop_replaced(tables, states, sources)\n",
         "",
         "connector",
@@ -86,7 +86,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
     ),
     "fresh-taken-out": leave_out(
         "a state is handed over without the streams that begin anew",
-        "run.resumption",
+        "run.resumption:_hand_over",
         "{table.stream.key for table in fresh if table.stream})\n",
         "set())\n",
         "connector",
@@ -94,7 +94,7 @@ _STATES: Final[Mapping[str, Mutation]] = {
     ),
     "exact-states": leave_out(
         "a state that an earlier release left behind the rows of its table is not handed over",
-        "run.resumption",
+        "run.resumption:_require_exact",
         "    if ended and len(ended) < len(alone):\n",
         "    if ended and not alone:\n",
         "connector",
@@ -104,28 +104,28 @@ _STATES: Final[Mapping[str, Mutation]] = {
 _NAMES: Final[Mapping[str, Mutation]] = {
     "names-kept": leave_out(
         "the names that a load has given stay in the state",
-        "commit.state",
+        "commit.state:TableState.add_names",
         "        return (*names, *(name for name in given if name not in there))\n",
         "        return self.names\n",
         held_by="tests/commit/test_given_names.py",
     ),
     "names-bound": leave_out(
         "a load is not bound where another one has given its names since",
-        "commit.attempt",
+        "commit.attempt:_may_bind",
         "        and state.accepts_names(intent.names, began)\n",
         "",
         held_by="tests/commit/test_given_names.py",
     ),
     "names-given": leave_out(
         "a source column keeps the name that it has",
-        "shape.written_names",
+        "shape.written_names:ColumnNames._take_given",
         "                chosen[position] = names[source].popleft()\n",
         "                names[source].popleft()\n",
         held_by="tests/shape/test_written_names.py",
     ),
     "names-owned": leave_out(
         "a name is not free once a column has had it",
-        "shape.written_names",
+        "shape.written_names:ColumnNames._choose",
         "        taken = [*owned, *self._list_there(), *(name for name in chosen if name is not None)]\n",
         "        taken = [name for name in chosen if name is not None]\n",
         held_by="tests/shape/test_written_names.py",
@@ -134,7 +134,7 @@ _NAMES: Final[Mapping[str, Mutation]] = {
 _FILES: Final[Mapping[str, Mutation]] = {
     "files-noted": leave_out(
         "the files of a load count as read once it is committed",
-        "commit.input_records",
+        "commit.input_records:follow_load",
         '            "parts": (*parts, *intent.adds),\n',
         '            "parts": parts,\n',
         "files,glue,iceberg",
@@ -142,7 +142,7 @@ _FILES: Final[Mapping[str, Mutation]] = {
     ),
     "files-of-undone": leave_out(
         "the files of a load that was undone are new again",
-        "commit.input_records",
+        "commit.input_records:follow_undo",
         '    changes = {"without": (*inputs.without, job_id),',
         '    changes = {"without": inputs.without,',
         "files,glue,iceberg",
@@ -150,7 +150,7 @@ _FILES: Final[Mapping[str, Mutation]] = {
     ),
     "files-lacking": leave_out(
         "a record that lacks a load lacks it for ever",
-        "commit.input_records",
+        "commit.input_records:_count",
         "    return committed + 1 if inputs.committed == committed else inputs.committed\n",
         "    return committed + 1\n",
         "files,glue,iceberg",
@@ -158,7 +158,7 @@ _FILES: Final[Mapping[str, Mutation]] = {
     ),
     "files-unknown": leave_out(
         "files: new is refused where nobody has noted what was read",
-        "run.chosen_files",
+        "run.chosen_files:choose_inputs",
         "    if new and not (state.knows_inputs or not state.committed):\n",
         "    if new and not state:\n",
         "files,glue,iceberg",
@@ -166,7 +166,7 @@ _FILES: Final[Mapping[str, Mutation]] = {
     ),
     "files-exclusive": leave_out(
         "a load that goes by its list is bound only while no other load has been",
-        "run.chosen_files",
+        "run.chosen_files:Chosen.make_intent",
         "            exclusive=self.goes_by_record,\n",
         "            exclusive=False,\n",
         "files,glue,iceberg",
@@ -174,7 +174,7 @@ _FILES: Final[Mapping[str, Mutation]] = {
     ),
     "files-as-listed": leave_out(
         "a file that was written while the load read it ends the load",
-        "run.chosen_files",
+        "run.chosen_files:is_as_listed",
         "    if chosen.goes_by_record and replaced:\n",
         "    if chosen.goes_by_record and not chosen:\n",
         "files,glue,iceberg",
@@ -182,7 +182,7 @@ _FILES: Final[Mapping[str, Mutation]] = {
     ),
     "files-contents": leave_out(
         "a file with other contents under its path is no file that was read",
-        "spec.listed_files",
+        "spec.listed_files:ListedFile.has_contents_of",
         "        if self.size != other.size:\n            return False\n",
         "        if self.size != other.size:\n            return True\n",
         "files,glue,iceberg",
@@ -195,7 +195,7 @@ RECORD_MUTATIONS: Final[Mapping[str, Mutation]] = {
     **_FILES,
     "resets-counted": leave_out(
         "a change by hand is after the last load if no load was committed since",
-        "operate.load_records",
+        "operate.load_records:_is_later",
         "    if reset.committed is not None:\n        return",
         "    if reset.committed is not None and not state:\n        return",
         "files,glue,iceberg,airbyte",
@@ -203,7 +203,7 @@ RECORD_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "blind-quarantine": leave_out(
         "bad rows of a load that is abandoned without its intent go with its other objects",
-        "operate.lost_intent",
+        "operate.lost_intent:_abandon",
         "    objects = {**objects, **_find_quarantined(control, pending)}\n",
         "",
         "quarantine",
@@ -211,7 +211,7 @@ RECORD_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "blind-beside": leave_out(
         "what has its intent is left as it is beside tables without one",
-        "operate.lost_intent",
+        "operate.lost_intent:abandon_without_intent",
         "        if control.table_id in lost\n",
         "        if lost\n",
         "connector,files,airbyte",
