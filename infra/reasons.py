@@ -161,7 +161,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     "TagJobRuns": Reason("Job runs have the tag by which a later release may follow and cancel them."),
     "TagJobRunsOfApplications": Reason("The same, where EMR Serverless asks for the application."),
     "TellCanaries": Reason(
-        "A canary is told from a stream by its input, so that neither keeps the other from running."
+        "Its input distinguishes a canary from a stream, so that neither keeps the other from running."
     ),
     "TellOfLoads": Reason("To publish how loads ended, for the alarms."),
     "TraceLoads": Reason("Step Functions traces loads with X-Ray; the actions take no resources."),

@@ -15,6 +15,12 @@ ROOT = Path(__file__).parents[1]
 QUESTION = re.compile(r"(?:What|Where|Whether|Who|Whose|Which|When|Why|How)\b")
 ARTICLE = re.compile(r"(?:The|A|An)\b")
 VAGUE = frozenset({"place", "places", "each", "found", "own", "known", "kept", "told"})
+PHRASES = re.compile(
+    r"\b(?:goes by|go by|comes to|come to|gone on from|go on with|goes on with|gone over|sees to|of theirs|whoever"
+    r"|(?:is|are|was|were) told)\b",
+    re.IGNORECASE,
+)
+"""Phrases that leave open who does what. A sentence names who does it, and the thing that is done."""
 ON_S3 = {
     "job/lakewriter/commit/sync_records.py: name 'place'",
     "job/lakewriter/receipt.py: name 'found'",
@@ -45,3 +51,14 @@ def test_words(folder: str) -> None:
     """Write what the function does, or what the value is."""
     found = [word for path in sorted((ROOT / folder).rglob("*.py")) for word in list_words(path)]
     assert [word for word in found if word not in ON_S3] == []
+
+
+@pytest.mark.parametrize("folder", ["job", "infra", "docs"])
+def test_phrases(folder: str) -> None:
+    """Name who does what, in comments, docstrings, messages and pages."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    paths = pages if folder == "docs" else sorted((ROOT / folder).rglob("*.py"))
+    # A sentence may go on in the next line, of a comment or of a string.
+    texts = {path: re.sub(r"\n\s*(?:# )?|\"\s*\n\s*f?\"", " ", path.read_text("utf-8")) for path in paths}
+    found = [f"{path.relative_to(ROOT)}: {phrase}" for path, text in texts.items() for phrase in PHRASES.findall(text)]
+    assert found == []

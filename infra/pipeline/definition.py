@@ -230,7 +230,7 @@ class Machine:
                 "Type": "Fail",
                 "Error": "JobRunCancelled",
                 "CausePath": "States.Format('Somebody cancelled job run {} of load {}, so it is not started again. "
-                "To go on with the load, start an execution with its job_id or scheduled_at.', "
+                "To continue the load, start an execution with its job_id or scheduled_at.', "
                 "$.job.run.JobRunId, $.load.id)",
             },
         }

@@ -97,7 +97,7 @@ class Handover:
             "Earlier": _make_result(old=True),
         }
         if self.is_stream:
-            stop = {"ExecutionArn.$": "$.arn", "Cause": "A newer release was deployed, and goes on with the stream."}
+            stop = {"ExecutionArn.$": "$.arn", "Cause": "A newer release was deployed, and continues the stream."}
             # A canary ends by itself in the release that it began with.
             states |= build_input_reading(self.partition, arn="$.arn", canary="Present", stream="StopStream")
             states["StopStream"] = self._call("sfn:stopExecution", "Earlier", **stop) | {"ResultPath": None}

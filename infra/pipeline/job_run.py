@@ -132,7 +132,7 @@ def _make_lifetime(spark: Spark) -> Mapping[str, Any]:
 def allow_log_keys(sid: str, keys: Sequence[str], region: str) -> iam.PolicyStatement:
     """Allow the keys of the job's logs, but not for what other services keep under them.
 
-    The application of an earlier release goes on with the key that it was made with.
+    The application of an earlier release keeps the key that it was made with.
 
     AWS lists both actions for the job's role and for the run's submitter, without saying through which service the
     key is used. A negated condition holds for a request without the condition key as well.

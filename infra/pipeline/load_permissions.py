@@ -47,7 +47,7 @@ class LoadPermissions(Construct):
             acknowledge(
                 running,
                 f"IAM5[Resource::{render_tokens(stack, _format_arn(stack, resource))}]",
-                "An execution goes on with the application that it began with, and a job run has its id only once it "
+                "An execution keeps the application that it began with, and a job run has its id only once it "
                 "has been started. The condition on the tag leaves those of this stack.",
             )
         telling = self._make_policy("Telling", [_allow_metrics(), allow_logs(), allow_traces()])

@@ -38,7 +38,7 @@ def describe_outsiders(holders: Sequence[Holder]) -> Section:
         if not _is_aws(statement)
     ]
     users = [_strip_brackets(holder.name) for holder in holders if holder.kind == "User"]
-    rows += [(Code(user), "whoever has its access key", "none", "deployment.iam_user is on.") for user in users]
+    rows += [(Code(user), "holders of its access key", "none", "deployment.iam_user is on.") for user in users]
     text = "Each has a role of its own, and takes it with the external id beside it." if rows else "Nobody."
     tables = (Table(("Role", "Principal", "External id", "Why"), tuple(rows)),) if rows else ()
     return Section("Who from outside may come in", text, tables)

@@ -109,7 +109,7 @@ class RepeatedFiles(ControlObject):
     changed   those that have other contents since an earlier load has read them
     left_out  those in the source that the load has left out, since an earlier one has read them
     rows      the rows of the files that were read again, None where it is not known
-    allowed   whether the file asks for it: it is counted, and nobody is told
+    allowed   whether the file asks for it: it is counted, and nobody is warned
     """
 
     files: int | None = None

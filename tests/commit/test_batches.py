@@ -80,7 +80,7 @@ def test_stream_after_other_loads(state: TableState, said: str):
 
 @pytest.mark.parametrize("since", [None, Batch("q", 1), Batch("q", 2)])
 def test_another_process_has_gone_on(since):
-    with pytest.raises(ConcurrentLoadError, match="another process has gone on from batch 2 to 4"):
+    with pytest.raises(ConcurrentLoadError, match="another process has continued from batch 2 to 4"):
         is_next(Batch("q", 4), Batch("q", 2), "t", since)
 
 

@@ -69,7 +69,7 @@ def test_a_signal_while_tables_are_staged(books, send, number, code):
     name = signal.Signals(number).name
     assert f"{name}: load a stops" in process.errors
     assert f"load a stopped by {name}: nothing of " in process.errors
-    assert f"Go on with: lakewriter run {books.lake.file} --job-id a" in process.errors
+    assert f"Continue with: lakewriter run {books.lake.file} --job-id a" in process.errors
     report = process.report
     assert (report["status"], report["stopped"]) == ("failed", name)
     unfinished = {result["table"] for result in report["tables"] if result["status"] == "not_run"}
@@ -115,7 +115,7 @@ def test_a_second_signal_ends_a_load_at_once(books):
     with process:
         assert process.wait() == 143, process.errors
         assert time.monotonic() - sent[0] < 3
-        assert "SIGTERM: ended at once. Go on with: lakewriter run" in process.errors
+        assert "SIGTERM: ended at once. Continue with: lakewriter run" in process.errors
         while sessions.members(process.pid) and time.monotonic() - sent[0] < SECONDS:
             time.sleep(0.1)
         assert sessions.members(process.pid) == []

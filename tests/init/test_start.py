@@ -295,7 +295,7 @@ REFUSED = [
     (
         {"mine.json": {"pipeline": "p", "destination": {}}},
         ["mine.json"],
-        "mine.json is a lake.yaml already. Go on with: lakewriter check mine.json.",
+        "mine.json is a lake.yaml already. Continue with: lakewriter check mine.json.",
     ),
     (
         {},

@@ -479,7 +479,7 @@ def test_an_undo_that_is_cut_off_is_finished_by_the_next_load(shop):
     assert (pending.job_id, pending.phase) == ("undo.b", "uploaded")
     with pytest.raises(SpecInvalidError) as refused:
         abandon(shop.pipeline.controls, "undo.b", "a drill", shop.pipeline.clients)
-    assert refused.value.remedy == "Let it come to its end: lakewriter undo LAKE b --reason TEXT"
+    assert refused.value.remedy == "Let it finish: lakewriter undo LAKE b --reason TEXT"
     shop.load("c")
     assert shop.ids() == [0, 1, 2, 3, 4, 5]
     assert [each.job_id for each in shop.control.state.read().undone] == ["b"]

@@ -80,6 +80,4 @@ def test_a_batch_is_undone_with_a_gap_alone():
     with pytest.raises(SpecInvalidError, match=r"a batch of a continuous run.*--keep-cursor"):
         plan(batch)
     notes = plan(batch, keep=True).notes
-    assert notes == (
-        "it is a batch of a continuous run, whose checkpoint has gone on from it: its rows are not read again",
-    )
+    assert notes == ("it is a batch of a continuous run, whose checkpoint is beyond it: its rows are not read again",)

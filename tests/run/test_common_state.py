@@ -118,7 +118,7 @@ def test_states_of_which_there_is_none_for_all():
     users = Member("users", USERS, Verdict(Stretch(USERS, 0, END), kept(3), complete=True), None, True)
     found = judge_together(Input([]), [orders, users], "a", split=split)
     assert [(each.stretch, each.error) for each in found.values()] == [
-        (None, "the connector has said no state that all streams have come to.")
+        (None, "the connector has sent no state that all streams have reached.")
     ] * 2
 
 
@@ -134,7 +134,7 @@ def test_a_stream_takes_its_own_out_of_a_state_for_all():
     ("ended", "error"),
     [
         (Ended("s.t", kept(6)), ""),
-        (Ended("s.t", kept(7)), "is done under this job id up to a STATE that the connector has not come to"),
+        (Ended("s.t", kept(7)), "is done under this job id up to a STATE that the connector has not reached"),
         (Ended("s.t", None), "is done under this job id, and nothing tells up to which state"),
         (Ended("s.t", kept(6, own="t")), "is done under this job id, up to a STATE of its stream alone"),
     ],

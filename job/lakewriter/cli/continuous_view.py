@@ -19,7 +19,7 @@ from lakewriter.run.staged_table import Progress
 from lakewriter.spec.specification import Spec, TableSpec
 
 _PRINTED: Final = ("restarting", "failed", "note")
-"""Steps whose detail is told whole."""
+"""Steps whose detail is shown whole."""
 
 
 class _Lines:
@@ -44,7 +44,7 @@ class _Lines:
 
 
 class _Live:
-    """The same as a line per table that changes; what failed is told whole above them, and stays."""
+    """The same as a line per table that changes; what failed is shown whole above them, and stays."""
 
     def __init__(self, step: Progress, spec: Spec, errors: Console) -> None:
         self._step, self._spec, self._errors = step, spec, errors

@@ -212,7 +212,7 @@ class Lines:
         if step in _FINAL or step == "waiting":
             return detail
         if step == "reading":
-            # What is odd about the source is told when the load has ended, in full.
+            # What is odd about the source is shown when the load has ended, in full.
             detail = ""
         seconds = time.monotonic() - self._began[table_id]
         return ", ".join(filter(None, (detail, _format_seconds(seconds) if seconds >= 1 else "")))

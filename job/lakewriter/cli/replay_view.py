@@ -26,7 +26,7 @@ from lakewriter.run.outcome_file import find_failure
 from lakewriter.run.replay import Chosen, Replay, find_files, require_replayable
 from lakewriter.run.stop import exit_code_of
 
-_AGAIN: Final = "Go on with it by the same command."
+_AGAIN: Final = "Continue it with the same command."
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ def _find_user() -> str:
 
 
 def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id: str) -> str:
-    """Say how to go on with a load: the command, as a person would type it."""
+    """Say how to continue a load: the command, as a person would type it."""
     options = {
         "--stage": stage,
         "--sync-id": wanted.sync_id,
@@ -177,7 +177,7 @@ def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id
     given = [part for option, value in options.items() if value is not None for part in (option, str(value))]
     local = ["--local"] if is_local() else []
     words = ["lakewriter", "run", str(lake), "--job-id", job_id, *tables, *accepted, *given, *local]
-    return f"Go on with: {shlex.join(words)}"
+    return f"Continue with: {shlex.join(words)}"
 
 
 def _run_load(
@@ -239,7 +239,7 @@ def _print_stopped(report: RunReport, go_on: str) -> None:
 
 def _run_continuously(context: Context, name: str | None, as_json: bool, stage: str) -> int:
     first = "the run stops when the batch in hand has ended."
-    go_on = "The next start goes on with the batch in hand."
+    go_on = "The next start continues with the batch in hand."
     signals = Signals(_tell, first=first, go_on=go_on, cancels=False)
 
     def run_until_stopped() -> tuple[RunStatus, LakeError | None]:

@@ -21,7 +21,7 @@ Phases = Mapping[str, Mapping[str, float]]
 def show_run(out: Console, report: RunReport, phases: Phases) -> None:
     """Show the tables, then the summary; a pipe gets every column in full.
 
-    ``phases`` are the seconds of each table's steps: those in which it waited for Spark to start are told once, of the
+    ``phases`` are the seconds of each table's steps: those in which it waited for Spark to start are shown once, of the
     whole load.
     """
     width = out.width if out.is_terminal else None

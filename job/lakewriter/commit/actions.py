@@ -30,7 +30,7 @@ def dump_part(value: Any) -> Any:
 
 
 class _Action(ControlObject):
-    """What a load asks of its catalog. What others ask of a catalog is told here, not by its class."""
+    """What a load asks of its catalog. What others ask of a catalog is a method here, not a question for its class."""
 
     keeps_versions: ClassVar[bool] = False
     """Whether the catalog has the table's earlier versions, and their files stay for these."""

@@ -73,7 +73,7 @@ def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -
     if batch.number < last.number:
         if since is None or since.number <= batch.number:
             raise ConcurrentLoadError(
-                f"table {table}: another process has gone on from batch {batch.number} to {last.number} meanwhile.",
+                f"table {table}: another process has continued from batch {batch.number} to {last.number} meanwhile.",
                 remedy="Run one continuous run of a pipeline at a time.",
             )
         raise _make_lost_error(table, last, f"the checkpoint is an older one, at batch {batch.number}")

@@ -1,8 +1,8 @@
 """Decide once whether the intents that an attempt has for several tables are bound, all of them or none.
 
-Each table's state names its intent as ``prepared`` first. The decision is one object, which is created once: whoever
-creates it decides, the attempt that all are bound, or another process that finds a table prepared that none is. It
-also keeps the source's state of the sync, once for all of the tables.
+Each table's state names its intent as ``prepared`` first. The decision is one object, which is created once. Its
+creator decides: the attempt that all are bound, another process that finds a table prepared that none is. It also keeps
+the source's state of the sync, once for all of the tables.
 
 A second object says in the same way whether the files of all tables could be completed. Until it is there no table is
 published, and where one of them cannot be completed, none of the tables is committed.

@@ -87,7 +87,7 @@ def read_head(file: SourceFile) -> Head:
 
 
 def _read_text_head(file: SourceFile, data: bytes, *, is_whole: bool) -> Head:
-    """Return the head of a CSV or JSON file; other text is told by the end of its name, since any text could be one
+    """Return the head of a CSV or JSON file; other text is known by the end of its name, since any text could be one
     column."""
     ending = _find_ending(file.path)
     charset = find_charset(file.path, data[:1024], None)

@@ -82,7 +82,7 @@ def _open_list(content: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _recognise(path: str, content: Mapping[str, Any]) -> VendorFile | None:
     if "pipeline" in content and "destination" in content:
-        raise SpecInvalidError(f"{path} is a lake.yaml already.", remedy=f"Go on with: lakewriter check {path}.")
+        raise SpecInvalidError(f"{path} is a lake.yaml already.", remedy=f"Continue with: lakewriter check {path}.")
     if _has_connection(content):
         return VendorFile(path, "connection", content)
     kind = recognise_file(content, FOREIGN_FILES)

@@ -20,7 +20,7 @@ class Follower(Protocol):
         """Note the columns and the location of a table."""
 
     def resume(self, table: TableSpec, plan: AnyPlan, action: CatalogAction, /) -> None:
-        """Note that this process goes on with a table that another process has started and described."""
+        """Note that this process continues a table that another process has started and described."""
 
     def commit(self, table: TableSpec, version: str | None, /) -> None:
         """Note that a table is published; ``version`` is its version where its catalog has versions."""

@@ -1,4 +1,4 @@
-"""Send events from a thread of their own, so that no load waits for a server: what cannot be sent is told once."""
+"""Send events from a thread of their own, so that no load waits for a server: what cannot be sent is logged once."""
 
 import importlib.util
 import logging

@@ -127,7 +127,7 @@ def adopt_streams(spec: Spec, clients: Clients, adoption: Adoption) -> dict[str,
 
 
 def find_files(spec: Spec, clients: Clients) -> tuple[LeftFiles, ...]:
-    """Look for the files of each table that another writer has left. Streams of messages are told by their numbers."""
+    """Look for the files of each table that another writer has left. Streams of messages have numbers."""
     pipeline, left_files = Pipeline.open(spec, clients), list[LeftFiles]()
     streams = {table.id for table in spec.tables if table.stream is not None}
     owned = find_adoptable(spec, clients, lambda _: "", lambda _: "").streams if streams else ()

@@ -60,7 +60,7 @@ class PhaseClock:
         self._progress(table, step, detail)
 
     def waits(self, start: Callable[[], Started]) -> Callable[[], Started]:
-        """``start``, the time of which is told apart; of calls at once it counts once."""
+        """``start``, whose time is counted apart; of calls at once it counts once."""
 
         def started() -> Started:
             began = self._clock()

@@ -124,7 +124,7 @@ def _is_withdrawn(control: Control, pending: Pending, intent: Intent, clients: C
 def _make_undo_error(control: Control, load: UndoneLoad) -> SpecInvalidError:
     return SpecInvalidError(
         f"the undo of load {load.job_id!r} of {control.table_id} cannot be given up: files of it may be gone.",
-        remedy=f"Let it come to its end: lakewriter undo LAKE {load.job_id} --reason TEXT",
+        remedy=f"Let it finish: lakewriter undo LAKE {load.job_id} --reason TEXT",
     )
 
 
@@ -262,7 +262,12 @@ def change_over(control: Control, reason: str) -> TableState:
                 f"table {control.table_id} has no loads to go on from.",
                 remedy="Load it; or take over what another writer has left in the bucket: lakewriter adopt LAKE.",
             )
-        noted = note_change(control, state, f"gone over with {format_count(state.committed, 'load')}", reason)
+        noted = note_change(
+            control,
+            state,
+            f"changed between single loads and a continuous run, with {format_count(state.committed, 'load')}",
+            reason,
+        )
         return noted.replace(batch=Batch(ADOPTED, state.committed), running={})
 
     return change_unless_pending(control, change)

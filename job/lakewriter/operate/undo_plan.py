@@ -158,7 +158,7 @@ class UndoPlanner:
     def _plan_cursor(self, intent: Intent, undone: UndoneLoad) -> UndoneLoad:
         """Take the cursor back to where the load began, if the load is the last one that moved it."""
         if intent.batch is not None:
-            self._allow_gap(intent, "it is a batch of a continuous run, whose checkpoint has gone on from it")
+            self._allow_gap(intent, "it is a batch of a continuous run, whose checkpoint is beyond it")
             return undone
         if intent.cursor_after is None or intent.cursor_after == intent.cursor_before:
             return undone

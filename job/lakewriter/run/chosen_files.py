@@ -203,7 +203,7 @@ def _list_all(table: TableSpec, reads: tuple[Read, ...], spark: SparkFactory) ->
         except SourceFailedError:
             if table.read.new_files:
                 raise
-            # Whatever is wrong with the source is told where the table reads it.
+            # Whatever is wrong with the source is reported where the table reads it.
             return None
     return lists
 

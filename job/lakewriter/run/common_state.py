@@ -142,7 +142,7 @@ def _complete(members: Sequence[Member], split: Callable[[Member], SourceState])
             verdicts_apart = {member.table_id: split(member) for member in members if member.table_id in shared}
             return verdicts | {name: replace(verdicts[name], source=source) for name, source in verdicts_apart.items()}
         if len({sources[name].digest for name in shared}) > 1:
-            raise SourceFailedError("the connector has said no state that all streams have come to.")
+            raise SourceFailedError("the connector has sent no state that all streams have reached.")
     except SourceFailedError as error:
         return {member.table_id: member.refuse(error.message, error.remedy) for member in members}
     return verdicts
@@ -228,7 +228,7 @@ def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Ended) -
             stretch = Stretch(behind.stream, behind.start, max(position, behind.start))
             verdicts[behind.table_id] = Verdict(stretch, ended.source, complete=True)
         else:
-            why = f"table {ended.table_id} is done under this job id up to a STATE that the connector has not come to"
+            why = f"table {ended.table_id} is done under this job id up to a STATE that the connector has not reached"
             verdicts[behind.table_id] = behind.refuse(_explain(why), _DONE_AHEAD.format(job=job_id))
     return verdicts
 

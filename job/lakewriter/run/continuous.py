@@ -1,4 +1,4 @@
-"""A continuous run: each table its own query, until it is told to stop or none can go on."""
+"""A continuous run: each table its own query, until it is asked to stop or none can go on."""
 
 import contextlib
 import itertools

@@ -227,7 +227,7 @@ class TableRun:
         return self._note_batch(batch, result, began)
 
     def _tell_step(self, table: TableSpec, step: str, detail: str) -> None:
-        # A failure is told once, when it is known what follows from it.
+        # A failure is reported once, when it is known what follows from it.
         if step != "failed":
             self._watch.step(table, step, detail)
 

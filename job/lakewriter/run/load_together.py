@@ -50,7 +50,7 @@ def load_tables_together(load: Load, tables: Sequence[TableSpec], decision: Deci
     others = [table for table in tables if table.id not in decision.tables]
     outcomes = _load_group(load, members, decision)
     if any(result.status in ("failed", "not_run") for result, _, _ in outcomes):
-        # No stream of a sync is done before those that the next one goes on with are.
+        # No stream of a sync is done before those that the next one continues are.
         apart: tuple[Outcome, ...] = tuple((make_not_run(table), None, NOTHING) for table in others)
     else:
         apart = load_apart(load, others)

@@ -379,8 +379,7 @@ def with_messages(spec: Spec, path: str) -> Spec:
 
 
 def _make_decision(parts: Mapping[str, TablePart], before: str | None) -> Decision:
-    """Return the decision that binds the tables of a sync together, with the state for all streams that they come
-    to."""
+    """Return the decision that binds the tables of a sync together, with the state for all streams after it."""
     sources = [part.ending.source for part in parts.values() if part.ending is not None]
     said = (source for source in sources if source is not None and source.is_shared and source.record is None)
     source = next(said, None)

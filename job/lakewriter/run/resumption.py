@@ -168,7 +168,7 @@ def _require_order(table: TableSpec, state: SyncState) -> None:
 
 
 def _require_exact(states: Mapping[str, TableState], sources: Mapping[str, SourceState]) -> None:
-    """Raise ``SOURCE_FAILED`` for streams that an earlier release left after one of them alone had come to its end: its
+    """Raise ``SOURCE_FAILED`` for streams that an earlier release left after one of them alone had ended: its
     rows go beyond the state that it has."""
     alone = [name for name, state in sources.items() if state.record is None]
     ended = [name for name in alone if not states[name].sync.unfinished]
@@ -203,7 +203,7 @@ def _require_removed(table: TableSpec, state: SyncState, common: SourceState, te
 def _find_common(
     sources: Mapping[str, SourceState], decisions: Mapping[str, Decision | None], new: Collection[str]
 ) -> str | None:
-    """Return a table at the state that all tables have come to, None where that is the beginning; some may be behind it
+    """Return a table at the state that all tables have reached, None where that is the beginning; some may be behind it
     already.
 
     A table is behind the state that its sync began with if that sync was not committed in all of its tables. ``new``
@@ -263,7 +263,7 @@ def _remove_streams(kind: str, text: str, fresh: Collection[StreamKey]) -> str:
 
 
 def is_covered(text: str, stream: StreamKey, *, needs_part: bool) -> bool:
-    """Return whether a source that is given this state for all streams goes on with a stream behind it.
+    """Return whether a source that is given this state for all streams continues a stream behind it.
 
     It does where the state has a part of the stream, or no part of any; ``needs_part`` is for streams that are read
     from their beginning otherwise.

@@ -28,7 +28,7 @@ from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import TableSpec
 
 Progress = Callable[[TableSpec, str, str], None]
-"""Called with a table, the step it is in, and a detail for people. One that is ``Measured`` is told numbers too."""
+"""Called with a table, the step it is in, and a detail for people. One that is ``Measured`` gets numbers too."""
 
 
 @dataclass

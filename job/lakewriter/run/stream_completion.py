@@ -188,7 +188,7 @@ class Input:
         ]
 
     def error(self, stream: StreamKey) -> str:
-        """Say why a stream did not come to its end, blank where it did.
+        """Say why a stream did not end, blank where it did.
 
         It did where its status COMPLETE came after all its records, or where the connector exited with 0 and did not
         report it as INCOMPLETE. The end of an input without any status counts only where the user says so: a source
@@ -248,5 +248,5 @@ def make_source_state(event: Event, job_id: str, first: FirstMessage | None = No
 def _explain_passed_by(job_id: str) -> str:
     return (
         f"load {job_id!r} has committed its records up to a later STATE than the one that the connector was given, and "
-        "the connector has not come to that STATE again"
+        "the connector has not reached that STATE again"
     )

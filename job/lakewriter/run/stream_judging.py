@@ -30,7 +30,7 @@ from lakewriter.spec.stream import Stream
 class Judged:
     """The verdicts by table, and whether the streams are committed ``together``, or it ``is_open`` whether they have to
     be. ``before`` is the digest of the state for all streams that they were at, None where there is none.
-    ``going_on`` are the tables that the next sync goes on with: it reads the others from their beginning. ``first`` is
+    ``going_on`` are the tables that the next sync continues: it reads the others from their beginning. ``first`` is
     what is loaded before of a sync that is done in some tables, in those too, so that the others can be done."""
 
     verdicts: Mapping[str, Verdict]
@@ -128,7 +128,7 @@ class StreamJudge:
         """Say why the rest of an input cannot follow the part that this job committed; blank if it can.
 
         The table records only how far its last load read. Once another one has followed, the records of the part
-        would be loaded again. A part that another attempt of this job has just committed is gone on from.
+        would be loaded again. A part that another attempt of this job has just committed is continued.
         """
         state = self._states[table.id].sync
         replaced = table.mode is Mode.OVERWRITE or require_stream(table).minimum_generation_id

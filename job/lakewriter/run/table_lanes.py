@@ -103,5 +103,5 @@ def _measure(load: Load, table: TableSpec) -> int | None:
     try:
         return sum(file.size for file in list_stored(table.read.paths, read_plain_options(table.read), table.id).files)
     except LakeError:
-        # Whatever is wrong with the source is told where the table reads it.
+        # Whatever is wrong with the source is reported where the table reads it.
         return None

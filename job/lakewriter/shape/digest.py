@@ -1,7 +1,7 @@
 """SHA-256 of texts, a batch at a time.
 
 DataFusion hashes a batch in about a third of the time that a loop over hashlib takes; its threads do not survive a
-fork, so a process forked after first use goes on with hashlib. It is loaded where the first batch is hashed: that takes
+fork, so a process forked after first use uses hashlib. It is loaded where the first batch is hashed: that takes
 a second, which the driver need not wait for.
 """
 

@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 class Starts(Generic[Item]):
-    """Items by what something of theirs begins with."""
+    """Items by the beginning of a text."""
 
     def __init__(self, items: Iterable[tuple[str, Item]]) -> None:
         self._items = sorted(items, key=lambda item: item[0])

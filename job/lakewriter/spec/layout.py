@@ -41,11 +41,11 @@ class Layout:
     """The keys of one table's objects, of all loads: ``{directory}/{Iceberg partition}/{template}``.
 
     ``directory`` is the table's own, with nothing of another table in it. It is blank where the template alone says
-    the whole key: other tables' objects may lie among this one's then, and are told by the template. ``depth`` is how
-    many directories an Iceberg partition has. ``purged`` is a directory of which a full refresh replaces every object,
-    whatever its name; blank where it replaces what matches the template. ``variants`` are the templates of the same
-    keys in other file formats: what matches one of them is the table's from before its format changed. ``folder`` is
-    that of files that belong to records; None where they have none.
+    the whole key: other tables' objects may lie among this one's then, and the template tells them apart. ``depth`` is
+    how many directories an Iceberg partition has. ``purged`` is a directory of which a full refresh replaces every
+    object, whatever its name; blank where it replaces what matches the template. ``variants`` are the templates of the
+    same keys in other file formats: what matches one of them is the table's from before its format changed. ``folder``
+    is that of files that belong to records; None where they have none.
     """
 
     directory: str
@@ -103,7 +103,7 @@ class Layout:
         """Return the function that tells whether a refresh may replace the object of a key, as far as the name says.
 
         ``others`` are the layouts of the pipeline's other tables: what is theirs by template stays, and so does a
-        directory of theirs inside this one's. A directory that two tables have is neither's own.
+        directory of another table inside this one's. A directory that two tables have is neither's own.
         """
         start = self.replaced_prefix
         others = [other for other in others if other._may_share(start)]

@@ -57,7 +57,7 @@ class Stream(Model):
 
     @property
     def key(self) -> StreamKey:
-        """Return the identity by which the stream's messages are told from others'."""
+        """Return the identity that the stream's messages have, and no others."""
         return stream_key(self.namespace, self.name)
 
 

@@ -38,7 +38,7 @@ ROWS = {
     "everything": [
         "| `acme-lake` | S3 Bucket | lakewriter-flights-prod-destination | deleted with every object in it |",
         "ConsumerRole` | `arn:aws:iam::805595753828:root` | `<ssm:/lake/id>` | lake.yaml names this party. |",
-        "| `VendorUser` | whoever has its access key | none | deployment.iam\\_user is on. |",
+        "| `VendorUser` | holders of its access key | none | deployment.iam\\_user is on. |",
         "| `arn:aws:iam::123456789012:role/lake/<JobRole>` | database supaflow\\_nyc\\_public | "
         "`DESCRIBE`<br>`CREATE_TABLE` |",
         "| `SnowflakeComputeConsumerRole` | `arn:aws:iam::123456789012:root` | denied to everybody | "
@@ -71,7 +71,7 @@ ROWS = {
         "| changes<br>`s3://acme-landing/changes` | `changes` | `changes/v0000000000/00000000000000000001.parquet` |",
         "s3://acme-lake/changes, s3://acme-lake/shop/orders",
         "To record what has been read: the next run continues from there.",
-        "| `VendorUser` | whoever has its access key | none |",
+        "| `VendorUser` | holders of its access key | none |",
         "| Its own, to write | `s3://acme-lake/recentchanges/*` |  |",
         "| Refused: files among the job's own, which are only ever added to | `s3://acme-lake/changes/*`<br>"
         "`s3://acme-lake/shop/orders/*` | Another folder or table for the party's pipeline; to read the job's: ",

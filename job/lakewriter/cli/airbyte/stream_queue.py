@@ -82,7 +82,7 @@ class StreamQueue:
         self._is_finished = True
         if whole:
             if self.feed is not None and self.end is None and not self._cuts:
-                # The running load began without knowing that the stream would come to its end.
+                # The running load began without knowing that the stream would end.
                 self._cuts.append(Cut(END - 1))
             self._cuts.append(Cut(END, whole=True))
             return

@@ -27,7 +27,7 @@ from lakewriter.spec.specification import Mode, Partition
 class IcebergTargetTable:
     """The Iceberg table that a load finds; ``load`` is ``{pipeline}/{job_id}/{attempt}``.
 
-    ``maintenance`` is what the load sees to besides, ``mode`` its effect on the rows that are there; ``keys`` are the
+    ``maintenance`` is what the load keeps besides, ``mode`` its effect on the rows that are there; ``keys`` are the
     columns without which it loads no row.
     """
 

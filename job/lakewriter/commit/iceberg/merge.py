@@ -1,6 +1,6 @@
 """Merge a load into an Iceberg table by key: its rows, and deletes of the rows that they replace, in one snapshot.
 
-Which rows are replaced is looked for in the very snapshot that the commit is based on. So whoever comes between, a
+Which rows are replaced is looked for in the very snapshot that the commit is based on. So what comes between, a
 compaction or another writer of the same keys, costs another try, and a file that was read once is not read again.
 """
 

@@ -27,7 +27,7 @@ ROWS: Final = 131_072
 
 
 class RowReader:
-    """Reads the columns that a merge goes by, found by their field ids: a file may have earlier names and types.
+    """Reads the columns that a merge depends on, found by their field ids: a file may have earlier names and types.
 
     The tables that it returns have a column for each of ``keys`` and ``orders``, ``deleted`` and ``position``.
     """

@@ -40,7 +40,7 @@ class CatalogAdapter(requests.adapters.HTTPAdapter):
     """Sets time-outs, reads again what a busy catalog refuses, and refuses answers that are not the catalog's own."""
 
     def __init__(self) -> None:
-        # Only answers are waited for: a catalog that does not answer at all is told at once. Reads alone are repeated.
+        # Only answers are waited for: a catalog that does not answer is reported at once. Reads alone are repeated.
         super().__init__(
             max_retries=Retry(
                 total=None,

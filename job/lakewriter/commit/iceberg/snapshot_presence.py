@@ -85,8 +85,8 @@ def find_change_since(table: Table, load: str, gone: Collection[str] = ()) -> Sn
     load's is the last one.
 
     Loads that were undone since, their undos, and compactions, whose files have the same rows, are no change. ``gone``
-    are job ids of the pipeline's loads that are to be undone before. The undo of an older load is a change: whoever
-    went back behind it would show that again.
+    are job ids of the pipeline's loads that are to be undone before. The undo of an older load is a change: going
+    back behind it would show that again.
     """
     pipeline, undone, taken_out = load.partition("/")[0], set(gone), dict[str, Snapshot]()
     current = table.current_snapshot()

@@ -1,4 +1,4 @@
-"""Keep what ``maintenance`` asks for in an Iceberg table: properties for whoever expires its snapshots, and the
+"""Keep what ``maintenance`` asks for in an Iceberg table: properties for the tool that expires its snapshots, and the
 optimizers of Glue.
 
 https://docs.aws.amazon.com/glue/latest/dg/table-optimizers.html
@@ -17,7 +17,7 @@ from lakewriter.errors import LakeError
 from lakewriter.spec.maintenance import Maintenance
 
 MARK: Final = "lakewriter-maintenance"
-"""The table property that holds what Glue's optimizers were told last, so that a load asks for nothing that it finds
+"""The table property that holds the last settings of Glue's optimizers, so that a load asks for nothing that it finds
 done; no pipeline's own property has this name."""
 
 _DAY: Final = 86_400_000
@@ -190,7 +190,7 @@ class Optimizers:
 
 
 def read_told(properties: Mapping[str, str]) -> dict[str, Any]:
-    """Read what the optimizers were told last, by their types; empty where nothing was."""
+    """Read the last settings of the optimizers, by their types; empty where nothing was."""
     try:
         noted = json.loads(properties.get(MARK, "{}")).get("optimizers", {})
     except (ValueError, AttributeError):

@@ -149,7 +149,7 @@ def describe_problems(
         if error_details["type"] in ("union_tag_invalid", "union_tag_not_found"):
             key = _find_discriminator(error_details)
             if not key:
-                # The model with the function that tells the members apart says what is wrong with what it is told by.
+                # The model whose function tells the members apart says what is wrong with the key that it reads.
                 continue
             location = (*location, key)
         grouped.setdefault(location, []).append(error_details)

@@ -80,7 +80,7 @@ class AdvancedOptions(FileModel):
 
 
 CURRENT_ONLY: Final = ("credentials", "uploadInterval", "prefix", "fileSizeLimit", "parquetConfig", "endpoint")
-"""Keys by which a present configuration is told from an older one."""
+"""Keys that a present configuration has and an older one has not."""
 CURRENT_KEYS: Final = (*CURRENT_ONLY, "bucket", "region", "advanced")
 """A vendor's own file may hold these keys."""
 
