@@ -133,7 +133,7 @@ def test_state_behind_a_record_that_is_bad_by_now_is_found():
 
 PASSED_BY = (
     "load 'j' has committed its records up to a later STATE than the one that the connector was given, and the "
-    "connector has not come to that STATE again"
+    "connector has not reached that STATE again"
 )
 GIVEN = [
     # the state of users, what the connector was given, whether it sent a record of users, its failure, where records of
