@@ -13,6 +13,7 @@ from lakewriter.commit.iceberg import compact_groups
 from lakewriter.commit.recover import recover
 from lakewriter.errors import SpecInvalidError
 from lakewriter.operate.compaction import Compaction
+from lakewriter.operate.repair import reset_cursor
 from lakewriter.operate.undo_plan import UndoPlan
 from lakewriter.report import DeletedRows
 from tests.load.lakes import BUCKET
@@ -337,3 +338,16 @@ def test_deletes_of_files_that_are_left(tmp_path, aws, bucket, monkeypatch):
     assert (report.compacted.files, report.compacted.delete_files) == (1, 1)
     assert rows(users) == [(1, 2, "c"), (2, 1, "a"), (3, 2, "c"), (4, 1, "a")]
     assert totals(users)[2:] == (0, 0)
+
+
+@pytest.mark.spark
+def test_a_cursor_that_was_reset_before(tmp_path, aws, bucket, spark):
+    """The compaction is no load that would have moved the cursor."""
+    users = make_appended(tmp_path, aws, cursor="id", spark=spark)
+    append(users)
+    control = users.pipeline.first_control
+    assert control.state.read().cursor.text == "4"
+    reset_cursor(control, None, "a drill")
+    compact(users).run()
+    assert users.state.cursor is None
+    assert users.differences() == []

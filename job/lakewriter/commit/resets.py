@@ -37,8 +37,10 @@ def change_unless_pending(control: Control, change: Callable[[TableState], Table
 
 def note_change(control: Control, state: TableState, what: str, reason: str) -> TableState:
     """Add a change by hand to the state's list of resets, of which the last ``KEPT_RESETS`` stay. Its time is that of
-    the store's clock, as that of commits is; which loads came before it, the count of loads tells."""
-    entry = Reset(at=control.find_time(), what=what, reason=reason, committed=state.committed)
+    the store's clock, as that of commits is. The number of changes says which came before it; compactions, which change
+    nothing that a load leaves, do not count.
+    """
+    entry = Reset(at=control.find_time(), what=what, reason=reason, committed=state.changes)
     return state.replace(resets=(*state.resets, entry)[-KEPT_RESETS:])
 
 

@@ -106,8 +106,8 @@ class Generation(ControlObject):
 
 
 class Reset(ControlObject):
-    """A change made by hand, kept with its reason; ``committed`` is how many loads were committed by then, None where a
-    release noted it that did not say so."""
+    """A change made by hand, kept with its reason; ``committed`` is how many changes were committed by then,
+    compactions left out, None where a release noted it that did not say so."""
 
     at: datetime
     what: str

@@ -284,5 +284,5 @@ def _is_later(reset: Reset, state: TableState) -> bool:
     where it does not say how many loads there were.
     """
     if reset.committed is not None:
-        return reset.committed >= state.committed
+        return reset.committed >= state.changes
     return state.last_commit is None or reset.at + CLOCKS_APART >= state.last_commit

@@ -110,7 +110,7 @@ def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str)
         generation=max(state.generation, highest.generation),
         generations=_find_kept(state, control.find_time()),
         pending=pending,
-        resets=(Reset(at=control.find_time(), what=what, reason=reason, committed=committed),),
+        resets=(Reset(at=control.find_time(), what=what, reason=reason, committed=committed - state.compactions),),
     )
     return Rebuilt(state, tuple(_describe(state)), tuple(_describe_unknown(control, state, left)))
 
