@@ -33,7 +33,7 @@ class Attempt:
     """One process working on a load.
 
     ``started`` (UTC) is the time in its paths and rows. ``keep`` is how long control objects are kept.
-    ``repeats`` are the undone loads that it stands for.
+    ``repeats`` are the undone loads that it repeats.
     """
 
     pipeline: str

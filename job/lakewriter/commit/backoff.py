@@ -39,7 +39,7 @@ class Backoff:
 
     def wait(self) -> bool:
         """Pause before the next try; False when the time is up."""
-        # A pause counts in full even where the clock stood still meanwhile, as that of a suspended machine may.
+        # A pause counts in full even where the clock stopped meanwhile, as that of a suspended machine may.
         if max(self._clock() - self._began, self._paused) >= self._seconds:
             return False
         seconds = self._shorten(0, self._longest)

@@ -60,7 +60,7 @@ def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -
     """Return whether the batch is the one after ``last``; False for ``last`` itself, which Spark calls again where its
     end is not in the checkpoint.
 
-    ``CHECKPOINT_LOST`` where the checkpoint is not the one that the table's batches came from, or an older copy of it:
+    ``CHECKPOINT_LOST`` where the checkpoint is not the one that the table's batches came from, or its older copy:
     a batch that it plans anew under an old number would be taken for done. ``since`` was the last batch when this
     process started the query: a batch committed after it by another process is ``CONCURRENT_LOAD``.
     """

@@ -17,7 +17,7 @@ from lakewriter.naming import COMPACT, REPLAY, make_next_job_id
 from lakewriter.receipt import Batch, DeletedKeys
 
 KEPT_UNDONE: Final = 100
-"""How many undone loads a state names; of an older one the undo's report tells."""
+"""How many undone loads a state names; an older one is in the undo's report."""
 
 KEPT_GENERATIONS: Final = 100
 """How many full refreshes of a table keep their files, however often it is refreshed: a state names each."""

@@ -108,7 +108,7 @@ class Control:
             self.left.append(f"{what} of {self.table_id} were not cleared up, and take room only: {error}")
 
     def find_time(self) -> datetime:
-        """Return the time by the store's clock, or by this machine's where the store tells none."""
+        """Return the time by the store's clock, or by this machine's where the store gives none."""
         there = self.store.read_time() if isinstance(self.store, TellsTime) else None
         return there if there is not None else datetime.now(UTC)
 
@@ -116,7 +116,7 @@ class Control:
         """Return the time by the store's clock, for what is deleted or forgotten because of its age: this machine's
         clock may be wrong, and other machines have written the times that it is compared with.
 
-        ``TIMEOUT`` where the store tells no time, or both clocks are more than ``MOST_APART`` apart, so that one of
+        ``TIMEOUT`` where the store gives no time, or both clocks are more than ``MOST_APART`` apart, so that one of
         them is wrong.
         """
         here = datetime.now(UTC)

@@ -21,7 +21,7 @@ class Inputs(ControlObject):
     committed  the table's number of changes up to which no load is missing. Where the state counts more, a load came
                between whose files nobody noted, and the record has less than was read
     without    job ids that were undone: their files in ``parts`` do not count
-    repeats    whether a load has read files again: an undo cannot tell then which are still in the table
+    repeats    whether a load has read files again: an undo cannot know then which are still in the table
     """
 
     committed: int

@@ -170,7 +170,7 @@ class Intent(ControlObject):
     refresh, and the undo of one, ``switch`` the table's generation; with ``keeps_partitions`` it replaces those
     partitions of an Iceberg table alone that it has files in. A load of the kind ``merge`` says by what it ``merge``s
     its rows. A compaction says which files its own ``compact``. ``repeats`` are the job ids that a load after an
-    undo stands for.
+    undo repeats.
 
     ``inferred`` are the table's columns after the load, for documents without a schema; ``names`` are those that the
     load's columns have in their source, None where the table keeps none. ``origin`` is the source

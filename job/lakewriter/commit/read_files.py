@@ -33,7 +33,7 @@ class Compared:
 
 
 def compare_files(control: Control, inputs: Inputs, files: Iterable[ListedFile]) -> Compared:
-    """Compare a listing with the record; ``STATE_LOST`` where a part of it is gone."""
+    """Compare a listing with the record; ``STATE_LOST`` where a part of the record is gone."""
     listed = {file.uri: file for file in files}
     again, seen = set[str](), set[str]()
     for _, file in _read_parts(control, inputs.parts, set(inputs.without)):

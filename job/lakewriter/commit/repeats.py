@@ -53,7 +53,7 @@ def read_repeats(control: Control, job_id: str) -> Repeats:
 
 
 def find_last_repeat(control: Control, job_id: str) -> str:
-    """Return the job id that stands for ``job_id`` now: its own where it is not undone."""
+    """Return the last job id that repeats ``job_id``: its own where it is not undone."""
     while _read(control, following := make_next_job_id(job_id)) is not None:
         job_id = following
     return job_id

@@ -17,7 +17,7 @@ KEPT_RESETS: Final = 20
 
 
 def change_unless_pending(control: Control, change: Callable[[TableState], TableState]) -> TableState:
-    """Replace the state by what ``change`` makes of it, and return it; ``CONCURRENT_LOAD`` while a load is pending."""
+    """Replace the state by what ``change`` returns, and return that; ``CONCURRENT_LOAD`` while a load is pending."""
 
     def allowed(state: TableState) -> TableState:
         if state.pending is not None:

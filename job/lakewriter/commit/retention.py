@@ -28,7 +28,7 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
     # report is not listed.
     named = find_named_loads(read_states(control))
     old = _list_old_loads(control, now - keep)
-    # Read after the listing: a load that began since then is in a state, or nothing of it was listed.
+    # Read after the listing: a load that began since then is in a state, or none of its objects were listed.
     states = read_states(control)
     named |= find_named_loads(states)
     deleted = _sweep_old(control, control.keys.runs, now - keep)

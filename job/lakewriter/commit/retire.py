@@ -15,7 +15,7 @@ from lakewriter.commit.state import Lost, Retiring, TableState
 from lakewriter.commit.uploads import delete_own
 
 _ROUNDED: Final = timedelta(seconds=2)
-"""How far the store's time may be ahead of what is read of it: its answers tell whole seconds, and take a moment."""
+"""How far the store's time may be ahead of the time in its answers: they have whole seconds, and take a moment."""
 
 
 def retire_due(control: Control) -> None:

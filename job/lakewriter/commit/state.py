@@ -29,7 +29,7 @@ CURSOR_SET: Final = "cursor set to "
 """Begins the entry of a cursor that a person has set; ``{its text}, was {the text before}`` follows."""
 
 LOADED_AGAIN: Final = "loaded again"
-"""The reason of an entry for a load that another one stands for in this table."""
+"""The reason of an entry for a load that another one repeats in this table."""
 
 Phase = Literal["prepared", "intended", "uploaded", "aborting"]
 
@@ -117,7 +117,7 @@ class Reset(ControlObject):
 
 ANEW: Final = "anew"
 ADOPTED: Final = "adopted"
-"""Stand for a query's id in a state's ``batch`` after ``lakewriter reset``: a stream may begin (anew), or begin or go
+"""Replace a query's id in a state's ``batch`` after ``lakewriter reset``: a stream may begin (anew), or begin or go
 on (adopted), on top of ``number`` committed loads. Either is valid until the next load commits."""
 
 
@@ -287,7 +287,7 @@ class StateFile:
     def move(
         self, change: Callable[[TableState], TableState], done: Callable[[TableState], bool] = lambda _: False
     ) -> TableState:
-        """Replace the state by what ``change`` makes of it, and return it; or return a state that is ``done`` already.
+        """Replace the state by what ``change`` returns, and return that; or return a state that is ``done`` already.
 
         ``change`` raises ``Lost`` where the transition is not valid. The first try uses the state as last seen; after
         every answer but a clear success the state is read again. ``COMMIT_UNKNOWN`` when no clear answer comes.

@@ -111,7 +111,7 @@ class Store(Protocol):
 
 @runtime_checkable
 class TellsTime(Protocol):
-    """A store that tells what time it is. Its clock is that of the times in its listings."""
+    """A store that gives the time. Its clock is that of the times in its listings."""
 
     def read_time(self) -> datetime | None:
-        """Return the time by the store's clock, to the second; None where no answer of it told one."""
+        """Return the time by the store's clock, to the second; None where no answer of the store had one."""

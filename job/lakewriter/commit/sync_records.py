@@ -30,7 +30,7 @@ class FirstMessage(ControlObject):
 class SourceState(ControlObject):
     """The source's last STATE message whose data are committed: its JSON text, and the load that brought it.
 
-    ``place`` is the position of the message in that load's input. ``first`` tells that input from others, where the
+    ``place`` is the position of the message in that load's input. ``first`` tells it apart from other inputs, where the
     same load is to go on behind ``place``; None where the stream was complete, and of releases that did not note it.
     A state for all streams is kept once, in the decision of the load and attempt that ``record`` names: its ``text`` is
     blank here then. Earlier releases kept it in each table.
@@ -50,7 +50,7 @@ class SourceState(ControlObject):
         return self.kind != "stream"
 
     def is_brought_by(self, job_id: str) -> bool:
-        """Return whether a load of this job id brought the state: the sync itself, or a part of it."""
+        """Return whether a load of this job id brought the state: the sync itself, or a part of the sync."""
         part = rf"{re.escape(make_partial_prefix(self.job_id))}[0-9a-f]{{16}}"
         return job_id == self.job_id or re.fullmatch(part, job_id) is not None
 

@@ -47,7 +47,7 @@ def explain_errors(service: IcebergService, clients: aws.Clients, doing: str) ->
 
 @contextmanager
 def explain_limits(doing: str) -> Iterator[None]:
-    """Raise ``SCHEMA_INCOMPATIBLE`` for what PyIceberg cannot do with the table, or cannot read of it."""
+    """Raise ``SCHEMA_INCOMPATIBLE`` for what PyIceberg cannot do with the table, or cannot read in it."""
     try:
         yield
     except _LIMITS as error:

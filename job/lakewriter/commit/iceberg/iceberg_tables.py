@@ -131,7 +131,7 @@ class IcebergTable:
                     return
 
     def change(self, table: Table, done: Callable[[Table], bool], commit: Callable[[Table], Any]) -> Table:
-        """Call ``commit`` on the table as just read until ``done`` is true of it; return the table then.
+        """Call ``commit`` on the table as just read until ``done`` is true; return the table then.
 
         The files of a try that lost the race are deleted at once. Those of a try without a clear answer are deleted
         when a later commit has made it impossible for that try to succeed. ``COMMIT_UNKNOWN`` when time is up.

@@ -216,7 +216,7 @@ def _has_data(manifest: ManifestFile) -> bool:
 
 
 class Entry(NamedTuple):
-    """What is compared of a manifest's entry; statistics are left out, which are most of it."""
+    """The fields of a manifest's entry that are compared, without statistics, which are most of an entry."""
 
     status: ManifestEntryStatus
     snapshot_id: int

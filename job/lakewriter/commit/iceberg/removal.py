@@ -54,7 +54,7 @@ def show_again(table: Table, intent: Intent, load: UndoneLoad, snapshot_id: int,
 
 
 def is_rewritten(table: Table, load: UndoneLoad) -> bool:
-    """Return whether files that the load did not write may have rows of it, and the undo names no column by which these
+    """Return whether files that the load did not write may have its rows, and the undo names no column by which these
     could be deleted: it was planned while the table had all of the load's files."""
     if load.column is not None or load.is_absent:
         return False
@@ -65,7 +65,7 @@ def take_out(table: Table, intent: Intent, load: UndoneLoad, number: int) -> Non
     """Commit a snapshot without the load's files, and the number of the change.
 
     Where files were rewritten since, the rows with the load's job id are deleted from those that have them now.
-    ``COMMIT_UNKNOWN`` where they were rewritten after the undo was planned, and nothing tells the rows.
+    ``COMMIT_UNKNOWN`` where they were rewritten after the undo was planned, and nothing identifies the rows.
     """
     live = list(_find_live_files(table, frozenset(load.locations)))
     if is_rewritten(table, load):

@@ -1,6 +1,6 @@
 """Check whether readers of an Iceberg table still see a committed load, or the table was rolled back.
 
-A load is present while its snapshot is the current one or an ancestor of it, whatever later snapshots have rewritten,
+A load is present while its snapshot is the current one or its ancestor, whatever later snapshots have rewritten,
 compacted or deleted of its rows. When its snapshot has expired, the load counts as present unless the ancestors of the
 current snapshot show that none of them can have been the load's. The table's count of loads does not show it, as a
 rollback leaves properties as they are.

@@ -115,7 +115,7 @@ class Upkeep:
         return changes + [f"stop Glue's {kind} of {name}" for kind in noted if kind not in self._configurations]
 
     def keep(self, table: Table) -> Table:
-        """Set the properties and tell the optimizers, where the table does not show that it is done; return the
+        """Set the properties and configure the optimizers, where the table does not show that it is done; return the
         table."""
         wanted = make_properties(self._maintenance)
         if not self._is_told(table.properties) and self._tell_optimizers(read_told(table.properties)):
@@ -154,7 +154,7 @@ class Upkeep:
 
 
 class Optimizers:
-    """Glue's optimizers of one table, told with the destination's credentials."""
+    """Glue's optimizers of one table, configured with the destination's credentials."""
 
     def __init__(self, clients: aws.Clients, action: IcebergAction, maintenance: Maintenance) -> None:
         self._clients = clients
