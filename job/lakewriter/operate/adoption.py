@@ -67,7 +67,7 @@ class Adoption(Model):
 class LeftFiles(Model):
     """The files of a table that another writer has left, and the numbers that the next load goes on from.
 
-    ``asks_where`` says that nothing in the bucket tells how far the source was read.
+    ``asks_where`` says that nothing in the bucket shows how far the source was read.
     """
 
     table: str

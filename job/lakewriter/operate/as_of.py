@@ -30,7 +30,7 @@ class AsOf:
 def find_as_of(spec: Spec, tables: Sequence[TableLoads], job_id: str, clients: Clients) -> Mapping[str, AsOf]:
     """Return by table what it was made of; a table without a load by then is left out.
 
-    ``SPEC_INVALID`` where no table has the load, and where a table's files of that time cannot be told exactly.
+    ``SPEC_INVALID`` where no table has the load, and where a table's files of that time are not known exactly.
     """
     moments = [table.loads[at].started for table in tables if (at := table.find(job_id)) is not None]
     if not moments:

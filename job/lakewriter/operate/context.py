@@ -32,7 +32,7 @@ class Context:
     ) -> None:
         """``is_started`` says that Spark may run already, whose tasks do not see what this process exports.
 
-        Unless it ``asks`` the bucket, a placeholder stands for a region that the file leaves out.
+        Unless it ``asks`` the bucket, a placeholder is used for a region that the file leaves out.
         """
         loaded = load(lake, stage=stage)
         if local:

@@ -108,7 +108,7 @@ class Loads:
     def _read_in_order(self, loads: Sequence[LoadObjects]) -> list[LoadRecord]:
         """Read the records of loads, the newest first.
 
-        S3 tells when an object was written to the second. Of loads that wrote in the same one the records know more.
+        S3 has the time of each object to the second. For loads that wrote in the same second, their records decide.
         """
         with ThreadPoolExecutor(READERS, thread_name_prefix="load") as pool:
             records = list(zip(loads, pool.map(self.read_record, loads), strict=True))
@@ -185,7 +185,7 @@ def _cut_between_seconds(
 
 
 def describe_table(report: TableReport) -> LoadedTable:
-    """Return the facts that a committed table's report has of it."""
+    """Return the facts that a committed table's report has."""
     return LoadedTable(
         schema_name=report.schema_name,
         status="done",

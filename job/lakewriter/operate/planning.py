@@ -197,7 +197,7 @@ def _plan_table(
 
 
 def _begin_backfill(control: Control, state: TableState, backfill: int | None) -> tuple[TableState, tuple[str, ...]]:
-    """Return the state at the beginning of the backfill that the file asks for, and the warning of it."""
+    """Return the state at the beginning of the backfill that the file asks for, and a warning."""
     if backfill is None or backfill <= check_backfill(control, state, backfill).backfill:
         return state, ()
     return number_backfill(state, backfill), (f"the load begins backfill {backfill}: it reads everything again",)

@@ -21,7 +21,7 @@ from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec, TableSpec, Tracking
 
 ALL: Final = "all"
-"""What stands in place of a table where a statement is for all of them."""
+"""The table of a statement that is for all tables."""
 QUERY: Final = "Query a table"
 """The title of the statement that every engine has for every table."""
 _LATEST: Final = "latest-job-id"
@@ -98,7 +98,7 @@ def write_queries(
 
 
 def reads_files(spec: Spec) -> bool:
-    """Return whether the tables are in no catalog, nor files that a vendor's documents tell to register by hand."""
+    """Return whether the tables are in no catalog, nor files that a vendor's documents say to register by hand."""
     return isinstance(spec.catalog, NoCatalog) and {column.holds for column in spec.tracking} != set(Tracking)
 
 
@@ -118,7 +118,7 @@ def _write_for_engine(
 
 
 def _list_tables(engine: Engine, spec: Spec) -> Iterator[tuple[TableSpec, str, tuple[str, str]]]:
-    """Yield each table, what stands behind FROM, and title and statement of the view that it needs."""
+    """Yield each table, the source in its FROM clause, and title and statement of the view that it needs."""
     views = [("", "")] * len(spec.tables)
     if engine is Engine.SPARK:
         views = spark_sql.write_views(spec)

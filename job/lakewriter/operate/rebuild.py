@@ -160,7 +160,7 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
 
 
 def _conclude_changes(state: TableState, closed: Closed) -> dict[str, Any]:
-    """Conclude what a report alone tells."""
+    """Return the fields of the state that follow from a report alone."""
     report = closed.report
     if report.undoes is not None:
         following = make_next_job_id(report.undoes)

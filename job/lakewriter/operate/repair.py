@@ -180,7 +180,7 @@ def _close_unknown(control: Control, pending: Pending, intent: Intent, why: str)
 
 
 def _list_replaced(control: Control, intent: Intent) -> list[str]:
-    """List the files that the refresh replaces, as far as records tell."""
+    """List the files that the refresh replaces, as far as records name them."""
     if intent.sync is not None:
         return [key for key, _ in intent.sync.retire]
     before = control.state.recall().find_generation(intent.switch.before) if intent.switch is not None else None

@@ -86,7 +86,7 @@ def write_files_view(spec: Spec, table: TableSpec, name: str, keys: Sequence[str
 
 
 def list_sources(spec: Spec) -> list[str]:
-    """For each table what stands behind FROM: the table of the catalog, or the view of its files."""
+    """Return for each table its name in FROM: that of the table in the catalog, or of the view of its files."""
     if spec.iceberg or isinstance(spec.catalog, GlueCatalog):
         first = (_CATALOG,) if spec.iceberg else ()
         return [".".join(map(_name, (*first, table.schema_name, table.name))) for table in spec.tables]

@@ -116,6 +116,6 @@ def write_client_id(client_id: str) -> str:
 
 
 def write_secret(secret: SecretText | str) -> str:
-    """Return the text that stands for a secret: the reference to its value, or that the file has it."""
+    """Return the text to write instead of a secret: the reference to its value, or that the file has it."""
     parsed = SecretText.parse(secret)
     return f"<value of {parsed.text}>" if parsed.reference else "<the secret of the file>"

@@ -26,7 +26,7 @@ SLACK: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Stranger:
-    """An object that is in no report of its table; ``stored`` is what HEAD shows of it."""
+    """An object that is in no report of its table; ``stored`` is what HEAD returns."""
 
     entry: Entry
     stored: StoredObject

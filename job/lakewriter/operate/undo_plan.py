@@ -262,7 +262,7 @@ class UndoPlanner:
         keys = tuple(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
         undone = undone.model_copy(update={"locations": keys})
         if later := self._name_after(lambda load: load.merged is not None):
-            # Rows of it may have taken the place of others, which would not come back.
+            # Its rows may have replaced others, which would not come back.
             raise self._refuse(intent, f"{later} has merged rows into the table since", _THROUGH)
         missing = writer.find_missing(intent)
         if missing and any(load.refreshes for load in self.after):

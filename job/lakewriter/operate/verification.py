@@ -66,8 +66,8 @@ class Verified(Model):
 class Verifier:
     """Verifies loads of one pipeline; what several loads need is read once. With ``counting`` rows are counted.
 
-    ``only_newer`` leaves out objects under a table's path that are older than the load: to tell its own files from them
-    takes the report of every load that is kept.
+    ``only_newer`` leaves out objects under a table's path that are older than the load: to tell its files apart from
+    those takes the report of every load that is kept.
     """
 
     def __init__(
