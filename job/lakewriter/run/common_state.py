@@ -46,7 +46,7 @@ class Member:
         return repr(self.stream[1])
 
     def refuse(self, error: str, remedy: str = "") -> Verdict:
-        """Return the verdict that nothing of it is loaded; its own error goes before the ``error`` of others."""
+        """Return the verdict that nothing of the stream is loaded; its own error precedes the ``error`` of others."""
         return Verdict(None, self.before, False, self.verdict.error or error, self.verdict.remedy or remedy)
 
 
@@ -54,7 +54,7 @@ class Member:
 class Ended:
     """The part of the sync that is done under this job id in another table.
 
-    ``source`` is the state that the table is at, None where nothing tells how far it came. A state of that stream alone
+    ``source`` is the state that the table is at, None where nothing shows how far it came. A state of that stream alone
     is no state of the others.
     """
 

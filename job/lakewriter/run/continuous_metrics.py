@@ -164,7 +164,7 @@ def _make_data(metrics: MinuteMetrics, stage: str) -> Iterator[dict[str, Any]]:
 
 
 def tell_minutes(describe: Callable[[], RunStatus], tell: Callable[[list[MinuteMetrics]], None], over: Over) -> None:
-    """Tell the metrics every minute, and of the rest at the end."""
+    """Report the metrics every minute, and the rest at the end."""
     minutes = Minutes()
     while not over.wait(MINUTE):
         tell(minutes.take(describe()))

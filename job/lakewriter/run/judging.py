@@ -161,7 +161,7 @@ def _write_remedy(staged: Judged, checks: Sequence[str], spec: Spec) -> str:
             "Correct the source, and start the run again; or load the batch as it is: lakewriter run LAKE --continuous "
             f"{accept} --reason TEXT"
         )
-    # A scheduled load is judged by its time, which its job id does not tell.
+    # A scheduled load is judged by its time, which its job id does not have.
     time = spec.scheduled_at
     which = (
         f"--scheduled-at {time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -218,7 +218,7 @@ def require_few_bad_rows(
     table: TableSpec, set_aside: SetAside | None, rows: int, allowed: int, kept_out: Totals
 ) -> None:
     """Raise ``SOURCE_FAILED`` where more rows cannot be loaded than the table lives with, and more than ``allowed``;
-    nothing is bound then. Those that ``kept_out`` has by a check are judged with the others of it."""
+    nothing is bound then. Those that ``kept_out`` has by a check are judged with the others of that check."""
     if set_aside is None or table.on_bad_row is None:
         return
     unloadable = kept_out.violations.get(ON_BAD_ROW, Violations(rows=0))

@@ -60,7 +60,7 @@ class Ending:
 class TablePart:
     """One table's part of a sync, as far as it is known before the table registers.
 
-    ``ending`` is None for a replay, which reads nothing of the source: what the last sync said of it stays.
+    ``ending`` is None for a replay, which reads nothing of the source: what the last sync recorded of the source stays.
     ``feed`` is None for a table that is read as its ``read`` says. ``read`` is the state by which the input was chosen
     (where a source goes on, from which place on records are loaded); None where no state was looked at. ``listed`` are
     the files of messages that are read whole; None where they are not, or come otherwise.

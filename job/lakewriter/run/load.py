@@ -313,10 +313,10 @@ def _find_done(load: Load, table: TableSpec) -> TableResult:
 def _require_own_batch(load: Load, table: TableSpec) -> None:
     """Raise ``CHECKPOINT_LOST`` or ``CONCURRENT_LOAD`` where the batch that is done under this number has other rows.
 
-    A report has the number only, which an older checkpoint, or another copy of it, gives to other rows.
+    A report has the number only, which an older checkpoint, or another copy, gives to other rows.
     """
     if isinstance(load.kind, MicroBatch):
-        # A report is written while its load is pending: only the state of a closed one tells which rows the batch had.
+        # A report is written while its load is pending: only the state of a closed one shows which rows the batch had.
         load.control(table).state.read()
         load.kind.is_due(_recover(load, table), table.id)
 

@@ -229,7 +229,7 @@ class Loader:
             yield look_through(spark, files, "")
 
     def read_saved_state(self) -> str | None:
-        """Return the state for a source that is run by hand; a load cannot tell that its input goes on from it."""
+        """Return the state for a source that is run by hand; a load cannot know that its input continues from there."""
         states = call_all(lambda control: control.state.read(), self.controls.values())
         by_table = dict(zip(self.controls, states, strict=True))
         return self._plan_resumption(self.spec.tables, by_table, continues=False).text

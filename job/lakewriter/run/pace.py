@@ -10,7 +10,7 @@ _DAY: Final = 86_400
 _FULL: Final = 4 * SMALL_FILE_BYTES
 """An adaptive interval aims at batches of this size: enough for files that are not small, in each of a few tasks."""
 _STEP: Final = 2.0
-"""An interval grows or shrinks by no more than this at a time: one odd batch tells little."""
+"""An interval grows or shrinks by no more than this at a time: one odd batch says little."""
 _REMEMBERED: Final = 64
 
 

@@ -25,7 +25,7 @@ _ORDER: Final = (
 )
 
 _NOTHING: Final = SourceState(kind="global", text="", digest="", job_id="")
-"""Stands for the beginning, where a sync was not committed in all tables and there was none before it."""
+"""The beginning, where a sync was not committed in all tables and there was none before it."""
 
 ReadDecision = Callable[[str, SourceState], Decision | None]
 """Reads the decision that keeps a table's state, by the table's id; None for a state that the table keeps itself."""
@@ -33,7 +33,7 @@ ReadDecision = Callable[[str, SourceState], Decision | None]
 
 @dataclass(frozen=True)
 class Resumption:
-    """The file that a source takes as its state, None for none; ``given`` is by table the state that stands for it.
+    """The file that a source takes as its state, None for none; ``given`` is by table the state for that table.
 
     ``before`` is the digest of the state for all streams that is handed over, None where none is.
     """

@@ -1,4 +1,4 @@
-"""Measure how far the staging of a table is, for a progress view: Spark's tasks tell as they end."""
+"""Measure how far the staging of a table is, for a progress view: Spark's tasks report as they end."""
 
 import logging
 import time
@@ -17,7 +17,7 @@ from lakewriter.staging.tally import Staged, Tally, Teller
 
 LOG: Final = logging.getLogger(__name__)
 _PERIOD: Final = 0.5
-"""Seconds between two looks at what the tasks have told."""
+"""Seconds between two looks at what the tasks have reported."""
 _LEAST_SECONDS: Final = 2.0
 _LEAST_SHARE: Final = 0.02
 """Before so much is done, the time left would be a guess."""

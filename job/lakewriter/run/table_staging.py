@@ -244,7 +244,7 @@ def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
 def _tell_of_others(load: Load, table: TableSpec, began: TableState, *, exclusive: bool) -> None:
     """Say before anything is read that another load may make it worthless.
 
-    It is not refused: nothing tells a load that runs from one that was killed, which stays registered.
+    It is not refused: nothing tells a load that runs apart from one that was killed, which stays registered.
     """
     others = began.list_running_except(load.attempt.job_id) if exclusive else {}
     for job_id, entry in others.items():

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 from lakewriter.source.arrow_types import make_arrow_schema, require_stored
 
 MOST_PARTITIONS: Final = 1_000_000
-"""A limit, since Spark does not tell a writer the number of partitions: a file's number is
+"""A limit, since Spark does not give a writer the number of partitions: a file's number is
 ``partition + rolls * partitions``."""
 
 

@@ -86,7 +86,7 @@ def list_files(paths: tuple[str, ...], *, by_name: bool = False) -> tuple[Store,
 
 
 def find_store(uri: str) -> tuple[Store, str]:
-    """Return the store of one file or folder, and its path there. Raise ``NotListable`` if only Spark can tell."""
+    """Return the store of one file or folder, and its path there. Raise ``NotListable`` if only Spark can open it."""
     if is_remote(uri):
         bare = uri.partition("://")[2]
         return _open_s3_store(bare.partition("/")[0]), bare

@@ -78,7 +78,7 @@ def name_file(file: StoredFile) -> Iterator[None]:
 
 @contextmanager
 def open_ranges(file: StoredFile, *, is_small: bool = True) -> Iterator[pa.NativeFile]:
-    """Open a file to read ranges of it, as ``name_file`` does. A small one in S3 is read at once."""
+    """Open a file to read its ranges, as ``name_file`` does. A small one in S3 is read at once."""
     with name_file(file):
         if file.store.region is not None:
             whole = is_small and file.size <= _SMALL

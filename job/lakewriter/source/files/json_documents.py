@@ -253,7 +253,7 @@ class _Splitter:
         return part
 
     def _take_rest(self, fault: str) -> Part:
-        """Return the rest as one part, with only as much of it as can be shown."""
+        """Return the rest as one part, with only as many bytes as can be shown."""
         part = Part(
             self.offset + self.position, self.held[self.position : self.position + _SHOWN * 1024], f"there is {fault}"
         )

@@ -46,7 +46,7 @@ _BEYOND: Final = "out of range for nanosecond resolution"
 
 @dataclass(frozen=True)
 class OrcLayout:
-    """The stripes of a file, or of a piece of it.
+    """The stripes of a file, or of a piece of a file.
 
     ``first_stripe`` is the number of the first of them in the file, and ``first_row`` that of its first row. With
     ``is_exact`` the case of column names matters.

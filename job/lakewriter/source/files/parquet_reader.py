@@ -34,7 +34,7 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class ParquetLayout:
-    """The row groups of a file, or of a piece of it.
+    """The row groups of a file, or of a piece of a file.
 
     ``first_group`` is the number of the first of them in the file, and ``first_row`` that of its first row. With
     ``is_exact`` the case of column names matters.

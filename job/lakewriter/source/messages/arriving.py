@@ -21,7 +21,7 @@ from lakewriter.source.messages.backlog import PIECE_BYTES, PieceFile, read_piec
 from lakewriter.source.messages.splits import Body
 
 _ENDED, _GIVEN_UP = "ended", "given-up"
-"""Files that tell the tasks that no more records come, or that the load has failed."""
+"""Files by which the tasks know that no more records come, or that the load has failed."""
 _TAKEN: Final = ".taken"
 _SHORTEST, _LONGEST = 0.01, 0.1
 """The shortest and the longest pause between two listings, in seconds."""
@@ -57,7 +57,7 @@ class ArrivingFeed:
         self.handed += piece.size
 
     def end(self) -> None:
-        """Tell the tasks that no more records come."""
+        """Signal to the tasks that no more records come."""
         with suppress(FileNotFoundError):
             (self._folder / _ENDED).touch()
 

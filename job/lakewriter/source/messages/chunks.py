@@ -71,7 +71,7 @@ class Records:
 
 @dataclass(frozen=True)
 class Other:
-    """A line that is no record. Without a message it is no message at all."""
+    """A line that is no record. Without a message the line is no message at all."""
 
     position: int
     message: Message | None

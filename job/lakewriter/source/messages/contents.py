@@ -175,7 +175,7 @@ class Contents:
             self.events.append(event)
 
     def parse(self, position: int, line: bytes) -> Message | None:
-        """Return the message of one more line. Return None if it is no message, and record its faults."""
+        """Return the message of one more line. Return None if the line is no message, and record its faults."""
         message = parse_line(line)
         if message is not None:
             self.last_line = position

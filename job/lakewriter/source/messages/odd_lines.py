@@ -198,7 +198,7 @@ def _merge_changes(supplied: msgspec.Raw, changes: list[dict[str, str]]) -> Meta
 
 
 def _parse_milliseconds(raw: msgspec.Raw) -> int | None:
-    """Parse a time in milliseconds, quoted or not; None if it is no number of 64 bits."""
+    """Parse a time in milliseconds, quoted or not; None if the text is no number of 64 bits."""
     try:
         milliseconds = int(float(bytes(raw).strip(b'"')))
     except (ValueError, OverflowError):
