@@ -67,7 +67,7 @@ def to_glue_type(t: pa.DataType) -> str:
 
 
 def name_type(t: pa.DataType, *, is_exact: bool = True) -> str:
-    """Return a type in SQL's words; catalogs' words do not tell local timestamps from those in UTC."""
+    """Return a type in SQL's words; catalogs' words do not tell local timestamps apart from those in UTC."""
     if is_exact and pt.is_timestamp(t) and t.tz is None:
         return "timestamp_ntz"
     try:
@@ -89,7 +89,7 @@ def is_list_like(t: pa.DataType) -> bool:
 
 
 def is_wrapped(t: pa.DataType) -> bool:
-    """Return whether a type is dictionary or run-end encoded, and stands for its ``value_type``."""
+    """Return whether a type is dictionary or run-end encoded, and encodes its ``value_type``."""
     return bool(pt.is_dictionary(t) or pt.is_run_end_encoded(t))
 
 
@@ -163,7 +163,7 @@ def reconcile(column: str, source: pa.DataType, existing: pa.DataType) -> pa.Dat
 
     The existing type where the source's converts to it without loss; the source's where the existing one widens to
     it (a longer integer, float to double). Structs are matched by name without regard to case, a field of one side
-    only stays. Glue's text does not tell zoned timestamps from local ones, so the source decides.
+    only stays. Glue's text does not tell zoned timestamps apart from local ones, so the source decides.
     """
     whole = to_stored_type(column, existing)
     try:

@@ -348,7 +348,7 @@ _IN_TEXT = re.compile(rf"\b({'|'.join(CODES)}): ([^\n]*)")
 def from_text(text: str) -> LakeError | None:
     """Return the error a task raised, out of the traceback text in which Spark brings it to the driver.
 
-    What it was raised from stands before it.
+    What it was raised from precedes it.
     """
     match = _IN_TEXT.search(text.rpartition(_RAISED_FROM)[2]) or _IN_TEXT.search(text)
     return CODES[match[1]](match[2].strip()) if match else None

@@ -90,7 +90,7 @@ class NameRule:
         return bool(name) and (not self.is_ascii or _SAFE.fullmatch(name) is not None)
 
     def fold(self, name: str) -> str:
-        """Fold a name: names with the same result may not stand side by side."""
+        """Fold a name: names with the same result may not be side by side."""
         return name.lower() if self.folds_case else name
 
     def number(self, name: str, number: int) -> str:
@@ -249,7 +249,7 @@ def make_replay_job_id(files: Iterable[tuple[str, str]]) -> str:
 
 
 def make_compaction_job_id(table_id: str, number: int) -> str:
-    """Return the job id of a table's compaction that is change ``number`` of it: ``compact.{table}.{number}``."""
+    """Return the job id of a table's compaction, its change ``number``: ``compact.{table}.{number}``."""
     return _shorten(COMPACT, _UNFIT.sub("_", table_id), f".{number}")
 
 

@@ -237,8 +237,8 @@ class Receipt(ControlObject):
     ``size`` is bytes, ``partition`` the Spark partition that wrote it, ``first_index`` the tracking index of its
     first row, ``cursor_nulls`` the rows whose cursor was null, ``requests`` counts HTTP requests by method. ``changes``
     counts values that are not as the source gave them, ``undeclared`` properties without a column, by path.
-    ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON. ``changed`` tells the changes
-    by field, to the process that loads, ``observed`` the columns that expectations name, ``violations`` the rows that
+    ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON. ``changed`` has the changes
+    by field, for the process that loads, ``observed`` the columns that expectations name, ``violations`` the rows that
     are not as expected, by check, and ``blank_lines`` how many lines of the source were passed over: these are left out
     of the intent, since 0.1.0 refuses fields that it does not know.
     """

@@ -111,13 +111,13 @@ def _read_keys(session: boto3.Session) -> dict[str, str]:
 
 
 def read_object(client: Any, **arguments: Any) -> tuple[bytes, str]:
-    """Read an object's content, or the ``Range`` of it, and its etag; see ``read_answer``."""
+    """Read an object's content, or its ``Range``, and its etag; see ``read_answer``."""
     body, answer = read_answer(client, **arguments)
     return body, str(answer["ETag"])
 
 
 def read_answer(client: Any, **arguments: Any) -> tuple[bytes, Any]:
-    """Read an object's content, or the ``Range`` of it, and the answer that it came with.
+    """Read an object's content, or its ``Range``, and the answer that has the content.
 
     The SDK retries only until a response begins, so a response that breaks off is requested again here. If an error
     response breaks off, the SDK raises the error of urllib3 instead of its own.

@@ -1,4 +1,4 @@
-"""List the objects of a source with what tells one state of an object from another."""
+"""List the objects of a source with what tells one state of an object apart from another."""
 
 from datetime import datetime
 from typing import NamedTuple

@@ -39,7 +39,7 @@ _MOST_NAMED = 5
 def adopt(lake: Path, stage: str | None, writes: bool, as_json: bool, **options: Any) -> int:
     """Go on from the files that a vendor's connector, or a lost pipeline, has left in the bucket.
 
-    Nothing of them is changed or loaded again. What the bucket does not tell is how far the source was read: say it by
+    Nothing of them is changed or loaded again. What the bucket does not show is how far the source was read: say it by
     --cursor or --from-start.
     """
     from lakewriter.operate.adoption import adopt_found, find_files

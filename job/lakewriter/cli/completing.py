@@ -27,7 +27,7 @@ def _list_stages(lake: Any) -> Iterable[str]:
 
     try:
         return list_stages(Path(lake))
-    except Exception:  # noqa: BLE001 - a file that cannot be read has nothing to offer, and nobody to be told
+    except Exception:  # noqa: BLE001 - a file that cannot be read has nothing to offer, and nobody to report to
         return ()
 
 

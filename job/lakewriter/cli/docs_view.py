@@ -52,7 +52,7 @@ _COMMON: Final = frozenset(
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what is below it, up to the next heading; ``headings`` are those that it stands under."""
+    """A heading and what is below it, up to the next heading; ``headings`` are those above it and its own."""
 
     page: str
     headings: tuple[str, ...]
@@ -74,7 +74,7 @@ class Hit:
 
 
 def run_docs(words: Sequence[str], *, as_json: bool) -> int:
-    """List the pages, print the one that ``words`` name, or show where the words stand."""
+    """List the pages, print the one that ``words`` name, or show where the words occur."""
     pages = _find_pages()
     text = " ".join(words)
     if not words:

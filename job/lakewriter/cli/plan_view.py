@@ -43,7 +43,7 @@ def show_plan(out: Console, tables: Sequence[PlannedTable], *, columns: bool = F
 
 
 def _show_remarks(out: Console, table: PlannedTable) -> None:
-    # What columns would break stands beside them.
+    # What columns would break is shown beside them.
     for what in table.breaks[sum(change.breaks for change in table.changes) :]:
         out.print(f"  [red]breaks     {escape(what)}[/]", soft_wrap=True)
     for expectation in table.expectations:

@@ -74,7 +74,7 @@ class PolicyReport(Model):
 
 
 class LoadSummary(Model):
-    """One load in ``lakewriter history --json``; ``seconds`` is null where its process did not tell,
+    """One load in ``lakewriter history --json``; ``seconds`` is null where its process did not report,
     ``repeated`` where nothing is appended again."""
 
     job_id: str

@@ -191,7 +191,7 @@ def _run_load(
     given = wanted.job_id if wanted.canary is None else wanted.canary or None
     job_id = job_ids.choose_job_id(context.spec.pipeline, given, wanted.scheduled_at, wanted.run_id)
     if wanted.scheduled_at is not None:
-        # Nobody gives a schedule the job id that stands for an undone load.
+        # Nobody gives a schedule the job id that repeats an undone load.
         job_id = find_last_repeat(Pipeline.open(context.spec, context.clients).first_control, job_id)
     remember_job_id(job_id)
     spec = context.spec if wanted.messages is None else with_messages(context.spec, wanted.messages)

@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 class Signals:
     """The signals of one command. ``cancels`` is off where the work in hand is to end first.
 
-    ``tell`` says a line to the user. ``go_on`` are the words on how to go on after the second signal.
+    ``tell`` shows a line to the user. ``go_on`` are the words on how to go on after the second signal.
     """
 
     def __init__(self, tell: Callable[[str], None], *, first: str, go_on: str, cancels: bool = True) -> None:

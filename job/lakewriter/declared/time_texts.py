@@ -81,7 +81,7 @@ class TimePattern:
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self._parts: list[tuple[str, str]] = []
-        """The letter and the regular expression of each field; what stands between fields has no letter."""
+        """The letter and the regular expression of each field; what is between fields has no letter."""
         needed = self._translate()
         self._letters = [letter for letter, _ in self._parts if letter]
         regex = "".join(f"({regex})" if letter else regex for letter, regex in self._parts)

@@ -1,4 +1,4 @@
-"""Tell how a CSV file is written: its charset, separator and header. Its rows are those that a load reads."""
+"""Find how a CSV file is written: its charset, separator and header. Its rows are those that a load reads."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from lakewriter.source.text_types import propose_type
 
 _SEPARATORS: Final = (b",", b"\t", b";", b"|")
 _LINES: Final = 50
-"""Lines that tell the separator and the header."""
+"""Lines from which the separator and the header are found."""
 _WESTERN: Final = "windows-1252"
 
 
@@ -41,7 +41,7 @@ class CsvShape:
 
 
 def read_shape(path: str, data: bytes, *, is_whole: bool) -> CsvShape:
-    """Read the shape of a file from its first bytes; ``SOURCE_FAILED`` for text whose charset its bytes do not tell."""
+    """Read the shape of a file from its first bytes; ``SOURCE_FAILED`` for text whose charset its bytes do not show."""
     charset = find_charset(path, data[:1024], None)
     text = data[charset.mark :] if charset.is_plain else b"".join(charset.decode(iter([data])))
     is_western = charset.name == UTF_8 and _is_western(text, is_whole=is_whole)

@@ -78,7 +78,7 @@ def _choose_range_column(table: "DatabaseTable") -> str | None:
 
 
 def _propose_lag(table: "DatabaseTable", cursor: tuple[str, str, bool] | None) -> str | None:
-    """Propose how much is read again: only where a key tells readers which rows are the same."""
+    """Propose how much is read again: only where a key shows readers which rows are the same."""
     if cursor is None or not table.primary_key:
         return None
     return "1 day" if table.columns[cursor[0]][0].lower() == "date" else _LAG

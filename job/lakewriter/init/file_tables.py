@@ -24,7 +24,7 @@ _PARTITION: Final = re.compile(r"[^=/]+=[^/]*")
 _PART: Final = re.compile(r"(part|data|file|run|batch|chunk|split)?[-_.]?[0-9a-f-]*", re.IGNORECASE)
 _DATED: Final = re.compile(r"[-_. ]*\d[\d\-_.T: ]*Z?$")
 _JOINT: Final = re.compile(r"[-_. ]*")
-"""This stands between a name and its date."""
+"""This is between a name and its date."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from lakewriter.spec.row_rules import BadRows
 from lakewriter.spec.specification import Read, TableSpec
 
 HEAD_BYTES: Final = 256 * 1024
-"""So many bytes of a file are read to tell its format and its columns."""
+"""So many bytes of a file are read to find its format and its columns."""
 LOOK_BYTES: Final = 64 * 1024 * 1024
 """So many bytes of a table's text, unpacked, are read to propose types, a key and a cursor."""
 LOOK_ROWS: Final = 1_000_000

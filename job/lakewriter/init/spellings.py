@@ -74,7 +74,7 @@ def _list_times(name: str, texts: Sequence[str]) -> Iterator[Spelling]:
 
 def _fits(texts: Sequence[str], kind: str, pattern: str) -> bool:
     how = TextForm(date_format=pattern) if kind == "date" else TextForm(timestamp_format=pattern)
-    # One value tells most patterns apart from it.
+    # One value excludes most patterns that do not fit.
     return all(
         cast_text(pa.array(part, pa.string()), parse_type(kind), how).misfits is None for part in (texts[:1], texts)
     )

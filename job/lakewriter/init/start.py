@@ -276,7 +276,7 @@ def _draft_bindings(
             read = {"format": "text", "path": f"{source.rpartition('/')[2]}.jsonl"}
             drafts.append(TableDraft(source, read, _MISSING, more={"documents": "value"}))
         elif table.read["format"] == "json":
-            # A line is a document, of which the collection's own schema tells the columns.
+            # A line is a document, whose columns the collection's own schema has.
             read = {"format": "text", "path": table.read["path"]}
             drafts.append(TableDraft(source, read, table.seen, more={"documents": "value"}))
         else:

@@ -20,7 +20,7 @@ _ORACLE: Final = re.compile(r"@(?://)?([\w.-]+)(?::(\d+))?[/:]([\w.$-]+)")
 class _Server:
     """A database server: its namespace, and the parts before a table's name that a read may leave out.
 
-    A part is None where nothing tells its default. ``fold`` is what the server makes of a name without quotes.
+    A part is None where its default is not known. ``fold`` is what the server makes of a name without quotes.
     """
 
     namespace: str

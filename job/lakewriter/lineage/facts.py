@@ -29,7 +29,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Symlink:
-    """Another name of an output: its catalog's. ``find`` may ask AWS, and is None where nobody can tell."""
+    """Another name of an output: its catalog's. ``find`` may ask AWS, and returns None where the name is not known."""
 
     find: Callable[[], Dataset | None]
 

@@ -38,7 +38,7 @@ def name_path(path: str) -> Dataset | None:
         folder = _cut_pattern(path.removeprefix("file:") if parts is None else unquote(parts.path))
         return Dataset("file", f"/{folder.strip('/')}") if folder.startswith("/") else None
     scheme = "s3" if parts.scheme.lower() in _S3 else parts.scheme.lower()
-    # In abfss:// a container stands before the @; anywhere else it is a user, and perhaps a password.
+    # In abfss:// a container is before the @; anywhere else it is a user, and perhaps a password.
     authority = parts.netloc if scheme in ("abfs", "abfss", "wasb", "wasbs") else parts.netloc.rpartition("@")[2]
     # urlsplit takes what is behind a ? or a # for no part of the path.
     name = _cut_pattern(path.partition("://")[2].partition("/")[2]).strip("/")

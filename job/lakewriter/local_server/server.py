@@ -210,7 +210,7 @@ def make_bucket(access: Access) -> None:
 
 
 def fill_keys(sql: str) -> str:
-    """Put the server's keys into SQL that stands for them by name: they open nothing but a server of this machine."""
+    """Put the server's keys into SQL that names them: they open nothing but a server of this machine."""
     for name in (KEY_VARIABLE, SECRET_VARIABLE):
         sql = sql.replace(f"<value of ${{env:{name}}}>", os.environ.get(name, ""))
     return sql

@@ -62,7 +62,7 @@ class LoadedTable(ControlObject):
 class LoadRecord(ControlObject):
     """One load.
 
-    seconds   of the whole run, None where its process did not tell
+    seconds   of the whole run, None where its process did not report
     requests  HTTP requests to AWS by method, None likewise
     given     what its user gave to name it: the file, and options such as --local; none of a deployed job
     finished  when it ended, None while it has not

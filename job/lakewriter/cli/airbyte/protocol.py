@@ -47,7 +47,7 @@ def make_log(level: str, message: str) -> dict[str, Any]:
 
 
 def make_trace(error: BaseException) -> dict[str, Any]:
-    """Return a TRACE with an error, which tells the platform whether a retry may help."""
+    """Return a TRACE with an error, by which the platform knows whether a retry may help."""
     kind = "system_error"
     if isinstance(error, SpecInvalidError):
         kind = "config_error"

@@ -1,4 +1,4 @@
-"""Tell the platform what became of a sync's records: rows, files and bytes, what was deleted, changed and left out.
+"""Show the platform what became of a sync's records: rows, files and bytes, what was deleted, changed and left out.
 
 The platform has no other way to see it: a load's report is a control object in the bucket.
 """

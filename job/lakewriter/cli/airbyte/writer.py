@@ -229,7 +229,7 @@ class Writer:
         seen = Input(whole.events, self._failure, whole.last_records, self._ended, whole.is_cut)
         errors = {key: seen.error(key) for key in self._queues}
         if self._errors or self._fault:
-            # What a load failed with is raised; what is not read tells nothing of the streams.
+            # What a load failed with is raised; what is not read says nothing about the streams.
             errors = dict.fromkeys(self._queues, "another stream's load has failed")
         for key, queue in self._queues.items():
             queue.finish(whole=not errors[key], now=self._clock())
