@@ -52,7 +52,7 @@ def list_definitions(kind: str) -> dict[str, list[str]]:
 
 
 def list_mappings(schema: Schema) -> Iterator[Schema]:
-    """Yield the mappings that may stand at a place, through references, unions and lists."""
+    """Yield the mappings that may be at a place, through references, unions and lists."""
     if "$ref" in schema:
         yield from list_mappings(_read_schema()["$defs"][schema["$ref"].rpartition("/")[2]])
     for other in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *filter(None, [schema.get("items")])):

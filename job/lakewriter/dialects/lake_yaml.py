@@ -355,7 +355,7 @@ def _validate(document: Document) -> LakeFile:
 
 
 def _find_homes(tag: str | None) -> dict[str, str]:
-    """Return the key under which each key belongs that may stand at the top of a file by mistake."""
+    """Return the key under which each key belongs that may be at the top of a file by mistake."""
     parts: dict[str, type[Model]] = {"deployment": Deployment, "limits": LimitsEntry}
     if tag:
         parts["destination"] = MODELS[tag]

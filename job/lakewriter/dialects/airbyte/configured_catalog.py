@@ -80,7 +80,7 @@ class ConfiguredStream(_Foreign):
 
         An overwrite deletes what is below its minimum, and without one all before its own generation. A stream that is
         appended to is truncated only if its minimum is its own generation: the platform asks so for a refresh that
-        removes what was there. Below that, the minimum tells which generations the platform counts as current.
+        removes what was there. Below that, the minimum shows which generations the platform counts as current.
         """
         current, minimum = self.generation_id, self.minimum_generation_id
         if self.mode is Mode.OVERWRITE:
@@ -216,7 +216,7 @@ def list_streams(source: SourceEntry) -> Iterator[tuple[dict[str, Any], Stream]]
 
 
 def _add_file_path(configured: ConfiguredStream) -> dict[str, Any]:
-    """Return the stream's schema, where it includes files with the property that tells where one was copied to."""
+    """Return the stream's schema, where it includes files with the property that says where one was copied to."""
     schema = configured.stream.json_schema
     if not configured.include_files:
         return schema

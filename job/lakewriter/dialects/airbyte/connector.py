@@ -107,7 +107,7 @@ def _simplify_schema(schema: Any, definitions: dict[str, Any]) -> Any:
 
 
 def read_form(config: Path) -> tuple[AirbyteS3, Place]:
-    """Return the settings of a configuration, and the place in the file where they stand."""
+    """Return the settings of a configuration, and the place in the file where they are."""
     content, position, _ = _read_config(config)
     return _validate(AirbyteS3, content, position), position
 
@@ -137,7 +137,7 @@ def read_connection(config: Path, catalog: Path | None) -> Spec:
 
 
 def _read_config(config: Path) -> tuple[dict[str, Any], Place, Sequence[Location]]:
-    """Return the destination's keys in a file, where they stand, and the places of keys that are not known here."""
+    """Return the destination's keys in a file, where they are, and the places of keys that are not known here."""
     file = read_json(config, "--config")
     whole = require_mapping(file, "a JSON object")
     content, unknown = split_known_keys(AirbyteS3, whole, _EXTRA)

@@ -1,4 +1,4 @@
-"""Airbyte's S3 destination, and Hero Pixel's, which is a form of it."""
+"""Airbyte's S3 destination, and Hero Pixel's, which is a form of Airbyte's."""
 
 from collections.abc import Mapping
 from typing import Any, Final

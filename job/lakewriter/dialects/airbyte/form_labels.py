@@ -76,7 +76,7 @@ FORMATS: Final[Mapping[str, Label]] = {
     "zstandard": Label("zstandard"),
     "snappy": Label("snappy"),
 }
-"""The options of a choice, by the constant that tells each from the others."""
+"""The options of a choice, by the constant that tells each apart from the others."""
 
 PARTS: Final[Mapping[str, Label]] = {
     "format_type": Label("Format Type"),

@@ -15,7 +15,7 @@ from lakewriter.spec.layout import Layout
 NO_SETTING: Final = "no setting gives a stream of the catalog such a key: it stays as it is"
 
 _FILE_PATTERNS: Final = (DEFAULT_FILE, "{format_extension}")
-"""Patterns to try beside the configuration's own; whatever stands before them can be in ``s3_path_format``."""
+"""Patterns to try beside the configuration's own; whatever is before them can be in ``s3_path_format``."""
 _EXTENSION: Final = "(" + "|".join(map(re.escape, sorted(chain(*EXTENSIONS.values()), key=len, reverse=True))) + ")"
 _DIGITS: Final = re.compile(rf"{UUID}|[0-9]+")
 _WITHIN_A_DAY: Final = ("MONTH", "DAY", "HOUR", "MINUTE", "SECOND")

@@ -16,7 +16,7 @@ FindRoot = Callable[[Mapping[str, Any]], Location]
 
 
 def read_named(document: Document, location: Location) -> tuple[SourceFile, dict[str, Any]]:
-    """Return the JSON file whose name stands at ``location``, and its content."""
+    """Return the JSON file whose name is at ``location``, and its content."""
     file = read_json(document.folder / require_file_name(document, location), document.describe_place(location))
     return file, require_mapping(file, "a JSON object")
 

@@ -1,6 +1,6 @@
 """Define what the settings of all destinations have in common: role, keys, endpoint and region, under any key.
 
-Each rule stands here once; messages name the keys of the destination's own model, by its ``key_names``.
+Each rule is here once; messages name the keys of the destination's own model, by its ``key_names``.
 """
 
 import re

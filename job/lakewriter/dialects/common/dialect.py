@@ -53,13 +53,13 @@ class Variant:
 
     @property
     def tag(self) -> str:
-        """Tells the model from the others."""
+        """Tells the model apart from the others."""
         return f"{self.kind}, {self.name}"
 
 
 @dataclass(frozen=True)
 class TableForm:
-    """Table entries with keys of their own: ``name`` is what messages call one, ``keys`` tell it from a plain one."""
+    """Table entries with keys of their own: ``name`` is what messages call one, no plain one has ``keys``."""
 
     name: str
     model: type[TableEntry]
@@ -95,7 +95,7 @@ class Dialect(Generic[D]):
     source           the model of ``source``, for a dialect that takes messages in place of tables
     table_form       its table entries, where they differ from the plain ones
     union_tags       for each key that tells the members of a union of its models apart, what it may hold
-    keys_at          the keys that may stand at a place inside the destination
+    keys_at          the keys that may be at a place inside the destination
     read_files       reads the files of the vendor's that a lake.yaml names
     foreign_files    the vendor's files, by which one that is given instead of another is recognised
     policies         for each type the policy document of its vendor's set-up page

@@ -138,7 +138,7 @@ def describe_problems(
     tags: Tags,
     homes: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
-    """One line for each place. ``homes`` are the keys under which what stands at the top by mistake belongs."""
+    """One line for each place. ``homes`` are the keys under which what is at the top by mistake belongs."""
     members = {member for tag in tags.values() for member in tag}
     grouped: dict[Location, list[Any]] = {}
     for error_details in error.errors(include_url=False):
@@ -292,7 +292,7 @@ def _describe_bound(kind: str, context: Mapping[str, Any], location: Location) -
         least, key = _COUNTS[kind]
         count = context[key]
         return f"{least} {'one entry' if count == 1 else f'{count} entries'}"
-    # A value of a list stands at a number.
+    # The last step to a value of a list is a number.
     name = next((part for part in reversed(location) if isinstance(part, str)), "")
     return FORMS.get(name, "another value")
 

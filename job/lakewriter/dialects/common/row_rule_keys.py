@@ -150,7 +150,7 @@ def _list_unsupported(table: TableSpec, *, in_catalog: bool) -> list[tuple[str, 
 
 
 def _explain_unmarkable(table: TableSpec) -> str:
-    """Say why bad rows of the source cannot be told from the others; blank if they can."""
+    """Say why bad rows of the source cannot be told apart from the others; blank if they can."""
     if table.stream is not None:
         return ""
     return _explain_unmarkable_read(table.read, "")

@@ -36,7 +36,7 @@ def describe_kind(value: Any) -> str:
 
 
 class SourceFile:
-    """One file: its name, its content, and where in it each key stands."""
+    """One file: its name, its content, and where in the content each key is."""
 
     def __init__(self, name: str, content: Any, node: Node | None = None, text: str = "") -> None:
         self.name = name
@@ -57,7 +57,7 @@ class SourceFile:
 
     @cached_property
     def _root(self) -> Node | None:
-        """Of JSON only asked for when something is wrong with it: most of it is YAML too."""
+        """Of JSON only asked for when something is wrong with the file: most JSON is YAML too."""
         if self._node is not None or not self._text:
             return self._node
         try:

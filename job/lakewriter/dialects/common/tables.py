@@ -421,7 +421,7 @@ def find_nested(paths: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def describe_nested(tables: Sequence[TableSpec], number: int, other: int) -> str:
-    """Say that a table would lie at another one's path, or below it, and where the other one stands in the file."""
+    """Say that a table would lie at another one's path, or below it, and where the other one is in the file."""
     table, taker = tables[number], tables[other]
     path = f"{table.path!r}" if table.path == taker.path else f"{table.path!r}, in {taker.path!r}"
     return (

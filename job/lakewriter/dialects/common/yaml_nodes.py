@@ -9,7 +9,7 @@ import yaml
 from lakewriter.dialects.common.yaml_problems import YamlProblemError, explain_error, refuse_unprintable
 
 MAX_NODES: Final = 2_000_000
-"""Keys and values, those that an alias stands for counted wherever it stands: each of them is checked and copied."""
+"""Keys and values, those that an alias stands for counted wherever the alias is: each of them is checked and copied."""
 MAX_ALIASES: Final = 100_000
 MAX_DEPTH: Final = 100
 """Mappings and lists inside each other: what reads them recurses, and Python's stack ends near 1,000."""
@@ -78,7 +78,7 @@ def compose(text: str) -> Node | None:
 
 
 def to_python(node: Node) -> Any:
-    """Return the values of a node. What an alias stands for is one object, wherever it stands."""
+    """Return the values of a node. What an alias stands for is one object, wherever the alias is."""
     return _to_python(node, {})
 
 

@@ -21,7 +21,7 @@ from lakewriter.errors import SpecInvalidError
 
 @dataclass(frozen=True)
 class Document:
-    """The file's content. ``origins`` has, for what stands elsewhere than its place says, the file and the place."""
+    """The file's content. ``origins`` has, for what is elsewhere than its place says, the file and the place."""
 
     file: SourceFile
     folder: Path
@@ -34,7 +34,7 @@ class Document:
         return self.file.name
 
     def find_place(self, location: Location) -> Place:
-        """Return the place at which the value at ``location`` really stands."""
+        """Return the place at which the value at ``location`` really is."""
         for end in range(len(location), 0, -1):
             if location[:end] in self.origins:
                 return self.origins[location[:end]].get_child(*location[end:])
@@ -79,7 +79,7 @@ def _read_overrides(data: Mapping[str, Any], stage: str, file: SourceFile) -> Ma
 
 
 def _list_places(over: Any, above: Location) -> Iterator[Location]:
-    """Those of a stage's values: mappings are merged key by key, everything else stands as it is."""
+    """Those of a stage's values: mappings are merged key by key, everything else as a whole."""
     for key, value in over.items():
         location = (*above, str(key))
         if isinstance(value, dict) and value:
@@ -99,7 +99,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_file_name(document: Document, location: Location) -> str:
-    """Return the name of a file that stands at ``location``."""
+    """Return the name of a file that is at ``location``."""
     value: Any = document.data
     for step in location:
         value = value[step]

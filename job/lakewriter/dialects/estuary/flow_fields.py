@@ -81,7 +81,7 @@ class FlowKeys:
             )
 
     def settle_binding(self, binding: Data, keys: Sequence[str], position: Place) -> Data:
-        """Return the binding without what is so here in any case: delta updates, and documents told by their ``keys``.
+        """Return the binding without what is so here in any case: delta updates, and grouping by ``keys``.
 
         Raises ``SPEC_INVALID`` where it asks for something else.
         """

@@ -54,7 +54,7 @@ def _with_schemas(entry: Any, document: Document, number: int) -> Any:
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of the lake.yaml with its binding: its number in the file, and where what the binding says stands."""
+    """A table of the lake.yaml with its binding: its number in the file, and where the binding's values are."""
 
     number: int
     content: dict[str, Any]
@@ -129,7 +129,7 @@ class _Flow:
 
     def _read_endpoint(self, anew: Data) -> tuple[dict[str, Any], dict[Location, Place]]:
         """Read the connector's configuration without what is given ``anew``, from the file that it names where it is a
-        name; and where it stands."""
+        name; and where it is."""
         config = _get(self._find_connector(), "config")
         position = self._position.get_child(*_CONFIG)
         if isinstance(config, str):

@@ -21,7 +21,7 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class BindingPlace(NamedTuple):
-    """Where a binding's files go: their layout, the path as the file gives it, the part of it that never changes, and
+    """Where a binding's files go: their layout, the path as the file gives it, its part that never changes, and
     the binding's name among control objects."""
 
     layout: Layout
@@ -62,7 +62,7 @@ def parse_date_patterns(text: str) -> Iterator[Part]:
 
 
 def warn_of_nested(tables: Sequence[TableSpec]) -> list[str]:
-    """Tell bindings inside others: a reader of the outer path sees the inner one's files as its own."""
+    """Warn of bindings inside others: a reader of the outer path sees the inner one's files as its own."""
     numbers = {table.path: number for number, table in enumerate(tables)}
     nested = sorted(
         (numbers[folder], inner.path)
