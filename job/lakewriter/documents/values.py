@@ -218,7 +218,7 @@ def _normalise_escapes(raw: bytes) -> str:
 
 
 def choose_branch(union: Union, raw: bytes) -> str | None:
-    """Return the branch that keeps all of a value, else one that takes it as text, else one that takes some of it.
+    """Return the branch that keeps all of a value, else one that takes it as text, else one that takes a part.
 
     None for null or no branch.
     """

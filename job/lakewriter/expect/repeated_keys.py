@@ -98,7 +98,7 @@ def _render(column: pa.ChunkedArray) -> list[str]:
 
 
 def _hash(keys: pa.Table) -> str:
-    # Lengths tell ("a", "bc") from ("ab", "c").
+    # Lengths tell ("a", "bc") apart from ("ab", "c").
     texts = ("\0".join(f"{len(text)}:{text}" for text in key) for key in _list_texts(keys))
     hashes = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES) for text in texts)
     return base64.b64encode(b"".join(key_hash.digest() for key_hash in hashes)).decode()

@@ -60,7 +60,7 @@ class Facts:
         return any(check.name == name for check in self.watched.values)
 
     def find(self, column: str) -> tuple[Watch, Observed]:
-        """Return a column with the figures observed of it."""
+        """Return a column with its observed figures."""
         watch, rows = self.watched.columns[column], self.totals.rows
         if pt.is_null(watch.type):
             return watch, Observed(rows=rows, nulls=rows)

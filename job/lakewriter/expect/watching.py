@@ -39,7 +39,7 @@ class Watch:
     """A column that is looked at while a load is staged.
 
     name       its written name
-    type       its type before a text format makes text of it; null for one that has no values
+    type       its type before a text format turns it into text; null for one that has no values
     bounds     whether its lowest and its highest value are wanted
     in_footer  whether the footers of the files have its figures, so that no pass over the rows is needed
     """
@@ -75,7 +75,7 @@ class Watched:
     columns     by the column's name as expectations have it
     values      checked in the tasks
     conditions  the names of those in SQL, in the order in which Spark has looked at them
-    keys        written names of the columns that tell one row from others, for messages
+    keys        written names of the columns that identify one row, for messages
     unique      looked at by Spark in a second reading
     rules       the checks that keep rows out of the table
     counted     written names of a primary key whose repeats are counted in the tasks

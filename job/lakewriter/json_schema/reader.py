@@ -16,7 +16,7 @@ ANY: Final = "any"
 """The type of an option that a schema says nothing about."""
 TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 ITEMS: Final = "[]"
-"""Stands in a path for the items of an array."""
+"""The step of a path for the items of an array."""
 
 _OF_VALUES: Final[Mapping[type, str]] = {
     bool: "boolean",

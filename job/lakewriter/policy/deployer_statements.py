@@ -133,7 +133,7 @@ def allow_deployer(spec: Spec, deployment: Deployment, arns: Arns, stage: str) -
 
 def allow_key_administration(deployment: Deployment, arns: Arns) -> Statement:
     """Let CloudFormation's role administer a key by the key's own policy: no permission of the role's can tell this key
-    from others before it is made, and anybody who may tag keys could claim one by its tags.
+    apart from others before it is made, and anybody who may tag keys could claim one by its tags.
 
     The principal is a condition, since KMS refuses a policy that names a role which is not there yet.
     https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-overview.html

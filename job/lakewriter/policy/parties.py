@@ -19,7 +19,7 @@ from lakewriter.spec.trust import Party
 from lakewriter.spec.vendor_policy import VendorPolicy
 
 _BUDGET: Final = 5000
-"""Characters of names in one denial; beyond it, folders and databases stand for their tables."""
+"""Characters of names in one denial; beyond it, folders and databases are named instead of their tables."""
 _ARN: Final = 50
 """Characters of an ARN before its last part, with quotes and comma, in the partition with the longest names."""
 

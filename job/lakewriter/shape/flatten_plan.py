@@ -60,7 +60,7 @@ class FlattenPlan:
     """The plan by which every batch is flattened; ``documents`` is the position of their column, which is JSON text.
 
     ``cursor`` is the position of the cursor column in the source. ``inferred`` is what the table's columns are after
-    the load, where no schema tells them, and ``discarded`` what its contract leaves out of them. ``declared`` has the
+    the load, where no schema has them, and ``discarded`` what its contract leaves out of them. ``declared`` has the
     properties that a schema names, by the path of their object; None where there is none, or no JSON text.
     """
 

@@ -226,7 +226,7 @@ def _plan_partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequen
         field.model_copy(update={"column": find_column(field.column, available, what, left_out)})
         for field in table.partition_by
     )
-    # As Iceberg's own library has it: of one column an hour within a day tells nothing new.
+    # As Iceberg's own library has it: of one column an hour within a day adds nothing new.
     kinds = [(field.column, "time" if field.of_time else field.kind) for field in fields]
     columns = {name.lower() for _, name in names}
     for position, field in enumerate(fields):

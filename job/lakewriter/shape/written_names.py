@@ -3,7 +3,7 @@
 Names are decided level by level: the columns of the table, then the fields of each struct in them. In each level
 
 1. a source column that the table has named before keeps that name, and one that lake.yaml names gets that one
-2. a name that is in the table, and of which no record tells whose it is, goes to the one source column that it fits;
+2. a name that is in the table, and of which no record says whose it is, goes to the one source column that it fits;
    where it fits several, nothing is guessed: ``NAME_COLLISION``
 3. a new source column gets the name that it has by itself, or the first free one with a number, in the source's order
 """
@@ -173,7 +173,7 @@ class ColumnNames(NamesByPath):
                 )
 
     def _find_renamed(self, before: Collection[str], now: Collection[str]) -> dict[str, str]:
-        """Find columns whose names have changed by case alone, where engines do not tell names by their case: there is
+        """Find columns whose names have changed by case alone, where engines do not distinguish names by case: there is
         one of the name before and one now."""
         if not self._rule.folds_case:
             return {}

@@ -83,7 +83,7 @@ class Collection:
     """Documents that become rows. ``keys`` are JSON pointers.
 
     ``column`` is the source's column that holds them as JSON text; without it the source's rows are the documents.
-    Without ``locations`` the documents themselves tell what they hold, and the table keeps it.
+    Without ``locations`` the documents themselves show what they hold, and the table keeps it.
     """
 
     keys: tuple[str, ...]

@@ -100,7 +100,7 @@ class Layout:
         return re.compile(self.key_pattern)
 
     def make_replacement_rule(self, others: Iterable["Layout"]) -> Callable[[str], bool]:
-        """Return the function that tells whether a refresh may replace the object of a key, as far as the name says.
+        """Return the function that says whether a refresh may replace the object of a key, as far as the name says.
 
         ``others`` are the layouts of the pipeline's other tables: what is theirs by template stays, and so does a
         directory of another table inside this one's. A directory that two tables have is neither's own.
@@ -270,7 +270,7 @@ class ObjectNames:
 
     def pattern(self) -> re.Pattern[str]:
         """Matches the keys that this attempt can make, and, where the template has a job id or UUID, no other load's;
-        none at all where another load could make them and no counter tells which."""
+        none at all where another load could make them and no counter shows which."""
         own_uuid, patterns = uuid_pattern(self.attempt), list[str]()
         if self.varies or self.counts:
             patterns.append(self._match({"uuid": own_uuid, "part": rf"(?:\d+|{own_uuid})"}))
@@ -301,7 +301,7 @@ class ObjectNames:
 def file_uuid(attempt: str, seq: int, table: str = "") -> uuid.UUID:
     """Return a version 8 UUID: eight bytes from the attempt, eight from the table and the file's number in it.
 
-    The first half tells whose upload a key belongs to when all that is left of an attempt is its record.
+    The first half shows whose upload a key belongs to when all that is left of an attempt is its record.
     """
     head = hashlib.sha256(attempt.encode()).digest()[:8]
     tail = hashlib.sha256(f"{attempt}/{table}/{seq}".encode()).digest()[:8]

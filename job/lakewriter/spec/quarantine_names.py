@@ -11,7 +11,7 @@ from lakewriter.spec.layout import ObjectNames, file_uuid, uuid_pattern
 ON_BAD_ROW: Final = "on_bad_row"
 """The check of rows that cannot be read or written, named after its key."""
 _READABLE: Final = 60
-"""Characters of a check in a key; a digest tells it from others."""
+"""Characters of a check in a key; a digest tells it apart from others."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class JdbcPartition(Model):
 
 
 class JdbcRules(Model):
-    """Rules of reading a database. ``quote`` is what the names of an unknown database stand in, None for a known one.
+    """Rules of reading a database. ``quote`` is what quotes the names of an unknown database, None for a known one.
 
     ``reconcile`` says how far the rows are compared with the server's own answer; None leaves it to what can be known.
     With ``lock`` the table is locked until all connections of a partition have begun.
@@ -326,7 +326,7 @@ METRICS_NAMESPACE: Final = "Lakewriter"
 """CloudWatch has all metrics of loads and runs in this namespace."""
 
 FileEncoding = Encoding | AvroEncoding | TextEncoding
-"""The file formats, each told by its ``kind``."""
+"""The file formats, each identified by its ``kind``."""
 
 
 class UndoRules(Model):

@@ -53,7 +53,7 @@ class Stream(Model):
     minimum_generation_id: int | None = None
     sync_id: int | None = None
     file_path: str | None = None
-    """The property that tells where a record's file was copied to; None where records have no files."""
+    """The property that says where a record's file was copied to; None where records have no files."""
 
     @property
     def key(self) -> StreamKey:

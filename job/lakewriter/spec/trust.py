@@ -184,7 +184,7 @@ class Trust(Party):
 
     @property
     def role(self) -> str:
-        """The name that tells this role from the others."""
+        """The name that tells this role apart from the others."""
         return self.name or str(self.vendor)
 
     @property

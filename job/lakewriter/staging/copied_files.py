@@ -29,7 +29,7 @@ _BLOCK: Final = 1024 * 1024
 class CopyPlan:
     """The plan by which the files of a stream's records are copied; picklable.
 
-    ``file_path`` is the property that tells where a file went. With ``deletes`` the source's file is deleted once it is
+    ``file_path`` is the property that says where a file went. With ``deletes`` the source's file is deleted once it is
     staged: its records do not come again, and the disk that the source fills is bounded.
     """
 
@@ -45,7 +45,7 @@ class _Reference(msgspec.Struct):
 
 @dataclass(frozen=True)
 class _Copy:
-    """One file to copy: where it is, its key, its size as the source has told it, and the row that it belongs to."""
+    """One file to copy: where it is, its key, its size as the source reported it, and the row that it belongs to."""
 
     path: Path
     key: str

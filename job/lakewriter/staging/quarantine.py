@@ -48,7 +48,7 @@ _lake_reasons  all that is wrong with it, in words
 _lake_source   the file that it was read from, or its partition of the source
 _lake_offset   where it begins: the byte in the file, or the number in the partition
 _lake_row      the source's columns as JSON; null for a line that could not be read
-_lake_line     such a line, as it stands; null for other rows
+_lake_line     such a line, unchanged; null for other rows
 _lake_message  what a message says of its record besides the data, as JSON; null for other rows
 _lake_job_id   the load that kept it out
 _lake_at       when that load began
@@ -331,7 +331,7 @@ def _set_misfits(text: str, name: str | None, value: str | None, several: str | 
 
 
 def _describe_rows(columns: pa.RecordBatch, source: pa.RecordBatch, is_rendered: bool) -> list[str]:
-    """Describe the first rows: where each stands, and what is wrong with it."""
+    """Describe the first rows: where each is, and what is wrong with it."""
     first = columns.slice(0, MOST_BAD_ROWS_SHOWN)
     if not is_rendered:
         first = _set_rows(first, render_rows(source.slice(0, MOST_BAD_ROWS_SHOWN)))

@@ -43,7 +43,7 @@ class Attempted:
 
 
 def stage_together(spark: SparkSession, tables: Sequence[SharedTable]) -> list[Attempted]:
-    """Run one Spark job for all tables; return the result of each, in their order. No task of it runs any more.
+    """Run one Spark job for all tables; return the result of each, in their order. None of its tasks runs any more.
 
     A job that Spark gives up leaves no table whole.
     """

@@ -63,7 +63,7 @@ class AccumulatorTally:
 
 
 def open_tally(spark: SparkSession) -> Tally | None:
-    """Return what tells the driver how far its tasks are; None for a session that has no Spark behind it."""
+    """Return what reports to the driver how far its tasks are; None for a session that has no Spark behind it."""
     context = spark.sparkContext
     if not isinstance(context, SparkContext):
         return None
