@@ -77,7 +77,7 @@ def add_stacks(app: cdk.App, settings: Settings, *, host: DestinationStack | Non
 
 
 def tag(stack: cdk.Stack, settings: Settings) -> None:
-    """Tag the resources of a stack as the file says, and those that its name does not tell from others."""
+    """Tag the resources of a stack as the file says, and those that its name does not tell apart."""
     for key, value in settings.deployment.tags.items():
         cdk.Tags.of(stack).add(key, value)
     cdk.Tags.of(stack).add(STACK_TAG, stack.stack_name, include_resource_types=_TAGGED)

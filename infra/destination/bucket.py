@@ -22,7 +22,7 @@ NONCURRENT_DAYS: Final = 30
 
 
 class LakeBucket(Construct):
-    """The bucket, new or from ``deployment.existing``; a warning tells the owner of an existing one what it needs."""
+    """The bucket, new or from ``deployment.existing``; a warning shows the owner of an existing one what it needs."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Attach the bucket's own policy, or tell the owner of an existing bucket to attach it."""
+"""Attach the bucket's own policy, or ask the owner of an existing bucket to attach it."""
 
 import json
 from collections.abc import Mapping, Sequence

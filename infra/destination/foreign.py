@@ -1,4 +1,4 @@
-"""Tell the owners of buckets and catalogs in other accounts what to grant: there a permission of our roles is not
+"""Show the owners of buckets and catalogs in other accounts what to grant: there a permission of our roles is not
 enough.
 
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/example-walkthroughs-managing-access-example2.html

@@ -25,7 +25,7 @@ def has_customer_key(settings: Settings) -> bool:
 
 
 class Key(Construct):
-    """The key, new or from ``deployment.existing``; a warning tells the owner of an existing one what it needs."""
+    """The key, new or from ``deployment.existing``; a warning shows the owner of an existing one what it needs."""
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings, arns: Arns, shown: Arns) -> None:
         super().__init__(scope, id_)

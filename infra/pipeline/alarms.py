@@ -121,7 +121,7 @@ class Budget(Construct):
             self,
             "Budget",
             budget=budgets.CfnBudget.BudgetDataProperty(
-                # Whom it tells cannot be changed: a budget with another address is made first, under another name.
+                # Its subscribers cannot be changed: a budget with another address is made first, under another name.
                 budget_name=f"{settings.name}-{hashlib.sha256(address.encode()).hexdigest()[:8]}",
                 budget_type="COST",
                 time_unit="MONTHLY",

@@ -80,7 +80,7 @@ class Machine:
         return whole
 
     def _build_attempt(self) -> dict[str, State]:
-        # The start time is part of it, since an execution's name may be reused after 90 days.
+        # The start time is part of the attempt's name, since an execution's name may be reused after 90 days.
         name = "States.Format('{} {} {} {}', $.load.id, $$.Execution.Id, $$.Execution.StartTime, $.number)"
         pauses = ", ".join(str(_to_seconds(pause)) for pause in (*self.pauses, timedelta()))
         return {

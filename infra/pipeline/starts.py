@@ -163,7 +163,7 @@ def _build_acceptance(*, is_stream: bool) -> dict[str, State]:
         "InvalidAcceptance": {"Type": "Fail", "Error": "InputRefused", "Cause": f"{refused[0].upper()}{refused[1:]}."},
     }
     if not is_stream:
-        # The execution stands for who started it: CloudTrail has StartExecution.
+        # The execution's id shows who started it: CloudTrail has StartExecution.
         acceptance = {"accept.$": f"$.{accept}", "reason.$": f"$.{reason}", "by.$": "$$.Execution.Id"}
         states["KeepAcceptance"] = {
             "Type": "Pass",
@@ -179,7 +179,7 @@ def _test_presence(key: str) -> State:
 
 
 def build_input_reading(partition: str, *, arn: str, canary: str, stream: str) -> dict[str, State]:
-    """Build the states that tell a stream from its canary, by the input of the execution whose ARN is at ``arn``."""
+    """Build states that tell a stream apart from its canary, by the input of the execution whose ARN is at ``arn``."""
     is_canary = {
         "And": [_test_presence("began.input.canary"), {"Variable": "$.began.input.canary", "BooleanEquals": True}]
     }

@@ -38,7 +38,7 @@ def write_imports(folder: Path, settings: Settings) -> None:
 
 
 def _find_name(resource: Resource, resources: dict[str, dict[str, object]]) -> str | None:
-    """Find the name that the template sets; None for what has another name in each deployment, and stands in no way."""
+    """Find the name that the template sets; None for what has another name in each deployment, and cannot collide."""
     if resource.type == "AWS::KMS::Key":
         return FILL_IN
     if resource.type == "AWS::S3::BucketPolicy":
