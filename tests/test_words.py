@@ -16,8 +16,9 @@ QUESTION = re.compile(r"(?:What|Where|Whether|Who|Whose|Which|When|Why|How)\b")
 ARTICLE = re.compile(r"(?:The|A|An)\b")
 VAGUE = frozenset({"place", "places", "each", "found", "own", "known", "kept", "told"})
 PHRASES = re.compile(
-    r"\b(?:goes by|go by|comes to|come to|gone on from|go on with|goes on with|gone over|sees to|of theirs|whoever"
-    r"|(?:is|are|was|were) told)\b",
+    r"\b(?:goes by|go by|comes to|come to|gone on (?:from|with)|go on with|goes on with|gone over|sees to|of theirs"
+    r"|whoever|(?:is|are|was|were) told|(?:tells?|telling|told) of|(?:go|goes|gone|went) away|asked for at|so far as"
+    r"|in the place of|as (?:it|they) stands?|(?:a copy|most) of it)\b",
     re.IGNORECASE,
 )
 """Phrases that leave open who does what. A sentence names who does it, and the thing that is done."""
