@@ -7,7 +7,7 @@ import pytest
 
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError, NameCollisionError, SpecInvalidError
-from lakewriter.spec.catalogs import GlueCatalog, IcebergCatalog, NoCatalog, RestService
+from lakewriter.spec.catalogs import GlueCatalog, IcebergCatalog, NoCatalog, OAuthService
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Encoding
 from tests.dialects.files import READ, TABLE, lake
@@ -221,7 +221,7 @@ def test_iceberg(tmp_path, settings, schema, expected):
 
 def test_open_catalog(tmp_path):
     spec = load_spec(lake(tmp_path, table_format="ICEBERG", destination_prefix="a", **OPEN_CATALOG))
-    service = expect(RestService, expect(IcebergCatalog, spec.catalog).service)
+    service = expect(OAuthService, expect(IcebergCatalog, spec.catalog).service)
     assert (service.uri, service.warehouse, service.scope) == (
         "https://org-account.snowflakecomputing.com/polaris/api/catalog",
         "lake",

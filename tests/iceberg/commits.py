@@ -20,7 +20,7 @@ from lakewriter.encode.parquet_footer import Tail, read_column_statistics
 from lakewriter.receipt import Part, Receipt
 from lakewriter.shape.partitions import Transforms
 from lakewriter.spec.access import Access, SecretText
-from lakewriter.spec.catalogs import GlueService, RestService
+from lakewriter.spec.catalogs import GlueService, OAuthService
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Encoding
 from tests.commit import intents
@@ -103,12 +103,12 @@ class Table:
         tables.read_back(found)
 
 
-def rest_service(catalog: OpenCatalog, **other: str) -> RestService:
+def rest_service(catalog: OpenCatalog, **other: str) -> OAuthService:
     """The catalog as a lake.yaml names it; the secret is in the environment."""
     os.environ["OPEN_CATALOG_SECRET"] = CLIENT_SECRET
     named = {"uri": catalog.url, "warehouse": "lake", "client_id": CLIENT_ID, "scope": "PRINCIPAL_ROLE:ALL"}
     secret = SecretText("${env:OPEN_CATALOG_SECRET}")
-    return RestService.model_validate({**named, "client_secret": secret, **other})
+    return OAuthService.model_validate({**named, "client_secret": secret, **other})
 
 
 def rest_options(catalog: OpenCatalog) -> dict[str, str]:

@@ -18,7 +18,7 @@ from lakewriter.errors import (
     LakeError,
 )
 from lakewriter.spec.access import Access, SecretText
-from lakewriter.spec.catalogs import RestService
+from lakewriter.spec.catalogs import OAuthService
 from tests.iceberg.commits import Table, rest_service, strays
 from tests.support.open_catalog import OpenCatalog
 
@@ -52,7 +52,7 @@ CHOSEN = [
 @pytest.mark.parametrize(("destination", "chosen", "in_glue"), CHOSEN)
 def test_remedies_name_the_catalog_as_the_file_does(destination, chosen, in_glue):
     access = Access(bucket="b", region="us-east-1", key_names=destination.key_names)
-    service = RestService(
+    service = OAuthService(
         uri="https://catalog.example.com", warehouse="lake", client_id="id",
         client_secret=SecretText.parse("${env:SECRET}"), scope="PRINCIPAL_ROLE:ALL",
     )  # fmt: skip

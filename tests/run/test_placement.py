@@ -6,13 +6,14 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from lakewriter.commit.actions import IcebergAction, IntentGlue
+from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.state import TableState
 from lakewriter.errors import SpecInvalidError
 from lakewriter.run.placement import make_ready
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.table import plan_shape
 from lakewriter.spec.access import Access
+from lakewriter.spec.catalogs import GlueService
 from tests.staging.plans import SPEC, START, TABLE
 
 SOURCE = pa.schema([("id", pa.int64())])
@@ -21,7 +22,7 @@ PLAIN = TABLE.model_copy(update={"cursor": None, "deleted": None, "primary_key":
 
 def place(location: str) -> str:
     """The folder of the files of a table that is in the catalog at ``location``."""
-    action = IcebergAction(service=IntentGlue(), namespace="s", table="t", location=location)
+    action = IcebergAction(service=GlueService(), namespace="s", table="t", location=location)
     table = SimpleNamespace(prepare=lambda schema, *_: (action, schema))
     prepared = cast(Prepared, SimpleNamespace(table=table, shape=plan_shape(SOURCE, SPEC, PLAIN)))
     names = TABLE.layout.bind(job_id="j", attempt="a", start=START)

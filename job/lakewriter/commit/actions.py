@@ -2,26 +2,11 @@
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field
 
 from lakewriter.control_object import ControlObject, is_none
 from lakewriter.naming import name_generation
-from lakewriter.spec.catalogs import GlueService, RestService
-
-
-class IntentGlue(GlueService):
-    """Glue as an Iceberg catalog, as an intent stores it."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-class IntentRest(RestService):
-    """An Iceberg REST catalog, as an intent stores it."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-IntentService = Annotated[IntentGlue | IntentRest, Field(discriminator="kind")]
+from lakewriter.spec.catalogs import IcebergService, RestService
 
 
 def dump_part(value: Any) -> Any:
@@ -159,15 +144,13 @@ class IcebergAction(_Action):
     takes_statistics: ClassVar[bool] = True
 
     kind: Literal["iceberg"] = "iceberg"
-    service: IntentService
+    service: IcebergService
     namespace: str
     table: str
     location: str
     uuid: str = ""
     schema_id: int = 0
     spec_id: int = 0
-
-    _service = field_validator("service", mode="before")(dump_part)
 
     @property
     def name(self) -> tuple[str, str]:
@@ -177,7 +160,7 @@ class IcebergAction(_Action):
     @property
     def server(self) -> str | None:
         """See ``_Action``."""
-        return self.service.uri if self.service.kind == "rest" else None
+        return self.service.uri if isinstance(self.service, RestService) else None
 
     def find_location(self) -> str:
         """See ``_Action``."""

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from lakewriter.operate.sql_text import Engine, name_views, quote_name, quote_text, write_client_id, write_secret
+from lakewriter.operate.rest_sign_in import find_sign_in
+from lakewriter.operate.sql_text import Engine, name_views, quote_name, quote_text, write_secret
 from lakewriter.spec.access import Access
-from lakewriter.spec.catalogs import RestService
+from lakewriter.spec.catalogs import AnyRestService
 from lakewriter.spec.specification import Spec, TableSpec
 
 READERS: Final = {"parquet": "read_parquet", "avro": "read_avro", "csv": "read_csv", "jsonl": "read_json"}
@@ -102,18 +103,12 @@ def _write_s3_secret(access: Access) -> str:
     return _write_statement("CREATE OR REPLACE SECRET lakewriter_s3", options)
 
 
-def _write_catalog_secret(service: RestService) -> str:
-    options = [
-        "TYPE iceberg",
-        f"CLIENT_ID {_text(write_client_id(service.client_id))}",
-        f"CLIENT_SECRET {_text(write_secret(service.client_secret))}",
-        f"OAUTH2_SCOPE {_text(service.scope)}",
-        f"OAUTH2_SERVER_URI {_text(f'{service.uri}/v1/oauth/tokens')}",
-    ]
+def _write_catalog_secret(service: AnyRestService) -> str:
+    options = ["TYPE iceberg", *find_sign_in(service).list_duckdb_options()]
     return _write_statement("CREATE OR REPLACE SECRET lakewriter_catalog", options)
 
 
-def _write_rest_catalog(service: RestService) -> str:
+def _write_rest_catalog(service: AnyRestService) -> str:
     options = ["TYPE iceberg", f"ENDPOINT {_text(service.uri)}", "SECRET lakewriter_catalog"]
     return _write_statement(f"ATTACH {_text(service.warehouse)} AS {_CATALOG}", options)
 

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Final
 
 from lakewriter.naming import cut, join_key, make_unique, normalise
-from lakewriter.operate.sql_text import Engine, Query, quote_text
-from lakewriter.spec.access import SecretText
-from lakewriter.spec.catalogs import RestService
+from lakewriter.operate.rest_sign_in import find_sign_in
+from lakewriter.operate.sql_text import Engine, Query, quote_text, write_value
+from lakewriter.spec.catalogs import AnyRestService
 from lakewriter.spec.deployment import Deployment, name_destination_stack
 from lakewriter.spec.specification import Spec, TableSpec, Tracking
 from lakewriter.spec.trust import Snowflake, SnowflakePrincipal
@@ -19,7 +19,7 @@ _query = partial(Query, engine=Engine.SNOWFLAKE)
 
 
 def write_statements(
-    spec: Spec, deployment: Deployment, service: RestService, stage: str | None = None
+    spec: Spec, deployment: Deployment, service: AnyRestService, stage: str | None = None
 ) -> tuple[Query, ...]:
     """Write the statements for volume, trust, integration, tables and refresh, in the order to run them.
 
@@ -30,7 +30,7 @@ def write_statements(
     compute = (deployment.snowflake or Snowflake()).compute
     of_file = deployment.snowflake is None and spec.access.role_arn is not None
     if of_file and spec.access.external_id is not None:
-        compute = compute.model_copy(update={"external_id": _write_secret(spec.access.external_id)})
+        compute = compute.model_copy(update={"external_id": write_value(spec.access.external_id)})
     namespaces = list(dict.fromkeys(table.schema_name for table in spec.tables))
     only = namespaces[0] if len(namespaces) == 1 else None
     setting_up = [
@@ -130,7 +130,7 @@ def _write_trust(compute: SnowflakePrincipal) -> str:
     return json.dumps(entry, indent=2)
 
 
-def _write_integration(spec: Spec, service: RestService, namespace: str | None) -> str:
+def _write_integration(spec: Spec, service: AnyRestService, namespace: str | None) -> str:
     return "\n".join(
         [
             f"CREATE OR REPLACE CATALOG INTEGRATION {_name_integration(spec)}",
@@ -142,19 +142,11 @@ def _write_integration(spec: Spec, service: RestService, namespace: str | None) 
             f"CATALOG_NAME = {_quote(service.warehouse)}",
             ")",
             "REST_AUTHENTICATION = (",
-            "TYPE = OAUTH",
-            f"OAUTH_CLIENT_ID = {_quote(_write_secret(SecretText.parse(service.client_id)))}",
-            f"OAUTH_CLIENT_SECRET = {_quote(_write_secret(service.client_secret))}",
-            f"OAUTH_ALLOWED_SCOPES = ({_quote(service.scope)})",
+            *find_sign_in(service).list_snowflake_options(),
             ")",
             "ENABLED = TRUE;",
         ]
     )
-
-
-def _write_secret(secret: SecretText) -> str:
-    """Write a secret that lake.yaml contains as it is, otherwise the reference by which its value is found."""
-    return secret.text if secret.reference is None else f"<value of {secret.text}>"
 
 
 def _write_create_table(spec: Spec, table: TableSpec, name: str, namespace: str | None) -> str:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from lakewriter.naming import join_key
-from lakewriter.operate.sql_text import Engine, name_views, quote_name, quote_text, write_client_id, write_secret
-from lakewriter.spec.access import SecretText
-from lakewriter.spec.catalogs import GlueCatalog, RestService
+from lakewriter.operate.rest_sign_in import find_sign_in
+from lakewriter.operate.sql_text import Engine, name_views, quote_name, quote_text
+from lakewriter.spec.catalogs import AnyRestService, GlueCatalog
 from lakewriter.spec.specification import Spec, TableSpec
 
 _SOURCES: Final = {"parquet": "parquet", "avro": "avro", "csv": "csv", "jsonl": "json"}
@@ -114,21 +114,14 @@ def _write_store(endpoint: str) -> str:
     return "\n".join([_set("fs.s3a.endpoint", endpoint), _set("fs.s3a.path.style.access", "true")])
 
 
-def _list_rest_settings(service: RestService) -> dict[str, str]:
-    secret = write_secret(service.client_secret)
+def _list_rest_settings(service: AnyRestService) -> dict[str, str]:
     return {
         "type": "rest",
         "uri": service.uri,
         "warehouse": service.warehouse,
-        "credential": f"{write_client_id(service.client_id)}:{_write_reference(service.client_secret) or secret}",
-        "scope": service.scope,
+        **find_sign_in(service).list_spark_settings(),
         "header.X-Iceberg-Access-Delegation": "vended-credentials",
     }
-
-
-def _write_reference(secret: SecretText) -> str:
-    """Return a variable of the environment, which Spark fills in itself."""
-    return secret.text if secret.reference and secret.reference[0] == "env" else ""
 
 
 def _write_catalog(settings: dict[str, str]) -> str:

@@ -110,9 +110,10 @@ def write_files(engine: Engine, source: str, bucket: str, keys: Sequence[str]) -
     return f"SELECT *\nFROM {source}\nWHERE {column} IN (\n    {listed}\n);"
 
 
-def write_client_id(client_id: str) -> str:
-    """Return a client's id, as the file has it, or by reference: an id is no secret."""
-    return f"<value of {client_id}>" if SecretText.parse(client_id).reference else client_id
+def write_value(text: SecretText | str) -> str:
+    """Write what lake.yaml contains, or the reference by which the value is found."""
+    parsed = SecretText.parse(text)
+    return f"<value of {parsed.text}>" if parsed.reference else parsed.text
 
 
 def write_secret(secret: SecretText | str) -> str:

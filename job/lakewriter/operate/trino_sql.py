@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from lakewriter.operate.sql_text import Engine, quote_name, quote_text, write_client_id, write_secret
+from lakewriter.operate.rest_sign_in import find_sign_in
+from lakewriter.operate.sql_text import Engine, quote_name, quote_text
 from lakewriter.spec.access import Access
-from lakewriter.spec.catalogs import RestService
+from lakewriter.spec.catalogs import AnyRestService
 from lakewriter.spec.specification import Spec, TableSpec
 
 _CATALOG: Final = "lake"
@@ -54,15 +55,12 @@ def write_source(engine: Engine, spec: Spec, table: TableSpec) -> str:
     return ".".join(quote_name(engine, name) for name in names)
 
 
-def _list_rest_settings(service: RestService) -> dict[str, str]:
+def _list_rest_settings(service: AnyRestService) -> dict[str, str]:
     return {
         "iceberg.catalog.type": "rest",
         "iceberg.rest-catalog.uri": service.uri,
         "iceberg.rest-catalog.warehouse": service.warehouse,
-        "iceberg.rest-catalog.security": "OAUTH2",
-        "iceberg.rest-catalog.oauth2.credential": f"{write_client_id(service.client_id)}:"
-        f"{write_secret(service.client_secret)}",
-        "iceberg.rest-catalog.oauth2.scope": service.scope,
+        **find_sign_in(service).list_trino_settings(),
         "iceberg.rest-catalog.vended-credentials-enabled": "true",
     }
 

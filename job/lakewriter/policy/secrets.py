@@ -33,7 +33,7 @@ def allow_secrets(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statem
 
 def list_references(spec: Spec) -> list[tuple[str, str]]:
     """List every secret that the file refers to as ``(kind, name)``, each once."""
-    named = [*_find_secrets(spec), *([SecretText.parse(spec.rest_service.client_id)] if spec.rest_service else [])]
+    named = [*_find_secrets(spec), *(spec.rest_service.texts if spec.rest_service else ())]
     return list(dict.fromkeys(secret.reference for secret in named if secret.reference))
 
 

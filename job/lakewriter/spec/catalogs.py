@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.model import Model
@@ -22,30 +22,60 @@ class GlueCatalog(Model):
     strategy: str = ""
 
 
-class GlueService(Model):
+class _Service(Model):
+    """Where Iceberg tables are listed. An intent stores it, with the fields that a later release adds."""
+
+    model_config = ConfigDict(extra="allow")
+
+    chooses_location: ClassVar[bool]
+    """Whether the catalog decides where a table lies, and the layout does not."""
+
+
+class GlueService(_Service):
     """Iceberg tables in the Glue Data Catalog."""
 
-    chooses_location: ClassVar = False
+    chooses_location = False
     kind: Literal["glue"] = "glue"
 
 
-class RestService(Model):
-    """An Iceberg REST catalog with OAuth2 client credentials; ``warehouse`` is the catalog's name in it.
+class RestService(_Service):
+    """An Iceberg REST catalog at ``uri``; ``warehouse`` is the catalog's name in it.
+
+    A class derives from it for each way to sign in.
+    """
+
+    chooses_location = True
+    uri: str
+    warehouse: str
+
+    def __str__(self) -> str:
+        return f"catalog {self.warehouse!r} at {self.uri}"
+
+    @property
+    def texts(self) -> tuple[SecretText, ...]:
+        """The fields of type ``str`` that may refer to a secret's value."""
+        return ()
+
+
+class OAuthService(RestService):
+    """A REST catalog that takes OAuth2 client credentials, as Snowflake Open Catalog does.
 
     ``client_id`` may be a reference, as a secret may; the secret must be one.
     """
 
-    chooses_location: ClassVar = True
     kind: Literal["rest"] = "rest"
-    uri: str
-    warehouse: str
     client_id: str
     client_secret: SecretText
     scope: str
 
+    @property
+    def texts(self) -> tuple[SecretText, ...]:
+        """See ``RestService``."""
+        return (SecretText.parse(self.client_id),)
 
-IcebergService = Annotated[GlueService | RestService, Field(discriminator="kind")]
-"""``chooses_location`` where the catalog decides where a table lies, and the layout does not."""
+
+AnyRestService = OAuthService
+IcebergService = Annotated[GlueService | AnyRestService, Field(discriminator="kind")]
 
 
 class IcebergCatalog(Model):

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from lakewriter.naming import LATEST, QUARANTINE, cut, join_key
 from lakewriter.spec.access import Access, SecretText
-from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, RestService
+from lakewriter.spec.catalogs import AnyRestService, Catalog, GlueCatalog, GlueService, IcebergCatalog, RestService
 from lakewriter.spec.collection import Collection
 from lakewriter.spec.expectations import Acceptance, Condition, Expectation, Unique
 from lakewriter.spec.layout import Layout
@@ -420,7 +420,7 @@ class Spec(Model):
         )
 
     @property
-    def rest_service(self) -> RestService | None:
+    def rest_service(self) -> AnyRestService | None:
         """The Iceberg REST catalog that the tables are in, if they are in one."""
         service = self.catalog.service if isinstance(self.catalog, IcebergCatalog) else None
         return service if isinstance(service, RestService) else None

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 import pydantic
@@ -23,7 +24,7 @@ from lakewriter.errors import (
     SchemaIncompatibleError,
 )
 from lakewriter.spec.access import Access
-from lakewriter.spec.catalogs import GlueService, IcebergService, RestService
+from lakewriter.spec.catalogs import AnyRestService, IcebergService, OAuthService, RestService
 
 
 @contextmanager
@@ -35,14 +36,15 @@ def explain_errors(service: IcebergService, clients: aws.Clients, doing: str) ->
         raise aws.explain(error, doing=f"glue: {doing}", access=clients.access) from error
     except _REST_ERRORS as error:
         # Only an answer of the service has a request: the library raises the same classes for what it cannot do.
-        if isinstance(service, GlueService) or (isinstance(error, NotImplementedError) and read_status(error) is None):
+        is_limit = isinstance(error, NotImplementedError) and read_status(error) is None
+        if is_limit or not isinstance(service, RestService):
             raise
         if isinstance(error, requests.RequestException):
             raise _make_silence_error(service, doing, error, clients) from error
         clients.reached.add(service.uri)
         raise _make_rest_error(service, doing, error, clients) from error
     else:
-        clients.reached.update([] if isinstance(service, GlueService) else [service.uri])
+        clients.reached.update([service.uri] if isinstance(service, RestService) else [])
 
 
 @contextmanager
@@ -72,14 +74,14 @@ _LIMITS: Final = (
 
 
 def _make_silence_error(
-    service: RestService, doing: str, error: requests.RequestException, clients: aws.Clients
+    service: AnyRestService, doing: str, error: requests.RequestException, clients: aws.Clients
 ) -> LakeError:
-    where = f"catalog {service.warehouse!r} at {service.uri}: {doing}: {_shorten(error)}"
+    where = f"{service}: {doing}: {_shorten(error)}"
     # A proxy or a portal may answer in the catalog's place for a moment only.
     if isinstance(error, ForeignAnswer):
         return CatalogFailedError(where, remedy=_fill(_FOREIGN_REMEDY, service, clients))
     if not isinstance(error, _UNANSWERED):
-        return CatalogNotFoundError(where, remedy=_fill(_NAME_REMEDY, service, clients))
+        return CatalogNotFoundError(where, remedy=_fill(_find_remedies(service).name, service, clients))
     if service.uri in clients.reached:
         return NoAnswerError(where, remedy="Check catalog_endpoint and the network path to it, and try again.")
     return EndpointUnreachableError(
@@ -88,25 +90,25 @@ def _make_silence_error(
     )
 
 
-def _make_rest_error(service: RestService, doing: str, error: Exception, clients: aws.Clients) -> LakeError:
-    status, text = read_status(error), str(error)
+def _make_rest_error(service: AnyRestService, doing: str, error: Exception, clients: aws.Clients) -> LakeError:
+    status, text, remedies = read_status(error), str(error), _find_remedies(service)
     said = f"HTTP {status}: {_shorten(error)}" if status else _shorten(error)
-    where = f"catalog {service.warehouse!r} at {service.uri}: {doing}: {said}"
+    where = f"{service}: {doing}: {said}"
     if isinstance(error, pydantic.ValidationError):
         return CatalogFailedError(where, remedy=_fill(_FOREIGN_REMEDY, service, clients))
     if status not in _BUSY_STATUSES and _REGION.search(text):
         return CatalogRegionMismatchError(where, remedy=_fill(_REGION_REMEDY, service, clients))
     if isinstance(error, exceptions.OAuthError | exceptions.UnauthorizedError):
-        remedy = _ROLE_REMEDY if "invalid_scope" in text else _SECRET_REMEDY
+        remedy = remedies.role if "invalid_scope" in text else remedies.secret
         return CatalogUnauthorizedError(where, remedy=_fill(remedy, service, clients))
     if isinstance(error, exceptions.ForbiddenError):
-        remedy = next((remedy for form, remedy in _FORBIDDEN if form.search(text)), _ROLE_REMEDY)
+        remedy = next((remedy for form, remedy in remedies.forbidden if form.search(text)), remedies.role)
         return CatalogUnauthorizedError(where, remedy=_fill(remedy, service, clients))
     if status in _PASSING_STATUSES or isinstance(error, exceptions.ServerError | exceptions.ServiceUnavailableError):
         return CatalogFailedError(where, remedy=_fill(_FAILED_REMEDY, service, clients))
     if status in _REFUSING_STATUSES and doing != CONNECT:
         return SchemaIncompatibleError(where, remedy=_REFUSED_REMEDY)
-    return CatalogNotFoundError(where, remedy=_fill(_NAME_REMEDY, service, clients))
+    return CatalogNotFoundError(where, remedy=_fill(remedies.name, service, clients))
 
 
 def read_status(error: Exception) -> int | None:
@@ -123,11 +125,11 @@ def _shorten(error: Exception) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def _fill(remedy: str, service: RestService, clients: aws.Clients) -> str:
-    """Return a remedy with the keys of the user's file."""
+def _fill(remedy: str, service: AnyRestService, clients: aws.Clients) -> str:
+    """Return a remedy with the fields of the catalog and the keys of the user's file."""
     names = clients.access.key_names
     return remedy.format(
-        scope=service.scope,
+        **dict(service),
         open_catalog=names.open_catalog,
         bucket=names.bucket,
         iceberg_in_glue=names.iceberg_in_glue,
@@ -158,14 +160,6 @@ _UNANSWERED: Final = (
     requests.exceptions.ChunkedEncodingError,
     requests.exceptions.ContentDecodingError,
 )
-_SECRET_REMEDY: Final = (
-    "Check that client_id and client_secret are correct, and that they have not been rotated or revoked in the catalog "
-    "that {open_catalog} chooses."
-)
-_ROLE_REMEDY: Final = (
-    "Check principal_role (scope {scope!r}): that the role exists, that it is granted to this client, and that a "
-    "catalog role granted to it may create and write tables in this catalog."
-)
 _FOREIGN_REMEDY: Final = (
     "Look for a proxy, a portal or a sign-in page between here and the catalog. Check that catalog_endpoint is the "
     "REST endpoint of the catalog that {open_catalog} chooses, not a page of its console; then run the same job id "
@@ -182,37 +176,59 @@ _REFUSED_REMEDY: Final = (
 _REGION_REMEDY: Final = (
     "Catalog and bucket must be in one region: set {bucket} to a bucket in the catalog's region, or {iceberg_in_glue}."
 )
-_FORBIDDEN: Final = (
-    # What Polaris says of S3, which it reaches through a role of its own, and Snowflake of the network.
-    (
-        re.compile(r"sts:AssumeRole|subscoped credentials|AssumeRole", re.IGNORECASE),
-        "Have the IAM role of the catalog's storage configuration trust the catalog's IAM user with its external id, "
-        "and allow what 'lakewriter policy --who catalog' prints.",
-    ),
-    (
-        re.compile(r"\blocations?\b", re.IGNORECASE),
-        "Add the table's location to the allowed locations of the catalog's storage configuration, or choose another "
-        "catalog_name.",
-    ),
-    (
-        re.compile(r"\bIP\b|network policy", re.IGNORECASE),
-        "Allow the addresses from which the job reaches the catalog in the network policy of the account behind "
-        "catalog_endpoint.",
-    ),
-)
-"""What an answer 403 says, and the remedy for it; for all others the principal role's."""
-_NAME_REMEDY: Final = (
-    "Check that catalog_endpoint is the REST endpoint of the catalog that {open_catalog} chooses, such as "
+
+
+@dataclass(frozen=True)
+class _Remedies:
+    """What to do about an answer that depends on how one signs in to the catalog."""
+
+    secret: str
+    role: str
+    name: str
+    forbidden: tuple[tuple[re.Pattern[str], str], ...]
+    """What an answer 403 says, and the remedy for it; ``role`` for all others."""
+
+
+_OAUTH: Final = _Remedies(
+    secret="Check that client_id and client_secret are correct, and that they have not been rotated or revoked in the "
+    "catalog that {open_catalog} chooses.",
+    role="Check principal_role (scope {scope!r}): that the role exists, that it is granted to this client, and that a "
+    "catalog role granted to it may create and write tables in this catalog.",
+    name="Check that catalog_endpoint is the REST endpoint of the catalog that {open_catalog} chooses, such as "
     "https://org-account.snowflakecomputing.com/polaris/api/catalog, and that catalog_name is the name of a catalog "
-    "there."
+    "there.",
+    forbidden=(
+        # What Polaris says of S3, which it reaches through a role of its own, and Snowflake of the network.
+        (
+            re.compile(r"sts:AssumeRole|subscoped credentials|AssumeRole", re.IGNORECASE),
+            "Have the IAM role of the catalog's storage configuration trust the catalog's IAM user with its external "
+            "id, and allow what 'lakewriter policy --who catalog' prints.",
+        ),
+        (
+            re.compile(r"\blocations?\b", re.IGNORECASE),
+            "Add the table's location to the allowed locations of the catalog's storage configuration, or choose "
+            "another catalog_name.",
+        ),
+        (
+            re.compile(r"\bIP\b|network policy", re.IGNORECASE),
+            "Allow the addresses from which the job reaches the catalog in the network policy of the account behind "
+            "catalog_endpoint.",
+        ),
+    ),
 )
+
+
+def _find_remedies(service: AnyRestService) -> _Remedies:
+    match service:
+        case OAuthService():
+            return _OAUTH
 
 
 def check_region(table: Table, service: IcebergService, access: Access) -> None:
     """Raise ``CATALOG_REGION_MISMATCH`` where the catalog names another region than the bucket's."""
     names = access.key_names
     region = table.io.properties.get("client.region") or table.io.properties.get("s3.region")
-    if not isinstance(service, GlueService) and region not in (None, access.region):
+    if isinstance(service, RestService) and region not in (None, access.region):
         raise CatalogRegionMismatchError(
             f"catalog {service.warehouse!r} keeps its tables in {region!r}, and bucket {access.bucket!r} is in "
             f"{access.region!r}; they must be in one region.",

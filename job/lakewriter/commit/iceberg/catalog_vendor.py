@@ -6,7 +6,7 @@ from lakewriter import aws
 from lakewriter.aws.vended import Vended, Vendor
 from lakewriter.commit.actions import CatalogAction, IcebergAction
 from lakewriter.spec.access import Access
-from lakewriter.spec.catalogs import RestService
+from lakewriter.spec.catalogs import AnyRestService, RestService
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class CatalogVendor:
     They are the answer's ``storage-credentials``, or else in its ``config``; see https://iceberg.apache.org/spec/.
     """
 
-    service: RestService
+    service: AnyRestService
     namespace: str
     table: str
     access: Access
@@ -29,7 +29,7 @@ class CatalogVendor:
         return load_credentials(self.service, self.namespace, self.table, self.access)
 
     def __str__(self) -> str:
-        return f"catalog {self.service.warehouse!r} at {self.service.uri}"
+        return str(self.service)
 
 
 def find_vendor(action: CatalogAction, access: Access) -> Vendor | None:

@@ -4,7 +4,7 @@ from lakewriter import aws
 from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
-from lakewriter.spec.catalogs import GlueService, IcebergService
+from lakewriter.spec.catalogs import IcebergService, RestService
 
 
 class Connection:
@@ -18,9 +18,8 @@ class Connection:
     @property
     def name(self) -> str:
         """The catalog's name in messages."""
-        if isinstance(self._service, GlueService):
-            return "the Glue Data Catalog"
-        return f"catalog {self._service.warehouse!r} at {self._service.uri}"
+        service = self._service
+        return str(service) if isinstance(service, RestService) else "the Glue Data Catalog"
 
     def find_location(self, action: IcebergAction) -> str | None:
         """Return the table's location, None where there is no table; ``CATALOG_REGION_MISMATCH`` where it is in another

@@ -19,7 +19,7 @@ from lakewriter.commit.iceberg.catalog_errors import CONNECT, explain_errors, re
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
 from lakewriter.commit.iceberg.rest_session import CatalogAdapter
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.catalogs import GlueService, IcebergService, RestService
+from lakewriter.spec.catalogs import AnyRestService, GlueService, IcebergService, OAuthService
 
 _FILE_IO: Final = f"{ClientsFileIO.__module__}.{ClientsFileIO.__qualname__}"
 
@@ -113,19 +113,20 @@ def open_catalog(service: IcebergService, clients: aws.Clients, load: str, writt
     with explain_errors(service, clients, CONNECT):
         # The library asks for vended credentials by itself; None takes its header back.
         headers = {"header.X-Iceberg-Access-Delegation": None} if clients.access.explicit else {}
-        return _Rest(
-            "rest",
-            **{
-                "uri": service.uri,
+        named = {"uri": service.uri, "warehouse": service.warehouse}
+        return _Rest("rest", **named, **_list_sign_in(service, clients.access.region), **shared | headers)
+
+
+def _list_sign_in(service: AnyRestService, region: str) -> dict[str, str]:
+    """List PyIceberg's properties for signing in.
+
+    https://py.iceberg.apache.org/configuration/#rest-catalog
+    """
+    match service:
+        case OAuthService():
+            parts = (SecretText.parse(service.client_id), service.client_secret)
+            return {
                 "oauth2-server-uri": f"{service.uri}/v1/oauth/tokens",
-                "warehouse": service.warehouse,
-                "credential": _resolve_credential(service, clients.access.region),
+                "credential": ":".join(aws.resolve(part, region=region) for part in parts),
                 "scope": service.scope,
-            },
-            **shared | headers,
-        )
-
-
-def _resolve_credential(service: RestService, region: str) -> str:
-    parts = (SecretText.parse(service.client_id), service.client_secret)
-    return ":".join(aws.resolve(part, region=region) for part in parts)
+            }

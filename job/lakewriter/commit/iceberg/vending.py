@@ -11,13 +11,13 @@ from lakewriter.aws.vended import Vended
 from lakewriter.commit.iceberg.catalog_errors import explain_errors
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
 from lakewriter.spec.access import Access
-from lakewriter.spec.catalogs import RestService
+from lakewriter.spec.catalogs import AnyRestService
 
 _KEYS: Final = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 _EXPIRES: Final = "s3.session-token-expires-at-ms"
 
 
-def load_credentials(service: RestService, namespace: str, name: str, access: Access) -> Vended | None:
+def load_credentials(service: AnyRestService, namespace: str, name: str, access: Access) -> Vended | None:
     """Return the credentials for the table's files; None where there is no table, or the catalog gives none."""
     clients = aws.get_shared_clients(access)
     # The driver has opened the catalog before there are tasks that ask for credentials.

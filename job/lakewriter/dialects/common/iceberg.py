@@ -8,7 +8,7 @@ from lakewriter.dialects.common.destination import Destination
 from lakewriter.dialects.common.places import require_url
 from lakewriter.naming import join_key
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.catalogs import RestService
+from lakewriter.spec.catalogs import OAuthService
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 
@@ -37,11 +37,11 @@ def find_missing_keys(destination: Destination) -> list[str]:
     return [key for key in OPEN_CATALOG_KEYS if not destination.read_key(key)]
 
 
-def make_open_catalog(destination: Destination) -> RestService:
+def make_open_catalog(destination: Destination) -> OAuthService:
     """Return the catalog of a destination that has all of its keys."""
     destination.require_tls("catalog_endpoint")
     client_id = destination.read_key("client_id")
-    return RestService.model_validate(
+    return OAuthService.model_validate(
         {
             "uri": destination.read_key("catalog_endpoint"),
             "warehouse": destination.read_key("catalog_name"),
