@@ -39,13 +39,13 @@ class Call:
 def list_calls(settings: Settings) -> Iterator[Call]:
     """List what a load calls beside the logs, which EMR Serverless writes: destination, catalog, sources, secrets."""
     spec = settings.spec
-    endpoint, service = spec.access.endpoint, spec.rest_service
+    endpoint, rest = spec.access.endpoint, spec.rest_service
     if endpoint:
         yield Call(ELSEWHERE, f"the destination's custom endpoint {endpoint!r} is", "none")
     else:
         yield Call("s3", f"the bucket {spec.access.bucket!r} is", "")
-    if service:
-        yield Call(ELSEWHERE, f"the Iceberg catalog {service.uri!r} is", "GLUE")
+    if rest:
+        yield Call(rest.aws_service or ELSEWHERE, f"the Iceberg catalog {rest.uri!r} is", "GLUE")
     elif spec.in_glue:
         yield Call("glue", "the Glue Data Catalog is", "")
     if spec.access.role_arn:

@@ -27,7 +27,6 @@ from lakewriter.naming import ControlKeys
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import TableReport
 from lakewriter.spec.access import KeyNames
-from lakewriter.spec.catalogs import IcebergCatalog
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Spec, TableSpec
 
@@ -52,7 +51,7 @@ class Shared:
 
 def open_control(spec: Spec, table: TableSpec, store: Store, shared: Shared | None = None) -> "Control":
     """Open the control objects of one table of a pipeline; nothing is asked of the store yet."""
-    is_elsewhere = isinstance(spec.catalog, IcebergCatalog) and spec.catalog.service.chooses_location
+    is_elsewhere = spec.service is not None and spec.service.chooses_location
     keys = ControlKeys(spec.access.prefix, spec.pipeline)
     layout = None if is_elsewhere else table.layout
     control = Control(store, keys, table.id, layout=layout, key_names=spec.access.key_names, shared=shared)

@@ -11,7 +11,7 @@ from lakewriter.commit.iceberg.connection import Connection
 from lakewriter.commit.iceberg.upkeep import Optimizers, find_faults, make_configurations
 from lakewriter.doctor.probe import Finding, Probe, call
 from lakewriter.errors import GlueAccessDeniedError
-from lakewriter.spec.catalogs import GlueService, IcebergCatalog, IcebergService
+from lakewriter.spec.catalogs import IcebergCatalog, IcebergService, RestService
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Spec, TableSpec
 
@@ -35,7 +35,7 @@ class IcebergProbes:
             return []
         service = self.spec.catalog.service
         first = [Probe("glue catalog", self.check_glue, (self.gate,))]
-        if not isinstance(service, GlueService):
+        if isinstance(service, RestService):
             first = [Probe("iceberg catalog", partial(self.check_connection, service), (self.gate,))]
         tables = [
             Probe(f"iceberg table {table.id}", partial(self.check_table, service, table), (self.gate, first[0].name))

@@ -219,8 +219,7 @@ class LoadFollower:
 
 def _name_output(spec: Spec, table: TableSpec, find_account: FindAccount) -> Output | None:
     """Return the table before its load; None where the catalog decides its location."""
-    service = spec.rest_service
-    if service is not None:
+    if spec.service is not None and spec.service.chooses_location:
         return None
     dataset = name_path(spec.table_location(table))
     assert dataset is not None

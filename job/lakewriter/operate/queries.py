@@ -74,7 +74,8 @@ def list_engines(spec: Spec) -> tuple[Engine, ...]:
     """Return the engines that can read the tables in their present location."""
     if spec.rest_service:
         # Athena has no connection to another REST catalog than AWS's own.
-        return (Engine.SNOWFLAKE, Engine.DUCKDB, Engine.SPARK, Engine.TRINO)
+        snowflake_too = (Engine.SNOWFLAKE,) if spec.rest_service.is_read_by_snowflake else ()
+        return (*snowflake_too, Engine.DUCKDB, Engine.SPARK, Engine.TRINO)
     if not isinstance(spec.catalog, NoCatalog):
         return (Engine.ATHENA, Engine.DUCKDB, Engine.SPARK, Engine.TRINO)
     is_refreshed = any(table.latest is not None for table in spec.tables)

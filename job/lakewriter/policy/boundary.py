@@ -4,16 +4,15 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.policy.arns import Arns, escape
+from lakewriter.policy.arns import Arns
+from lakewriter.policy.catalog_statements import bound_catalog
 from lakewriter.policy.checkpoint import locate_checkpoints
 from lakewriter.policy.deployed_names import DeployedNames
 from lakewriter.policy.division import LIMIT, count_characters
 from lakewriter.policy.operator_statements import allow_stage
-from lakewriter.policy.parties import find_reach
 from lakewriter.policy.secrets import allow_secrets
 from lakewriter.policy.sources import list_source_buckets
 from lakewriter.policy.statements import Conditions, Statement, allow, make_document
@@ -25,7 +24,6 @@ _OBJECTS: Final = (
     "s3:GetBucketLocation", "s3:GetBucketTagging", "s3:GetLifecycleConfiguration",
 )  # fmt: skip
 _OWN_COPIES: Final = "s3:ObjectOwnerOverrideToBucketOwner"
-_CATALOG: Final = ("glue:GetCatalog*", "glue:*Database*", "glue:*Table*", "glue:*Partition*")
 _JOB_RUNS: Final = ("emr-serverless:*JobRun", "emr-serverless:GetApplication", "emr-serverless:StopApplication",
                     "emr-serverless:DeleteApplication")  # fmt: skip
 _LOADS: Final = (
@@ -62,10 +60,7 @@ def _list_statements(
     spec: Spec, deployment: Deployment, arns: Arns, names: DeployedNames, *, exact: bool
 ) -> Iterator[Statement]:
     yield from _bound_storage(spec, deployment, arns, names, exact=exact)
-    if spec.in_glue:
-        catalogs = _list_catalogs(deployment, arns, exact=exact)
-        paths = _list_catalog(spec, deployment, exact=exact)
-        yield allow("Catalog", _CATALOG, [catalog.glue(path) for catalog in catalogs for path in paths])
+    yield from bound_catalog(spec, deployment, arns, exact=exact)
     yield from _bound_keys(spec, deployment, arns)
     yield from allow_secrets(spec, deployment, arns)
     if spec.access.role_arn:
@@ -97,25 +92,6 @@ def _bound_storage(
     assets = deployment.name_assets(arns.account, arns.region)
     read = [arn for name in (*sources, assets) for arn in (arns.bucket(name), arns.objects(name))]
     yield allow("Sources", ["s3:GetObject", "s3:ListBucket"], list(dict.fromkeys(read)))
-
-
-def _list_catalogs(deployment: Deployment, arns: Arns, *, exact: bool) -> list[Arns]:
-    """List the catalogs of the tables and of vendors, whose calls reach that of this account; without room for both,
-    the same databases of any account that lets a role in."""
-    writes = any(party.access == "write" for _, party in deployment.parties)
-    if arns.catalog is None or not writes:
-        return [arns]
-    return [arns, replace(arns, catalog=None)] if exact else [replace(arns, catalog="*")]
-
-
-def _list_catalog(spec: Spec, deployment: Deployment, *, exact: bool) -> list[str]:
-    """List what the file's tables and the parties reach in the catalog, by databases."""
-    paths = [path for _, party in deployment.parties for path in find_reach(spec, party).catalog] if exact else []
-    databases = {path.split("/")[1] for path in paths} | {escape(table.schema_name) for table in spec.tables}
-    prefix = [escape(spec.database_prefix), f"{escape(spec.databases_below)}*"] if spec.database_prefix else []
-    listed = [*prefix, *sorted(name for name in databases if not prefix or name not in prefix)]
-    below = [f"{kind}/{name}/*" for name in listed for kind in ("table", "userDefinedFunction")]
-    return ["catalog", *(f"database/{name}" for name in listed), *below]
 
 
 def _bound_keys(spec: Spec, deployment: Deployment, arns: Arns) -> Iterator[Statement]:

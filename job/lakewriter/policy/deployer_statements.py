@@ -14,8 +14,8 @@ from typing import Final
 from lakewriter.errors import SpecInvalidError
 from lakewriter.policy.arns import Arns, name_services
 from lakewriter.policy.boundary import make_boundary
+from lakewriter.policy.catalog_statements import list_own_paths
 from lakewriter.policy.deployed_names import DeployedNames
-from lakewriter.policy.glue_statements import list_own_paths
 from lakewriter.policy.statements import Conditions, Statement, allow, deny
 from lakewriter.spec.deployment import STACK_TAG, Deployment
 from lakewriter.spec.specification import Spec

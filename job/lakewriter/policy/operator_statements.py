@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from lakewriter.policy import glue_statements as glue
+from lakewriter.policy import catalog_statements as catalog
 from lakewriter.policy import s3_statements as storage
 from lakewriter.policy.arns import Arns, name_services
 from lakewriter.policy.deployed_names import DeployedNames
@@ -32,7 +32,7 @@ def allow_operator(
     key = arns.key or deployment.existing.kms_key_arn
     return {
         "S3": storage.allow_operator(spec, arns),
-        "Glue": glue.allow_operator(spec, arns),
+        "Glue": catalog.allow_operator(spec, arns),
         "Kms": storage.allow_encryption(spec, deployment, arns, writes=True),
         "Loads": _allow_loads(state_machine) if state_machine else [],
         "Stage": [*allow_stage(arns, names), *(_allow_queue_key(key, arns) if key else [])],

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.policy import glue_statements as glue
+from lakewriter.policy import catalog_statements as catalog
 from lakewriter.policy import s3_statements as storage
 from lakewriter.policy.arns import Arns, escape
 from lakewriter.policy.checkpoint import allow_checkpoints, locate_checkpoints
@@ -101,7 +101,7 @@ def _allow_checkpoints(spec: Spec, deployment: Deployment, arns: Arns, *, has_ke
 
 
 def _allow_loader(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
-    tables = glue.allow_loader(spec, arns, new_databases=not deployment.existing.databases)
+    tables = catalog.allow_loader(spec, arns, new_databases=not deployment.existing.databases)
     return {
         "S3": storage.allow_loader(spec, arns),
         "Glue": _add_lake_formation(tables, deployment),
@@ -114,9 +114,9 @@ def _allow_vendor(spec: Spec, deployment: Deployment, arns: Arns, party: Party) 
     reach, policy = find_reach(spec, party), find_policy(spec, party)
     if deployment.vendor_verbatim and (policy or spec.vendor_policy is None):
         verbatim = _make_vendor_statements(spec, arns, policy, reach)
-        denied = [*storage.deny_what_is_the_jobs(spec, arns, reach), *glue.deny_what_is_the_jobs(arns, reach)]
+        denied = [*storage.deny_what_is_the_jobs(spec, arns, reach), *catalog.deny_what_is_the_jobs(arns, reach)]
         return {"S3": verbatim["S3"], "Control": denied, "Glue": verbatim["Glue"], "Kms": key}
-    tables = glue.allow_vendor(spec, arns, reach, policy, reset=deployment.allow_reset)
+    tables = catalog.allow_vendor(spec, arns, reach, policy, reset=deployment.allow_reset)
     files = storage.allow_vendor(spec, arns, reach, policy)
     return {"S3": files, "Glue": _add_lake_formation(tables, deployment), "Kms": key}
 
@@ -130,7 +130,7 @@ def _allow_catalog(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
 
 def _allow_optimizer(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
     """Allow what Open Catalog does with the files of Iceberg tables, and Glue in place of that."""
-    tables = glue.allow_optimizer(spec, arns)
+    tables = catalog.allow_optimizer(spec, arns)
     return _allow_catalog(spec, deployment, arns) | {"Glue": _add_lake_formation(tables, deployment)}
 
 
@@ -139,13 +139,13 @@ def _allow_reader(spec: Spec, deployment: Deployment, arns: Arns, party: Party |
     reach = find_reach(spec, party or Party(access="read"))
     return {
         "S3": storage.allow_reader(spec, arns, reach, hidden=party is not None),
-        "Glue": _add_lake_formation(glue.allow_reader(arns, reach), deployment),
+        "Glue": _add_lake_formation(catalog.allow_reader(arns, reach), deployment),
         "Kms": storage.allow_encryption(spec, deployment, arns, writes=False),
     }
 
 
 def _add_lake_formation(tables: list[Statement], deployment: Deployment) -> list[Statement]:
-    return [*tables, glue.allow_data_access()] if tables and deployment.lake_formation else tables
+    return [*tables, catalog.allow_data_access()] if tables and deployment.lake_formation else tables
 
 
 _Places = Mapping[Place, Callable[[], list[str]]]

@@ -69,8 +69,9 @@ def list_roles(
 
 
 def find_snowflake(spec: Spec, deployment: Deployment) -> Snowflake | None:
-    """Find Snowflake's settings; empty ones for a REST catalog, which needs its two roles before they are known."""
-    return deployment.snowflake or (Snowflake() if spec.rest_service else None)
+    """Find Snowflake's settings; empty ones for a catalog that needs its two roles before they are known."""
+    is_needed = spec.service is not None and spec.service.is_read_by_snowflake
+    return deployment.snowflake or (Snowflake() if is_needed else None)
 
 
 def make_snowflake_trust(principal: SnowflakePrincipal, arns: Arns) -> Document:

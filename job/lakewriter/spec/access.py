@@ -71,9 +71,15 @@ class KeyNames(Model):
     database: str = "destination_prefix"
     file_name: str | None = None
     """None where the user's file does not name files."""
-    open_catalog: str = "iceberg_catalog: SNOWFLAKE_OPEN_CATALOG"
-    """This key chooses an Iceberg REST catalog."""
-    iceberg_in_glue: str = "iceberg_catalog: GLUE"
+    catalogs: tuple[tuple[str, str], ...] = (
+        ("glue", "iceberg_catalog: GLUE"),
+        ("rest", "iceberg_catalog: SNOWFLAKE_OPEN_CATALOG"),
+    )
+    """Each kind of Iceberg catalog that the destination has, with the key that chooses it."""
+
+    def name_catalog(self, kind: str) -> str:
+        """Return the key that chooses a kind of Iceberg catalog, the kind itself if the destination has none."""
+        return dict(self.catalogs).get(kind, kind)
 
 
 class Access(Model):

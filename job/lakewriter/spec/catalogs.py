@@ -11,12 +11,14 @@ from lakewriter.spec.model import Model
 class NoCatalog(Model):
     """Files only."""
 
+    in_glue: ClassVar[bool] = False
     kind: Literal["none"] = "none"
 
 
 class GlueCatalog(Model):
     """Hive-style tables in the Glue Data Catalog; ``strategy`` names how partitions are cut."""
 
+    in_glue: ClassVar[bool] = True
     kind: Literal["glue"] = "glue"
     partition_key: str | None
     strategy: str = ""
@@ -27,15 +29,28 @@ class _Service(Model):
 
     model_config = ConfigDict(extra="allow")
 
+    in_glue: ClassVar[bool]
+    """Whether the tables are in the Glue Data Catalog, whose permissions and databases they then need."""
     chooses_location: ClassVar[bool]
     """Whether the catalog decides where a table lies, and the layout does not."""
+    aws_service: ClassVar[str]
+    """The service of AWS that answers, by the name in its endpoints; blank for another server."""
+    is_read_by_snowflake: ClassVar[bool]
+    """Whether Snowflake reads the tables through the catalog, which needs two roles for that."""
 
 
 class GlueService(_Service):
     """Iceberg tables in the Glue Data Catalog."""
 
+    in_glue = True
     chooses_location = False
+    aws_service = "glue"
+    is_read_by_snowflake = False
+
     kind: Literal["glue"] = "glue"
+
+    def __str__(self) -> str:
+        return "the Glue Data Catalog"
 
 
 class RestService(_Service):
@@ -44,7 +59,6 @@ class RestService(_Service):
     A class derives from it for each way to sign in.
     """
 
-    chooses_location = True
     uri: str
     warehouse: str
 
@@ -58,10 +72,15 @@ class RestService(_Service):
 
 
 class OAuthService(RestService):
-    """A REST catalog that takes OAuth2 client credentials, as Snowflake Open Catalog does.
+    """A REST catalog that takes OAuth2 client credentials: Snowflake Open Catalog, or another Polaris.
 
     ``client_id`` may be a reference, as a secret may; the secret must be one.
     """
+
+    in_glue = False
+    chooses_location = True
+    aws_service = ""
+    is_read_by_snowflake = True
 
     kind: Literal["rest"] = "rest"
     client_id: str
@@ -75,6 +94,7 @@ class OAuthService(RestService):
 
 
 AnyRestService = OAuthService
+"""Every class that derives from ``RestService``."""
 IcebergService = Annotated[GlueService | AnyRestService, Field(discriminator="kind")]
 
 
@@ -83,6 +103,11 @@ class IcebergCatalog(Model):
 
     kind: Literal["iceberg"] = "iceberg"
     service: IcebergService
+
+    @property
+    def in_glue(self) -> bool:
+        """See ``_Service``."""
+        return self.service.in_glue
 
 
 Catalog = Annotated[NoCatalog | GlueCatalog | IcebergCatalog, Field(discriminator="kind")]

@@ -414,16 +414,17 @@ class Spec(Model):
     @property
     def in_glue(self) -> bool:
         """Return whether the tables are in the Glue Data Catalog."""
-        catalog = self.catalog
-        return isinstance(catalog, GlueCatalog) or (
-            isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, GlueService)
-        )
+        return self.catalog.in_glue
+
+    @property
+    def service(self) -> GlueService | AnyRestService | None:
+        """The Iceberg catalog that the tables are in, if they are Iceberg tables."""
+        return self.catalog.service if isinstance(self.catalog, IcebergCatalog) else None
 
     @property
     def rest_service(self) -> AnyRestService | None:
         """The Iceberg REST catalog that the tables are in, if they are in one."""
-        service = self.catalog.service if isinstance(self.catalog, IcebergCatalog) else None
-        return service if isinstance(service, RestService) else None
+        return self.service if isinstance(self.service, RestService) else None
 
     @property
     def reserved_columns(self) -> tuple[str, ...]:

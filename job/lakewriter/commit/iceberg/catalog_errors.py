@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 import pydantic
@@ -12,6 +11,7 @@ from pyiceberg import exceptions
 from pyiceberg.table import Table
 
 from lakewriter import aws
+from lakewriter.commit.iceberg.rest_services import find_remedies
 from lakewriter.commit.iceberg.rest_session import ForeignAnswer
 from lakewriter.errors import (
     CatalogFailedError,
@@ -24,7 +24,7 @@ from lakewriter.errors import (
     SchemaIncompatibleError,
 )
 from lakewriter.spec.access import Access
-from lakewriter.spec.catalogs import AnyRestService, IcebergService, OAuthService, RestService
+from lakewriter.spec.catalogs import AnyRestService, IcebergService, RestService
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def _make_silence_error(
     if isinstance(error, ForeignAnswer):
         return CatalogFailedError(where, remedy=_fill(_FOREIGN_REMEDY, service, clients))
     if not isinstance(error, _UNANSWERED):
-        return CatalogNotFoundError(where, remedy=_fill(_find_remedies(service).name, service, clients))
+        return CatalogNotFoundError(where, remedy=_fill(find_remedies(service).name, service, clients))
     if service.uri in clients.reached:
         return NoAnswerError(where, remedy="Check catalog_endpoint and the network path to it, and try again.")
     return EndpointUnreachableError(
@@ -91,7 +91,7 @@ def _make_silence_error(
 
 
 def _make_rest_error(service: AnyRestService, doing: str, error: Exception, clients: aws.Clients) -> LakeError:
-    status, text, remedies = read_status(error), str(error), _find_remedies(service)
+    status, text, remedies = read_status(error), str(error), find_remedies(service)
     said = f"HTTP {status}: {_shorten(error)}" if status else _shorten(error)
     where = f"{service}: {doing}: {said}"
     if isinstance(error, pydantic.ValidationError):
@@ -130,9 +130,9 @@ def _fill(remedy: str, service: AnyRestService, clients: aws.Clients) -> str:
     names = clients.access.key_names
     return remedy.format(
         **dict(service),
-        open_catalog=names.open_catalog,
+        catalog=names.name_catalog(service.kind),
+        in_glue=names.name_catalog("glue"),
         bucket=names.bucket,
-        iceberg_in_glue=names.iceberg_in_glue,
     )
 
 
@@ -162,7 +162,7 @@ _UNANSWERED: Final = (
 )
 _FOREIGN_REMEDY: Final = (
     "Look for a proxy, a portal or a sign-in page between here and the catalog. Check that catalog_endpoint is the "
-    "REST endpoint of the catalog that {open_catalog} chooses, not a page of its console; then run the same job id "
+    "REST endpoint of the catalog that {catalog} chooses, not a page of its console; then run the same job id "
     "again."
 )
 _FAILED_REMEDY: Final = (
@@ -174,54 +174,8 @@ _REFUSED_REMEDY: Final = (
     "table."
 )
 _REGION_REMEDY: Final = (
-    "Catalog and bucket must be in one region: set {bucket} to a bucket in the catalog's region, or {iceberg_in_glue}."
+    "Catalog and bucket must be in one region: set {bucket} to a bucket in the catalog's region, or {in_glue}."
 )
-
-
-@dataclass(frozen=True)
-class _Remedies:
-    """What to do about an answer that depends on how one signs in to the catalog."""
-
-    secret: str
-    role: str
-    name: str
-    forbidden: tuple[tuple[re.Pattern[str], str], ...]
-    """What an answer 403 says, and the remedy for it; ``role`` for all others."""
-
-
-_OAUTH: Final = _Remedies(
-    secret="Check that client_id and client_secret are correct, and that they have not been rotated or revoked in the "
-    "catalog that {open_catalog} chooses.",
-    role="Check principal_role (scope {scope!r}): that the role exists, that it is granted to this client, and that a "
-    "catalog role granted to it may create and write tables in this catalog.",
-    name="Check that catalog_endpoint is the REST endpoint of the catalog that {open_catalog} chooses, such as "
-    "https://org-account.snowflakecomputing.com/polaris/api/catalog, and that catalog_name is the name of a catalog "
-    "there.",
-    forbidden=(
-        # What Polaris says of S3, which it reaches through a role of its own, and Snowflake of the network.
-        (
-            re.compile(r"sts:AssumeRole|subscoped credentials|AssumeRole", re.IGNORECASE),
-            "Have the IAM role of the catalog's storage configuration trust the catalog's IAM user with its external "
-            "id, and allow what 'lakewriter policy --who catalog' prints.",
-        ),
-        (
-            re.compile(r"\blocations?\b", re.IGNORECASE),
-            "Add the table's location to the allowed locations of the catalog's storage configuration, or choose "
-            "another catalog_name.",
-        ),
-        (
-            re.compile(r"\bIP\b|network policy", re.IGNORECASE),
-            "Allow the addresses from which the job reaches the catalog in the network policy of the account behind "
-            "catalog_endpoint.",
-        ),
-    ),
-)
-
-
-def _find_remedies(service: AnyRestService) -> _Remedies:
-    match service:
-        case OAuthService():
-            return _OAUTH
 
 
 def check_region(table: Table, service: IcebergService, access: Access) -> None:
@@ -232,5 +186,5 @@ def check_region(table: Table, service: IcebergService, access: Access) -> None:
         raise CatalogRegionMismatchError(
             f"catalog {service.warehouse!r} keeps its tables in {region!r}, and bucket {access.bucket!r} is in "
             f"{access.region!r}; they must be in one region.",
-            remedy=f"Set {names.bucket} to a bucket in the catalog's region, or {names.iceberg_in_glue}.",
+            remedy=f"Set {names.bucket} to a bucket in the catalog's region, or {names.name_catalog('glue')}.",
         )

@@ -4,7 +4,7 @@ from lakewriter import aws
 from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
-from lakewriter.spec.catalogs import IcebergService, RestService
+from lakewriter.spec.catalogs import IcebergService
 
 
 class Connection:
@@ -18,8 +18,7 @@ class Connection:
     @property
     def name(self) -> str:
         """The catalog's name in messages."""
-        service = self._service
-        return str(service) if isinstance(service, RestService) else "the Glue Data Catalog"
+        return str(self._service)
 
     def find_location(self, action: IcebergAction) -> str | None:
         """Return the table's location, None where there is no table; ``CATALOG_REGION_MISMATCH`` where it is in another

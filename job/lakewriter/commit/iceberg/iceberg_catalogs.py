@@ -17,9 +17,9 @@ from pyiceberg.typedef import EMPTY_DICT, Properties
 from lakewriter import aws
 from lakewriter.commit.iceberg.catalog_errors import CONNECT, explain_errors, read_status
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
+from lakewriter.commit.iceberg.rest_services import list_sign_in
 from lakewriter.commit.iceberg.rest_session import CatalogAdapter
-from lakewriter.spec.access import SecretText
-from lakewriter.spec.catalogs import AnyRestService, GlueService, IcebergService, OAuthService
+from lakewriter.spec.catalogs import GlueService, IcebergService
 
 _FILE_IO: Final = f"{ClientsFileIO.__module__}.{ClientsFileIO.__qualname__}"
 
@@ -114,19 +114,4 @@ def open_catalog(service: IcebergService, clients: aws.Clients, load: str, writt
         # The library asks for vended credentials by itself; None takes its header back.
         headers = {"header.X-Iceberg-Access-Delegation": None} if clients.access.explicit else {}
         named = {"uri": service.uri, "warehouse": service.warehouse}
-        return _Rest("rest", **named, **_list_sign_in(service, clients.access.region), **shared | headers)
-
-
-def _list_sign_in(service: AnyRestService, region: str) -> dict[str, str]:
-    """List PyIceberg's properties for signing in.
-
-    https://py.iceberg.apache.org/configuration/#rest-catalog
-    """
-    match service:
-        case OAuthService():
-            parts = (SecretText.parse(service.client_id), service.client_secret)
-            return {
-                "oauth2-server-uri": f"{service.uri}/v1/oauth/tokens",
-                "credential": ":".join(aws.resolve(part, region=region) for part in parts),
-                "scope": service.scope,
-            }
+        return _Rest("rest", **named, **list_sign_in(service, clients.access.region), **shared | headers)

@@ -29,7 +29,6 @@ from lakewriter.commit.iceberg.iceberg_columns import number_fields
 from lakewriter.commit.iceberg.manifests import read_live_entries
 from lakewriter.commit.iceberg.partition_specs import make_partition_spec
 from lakewriter.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
-from lakewriter.spec.catalogs import GlueService
 from lakewriter.spec.specification import Partition
 
 COMMIT_SECONDS: Final = 240.0
@@ -119,7 +118,7 @@ class IcebergTable:
 
     def _make_namespace(self) -> None:
         properties = {}
-        if isinstance(self.action.service, GlueService):
+        if not self.action.service.chooses_location:
             properties = {"location": self.action.location.rpartition("/")[0]}
         with explain_errors(self.action.service, self._clients, f"create namespace {self.action.namespace}"):
             try:

@@ -51,8 +51,7 @@ class LakewriterS3(Destination):
         role_arn="role_arn",
         database="database",
         database_prefix="database",
-        open_catalog="catalog: open_catalog",
-        iceberg_in_glue="catalog: iceberg",
+        catalogs=(("glue", "catalog: iceberg"), ("rest", "catalog: open_catalog")),
     )
 
     type: Literal["lakewriter-s3"]
@@ -172,7 +171,7 @@ class LakewriterS3(Destination):
     @property
     def is_iceberg(self) -> bool:
         """True if the tables are Iceberg's."""
-        return self.catalog in ("iceberg", "open_catalog")
+        return self.catalog not in ("none", "glue")
 
     @property
     def bucket(self) -> str:

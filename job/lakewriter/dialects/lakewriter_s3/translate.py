@@ -31,15 +31,16 @@ def translate(file: CheckedFile[LakewriterS3]) -> Spec:
     """Return the neutral Spec."""
     form = file.destination
     key, _ = _choose_partition(form)
+    catalog = _make_catalog(form)
     return Spec(
         pipeline=file.pipeline,
         dialect=form.type,
         access=form.make_access(bucket=form.bucket, prefix=form.prefix),
-        catalog=_make_catalog(form),
+        catalog=catalog,
         tracking=tuple(TrackingColumn(name=name, holds=TRACKING[word]) for word, name in form.tracking.items()),
         tables=_translate_tables(form, [entry.make_source(file.root) for entry in file.tables]),
         encoding=make_encoding(form.format, form.compression, form.compression_level),
-        database_prefix=name_schema(form.database) if form.catalog in ("glue", "iceberg") else "",
+        database_prefix=name_schema(form.database) if catalog.in_glue else "",
         folder_keys=(key,) if key else (),
         column_names=form.column_names,
         warnings=form.warn_of_secrets(),

@@ -1,14 +1,16 @@
-"""Allow each role what it needs in the Glue Data Catalog."""
+"""Allow each role what it needs in the catalog: the Glue Data Catalog is the one that asks for permissions of IAM."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from lakewriter.naming import CHECK_TABLE
-from lakewriter.policy.arns import Arns
-from lakewriter.policy.parties import Reach, list_databases, list_prefix_paths
+from lakewriter.policy.arns import Arns, escape
+from lakewriter.policy.parties import Reach, find_reach, list_databases, list_prefix_paths
 from lakewriter.policy.prefixes import list_table_names
 from lakewriter.policy.statements import Statement, allow, deny
 from lakewriter.policy.trust_policies import OPTIMIZER_SERVICE
+from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.vendor_policy import VendorPolicy
 
@@ -40,6 +42,8 @@ _LOG: Final = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents
 _OPTIMIZER_LOGS: Final = tuple(
     f"/aws-glue/iceberg-{kind}/logs" for kind in ("compaction", "retention", "orphan-file-deletion")
 )
+
+_BOUND: Final = ("glue:GetCatalog*", "glue:*Database*", "glue:*Table*", "glue:*Partition*")
 
 _BUDGET: Final = 5000
 """Characters of ARNs in a managed policy, which IAM limits to 6144 in all."""
@@ -152,6 +156,35 @@ def allow_reader(arns: Arns, reach: Reach) -> list[Statement]:
     """Allow looking up the tables and partitions that the party reaches."""
     paths = reach.catalog
     return [allow("ReadTables", _READ, _make_resources(arns, paths))] if paths else []
+
+
+def bound_catalog(spec: Spec, deployment: Deployment, arns: Arns, *, exact: bool) -> list[Statement]:
+    """Bound what the roles do in the catalog; ``exact`` names each party's databases, and the catalogs of two accounts
+    apart."""
+    if not spec.in_glue:
+        return []
+    paths = _list_bound_paths(spec, deployment, exact=exact)
+    catalogs = _list_catalogs(deployment, arns, exact=exact)
+    return [allow("Catalog", _BOUND, [catalog.glue(path) for catalog in catalogs for path in paths])]
+
+
+def _list_catalogs(deployment: Deployment, arns: Arns, *, exact: bool) -> list[Arns]:
+    """List the catalogs of the tables and of vendors, whose calls reach that of this account; without room for both,
+    the same databases of any account that lets a role in."""
+    writes = any(party.access == "write" for _, party in deployment.parties)
+    if arns.catalog is None or not writes:
+        return [arns]
+    return [arns, replace(arns, catalog=None)] if exact else [replace(arns, catalog="*")]
+
+
+def _list_bound_paths(spec: Spec, deployment: Deployment, *, exact: bool) -> list[str]:
+    """List what the file's tables and the parties reach in the catalog, by databases."""
+    paths = [path for _, party in deployment.parties for path in find_reach(spec, party).catalog] if exact else []
+    databases = {path.split("/")[1] for path in paths} | {escape(table.schema_name) for table in spec.tables}
+    prefix = [escape(spec.database_prefix), f"{escape(spec.databases_below)}*"] if spec.database_prefix else []
+    listed = [*prefix, *sorted(name for name in databases if not prefix or name not in prefix)]
+    below = [f"{kind}/{name}/*" for name in listed for kind in ("table", "userDefinedFunction")]
+    return ["catalog", *(f"database/{name}" for name in listed), *below]
 
 
 def allow_data_access() -> Statement:

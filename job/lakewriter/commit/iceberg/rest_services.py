@@ -1,0 +1,71 @@
+"""How PyIceberg signs in to each kind of Iceberg REST catalog, and what to do about its refusals."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from lakewriter import aws
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.catalogs import AnyRestService, OAuthService
+
+
+def list_sign_in(service: AnyRestService, region: str) -> dict[str, str]:
+    """List PyIceberg's properties for signing in.
+
+    https://py.iceberg.apache.org/configuration/#rest-catalog
+    """
+    match service:
+        case OAuthService():
+            parts = (SecretText.parse(service.client_id), service.client_secret)
+            return {
+                "oauth2-server-uri": f"{service.uri}/v1/oauth/tokens",
+                "credential": ":".join(aws.resolve(part, region=region) for part in parts),
+                "scope": service.scope,
+            }
+
+
+@dataclass(frozen=True)
+class Remedies:
+    """What to do about an answer that depends on how one signs in to the catalog."""
+
+    secret: str
+    role: str
+    name: str
+    forbidden: tuple[tuple[re.Pattern[str], str], ...]
+    """What an answer 403 says, and the remedy for it; ``role`` for all others."""
+
+
+_OAUTH: Final = Remedies(
+    secret="Check that client_id and client_secret are correct, and that they have not been rotated or revoked in the "
+    "catalog that {catalog} chooses.",
+    role="Check principal_role (scope {scope!r}): that the role exists, that it is granted to this client, and that a "
+    "catalog role granted to it may create and write tables in this catalog.",
+    name="Check that catalog_endpoint is the REST endpoint of the catalog that {catalog} chooses, such as "
+    "https://org-account.snowflakecomputing.com/polaris/api/catalog, and that catalog_name is the name of a catalog "
+    "there.",
+    forbidden=(
+        # What Polaris says of S3, which it reaches through a role of its own, and Snowflake of the network.
+        (
+            re.compile(r"sts:AssumeRole|subscoped credentials|AssumeRole", re.IGNORECASE),
+            "Have the IAM role of the catalog's storage configuration trust the catalog's IAM user with its external "
+            "id, and allow what 'lakewriter policy --who catalog' prints.",
+        ),
+        (
+            re.compile(r"\blocations?\b", re.IGNORECASE),
+            "Add the table's location to the allowed locations of the catalog's storage configuration, or choose "
+            "another catalog_name.",
+        ),
+        (
+            re.compile(r"\bIP\b|network policy", re.IGNORECASE),
+            "Allow the addresses from which the job reaches the catalog in the network policy of the account behind "
+            "catalog_endpoint.",
+        ),
+    ),
+)
+
+
+def find_remedies(service: AnyRestService) -> Remedies:
+    """Return what to do about the catalog's refusals; the texts have fields for those of the service."""
+    match service:
+        case OAuthService():
+            return _OAUTH
