@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from lakewriter import errors
 from lakewriter.errors import CODES
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_RETRY, EXIT_USAGE
 
@@ -12,6 +13,18 @@ PAGE = (Path(__file__).parents[1] / "docs" / "troubleshooting.md").read_text("ut
 def test_every_code_has_a_section():
     sections = re.findall(r"^### ([A-Z0-9_]+)$", PAGE, re.M)
     assert sorted(sections) == sorted(CODES)
+
+
+def test_tree_of_errors():
+    """The module's docstring has every error, with what is not the rule: its exit code, or that a retry can help."""
+    lines = re.findall(r"^[├└]── (\w+) +([A-Z0-9_]+) *(.*)$", str(errors.__doc__), re.M)
+    assert sorted(lines) == sorted((kind.__name__, code, describe(kind)) for code, kind in CODES.items())
+
+
+def describe(kind: type[errors.LakeError]) -> str:
+    if kind.transient:
+        return "a retry can help"
+    return f"exit {kind.exit_code}" if kind.exit_code != EXIT_FAILED else ""
 
 
 def test_exit_codes():

@@ -30,6 +30,7 @@ LakeError
 ├── ConcurrentLoadError             CONCURRENT_LOAD            a retry can help
 ├── CheckpointLostError             CHECKPOINT_LOST
 ├── LoadGoneError                   LOAD_GONE
+├── LoadUndoneError                 LOAD_UNDONE
 ├── StateLostError                  STATE_LOST
 ├── PendingUnrecoverableError       PENDING_UNRECOVERABLE
 ├── InternalError                   INTERNAL

@@ -151,10 +151,22 @@ def test_files_without_tracking_columns(example, expected):
     assert query == f"SELECT *\nFROM {expected}\nLIMIT 100;"
 
 
+KINDS = [kind for form in get_args(FileEncoding) for kind in get_args(form.model_fields["kind"].annotation)]
+
+
 def test_every_format_has_a_reader():
-    """Formats are told by their ``kind``, and DuckDB has a function for each."""
-    kinds = [kind for form in get_args(FileEncoding) for kind in get_args(form.model_fields["kind"].annotation)]
-    assert sorted(kinds) == sorted(READERS)
+    """Formats are known by their ``kind``, and DuckDB has a function for each."""
+    assert sorted(KINDS) == sorted(READERS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_engine_reads_every_format(kind):
+    """An engine that cannot read a format is not listed for it."""
+    spec = load_spec(EXAMPLES / "estuary-s3-parquet.yaml")
+    form = next(form for form in get_args(FileEncoding) if kind in get_args(form.model_fields["kind"].annotation))
+    spec = spec.model_copy(update={"encoding": form(kind=kind)})
+    engines = list_engines(spec)
+    assert {query.engine for query in write_queries(spec, engines)} == set(engines)
 
 
 ENGINES: list[tuple[dict[str, Any], list[str]]] = [

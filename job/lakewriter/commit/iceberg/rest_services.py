@@ -1,4 +1,4 @@
-"""How PyIceberg signs in to each kind of Iceberg REST catalog, and what to do about its refusals."""
+"""Let PyIceberg sign in to each kind of Iceberg REST catalog, and say what to do about its refusals."""
 
 import re
 from dataclasses import dataclass
