@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from infra.pipeline.starts import EVERYTHING, SERVICE_RETRY, State, build_input_reading, make_service_call
+from infra.pipeline.start_states import EVERYTHING, SERVICE_RETRY, State, build_input_reading, make_service_call
 from lakewriter.spec.deployment import STACK_TAG
 
 TIMEOUT: Final = timedelta(hours=2)

@@ -11,8 +11,8 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.nag import acknowledge
-from infra.pipeline.definition import Machine
 from infra.pipeline.load_permissions import LoadPermissions
+from infra.pipeline.load_states import Machine
 from infra.pipeline.metrics import make_dimensions
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings

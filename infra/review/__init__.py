@@ -8,10 +8,10 @@ from infra.bundle.manifest import read_manifest
 from infra.review import html, load, markdown, sections
 from infra.review.assembly import list_acknowledgments, list_warnings
 from infra.review.changes import describe_changes, list_notable, read_deployed, require_stopped
-from infra.review.left_behind import require_readable
 from infra.review.page import Page
 from infra.review.parties import describe_parties
 from infra.review.permissions import list_identities, list_protected_resources, list_unattached
+from infra.review.refusals import require_readable
 from infra.review.templates import Templates
 from infra.settings import Settings
 from lakewriter.policy.prefixes import is_wide, list_written_keys

@@ -10,8 +10,8 @@ from lakewriter.source.messages.contents import Contents, Event, parse_event, sc
 from lakewriter.source.messages.lines import parse_line
 from lakewriter.source.messages.message_input import Messages
 from lakewriter.source.messages.splits import Piece
-from lakewriter.source.packing import Chunk
 from lakewriter.source.storage import Store
+from lakewriter.source.task_sizes import Chunk
 from lakewriter.spec.stream import MessageSource
 from tests.support.narrow import need
 

@@ -118,17 +118,17 @@ _NAMES: Final[Mapping[str, Mutation]] = {
     ),
     "names-given": leave_out(
         "a source column keeps the name that it has",
-        "shape.written_names:ColumnNames._take_given",
+        "shape.kept_names:ColumnNames._take_given",
         "                chosen[position] = names[source].popleft()\n",
         "                names[source].popleft()\n",
-        held_by="tests/shape/test_written_names.py",
+        held_by="tests/shape/test_kept_names.py",
     ),
     "names-owned": leave_out(
         "a name is not free once a column has had it",
-        "shape.written_names:ColumnNames._choose",
+        "shape.kept_names:ColumnNames._choose",
         "        taken = [*owned, *self._list_there(), *(name for name in chosen if name is not None)]\n",
         "        taken = [name for name in chosen if name is not None]\n",
-        held_by="tests/shape/test_written_names.py",
+        held_by="tests/shape/test_kept_names.py",
     ),
 }
 _FILES: Final[Mapping[str, Mutation]] = {

@@ -37,9 +37,9 @@ from lakewriter.receipts import parts as receipt_parts
 from lakewriter.run import loader, prepare, shared_jobs
 from lakewriter.shape import digest
 from lakewriter.source import feed as source_feed
-from lakewriter.source import file_listing, jobs, quarantined, spark_rows
-from lakewriter.source.failures import Origin
+from lakewriter.source import file_listing, quarantined, spark_jobs, spark_rows
 from lakewriter.source.feed import Feed as AnyFeed
+from lakewriter.source.spark_failures import Origin
 from lakewriter.staging import shared_job
 from lakewriter.staging import stage as staging
 from lakewriter.staging.returned import Returned
@@ -249,7 +249,7 @@ def installed() -> Iterator[None]:
         id(source_feed.open_feed): open_feed,
         id(staging.stage): stage,
         id(shared_job.stage_together): shared_tasks.stage_together,
-        id(jobs.run_in_group): _run,
+        id(spark_jobs.run_in_group): _run,
         id(TaskContext): SimulatedTaskContext,
         id(get_shared_clients): share_clients,
         id(quarantined.read_quarantined): read_quarantined,

@@ -4,7 +4,7 @@ import pytest
 
 from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed, Piece, Stretch, cut_pieces, list_message_files
-from lakewriter.source.packing import Chunk
+from lakewriter.source.task_sizes import Chunk
 from lakewriter.spec.specification import MIB, Encoding, Limits
 from lakewriter.spec.stream import AvroEncoding, TextEncoding
 

@@ -6,7 +6,7 @@ import pytest
 
 from lakewriter.source.messages.contents import Contents, Event
 from lakewriter.source.messages.lines import Record, parse_line
-from lakewriter.source.messages.odd_lines import Odd, parse_odd_line
+from lakewriter.source.messages.mended_lines import Odd, parse_odd_line
 from tests.support.narrow import need
 
 CUT = {"change": "TRUNCATED", "reason": "DESTINATION_SERIALIZATION_ERROR"}

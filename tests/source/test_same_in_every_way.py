@@ -15,7 +15,7 @@ import pytest
 from pyarrow import orc
 
 from lakewriter.source.feed import open_feed
-from lakewriter.source.files import source as files_source
+from lakewriter.source.files import file_source as files_source
 from lakewriter.spec.specification import Read
 from tests.source.tables import DELETED, show, table
 from tests.source.test_file_streams import run

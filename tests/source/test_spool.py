@@ -5,7 +5,7 @@ import io
 from lakewriter.aws import Clients
 from lakewriter.source.messages.splits import Piece, read_lines
 from lakewriter.source.messages.spool import BucketSpool, LocalSpool
-from lakewriter.source.packing import Chunk
+from lakewriter.source.task_sizes import Chunk
 from lakewriter.spec.access import Access
 
 TEXT = b"".join(b'{"n":%d}\n' % number for number in range(1000))

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.errors import LakeError, SpecInvalidError
-from lakewriter.source.failures import Origin
 from lakewriter.source.feed import open_feed
 from lakewriter.source.file_frames import FileRows, open_file_rows
-from lakewriter.source.files import source as files_source
+from lakewriter.source.files import file_source as files_source
 from lakewriter.source.files.file_reader import Look, Piece, make_marks
-from lakewriter.source.files.options import Options
+from lakewriter.source.files.spark_options import Options
+from lakewriter.source.spark_failures import Origin
 from lakewriter.spec.row_rules import BadRows
 from lakewriter.spec.specification import Read
 from tests.source.tables import DELETED, rows, table

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Final, TypeVar
 
 from lakewriter.run.stop import Stop, Stopped, exit_code_of
-from lakewriter.source.jobs import cancel_jobs
+from lakewriter.source.spark_jobs import cancel_jobs
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -25,9 +25,9 @@ from lakewriter.run.prepare import SparkFactory, prepare
 from lakewriter.source.feed import explain_need_of_spark
 from lakewriter.source.file_look import FileLook, look_at_files
 from lakewriter.source.files.file_reader import Hint
-from lakewriter.source.files.source import has_reader
-from lakewriter.source.jobs import cancel_jobs
-from lakewriter.source.look import SAMPLE_ROWS, Looker
+from lakewriter.source.files.file_source import has_reader
+from lakewriter.source.first_rows import SAMPLE_ROWS, Looker
+from lakewriter.source.spark_jobs import cancel_jobs
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Read, Spec, TableSpec
 from lakewriter.spec.stream import TextEncoding

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from lakewriter.documents.types import LOGICAL_TYPE
 from lakewriter.encode.deflate import make_gzip
 from lakewriter.encode.encoder import Sink
-from lakewriter.encode.parquet_columns import SAMPLE_ROWS, choose_encodings, list_leaf_paths
+from lakewriter.encode.parquet_encodings import SAMPLE_ROWS, choose_encodings, list_leaf_paths
 from lakewriter.encode.parquet_pages import Column, PageWriter
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.specification import Encoding

@@ -7,10 +7,10 @@ from typing import Final
 import pyarrow as pa
 
 from lakewriter.source.files.charsets import UTF_8, Charset, explain_bad_text, find_charset, show_text
-from lakewriter.source.files.csv_columns import name_columns
+from lakewriter.source.files.csv_headers import name_columns
 from lakewriter.source.files.csv_rows import Grammar, find_line_end
 from lakewriter.source.files.csv_values import list_first_rows
-from lakewriter.source.files.judge import suggest_charset
+from lakewriter.source.files.format_detection import suggest_charset
 from lakewriter.source.text_types import propose_type
 
 _SEPARATORS: Final = (b",", b"\t", b";", b"|")

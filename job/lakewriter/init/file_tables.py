@@ -11,7 +11,7 @@ from typing import Final
 from lakewriter.errors import LakeError, SourceFailedError
 from lakewriter.init.listing import list_folder
 from lakewriter.init.samples import COMPRESSED, Head, read_head
-from lakewriter.source.packing import SourceFile
+from lakewriter.source.task_sizes import SourceFile
 
 _THREADS: Final = 16
 _MOST_FILES: Final = 200

@@ -6,8 +6,8 @@ from typing import Final
 
 from lakewriter import aws
 from lakewriter.errors import SourceFailedError
-from lakewriter.source.packing import SourceFile
 from lakewriter.source.storage import is_hidden
+from lakewriter.source.task_sizes import SourceFile
 
 S3: Final = ("s3://", "s3a://")
 

@@ -15,10 +15,10 @@ from lakewriter.init.csv_shape import CsvShape, read_shape
 from lakewriter.report import format_count
 from lakewriter.source.file_splits import open_own_files, spread_locally
 from lakewriter.source.files.charsets import find_charset
-from lakewriter.source.files.json_documents import DocumentError, parse_document, split_documents
-from lakewriter.source.files.source import OpenedFiles
-from lakewriter.source.packing import SourceFile
+from lakewriter.source.files.file_source import OpenedFiles
+from lakewriter.source.files.json_parser import DocumentError, parse_document, split_documents
 from lakewriter.source.storage import NotListable, find_store
+from lakewriter.source.task_sizes import SourceFile
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.row_rules import BadRows

@@ -37,8 +37,8 @@ from lakewriter.run.prepare import (
 from lakewriter.run.sync import make_ownership, plan_sync
 from lakewriter.run.table_writers import require_no_writer
 from lakewriter.source.file_splits import FilesFeed
-from lakewriter.source.files.source import has_reader
-from lakewriter.source.look import SAMPLE_ROWS
+from lakewriter.source.files.file_source import has_reader
+from lakewriter.source.first_rows import SAMPLE_ROWS
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.source.text_types import propose_types, write_columns_line
 from lakewriter.spec.catalogs import IcebergCatalog

@@ -32,8 +32,8 @@ from lakewriter.run.kinds import MicroBatch
 from lakewriter.run.loader import load
 from lakewriter.run.pace import Pace, restart_pause
 from lakewriter.run.prepare import SparkFactory
-from lakewriter.source.failures import SPARK_ERRORS
 from lakewriter.source.feed import Feed
+from lakewriter.source.spark_failures import SPARK_ERRORS
 from lakewriter.source.streams import TableStream
 from lakewriter.spec.specification import Spec, TableSpec
 

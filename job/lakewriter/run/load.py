@@ -38,7 +38,7 @@ from lakewriter.run.table_intent import build_intent
 from lakewriter.run.table_lanes import run_tables
 from lakewriter.run.table_staging import check_table, stage_files
 from lakewriter.run.table_writers import join_writers
-from lakewriter.source.jobs import wait_for_tasks
+from lakewriter.source.spark_jobs import wait_for_tasks
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, TableSpec
 

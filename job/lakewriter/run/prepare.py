@@ -25,11 +25,11 @@ from lakewriter.shape.cursor import write_spark_literal
 from lakewriter.shape.envelope import EnvelopePlan, choose_name_rule, plan_documents, plan_rows
 from lakewriter.shape.flatten_plan import plan_flatten
 from lakewriter.shape.inferred_columns import InferredColumns
+from lakewriter.shape.kept_names import ColumnNames, EarlierNames
 from lakewriter.shape.partitions import make_grouping
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
 from lakewriter.shape.text_rows import plan_text_rows
-from lakewriter.shape.written_names import ColumnNames, EarlierNames
 from lakewriter.source.column_names import quote_column
 from lakewriter.source.databases.cursors import CursorCondition, Edge
 from lakewriter.source.feed import Bounded, Feed, FeedOpener, open_feed

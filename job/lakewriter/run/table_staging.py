@@ -50,11 +50,11 @@ from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import ShapePlan
 from lakewriter.source.feed import Bounded
-from lakewriter.source.jobs import is_speculative, run_in_group
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed
-from lakewriter.source.packing import read_sizes
+from lakewriter.source.spark_jobs import is_speculative, run_in_group
+from lakewriter.source.task_sizes import read_sizes
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import MIB, Encoding, FileEncoding, Spec, TableSpec
 from lakewriter.staging.copied_files import CopyPlan

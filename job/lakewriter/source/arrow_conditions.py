@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from lakewriter.column_types import UTC_MICROS
-from lakewriter.source.failures import SPARK_ERRORS
+from lakewriter.source.spark_failures import SPARK_ERRORS
 
 _COMPARED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "EqualTo": pc.equal,

@@ -16,7 +16,7 @@ from lakewriter.aws.source_listing import find_dated_object
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.report import format_count
 from lakewriter.source.files.columnar import name_file
-from lakewriter.source.files.stored import StoredFile, decompress, pin_local
+from lakewriter.source.files.stored_files import StoredFile, decompress, pin_local
 from lakewriter.source.storage import NotListable, find_store, to_path
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read

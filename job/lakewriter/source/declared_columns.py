@@ -26,7 +26,7 @@ from lakewriter.declared.sql_types import parse_type
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
 from lakewriter.source.arrow_types import make_nullable
 from lakewriter.source.bad_rows import BAD_FIELD, FIELDS, note_cut, read_cut
-from lakewriter.source.marks import add_misfits, is_marked
+from lakewriter.source.marked_rows import add_misfits, is_marked
 from lakewriter.source.strict_cast import explain_misfit
 from lakewriter.source.typed_cast import cast_values, is_castable, is_text
 from lakewriter.spec.specification import ColumnType, TableSpec

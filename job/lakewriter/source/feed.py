@@ -14,7 +14,7 @@ from lakewriter.source.arrow_conditions import may_translate
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.databases.cursors import Edge
 from lakewriter.source.file_splits import open_file_splits
-from lakewriter.source.files.source import has_reader
+from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.spark_rows import open_rows
 from lakewriter.source.table_folders import refuse_table_folders
 from lakewriter.spec.given import require_read

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from lakewriter.source.bad_rows import BAD, BAD_FIELD
-from lakewriter.source.failures import Origin
 from lakewriter.source.file_splits import PIECE_BYTES, make_spread, measure, pack_pieces, read_pieces
 from lakewriter.source.files.file_reader import Piece, Spread
-from lakewriter.source.files.source import FilesSource, OpenedFiles, open_files
-from lakewriter.source.packing import read_sizes
+from lakewriter.source.files.file_source import FilesSource, OpenedFiles, open_files
+from lakewriter.source.spark_failures import Origin
+from lakewriter.source.task_sizes import read_sizes
 from lakewriter.spec.specification import MIB, Read, TableSpec
 
 _MOST_BYTES: Final = 1024 * MIB

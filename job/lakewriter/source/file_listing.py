@@ -10,10 +10,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.aws.source_listing import DatedObject, list_dated_objects
 from lakewriter.errors import SourceFailedError, SpecInvalidError
-from lakewriter.source.failures import SPARK_ERRORS, find_useful_line, make_unreadable_error
 from lakewriter.source.file_look import read_plain_options
 from lakewriter.source.files.folder_listing import list_stored
 from lakewriter.source.session import isolate
+from lakewriter.source.spark_failures import SPARK_ERRORS, find_useful_line, make_unreadable_error
 from lakewriter.source.storage import is_hidden
 from lakewriter.spec.listed_files import FILE_FORMATS, ListedFile
 from lakewriter.spec.specification import Read

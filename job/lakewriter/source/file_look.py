@@ -7,12 +7,12 @@ from typing import Final
 
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.files.columnar import name_file
+from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.files.folder_listing import list_stored
-from lakewriter.source.files.judge import find_other_format, make_empty_error
-from lakewriter.source.files.source import has_reader
-from lakewriter.source.files.stored import StoredFile
-from lakewriter.source.packing import SourceFile
+from lakewriter.source.files.format_detection import find_other_format, make_empty_error
+from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.storage import is_remote
+from lakewriter.source.task_sizes import SourceFile
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read
 

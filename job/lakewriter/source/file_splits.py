@@ -12,12 +12,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lakewriter.report import format_count
-from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.files.file_reader import Item, Piece, Result, Spread
-from lakewriter.source.files.source import OpenedFiles, open_files
+from lakewriter.source.files.file_source import OpenedFiles, open_files
 from lakewriter.source.judged_rows import AnySource, judge_rows
-from lakewriter.source.packing import Sizes, read_sizes
-from lakewriter.source.reads import make_origin, make_reader_options, resolve_secrets
+from lakewriter.source.source_options import make_origin, make_reader_options, resolve_secrets
+from lakewriter.source.spark_failures import SPARK_ERRORS, Origin
+from lakewriter.source.task_sizes import Sizes, read_sizes
 from lakewriter.spec.specification import MIB, IndexKind, TableSpec
 
 Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]

@@ -11,15 +11,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewriter.errors import NoAnswerError, SchemaIncompatibleError, SourceFailedError
-from lakewriter.source.failures import Origin
 from lakewriter.source.file_frames import pack_rows
 from lakewriter.source.file_splits import FilesFeed, make_feed, make_spread
+from lakewriter.source.files.file_source import OpenedFiles, open_files
 from lakewriter.source.files.folder_listing import Listing, list_stored
-from lakewriter.source.files.options import take_options
 from lakewriter.source.files.pinned_paths import PlannedFile, pin_paths
-from lakewriter.source.files.source import OpenedFiles, open_files
+from lakewriter.source.files.spark_options import take_options
 from lakewriter.source.judged_rows import judge_rows
 from lakewriter.source.session import isolate
+from lakewriter.source.spark_failures import Origin
 from lakewriter.source.storage import to_path
 from lakewriter.spec.row_rules import LINES
 from lakewriter.spec.specification import TableSpec

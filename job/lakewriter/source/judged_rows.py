@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from lakewriter.source.arrow_conditions import Expression, translate
 from lakewriter.source.files.file_reader import Piece
-from lakewriter.source.files.source import FilesSource
+from lakewriter.source.files.file_source import FilesSource
 from lakewriter.source.session import isolate
 from lakewriter.spec.specification import TableSpec
 

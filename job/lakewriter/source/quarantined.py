@@ -19,16 +19,16 @@ from lakewriter.documents.types import CHANGES, DATA, DOCUMENTS, EMITTED, ROW
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.bad_rows import BAD, BAD_FIELD
 from lakewriter.source.declared_columns import apply_declared_types, make_form, number_columns
-from lakewriter.source.failures import SPARK_ERRORS
 from lakewriter.source.file_splits import open_own_files, spread_locally
-from lakewriter.source.files.source import FilesSource, has_reader
-from lakewriter.source.frames import load_source, prepare_delivery
-from lakewriter.source.marks import mark
+from lakewriter.source.files.file_source import FilesSource, has_reader
+from lakewriter.source.marked_rows import mark
 from lakewriter.source.messages.lines import NOTHING, parse_line
-from lakewriter.source.messages.odd_lines import Odd, parse_odd_line
+from lakewriter.source.messages.mended_lines import Odd, parse_odd_line
 from lakewriter.source.messages.splits import FILE_BITS
-from lakewriter.source.reads import make_origin, resolve_secrets
 from lakewriter.source.session import isolate
+from lakewriter.source.source_options import make_origin, resolve_secrets
+from lakewriter.source.spark_failures import SPARK_ERRORS
+from lakewriter.source.table_frames import load_source, prepare_delivery
 from lakewriter.spec.specification import TableSpec
 from lakewriter.spec.stream import StreamKey
 

@@ -6,7 +6,7 @@ from pyspark.sql.types import BooleanType
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.bad_rows import CHECKS
-from lakewriter.source.failures import SPARK_ERRORS, find_useful_line
+from lakewriter.source.spark_failures import SPARK_ERRORS, find_useful_line
 from lakewriter.spec.expectations import Condition
 from lakewriter.spec.specification import TableSpec
 

@@ -26,13 +26,13 @@ from lakewriter.source.declared_columns import (
     cast_batches,
     declare_schema,
 )
-from lakewriter.source.failures import SPARK_ERRORS, Origin
-from lakewriter.source.files.source import has_reader
-from lakewriter.source.frames import Loaded, add_deleted_column, load_source, prepare_delivery
-from lakewriter.source.marks import add_marks, filter_rows, is_marked
-from lakewriter.source.reads import make_origin, resolve_secrets
+from lakewriter.source.files.file_source import has_reader
+from lakewriter.source.marked_rows import add_marks, filter_rows, is_marked
 from lakewriter.source.row_checks import add_checks, find_repeated
 from lakewriter.source.session import isolate, rebind
+from lakewriter.source.source_options import make_origin, resolve_secrets
+from lakewriter.source.spark_failures import SPARK_ERRORS, Origin
+from lakewriter.source.table_frames import Loaded, add_deleted_column, load_source, prepare_delivery
 from lakewriter.spec.specification import IndexKind, TableSpec
 
 Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]

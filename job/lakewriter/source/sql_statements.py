@@ -12,9 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.bad_rows import BAD
-from lakewriter.source.failures import SPARK_ERRORS
 from lakewriter.source.file_frames import FileRows
-from lakewriter.source.marks import IS_BAD, add_marks, is_marked
+from lakewriter.source.marked_rows import IS_BAD, add_marks, is_marked
+from lakewriter.source.spark_failures import SPARK_ERRORS
 
 _ASKS_FOR_FILE: Final = re.compile(r"\b(input_file_name|input_file_block_start|input_file_block_length)\s*\(", re.I)
 _METADATA: Final = re.compile(r"(?<![\w`])`?_metadata\b", re.I)

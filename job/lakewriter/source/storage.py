@@ -18,7 +18,7 @@ from lakewriter.aws import (
     list_objects,
     read_default_keys,
 )
-from lakewriter.source.packing import SourceFile
+from lakewriter.source.task_sizes import SourceFile
 from lakewriter.spec.access import Access
 
 _S3_SCHEMES: Final = ("s3://", "s3a://")

@@ -14,15 +14,15 @@ from pyspark.sql.types import StructType
 
 from lakewriter.errors import LakeError, SourceUnreachableError, SpecInvalidError
 from lakewriter.source.bad_rows import BAD
-from lakewriter.source.failures import SPARK_ERRORS, Origin, find_useful_line
 from lakewriter.source.feed import Feed, may_read_splits
 from lakewriter.source.file_streams import FileStream, open_path_stream
-from lakewriter.source.files.source import has_reader
-from lakewriter.source.frames import replace_char_types
-from lakewriter.source.marks import mark
-from lakewriter.source.reads import make_origin, make_reader_options, resolve_secrets
+from lakewriter.source.files.file_source import has_reader
+from lakewriter.source.marked_rows import mark
 from lakewriter.source.session import isolate
+from lakewriter.source.source_options import make_origin, make_reader_options, resolve_secrets
+from lakewriter.source.spark_failures import SPARK_ERRORS, Origin, find_useful_line
 from lakewriter.source.spark_rows import open_batch
+from lakewriter.source.table_frames import replace_char_types
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import MIB, Read, TableSpec
 

@@ -9,10 +9,10 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from lakewriter.source.failures import SPARK_ERRORS
 from lakewriter.source.feed import Reader
-from lakewriter.source.jobs import run_in_group
 from lakewriter.source.session import count_slots
+from lakewriter.source.spark_failures import SPARK_ERRORS
+from lakewriter.source.spark_jobs import run_in_group
 from lakewriter.staging.stage import run_task
 from lakewriter.staging.tally import Teller
 from lakewriter.staging.task import TaskPlan

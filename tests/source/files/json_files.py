@@ -14,8 +14,8 @@ import pyarrow.types as pt
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.files.file_reader import Item, Result
 from lakewriter.source.files.json_reader import JsonReader
-from lakewriter.source.files.options import take_options
-from lakewriter.source.files.stored import StoredFile, pin_local
+from lakewriter.source.files.spark_options import take_options
+from lakewriter.source.files.stored_files import StoredFile, pin_local
 
 ANY_SIZE = 10**9
 

@@ -18,7 +18,7 @@ from lakewriter.errors import SchemaIncompatibleError, SourceFailedError
 from lakewriter.source.files import avro_blocks
 from lakewriter.source.files.avro_blocks import ByteReader
 from lakewriter.source.files.avro_reader import AvroReader
-from lakewriter.source.files.options import take_options
+from lakewriter.source.files.spark_options import take_options
 from tests.source.files.reading import hold, in_turn, read_with, store
 
 UTC = pa.timestamp("us", "UTC")

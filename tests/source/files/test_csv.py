@@ -13,7 +13,7 @@ from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.files import csv_cuts, csv_reader, csv_rows
 from lakewriter.source.files.csv_reader import CsvReader
 from lakewriter.source.files.csv_rows import BEHIND_QUOTE, LINE_END, OPEN_QUOTE
-from lakewriter.source.files.options import take_options
+from lakewriter.source.files.spark_options import take_options
 from tests.source.files.csv_reference import OPEN, OTHER, read_rows
 from tests.source.files.reading import hold, in_turn, read_csv, read_with, store
 

@@ -16,7 +16,7 @@ import zstandard
 from lakewriter.declared.sql_types import parse_columns
 from lakewriter.errors import LakeError, SourceFailedError, SpecInvalidError
 from lakewriter.source.files.json_reader import JsonReader
-from lakewriter.source.files.options import take_options
+from lakewriter.source.files.spark_options import take_options
 from tests.source.files.json_files import parse_by_python, read_files, spread, write_compact, write_file
 
 INFERRED = [

@@ -5,9 +5,9 @@ from typing import Any
 import pyarrow as pa
 
 from lakewriter.source.files.file_reader import Look
+from lakewriter.source.files.file_source import OpenedFiles
 from lakewriter.source.files.folder_listing import Listing
-from lakewriter.source.files.source import OpenedFiles
-from lakewriter.source.files.stored import StoredFile
+from lakewriter.source.files.stored_files import StoredFile
 
 
 def test_large_file_without_a_charset_is_not_noted():

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from lakewriter.errors import LakeError
-from lakewriter.source.files.source import open_files
+from lakewriter.source.files.file_source import open_files
 from lakewriter.spec.specification import Read
 from tests.source.files.reading import in_turn
 from tests.source.tables import table

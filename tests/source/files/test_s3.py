@@ -8,7 +8,7 @@ import fastavro
 import pytest
 
 from lakewriter.errors import SourceFailedError
-from lakewriter.source.files.source import OpenedFiles, open_files
+from lakewriter.source.files.file_source import OpenedFiles, open_files
 from lakewriter.spec.specification import Read
 from tests.source.files.reading import in_turn
 from tests.source.tables import table

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.source.files.options import take_options
+from lakewriter.source.files.spark_options import take_options
 from lakewriter.source.files.text_reader import TextReader
 from tests.source.files.reading import Outcome, hold, read_with
 

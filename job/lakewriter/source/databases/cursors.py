@@ -18,7 +18,7 @@ import pyarrow.types as pt
 from lakewriter.receipt import Cursor
 from lakewriter.source.databases.database_connection import Connection
 from lakewriter.source.databases.database_server import Column, Server
-from lakewriter.source.databases.ranges import find_column
+from lakewriter.source.databases.parallel_ranges import find_column
 from lakewriter.source.strict_cast import cast_text
 from lakewriter.spec.specification import TableSpec
 

@@ -22,7 +22,7 @@ from lakewriter.source.databases.database_connection import (
 from lakewriter.source.databases.database_server import STRING, Column, Moment, Server
 from lakewriter.source.databases.embedded import Other
 from lakewriter.source.databases.moments import LockedMoment, begin_moment, begin_sessions, plan_lock
-from lakewriter.source.databases.ranges import Partition, cut_ranges, require_range_column
+from lakewriter.source.databases.parallel_ranges import Partition, cut_ranges, require_range_column
 from lakewriter.source.databases.reconciliation import Reconciliation
 from lakewriter.source.databases.servers import find_server
 from lakewriter.spec.specification import JdbcPartition, Read, TableSpec

@@ -9,7 +9,7 @@ from typing import Final
 from lakewriter.avro.container import MARKER_BYTES, Header, read_exactly, read_header, read_long
 from lakewriter.source.files.columnar import name_file
 from lakewriter.source.files.file_reader import Piece, Spread
-from lakewriter.source.files.stored import StoredFile
+from lakewriter.source.files.stored_files import StoredFile
 
 _FIRST_BYTES: Final = 64 * 1024
 """The bytes that are read for a header. A longer header is read in steps, each four times as long as the one before. A

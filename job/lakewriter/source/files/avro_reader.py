@@ -21,8 +21,8 @@ from lakewriter.source.files.avro_blocks import (
 from lakewriter.source.files.avro_types import ROWS, AvroColumns, read_columns
 from lakewriter.source.files.columnar import ColumnIndexes, look_at_columns, make_look, name_file
 from lakewriter.source.files.file_reader import Look, Piece, Spread
-from lakewriter.source.files.options import Options
-from lakewriter.source.files.stored import StoredFile
+from lakewriter.source.files.spark_options import Options
+from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.files.stored_values import convert_column
 
 _BATCH_ROWS: Final = 16_384

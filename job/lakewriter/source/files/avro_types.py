@@ -19,7 +19,7 @@ from lakewriter.column_types import make_list
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.source.files.columnar import BY_SPARK, MOST_DIGITS, refuse_column
 from lakewriter.source.files.file_reader import Fault
-from lakewriter.source.files.hybrid_calendar import Calendar
+from lakewriter.source.files.julian_calendar import Calendar
 from lakewriter.source.files.stored_values import (
     MICROS,
     UTC_MICROS,

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import SourceFailedError
-from lakewriter.source.failures import make_unreadable_error
 from lakewriter.source.files.charsets import Charset, explain_bad_text, find_charset
-from lakewriter.source.files.stored import StoredFile, decompress, find_compression
+from lakewriter.source.files.stored_files import StoredFile, decompress, find_compression
+from lakewriter.source.spark_failures import make_unreadable_error
 
 _MAGIC_BYTES: Final = 16
 MOST_ROW_BYTES: Final = 128 * 1024 * 1024

@@ -15,12 +15,12 @@ import pyarrow as pa
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError
 from lakewriter.source.bad_rows import BAD_FIELD, note_cut
-from lakewriter.source.failures import make_unreadable_error
 from lakewriter.source.files.file_reader import Fault, Look, make_marks
-from lakewriter.source.files.judge import find_other_format, make_empty_error
-from lakewriter.source.files.merged_columns import Merged, find_index, merge_columns, widen
-from lakewriter.source.files.stored import StoredFile
+from lakewriter.source.files.format_detection import find_other_format, make_empty_error
+from lakewriter.source.files.merged_schemas import Merged, find_index, merge_columns, widen
+from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.files.stored_values import Converted
+from lakewriter.source.spark_failures import make_unreadable_error
 
 BY_SPARK: Final = "Leave the column out where the file is written, or let Spark read the file: read: {engine: spark}."
 MOST_DIGITS: Final = 38

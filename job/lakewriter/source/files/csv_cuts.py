@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from lakewriter.source.files.csv_rows import CR, LF, Flags, Grammar, Offsets
 from lakewriter.source.files.file_reader import Piece, Spread
-from lakewriter.source.files.stored import StoredFile
+from lakewriter.source.files.stored_files import StoredFile
 
 _STRIDE: Final = 4 * 1024 * 1024
 _COMMENT_BYTES: Final = 64 * 1024

@@ -16,15 +16,15 @@ from lakewriter.errors import SourceFailedError
 from lakewriter.source.bad_rows import BAD_FIELD, note_blank_lines
 from lakewriter.source.files.blocks import MOST_ROW_BYTES, Head, Window, open_text, read_head
 from lakewriter.source.files.charsets import Charset, explain_bad_text, look_up, show_text
-from lakewriter.source.files.csv_columns import Columns, Header, Positions, match_headers, name_columns
 from lakewriter.source.files.csv_cuts import cut_file
+from lakewriter.source.files.csv_headers import Columns, Header, Positions, match_headers, name_columns
 from lakewriter.source.files.csv_rows import Flags, Grammar, Row, Rows, find_line_end, find_rows, step
 from lakewriter.source.files.csv_values import Block, list_first_rows, parse_rows, select_rows, split_row
+from lakewriter.source.files.declared_types import make_batches, make_form
 from lakewriter.source.files.file_reader import Hint, Look, Piece, Spread, make_marks
-from lakewriter.source.files.judge import list_csv_hints
-from lakewriter.source.files.options import Options, unescape
-from lakewriter.source.files.stored import StoredFile
-from lakewriter.source.files.typed import make_batches, make_form
+from lakewriter.source.files.format_detection import list_csv_hints
+from lakewriter.source.files.spark_options import Options, unescape
+from lakewriter.source.files.stored_files import StoredFile
 
 _THREADS: Final = 16
 _HEAD_BYTES: Final = 64 * 1024

@@ -14,8 +14,8 @@ import pyarrow.types as pt
 
 from lakewriter.source.files.charsets import Charset, explain_bad_text, show_text
 from lakewriter.source.files.csv_rows import CR, LF, Flags, Grammar, Offsets, Rows, step
+from lakewriter.source.files.declared_types import may_write_small_numbers
 from lakewriter.source.files.file_reader import Fault
-from lakewriter.source.files.typed import may_write_small_numbers
 
 _BLANKS: Final = b" \t"
 _SPARE: Final = 64

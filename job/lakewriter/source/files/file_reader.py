@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakewriter.source.bad_rows import BAD_FIELD
-from lakewriter.source.files.stored import StoredFile
+from lakewriter.source.files.stored_files import StoredFile
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 from lakewriter.aws import BotoCoreError, ClientError, list_objects
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.report import join_first
-from lakewriter.source.failures import make_unreadable_error
-from lakewriter.source.files.stored import LOCAL, StoredFile, pin_local
+from lakewriter.source.files.stored_files import LOCAL, StoredFile, pin_local
+from lakewriter.source.spark_failures import make_unreadable_error
 from lakewriter.source.storage import NotListable, Store, find_store, is_hidden, is_remote
 
 _MOST_NAMES: Final = 4

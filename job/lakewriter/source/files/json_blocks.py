@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from lakewriter.source.files.charsets import UTF_8, Charset, explain_bad_text, show_text
 from lakewriter.source.files.file_reader import Fault
+from lakewriter.source.files.json_by_arrow import FastParser, can_parse_fast
 from lakewriter.source.files.json_columns import Columns, build_columns
-from lakewriter.source.files.json_documents import (
+from lakewriter.source.files.json_parser import (
     BLANK,
     DocumentError,
     Part,
@@ -21,7 +22,6 @@ from lakewriter.source.files.json_documents import (
     split_documents,
     write_text,
 )
-from lakewriter.source.files.json_fast import FastParser, can_parse_fast
 
 Offsets = npt.NDArray[np.int64]
 

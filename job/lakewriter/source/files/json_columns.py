@@ -14,7 +14,7 @@ import pyarrow.types as pt
 from lakewriter.column_types import name_type
 from lakewriter.declared.exact_text import DEFAULT, TextForm
 from lakewriter.documents.nesting import write_json_pointer
-from lakewriter.source.files.json_documents import NumberText, describe_value, write_text
+from lakewriter.source.files.json_parser import NumberText, describe_value, write_text
 from lakewriter.source.strict_cast import cast_text, explain_misfit
 
 Path = tuple[str, ...]

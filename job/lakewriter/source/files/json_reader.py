@@ -17,15 +17,15 @@ from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.bad_rows import BAD_FIELD
 from lakewriter.source.files.blocks import read_head
 from lakewriter.source.files.charsets import Charset, look_up
+from lakewriter.source.files.declared_types import make_form
 from lakewriter.source.files.file_reader import Look, Piece, Spread, make_marks
+from lakewriter.source.files.format_detection import make_empty_error, require_documents
 from lakewriter.source.files.json_blocks import BlockReader, Lines, parse_exactly
 from lakewriter.source.files.json_columns import Columns
 from lakewriter.source.files.json_lines import find_line, read_documents, read_lines
 from lakewriter.source.files.json_shapes import NOTHING, Shape, TypeChoice, describe_lines, fold_files, spell
-from lakewriter.source.files.judge import make_empty_error, require_documents
-from lakewriter.source.files.options import Options
-from lakewriter.source.files.stored import StoredFile
-from lakewriter.source.files.typed import make_form
+from lakewriter.source.files.spark_options import Options
+from lakewriter.source.files.stored_files import StoredFile
 
 _THREADS: Final = 16
 _HEAD_BYTES: Final = 64 * 1024

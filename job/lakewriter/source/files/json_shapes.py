@@ -15,9 +15,9 @@ import pyarrow.types as pt
 
 from lakewriter.column_types import make_list
 from lakewriter.source.files.json_blocks import Lines, parse_exactly, parse_ranges
+from lakewriter.source.files.json_by_arrow import DIGITS, LONG_NUMBER, WIDE, parse_json
 from lakewriter.source.files.json_columns import EXACT_DIGITS, keeps_digits
-from lakewriter.source.files.json_documents import NumberText
-from lakewriter.source.files.json_fast import DIGITS, LONG_NUMBER, WIDE, parse_json
+from lakewriter.source.files.json_parser import NumberText
 
 _MOST_DIGITS: Final = 38
 _EXACT_INTEGER: Final = 2**53

@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from lakewriter.source.files.stored import decompress
+from lakewriter.source.files.stored_files import decompress
 
 _TAIL: Final = 16 * 1024
 _RAW_DEFLATE: Final = -15

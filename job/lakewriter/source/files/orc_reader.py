@@ -20,11 +20,11 @@ from lakewriter.source.files.columnar import (
     refuse_column,
 )
 from lakewriter.source.files.file_reader import Look, Piece, Spread
-from lakewriter.source.files.hybrid_calendar import rebase_dates
-from lakewriter.source.files.options import Options
+from lakewriter.source.files.julian_calendar import rebase_dates
 from lakewriter.source.files.orc_footer import OrcFooter, Stripe, UnknownFooterError, read_orc_footer
 from lakewriter.source.files.orc_timestamps import make_conversion, read_seconds
-from lakewriter.source.files.stored import StoredFile
+from lakewriter.source.files.spark_options import Options
+from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.files.stored_values import (
     MICROS,
     UTC_MICROS,

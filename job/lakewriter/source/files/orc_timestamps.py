@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakewriter.source.files.file_reader import Fault
-from lakewriter.source.files.hybrid_calendar import UTC_NAMES, rebase_times
+from lakewriter.source.files.julian_calendar import UTC_NAMES, rebase_times
 from lakewriter.source.files.orc_footer import OrcFooter, list_fields, read_number, unpack
 from lakewriter.source.files.stored_values import BEYOND, UTC_MICROS, Conversion, Converted, as_numbers, judge_rest
 

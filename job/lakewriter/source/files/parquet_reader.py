@@ -13,9 +13,9 @@ from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.source.files.columnar import BY_SPARK, ColumnIndexes, look_at_columns, make_look, open_ranges
 from lakewriter.source.files.file_reader import Look, Piece, Spread
 from lakewriter.source.files.int96 import UNITS
-from lakewriter.source.files.options import Options
 from lakewriter.source.files.parquet_types import StoredColumn, UnreadTypeError, list_columns
-from lakewriter.source.files.stored import StoredFile
+from lakewriter.source.files.spark_options import Options
+from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.files.stored_values import Converted, convert_column
 
 _BATCH_BYTES: Final = 16 * 1024 * 1024

@@ -16,8 +16,8 @@ import pyarrow.types as pt
 
 from lakewriter.column_types import make_list
 from lakewriter.source.files.columnar import BY_SPARK, MOST_DIGITS
-from lakewriter.source.files.hybrid_calendar import Calendar
 from lakewriter.source.files.int96 import take_int96
+from lakewriter.source.files.julian_calendar import Calendar
 from lakewriter.source.files.stored_values import (
     MICROS,
     UTC_MICROS,

@@ -12,9 +12,9 @@ from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.aws.source_listing import find_dated_object
 from lakewriter.errors import SourceFailedError
 from lakewriter.report import format_count
-from lakewriter.source.failures import make_unreadable_error
 from lakewriter.source.files.folder_listing import Listing, expand_braces, parse_folder, require_same_keys
-from lakewriter.source.files.stored import StoredFile, pin_local
+from lakewriter.source.files.stored_files import StoredFile, pin_local
+from lakewriter.source.spark_failures import make_unreadable_error
 from lakewriter.source.storage import find_store
 
 _THREADS: Final = 16

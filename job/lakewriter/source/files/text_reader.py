@@ -13,10 +13,10 @@ from lakewriter.declared.exact_text import DEFAULT, TextForm
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.files.blocks import MOST_ROW_BYTES, Window, open_text, read_head
 from lakewriter.source.files.charsets import Charset, explain_bad_text, look_up, show_text
+from lakewriter.source.files.declared_types import make_batches, make_form
 from lakewriter.source.files.file_reader import Fault, Look, Piece, Spread, make_marks
-from lakewriter.source.files.options import Options
-from lakewriter.source.files.stored import StoredFile
-from lakewriter.source.files.typed import make_batches, make_form
+from lakewriter.source.files.spark_options import Options
+from lakewriter.source.files.stored_files import StoredFile
 
 Offsets = npt.NDArray[np.int64]
 

@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 
 from lakewriter.documents.types import DOCUMENTS
 from lakewriter.errors import SourceFailedError, WorkerDiedError
-from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.messages.backlog import PIECE_BYTES, PieceFile, read_piece
 from lakewriter.source.messages.splits import Body
+from lakewriter.source.spark_failures import SPARK_ERRORS, Origin
 
 _ENDED, _GIVEN_UP = "ended", "given-up"
 """Files by which the tasks know that no more records come, or that the load has failed."""

@@ -13,7 +13,7 @@ import msgspec
 
 from lakewriter.source.messages.lines import Descriptor, Message, StreamState, parse_line
 from lakewriter.source.messages.masking import Mask
-from lakewriter.source.messages.odd_lines import Odd, is_cut_off, parse_odd_line
+from lakewriter.source.messages.mended_lines import Odd, is_cut_off, parse_odd_line
 from lakewriter.spec.stream import StreamKey
 
 MOST_SAMPLES: Final = 5

@@ -15,12 +15,12 @@ from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.documents.types import DOCUMENTS
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.bad_rows import BAD_FIELD, FIELDS
-from lakewriter.source.failures import SPARK_ERRORS, Origin, make_unreadable_error
 from lakewriter.source.messages.contents import Contents, scan
 from lakewriter.source.messages.lines import parse_line
-from lakewriter.source.messages.odd_lines import parse_odd_line
-from lakewriter.source.packing import Chunk, SourceFile
+from lakewriter.source.messages.mended_lines import parse_odd_line
+from lakewriter.source.spark_failures import SPARK_ERRORS, Origin, make_unreadable_error
 from lakewriter.source.storage import AnyStore, NotListable, list_files
+from lakewriter.source.task_sizes import Chunk, SourceFile
 from lakewriter.spec.stream import StreamKey
 
 Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]

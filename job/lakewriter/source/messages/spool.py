@@ -15,8 +15,8 @@ from lakewriter.aws import BotoCoreError, ClientError, Clients
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.messages.connector_secrets import ConnectorMask, make_environment
 from lakewriter.source.messages.splits import MessageFiles
-from lakewriter.source.packing import SourceFile
 from lakewriter.source.storage import BucketStore, Store
+from lakewriter.source.task_sizes import SourceFile
 from lakewriter.spec.stream import MessageSource
 
 _TAIL: Final = 2000

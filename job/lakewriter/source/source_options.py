@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from lakewriter.aws import resolve_all
-from lakewriter.source.failures import Origin
+from lakewriter.source.spark_failures import Origin
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read, TableSpec
 

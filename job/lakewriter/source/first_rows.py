@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.feed import Feed, explain_need_of_spark
 from lakewriter.source.file_splits import count_rows, open_own_files, read_good_rows, spread_locally
-from lakewriter.source.files.source import OpenedFiles, has_reader
+from lakewriter.source.files.file_source import OpenedFiles, has_reader
 from lakewriter.source.spark_rows import RowsFeed, open_sample
 from lakewriter.source.table_folders import refuse_table_folders
 from lakewriter.spec.specification import TableSpec

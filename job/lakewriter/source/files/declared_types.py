@@ -9,7 +9,7 @@ import pyarrow as pa
 from lakewriter.declared.exact_text import TextForm
 from lakewriter.source.bad_rows import BAD_FIELD
 from lakewriter.source.declared_columns import ColumnCast, cast_batch
-from lakewriter.source.files.options import Options
+from lakewriter.source.files.spark_options import Options
 
 _BATCH_ROWS: Final = 65_536
 _ZEROS: Final = b"0" * 300

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from infra.pipeline.metrics import FIELDS, NAMESPACE, UNITS, LoadMetric
-from infra.pipeline.starts import (
+from infra.pipeline.start_states import (
     EVERYTHING,
     FIRST,
     IS_CANARY,

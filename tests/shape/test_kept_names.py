@@ -14,7 +14,7 @@ from lakewriter.column_types import ELEMENT, VALUE, rebuild_type
 from lakewriter.errors import NameCollisionError, SpecInvalidError
 from lakewriter.naming import AS_TEXT, AVRO_SAFE, KEPT, NORMALISED, NameRule
 from lakewriter.receipt import GivenName
-from lakewriter.shape.written_names import ColumnNames, EarlierNames
+from lakewriter.shape.kept_names import ColumnNames, EarlierNames
 
 
 def give(*pairs: tuple[str, str], within: tuple[str, ...] = ()) -> tuple[GivenName, ...]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakewriter.source.packing import parse_size
+from lakewriter.source.task_sizes import parse_size
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lakewriter.encode.parquet_columns import choose_encodings
+from lakewriter.encode.parquet_encodings import choose_encodings
 from lakewriter.spec.readers import ValueEncoding
 from lakewriter.spec.specification import Encoding
 from tests.encode.files import opened, written

@@ -26,18 +26,18 @@ from lakewriter.report import format_count
 from lakewriter.source.declared_columns import ColumnCast, cast_batch, declare_schema, plan_casts
 from lakewriter.source.files.avro_reader import AvroReader
 from lakewriter.source.files.charsets import Charset
+from lakewriter.source.files.continuous_columns import KnownColumns, join_known
 from lakewriter.source.files.csv_reader import CsvReader
 from lakewriter.source.files.csv_rows import BEHIND_QUOTE, LINE_END
 from lakewriter.source.files.file_reader import FileReader, Look, Piece, Spread
 from lakewriter.source.files.folder_listing import Listing, list_stored
-from lakewriter.source.files.infer import infer_types
+from lakewriter.source.files.format_detection import make_empty_error, suggest_charset
+from lakewriter.source.files.inferred_types import infer_types
 from lakewriter.source.files.json_reader import JsonReader
-from lakewriter.source.files.judge import make_empty_error, suggest_charset
-from lakewriter.source.files.known_columns import KnownColumns, join_known
-from lakewriter.source.files.options import Options, take_options
 from lakewriter.source.files.orc_reader import OrcReader
 from lakewriter.source.files.parquet_reader import ParquetReader
-from lakewriter.source.files.stored import HeldFile
+from lakewriter.source.files.spark_options import Options, take_options
+from lakewriter.source.files.stored_files import HeldFile
 from lakewriter.source.files.stored_values import FINER
 from lakewriter.source.files.text_reader import TextReader
 from lakewriter.source.typed_cast import is_castable

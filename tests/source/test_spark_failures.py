@@ -3,7 +3,7 @@
 import pytest
 
 from lakewriter.errors import from_text
-from lakewriter.source.failures import Origin
+from lakewriter.source.spark_failures import Origin
 
 ORIGIN = Origin("events", "'in'", checkpoint="/ck/p/events/v0")
 QUERY = "org.apache.spark.sql.streaming.StreamingQueryException: {0}\n=== Streaming Query ===\nCaused by: {0}"

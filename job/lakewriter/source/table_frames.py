@@ -19,12 +19,12 @@ from lakewriter.source.databases.database_connection import Connection
 from lakewriter.source.databases.database_rows import DatabaseRows, is_jdbc, read_database
 from lakewriter.source.databases.moments import LockedMoment
 from lakewriter.source.declared_columns import cast_in_spark, number_columns
-from lakewriter.source.failures import SPARK_ERRORS, find_useful_line
 from lakewriter.source.file_frames import FileRows, open_file_rows
 from lakewriter.source.file_listing import add_base_path, list_load_paths
-from lakewriter.source.files.source import has_reader
-from lakewriter.source.marks import add_marks, is_marked
-from lakewriter.source.reads import make_origin, make_reader_options
+from lakewriter.source.files.file_source import has_reader
+from lakewriter.source.marked_rows import add_marks, is_marked
+from lakewriter.source.source_options import make_origin, make_reader_options
+from lakewriter.source.spark_failures import SPARK_ERRORS, find_useful_line
 from lakewriter.source.sql_statements import run_statement
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read, TableSpec

@@ -10,8 +10,8 @@ from zipimport import zipimporter
 import pytest
 from py4j.protocol import Py4JError
 
-from lakewriter.source import jobs
-from lakewriter.source.jobs import run_in_group, settle_worker
+from lakewriter.source import spark_jobs
+from lakewriter.source.spark_jobs import run_in_group, settle_worker
 
 
 class Spark:
@@ -57,7 +57,7 @@ class Spark:
     ],
 )
 def test_tasks_that_are_waited_for(monkeypatch, speculation, error, left):
-    monkeypatch.setattr(jobs, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(spark_jobs, "_POLL_SECONDS", 0)
     spark = Spark(speculation, 3)
 
     def run() -> int:
@@ -99,7 +99,7 @@ def test_what_is_loaded_is_left_out_of_collections_once(monkeypatch):
     calls: list[str] = []
     monkeypatch.setattr(gc, "collect", lambda: calls.append("collect"))
     monkeypatch.setattr(gc, "freeze", lambda: calls.append("freeze"))
-    jobs._leave_out_of_collections.cache_clear()
+    spark_jobs._leave_out_of_collections.cache_clear()
     settle_worker()
     # What a later task has loaded is left to the collector.
     settle_worker()

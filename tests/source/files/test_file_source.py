@@ -9,8 +9,8 @@ import pytest
 
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
 from lakewriter.source.bad_rows import read_blank_lines
+from lakewriter.source.files.file_source import OpenedFiles, has_reader, open_files
 from lakewriter.source.files.folder_listing import list_stored
-from lakewriter.source.files.source import OpenedFiles, has_reader, open_files
 from lakewriter.spec.specification import Read
 from tests.source.files.reading import in_turn
 from tests.source.tables import table
@@ -167,7 +167,7 @@ def test_the_dates_of_declared_columns_are_spelled_as_the_options_say(tmp_path):
 
 
 def test_large_files_that_one_task_reads_are_told(monkeypatch, tmp_path):
-    monkeypatch.setattr("lakewriter.source.files.source._LARGE", 4)
+    monkeypatch.setattr("lakewriter.source.files.file_source._LARGE", 4)
     data = "a,b\n1,2\n"
     write(tmp_path, a_dot_csv=data, b_dot_csv=gzip.compress(data.encode()), c_dot_csv=data.encode("utf-16"))
     assert opened(tmp_path).notes == (
@@ -181,7 +181,7 @@ def test_large_files_that_one_task_reads_are_told(monkeypatch, tmp_path):
 @pytest.mark.parametrize("block", [1, 1 << 20])
 def test_blank_lines_are_counted(monkeypatch, tmp_path, columns, block):
     monkeypatch.setattr("lakewriter.source.files.csv_reader._BLOCK_BYTES", block)
-    monkeypatch.setattr("lakewriter.source.files.stored.BLOCK", block)
+    monkeypatch.setattr("lakewriter.source.files.stored_files.BLOCK", block)
     write(tmp_path, k_eq_1__a_dot_csv="a,b\n\n1,2\n \t\n#\n3,4\n\n", k_eq_1__b_dot_csv="a,b\n")
     source = opened(tmp_path, columns=columns, options=HEADED | {"comment": "#"})
     batches = list(source.source.read_all(source.cut(1 << 20, in_turn)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakewriter.source.files.json_documents import (
+from lakewriter.source.files.json_parser import (
     DocumentError,
     NumberText,
     parse_document,

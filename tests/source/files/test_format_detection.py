@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.errors import LakeError, SourceFailedError
-from lakewriter.source.files.judge import guess_format, list_csv_hints, suggest_charset
+from lakewriter.source.files.format_detection import guess_format, list_csv_hints, suggest_charset
 from tests.source.files.json_files import read_files
 
 

@@ -20,8 +20,8 @@ import pyarrow.json as pj
 import pyarrow.types as pt
 
 from lakewriter.declared.exact_text import TextForm
+from lakewriter.source.files.declared_types import may_write_small_numbers
 from lakewriter.source.files.json_columns import EXACT_DIGITS, Columns
-from lakewriter.source.files.typed import may_write_small_numbers
 from lakewriter.source.strict_cast import cast_text
 
 DIGITS: Final = bytes.maketrans(b"123456789.", b"0000000000")

@@ -13,7 +13,7 @@ from zipimport import zipimporter
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from lakewriter.source.failures import SPARK_ERRORS
+from lakewriter.source.spark_failures import SPARK_ERRORS
 
 Result = TypeVar("Result")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lakewriter.source.databases.database_server import Column
-from lakewriter.source.databases.ranges import cut_ranges
+from lakewriter.source.databases.parallel_ranges import cut_ranges
 from lakewriter.source.databases.servers import find_server
 
 PG = find_server("jdbc:postgresql:d")

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.source.files import options
+from lakewriter.source.files import spark_options
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sources.md").read_text("utf-8")
 NAMED = {name.lower() for name in re.findall(r"`([A-Za-z0-9]+)(?:: [^`]*)?`", PAGE.partition("## Options")[2])}
 KNOWN = {
-    *options.OF_LISTING,
-    *options._WITHOUT_EFFECT,
-    *options._ONLY,
-    *(n for of in options.TAKEN.values() for n in of),
+    *spark_options.OF_LISTING,
+    *spark_options._WITHOUT_EFFECT,
+    *spark_options._ONLY,
+    *(n for of in spark_options.TAKEN.values() for n in of),
 }
 
 
@@ -23,7 +23,7 @@ def test_option_is_on_the_page(name):
     assert name in NAMED
 
 
-@pytest.mark.parametrize("form", sorted(options.TAKEN))
+@pytest.mark.parametrize("form", sorted(spark_options.TAKEN))
 def test_option_of_no_reader_is_refused_by_name(form):
     with pytest.raises(SpecInvalidError, match=r"options: nothing is 'x'.*engine: spark"):
-        options.take_options(form, {"nothing": "x"}, "s.t")
+        spark_options.take_options(form, {"nothing": "x"}, "s.t")

@@ -13,7 +13,7 @@ import zstandard
 
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.files.file_reader import Fault, make_marks
-from lakewriter.source.files.stored import (
+from lakewriter.source.files.stored_files import (
     BLOCK,
     FileChangedError,
     StoredFile,
