@@ -45,10 +45,10 @@ def _describe_lineage(spec: Spec) -> str:
 
 
 def _name_kind(spec: Spec) -> str:
-    if spec.rest_service:
-        return f"Iceberg table in {spec.rest_service.warehouse}"
     table = "Iceberg table" if spec.iceberg else "table"
-    return f"Glue {table}" if spec.in_glue else table.capitalize()
+    if spec.in_glue:
+        return f"Glue {table}"
+    return f"{table} in {spec.rest_service.warehouse}" if spec.rest_service else table.capitalize()
 
 
 def _describe_table(table: TableSpec, messages: MessageSource | None) -> tuple[Cell, ...]:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from lakewriter.control_object import ControlObject, is_none
 from lakewriter.naming import name_generation
-from lakewriter.spec.catalogs import IcebergService, RestService
+from lakewriter.spec.catalogs import IcebergService
 
 
 def dump_part(value: Any) -> Any:
@@ -160,7 +160,7 @@ class IcebergAction(_Action):
     @property
     def server(self) -> str | None:
         """See ``_Action``."""
-        return self.service.uri if isinstance(self.service, RestService) else None
+        return self.service.server
 
     def find_location(self) -> str:
         """See ``_Action``."""

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from lakewriter.operate.rest_sign_in import find_sign_in
+from lakewriter.operate.rest_sign_in import DUCKDB_SECRET, find_sign_in
 from lakewriter.operate.sql_text import Engine, name_views, quote_name, quote_text, write_secret
 from lakewriter.spec.access import Access
-from lakewriter.spec.catalogs import AnyRestService
 from lakewriter.spec.specification import Spec, TableSpec
 
 READERS: Final = {"parquet": "read_parquet", "avro": "read_avro", "csv": "read_csv", "jsonl": "read_json"}
@@ -26,11 +25,14 @@ _CATALOG: Final = "lake"
 def write_setup(spec: Spec, account: str) -> list[tuple[str, str]]:
     """Titles and statements to run once: credentials for the bucket, and the Iceberg catalog."""
     statements = [("Let DuckDB read the bucket", _write_s3_secret(spec.access))]
-    if spec.rest_service:
-        statements += [
-            ("Let DuckDB sign in to the catalog", _write_catalog_secret(spec.rest_service)),
-            ("Attach the catalog", _write_rest_catalog(spec.rest_service)),
-        ]
+    if service := spec.rest_service:
+        secret, attached = find_sign_in(service).list_duckdb_options()
+        if secret:
+            sign_in = _write_statement(f"CREATE OR REPLACE SECRET {DUCKDB_SECRET}", secret)
+            statements.append(("Let DuckDB sign in to the catalog", sign_in))
+        options = ["TYPE iceberg", f"ENDPOINT {_text(service.uri)}", *attached]
+        attach = _write_statement(f"ATTACH {_text(service.warehouse)} AS {_CATALOG}", options)
+        statements.append(("Attach the catalog", attach))
     elif spec.iceberg:
         attach = f"ATTACH {_text(account)} AS {_CATALOG} (\n    TYPE iceberg,\n    ENDPOINT_TYPE glue\n);"
         statements.append(("Attach the Glue Data Catalog", attach))
@@ -101,16 +103,6 @@ def _write_s3_secret(access: Access) -> str:
         options += [f"ENDPOINT {_text(url.netloc + url.path.rstrip('/'))}", "URL_STYLE 'path'", f"USE_SSL {secure}"]
     options.append(f"SCOPE {_text(f's3://{access.bucket}')}")
     return _write_statement("CREATE OR REPLACE SECRET lakewriter_s3", options)
-
-
-def _write_catalog_secret(service: AnyRestService) -> str:
-    options = ["TYPE iceberg", *find_sign_in(service).list_duckdb_options()]
-    return _write_statement("CREATE OR REPLACE SECRET lakewriter_catalog", options)
-
-
-def _write_rest_catalog(service: AnyRestService) -> str:
-    options = ["TYPE iceberg", f"ENDPOINT {_text(service.uri)}", "SECRET lakewriter_catalog"]
-    return _write_statement(f"ATTACH {_text(service.warehouse)} AS {_CATALOG}", options)
 
 
 def _write_statement(beginning: str, options: list[str]) -> str:

@@ -72,12 +72,11 @@ def _write_as_of(engine: Engine, spec: Spec, table: TableSpec, source: str, as_o
 
 def list_engines(spec: Spec) -> tuple[Engine, ...]:
     """Return the engines that can read the tables in their present location."""
-    if spec.rest_service:
-        # Athena has no connection to another REST catalog than AWS's own.
-        snowflake_too = (Engine.SNOWFLAKE,) if spec.rest_service.is_read_by_snowflake else ()
-        return (*snowflake_too, Engine.DUCKDB, Engine.SPARK, Engine.TRINO)
     if not isinstance(spec.catalog, NoCatalog):
-        return (Engine.ATHENA, Engine.DUCKDB, Engine.SPARK, Engine.TRINO)
+        snowflake_too = (Engine.SNOWFLAKE,) if spec.service and spec.service.is_read_by_snowflake else ()
+        # Athena has no connection to another REST catalog than AWS's own.
+        athena_too = (Engine.ATHENA,) if spec.in_glue else ()
+        return (*snowflake_too, *athena_too, Engine.DUCKDB, Engine.SPARK, Engine.TRINO)
     is_refreshed = any(table.latest is not None for table in spec.tables)
     athena = () if reads_files(spec) or is_refreshed else (Engine.ATHENA,)
     return (*athena, Engine.DUCKDB, Engine.SPARK)

@@ -1,10 +1,12 @@
 """Write how each query engine signs in to an Iceberg REST catalog; pure text, without the values of secrets."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from lakewriter.operate.sql_text import Engine, quote_text, write_secret, write_value
 from lakewriter.spec.catalogs import AnyRestService, OAuthService
+
+DUCKDB_SECRET: Final = "lakewriter_catalog"
 
 
 class SignIn(Protocol):
@@ -16,8 +18,11 @@ class SignIn(Protocol):
     def list_trino_settings(self) -> dict[str, str]:
         """https://trino.io/docs/current/object-storage/metastores.html#iceberg-rest-catalog"""
 
-    def list_duckdb_options(self) -> list[str]:
-        """https://duckdb.org/docs/stable/core_extensions/iceberg/iceberg_rest_catalogs"""
+    def list_duckdb_options(self) -> tuple[list[str], list[str]]:
+        """Return the options of a secret, none if there is no secret, and those of ATTACH.
+
+        https://duckdb.org/docs/stable/core_extensions/iceberg/iceberg_rest_catalogs
+        """
 
     def list_snowflake_options(self) -> list[str]:
         """https://docs.snowflake.com/en/sql-reference/sql/create-catalog-integration-rest"""
@@ -47,7 +52,7 @@ class OAuth:
             "iceberg.rest-catalog.oauth2.scope": self.service.scope,
         }
 
-    def list_duckdb_options(self) -> list[str]:
+    def list_duckdb_options(self) -> tuple[list[str], list[str]]:
         """See ``SignIn``."""
         options = {
             "CLIENT_ID": write_value(self.service.client_id),
@@ -55,7 +60,8 @@ class OAuth:
             "OAUTH2_SCOPE": self.service.scope,
             "OAUTH2_SERVER_URI": f"{self.service.uri}/v1/oauth/tokens",
         }
-        return [f"{name} {quote_text(Engine.DUCKDB, value)}" for name, value in options.items()]
+        secret = [f"{name} {quote_text(Engine.DUCKDB, value)}" for name, value in options.items()]
+        return ["TYPE iceberg", *secret], [f"SECRET {DUCKDB_SECRET}"]
 
     def list_snowflake_options(self) -> list[str]:
         """See ``SignIn``."""

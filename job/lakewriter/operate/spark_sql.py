@@ -120,7 +120,7 @@ def _list_rest_settings(service: AnyRestService) -> dict[str, str]:
         "uri": service.uri,
         "warehouse": service.warehouse,
         **find_sign_in(service).list_spark_settings(),
-        "header.X-Iceberg-Access-Delegation": "vended-credentials",
+        **({"header.X-Iceberg-Access-Delegation": "vended-credentials"} if service.vends_credentials else {}),
     }
 
 

@@ -61,7 +61,7 @@ def _list_rest_settings(service: AnyRestService) -> dict[str, str]:
         "iceberg.rest-catalog.uri": service.uri,
         "iceberg.rest-catalog.warehouse": service.warehouse,
         **find_sign_in(service).list_trino_settings(),
-        "iceberg.rest-catalog.vended-credentials-enabled": "true",
+        **({"iceberg.rest-catalog.vended-credentials-enabled": "true"} if service.vends_credentials else {}),
     }
 
 

@@ -37,6 +37,8 @@ class _Service(Model):
     """The service of AWS that answers, by the name in its endpoints; blank for another server."""
     is_read_by_snowflake: ClassVar[bool]
     """Whether Snowflake reads the tables through the catalog, which needs two roles for that."""
+    vends_credentials: ClassVar[bool]
+    """Whether the catalog gives its clients credentials for a table's files."""
 
 
 class GlueService(_Service):
@@ -46,11 +48,16 @@ class GlueService(_Service):
     chooses_location = False
     aws_service = "glue"
     is_read_by_snowflake = False
+    vends_credentials = False
 
     kind: Literal["glue"] = "glue"
 
     def __str__(self) -> str:
         return "the Glue Data Catalog"
+
+    @property
+    def server(self) -> None:
+        """See ``RestService``."""
 
 
 class RestService(_Service):
@@ -64,6 +71,11 @@ class RestService(_Service):
 
     def __str__(self) -> str:
         return f"catalog {self.warehouse!r} at {self.uri}"
+
+    @property
+    def server(self) -> str | None:
+        """The URL by which others know the tables' catalog; None where that is the Glue Data Catalog."""
+        return None if self.in_glue else self.uri
 
     @property
     def texts(self) -> tuple[SecretText, ...]:
@@ -81,6 +93,7 @@ class OAuthService(RestService):
     chooses_location = True
     aws_service = ""
     is_read_by_snowflake = True
+    vends_credentials = True
 
     kind: Literal["rest"] = "rest"
     client_id: str

@@ -34,9 +34,12 @@ class CatalogVendor:
 
 def find_vendor(action: CatalogAction, access: Access) -> Vendor | None:
     """Return what gives the credentials for a load's files; None where the destination's own are used."""
-    if not isinstance(action, IcebergAction) or not isinstance(action.service, RestService) or access.explicit:
+    if not isinstance(action, IcebergAction) or access.explicit:
         return None
-    return CatalogVendor(action.service, action.namespace, action.table, access)
+    service = action.service
+    if not isinstance(service, RestService) or not service.vends_credentials:
+        return None
+    return CatalogVendor(service, action.namespace, action.table, access)
 
 
 def make_data_clients(action: CatalogAction, clients: aws.Clients) -> aws.Clients:

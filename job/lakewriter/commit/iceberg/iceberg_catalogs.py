@@ -112,6 +112,7 @@ def open_catalog(service: IcebergService, clients: aws.Clients, load: str, writt
         return _Glue("glue", client=clients.glue, **shared)
     with explain_errors(service, clients, CONNECT):
         # The library asks for vended credentials by itself; None takes its header back.
-        headers = {"header.X-Iceberg-Access-Delegation": None} if clients.access.explicit else {}
+        vends = service.vends_credentials and not clients.access.explicit
+        headers = {} if vends else {"header.X-Iceberg-Access-Delegation": None}
         named = {"uri": service.uri, "warehouse": service.warehouse}
         return _Rest("rest", **named, **list_sign_in(service, clients.access.region), **shared | headers)

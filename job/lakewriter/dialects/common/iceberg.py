@@ -1,5 +1,6 @@
 """Keys of Open Catalog and locations of files, for every destination with Iceberg tables."""
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 from pydantic import AfterValidator
@@ -32,9 +33,9 @@ SecretReference = Annotated[SecretText, AfterValidator(_require_reference)]
 """A secret by reference only: an intent has to name it for a recovery."""
 
 
-def find_missing_keys(destination: Destination) -> list[str]:
-    """Return those of ``OPEN_CATALOG_KEYS`` that are not given."""
-    return [key for key in OPEN_CATALOG_KEYS if not destination.read_key(key)]
+def find_missing_keys(destination: Destination, needed: Sequence[str]) -> list[str]:
+    """Return those of ``needed`` that are not given."""
+    return [key for key in needed if not destination.read_key(key)]
 
 
 def make_open_catalog(destination: Destination) -> OAuthService:

@@ -164,7 +164,7 @@ class LakewriterS3(Destination):
         given = [key for key in (*OPEN_CATALOG_KEYS, "principal_role") if key in self.model_fields_set]
         if self.catalog != "open_catalog" and given:
             raise ValueError(f"{given[0]!r} is only for 'catalog: open_catalog'")
-        missing = find_missing_keys(self)
+        missing = find_missing_keys(self, OPEN_CATALOG_KEYS)
         if self.catalog == "open_catalog" and missing:
             raise ValueError(f"'catalog' {self.catalog!r} needs {', '.join(map(repr, missing))}")
 

@@ -179,7 +179,7 @@ class S3DataLakeIceberg(SupaflowDestination):
     @model_validator(mode="after")
     def _complete(self) -> "S3DataLakeIceberg":
         if self.iceberg_catalog == "SNOWFLAKE_OPEN_CATALOG":
-            missing = find_missing_keys(self)
+            missing = find_missing_keys(self, OPEN_CATALOG_KEYS)
             if missing:
                 raise ValueError(f"SNOWFLAKE_OPEN_CATALOG needs {', '.join(map(repr, missing))}")
         return self
