@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lakewriter.commit.actions import GlueAction
-from lakewriter.commit.begin_records import BeginRecord
 from lakewriter.commit.conditional_writes import parse_object
 from lakewriter.commit.control import Control
+from lakewriter.commit.earlier_attempts import BeginRecord
 from lakewriter.commit.glue_table import check_layout, describe_differences, read_columns
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.ownership import Ownership, OwnershipRecord

@@ -12,7 +12,7 @@ from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.iceberg.append import IcebergTables
 from lakewriter.commit.iceberg.compact_groups import find_groups
-from lakewriter.commit.iceberg.evolve import IcebergTargetTable
+from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
 from lakewriter.commit.intent import CompactIntent, Intent
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.common.tables import parse_partition_field

@@ -9,7 +9,7 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from lakewriter.commit.iceberg.evolve import IcebergTargetTable
+from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
 from lakewriter.commit.state import Pending, TableState
 from lakewriter.errors import LakeError, SchemaIncompatibleError
 from tests.iceberg.commits import AT, Table

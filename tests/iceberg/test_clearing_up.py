@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.commit.iceberg.append import IcebergTables
-from lakewriter.commit.iceberg.evolve import IcebergTargetTable
+from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
 from lakewriter.commit.state import Running, TableState
 from lakewriter.naming import LOAD_METADATA
 from tests.iceberg.commits import Table

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.column_types import reconcile, to_stored_type
-from lakewriter.commit.iceberg.evolve import IcebergTargetTable
+from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
 from lakewriter.errors import SchemaIncompatibleError, StateLostError
 from tests.iceberg.commits import Table
 

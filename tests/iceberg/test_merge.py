@@ -16,16 +16,16 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType
 
 from lakewriter.commit.actions import IcebergAction
-from lakewriter.commit.iceberg import merge_rows
+from lakewriter.commit.iceberg import merge_keys
 from lakewriter.commit.iceberg.append import IcebergTables
-from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.merge import KeyMerge
-from lakewriter.commit.iceberg.merge_judging import DELETED, FILE, IS_LOADED, POSITION, judge
-from lakewriter.commit.iceberg.merge_rows import RowReader, read_gone
+from lakewriter.commit.iceberg.merge_keys import RowReader, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, judge
+from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
 from lakewriter.commit.intent import Intent, MergeIntent
 from lakewriter.errors import LakeError
 from lakewriter.report import MergeCounts, format_size
@@ -131,7 +131,7 @@ def test_what_a_merge_may_read_is_said(aws, bucket):
 
 
 def test_rows_are_read_in_several_batches(aws, bucket, monkeypatch):
-    monkeypatch.setattr(merge_rows, "ROWS", 2)
+    monkeypatch.setattr(merge_keys, "ROWS", 2)
     table = Table(aws)
     merge(table, [row(number, 1, "a") for number in range(7)], 1)
     merge(table, [row(number, 2, "b") for number in (1, 2, 5, 6)], 2)

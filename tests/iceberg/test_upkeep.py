@@ -7,7 +7,7 @@ properties: https://iceberg.apache.org/docs/latest/configuration/#table-behavior
 import pyarrow as pa
 import pytest
 
-from lakewriter.commit.iceberg.upkeep import MARK, Optimizers, find_faults
+from lakewriter.commit.iceberg.glue_optimizers import MARK, Optimizers, find_faults
 from lakewriter.commit.state import TableState
 from lakewriter.spec.catalogs import GlueService, IcebergCatalog
 from lakewriter.spec.maintenance import Maintenance

@@ -15,8 +15,8 @@ from lakewriter import write
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt, bind, register
 from lakewriter.commit.committed_loads import read_table_loads
+from lakewriter.commit.deferred_deletions import retire_due
 from lakewriter.commit.recover import recover
-from lakewriter.commit.retire import retire_due
 from lakewriter.errors import ConcurrentLoadError, LakeError, SpecInvalidError
 from lakewriter.operate.as_of import find_as_of
 from lakewriter.operate.catalogue import describe_tables

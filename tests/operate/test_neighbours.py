@@ -8,7 +8,7 @@ import pytest
 from lakewriter.commit.control import Control
 from lakewriter.commit.store import Store
 from lakewriter.naming import ControlKeys
-from lakewriter.operate.strangers import Neighbours
+from lakewriter.operate.unknown_objects import Neighbours
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 

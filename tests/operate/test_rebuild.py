@@ -23,8 +23,8 @@ from lakewriter.commit.table_objects import find_highest_numbers
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
-from lakewriter.operate.left_behind import read_leftovers
 from lakewriter.operate.rebuild import InCatalog, conclude
+from lakewriter.operate.rebuild_records import read_leftovers
 from lakewriter.receipt import Batch, Cursor, Part, Receipt
 from lakewriter.receipts.parts import Receipts
 from lakewriter.run import load as steps

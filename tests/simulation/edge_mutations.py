@@ -73,14 +73,14 @@ EDGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "give-up-unless-pending": leave_out(
         "a refresh is not given up while a change is pending",
-        "commit.retire:_give_up_generation",
+        "commit.deferred_deletions:_give_up_generation",
         "        if state.pending is not None or entry not in state.retiring:\n",
         "        if entry not in state.retiring:\n",
         "refresh",
     ),
     "retire-in-time": leave_out(
         "objects stay until their time",
-        "commit.retire:retire_due",
+        "commit.deferred_deletions:retire_due",
         "            if entry.not_before <= now:\n",
         "            if now:\n",
         "glue,refresh",

@@ -26,7 +26,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "keys-of-the-file": leave_out(
         "rows of a file are read with the positions that they have in it",
-        "commit.iceberg.merge_rows:RowReader._read_batches",
+        "commit.iceberg.merge_keys:RowReader._read_batches",
         "            start += len(batch)\n",
         "            start += len(batch) + 1\n",
         _KIND,
@@ -34,14 +34,14 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "order-against-the-table": leave_out(
         "a row that is older than the table's is not written",
-        "commit.iceberg.merge_judging:_rank",
+        "commit.iceberg.merge_winners:_rank",
         '    keys = [(name, "ascending") for name in (*by, "weight", FILE, POSITION)]\n',
         '    keys = [(name, "ascending") for name in (IS_LOADED, *by, "weight", FILE, POSITION)]\n',
         _KIND,
     ),
     "same-order-changes-nothing": leave_out(
         "of rows with the same order that of the table stays",
-        "commit.iceberg.merge_judging:_rank",
+        "commit.iceberg.merge_winners:_rank",
         "    weight = pc.add(pc.invert(rows[IS_LOADED]).cast(pa.int8()), ",
         "    weight = pc.add(rows[IS_LOADED].cast(pa.int8()), ",
         _KIND,
@@ -55,7 +55,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "deletes-stay": leave_out(
         "what a load only deletes is not among its rows",
-        "commit.iceberg.merge_judging:judge",
+        "commit.iceberg.merge_winners:judge",
         "        staying = staying.filter(pc.invert(deletes))\n",
         "        pass\n",
         _KIND,

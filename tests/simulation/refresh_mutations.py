@@ -24,7 +24,7 @@ REFRESH_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "give-up-first": leave_out(
         "the state gives a refresh up before its files are deleted",
-        "commit.retire:_retire",
+        "commit.deferred_deletions:_retire",
         "    if entry.generation is not None and not _give_up_generation(control, entry):\n        return\n",
         "",
         _KIND,

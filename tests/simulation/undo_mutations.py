@@ -38,7 +38,7 @@ UNDO_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "repeat-where-undone": leave_out(
         "a load after an undo is done where the load that it repeats is",
-        "commit.repeats:find_done",
+        "commit.repeated_loads:find_done",
         "        for done in (job_id, *repeats.of):\n",
         "        for done in (job_id,):\n",
         _KINDS,

@@ -21,7 +21,7 @@ from lakewriter.cli.shared import ERR, OUT, is_local, list_chosen_tables, open_c
 from lakewriter.cli.signals import Signals, handle_signals
 from lakewriter.cli.wanted import Wanted
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.commit.repeats import find_last_repeat
+from lakewriter.commit.repeated_loads import find_last_repeat
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.operate import job_ids

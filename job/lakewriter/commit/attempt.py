@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from lakewriter.commit.begin_records import BeginRecord, BegunTable
 from lakewriter.commit.changes import read_change
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients
+from lakewriter.commit.deferred_deletions import retire_due
+from lakewriter.commit.earlier_attempts import BeginRecord, BegunTable
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.recover import read_failure, recover
-from lakewriter.commit.repeats import Repeats, find_done
-from lakewriter.commit.retire import retire_due
+from lakewriter.commit.repeated_loads import Repeats, find_done
 from lakewriter.commit.state import Lost, Pending, Phase, Running, TableState
 from lakewriter.commit.store import Store, Upload
 from lakewriter.commit.uploads import abort_all

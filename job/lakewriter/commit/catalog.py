@@ -263,7 +263,7 @@ class Iceberg(Catalog):
         self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode, keys: tuple[str, ...] = ()
     ) -> CatalogTable:
         """See ``Catalog``."""
-        from lakewriter.commit.iceberg.evolve import IcebergTargetTable
+        from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
 
         return IcebergTargetTable(self._action, clients, load, maintenance, mode, keys)
 

@@ -8,7 +8,7 @@ from itertools import islice
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.history import History
-from lakewriter.commit.repeats import is_taken_back
+from lakewriter.commit.repeated_loads import is_taken_back
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry, Store
 from lakewriter.control_object import parse

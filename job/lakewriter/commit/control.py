@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from lakewriter.commit.backoff import write
-from lakewriter.commit.begin_records import BeginRecords
+from lakewriter.commit.earlier_attempts import BeginRecords
 from lakewriter.commit.history import History
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import StateFile

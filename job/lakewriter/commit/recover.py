@@ -15,13 +15,13 @@ from lakewriter.commit.changes import Effects, close_state, list_effects
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients, open_data_store
 from lakewriter.commit.decisions import conclude_completion, find_completion, find_decision, is_bound
+from lakewriter.commit.deferred_deletions import retire_partition
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import write_latest
-from lakewriter.commit.old_generations import delete_all
-from lakewriter.commit.repeats import note_repeat
-from lakewriter.commit.retire import retire_partition
+from lakewriter.commit.repeated_loads import note_repeat
 from lakewriter.commit.state import Failure, Lost, Pending, Phase, TableState
 from lakewriter.commit.store import Store
+from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.uploads import complete_all, withdraw
 from lakewriter.control_object import MERGED, parse
 from lakewriter.errors import (

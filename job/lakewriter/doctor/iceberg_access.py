@@ -8,7 +8,7 @@ from typing import Final
 from lakewriter import aws
 from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg.connection import Connection
-from lakewriter.commit.iceberg.upkeep import Optimizers, find_faults, make_configurations
+from lakewriter.commit.iceberg.glue_optimizers import Optimizers, find_faults, make_configurations
 from lakewriter.doctor.probe import Finding, Probe, call
 from lakewriter.errors import GlueAccessDeniedError
 from lakewriter.spec.catalogs import IcebergCatalog, IcebergService, RestService

@@ -19,8 +19,8 @@ from lakewriter.avro.avro_rows import read_first_long
 from lakewriter.aws import Clients
 from lakewriter.aws.object_files import READ_BYTES, ObjectFile, open_object, open_text
 from lakewriter.commit.control import Control
-from lakewriter.commit.old_generations import StreamObject, find_highest_generation, find_stream_objects
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.stream_generations import StreamObject, find_highest_generation, find_stream_objects
 from lakewriter.commit.table_objects import Numbers, find_last_numbers, list_newest
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.repair import adopt_files, adopt_objects

@@ -14,7 +14,7 @@ from lakewriter.commit.sync_records import Live
 from lakewriter.commit.table_objects import MOST_LISTED, find_highest_numbers, find_own_objects
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError, StagedLostError
 from lakewriter.naming import UNDO
-from lakewriter.operate.left_behind import MOST_ASKED, parse_batch
+from lakewriter.operate.rebuild_records import MOST_ASKED, parse_batch
 from lakewriter.operate.repair import find_pending, find_pending_tables
 from lakewriter.report import ABANDONED_BLIND, TableReport, format_count
 

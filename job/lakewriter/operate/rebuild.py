@@ -22,7 +22,7 @@ from lakewriter.commit.sync_records import Live, SyncState
 from lakewriter.commit.table_objects import find_highest_numbers
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostError
 from lakewriter.naming import make_next_job_id
-from lakewriter.operate.left_behind import Closed, Leftovers, read_leftovers
+from lakewriter.operate.rebuild_records import Closed, Leftovers, read_leftovers
 from lakewriter.receipt import Cursor
 from lakewriter.report import ABANDONED, TableReport, format_count
 from lakewriter.run.placement import plan_catalog_action

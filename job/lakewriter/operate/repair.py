@@ -14,11 +14,11 @@ from lakewriter.commit.decisions import conclude_completion, is_bound
 from lakewriter.commit.input_records import Inputs
 from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.latest import write_latest
-from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.read_files import write_files
 from lakewriter.commit.recover import close, move_pending, turn_pending, withdraw_intent
 from lakewriter.commit.resets import change_unless_pending, forget_source, note_change
 from lakewriter.commit.state import ADOPTED, CURSOR_SET, Failure, Pending, Phase, TableState
+from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.table_objects import Numbers
 from lakewriter.errors import (
     CatalogFailedError,

@@ -19,7 +19,7 @@ from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
 from lakewriter.operate.load_objects import compare_objects
 from lakewriter.operate.load_records import LoadRecords, TableRecords
 from lakewriter.operate.row_counts import CountedFile, Counting, RowCount, count_rows
-from lakewriter.operate.strangers import SLACK, Neighbours, TablePath
+from lakewriter.operate.unknown_objects import SLACK, Neighbours, TablePath
 from lakewriter.report import ABANDONED, format_count
 from lakewriter.spec.model import Model
 

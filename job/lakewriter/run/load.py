@@ -17,7 +17,7 @@ from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.presence import require_presence
 from lakewriter.commit.recover import recover
-from lakewriter.commit.repeats import Repeats, find_done, read_repeats
+from lakewriter.commit.repeated_loads import Repeats, find_done, read_repeats
 from lakewriter.commit.resets import settle_backfill
 from lakewriter.commit.retention import is_sweep_due, sweep
 from lakewriter.commit.state import TableState

@@ -15,7 +15,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import Decision, read_sync_decision
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
-from lakewriter.commit.repeats import find_done, read_repeats
+from lakewriter.commit.repeated_loads import find_done, read_repeats
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState
 from lakewriter.documents.schema import make_record_type

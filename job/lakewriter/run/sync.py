@@ -10,9 +10,14 @@ from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
 from lakewriter.commit.named_loads import list_table_ids
-from lakewriter.commit.old_generations import StreamObject, find_highest_generation, find_stream_objects, select_older
 from lakewriter.commit.ownership import Ownership
 from lakewriter.commit.state import TableState
+from lakewriter.commit.stream_generations import (
+    StreamObject,
+    find_highest_generation,
+    find_stream_objects,
+    select_older,
+)
 from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import CODES, LakeError

@@ -12,8 +12,8 @@ from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.data_store import open_data_store
 from lakewriter.commit.iceberg.catalog_vendor import find_task_vendor
 from lakewriter.commit.kept_receipts import keep_receipts
-from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.state import TableState
+from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.uploads import abort_all
 from lakewriter.encode.parquet_footer import list_leaf_columns
 from lakewriter.errors import NameCollisionError

@@ -21,7 +21,6 @@ from lakewriter.commit.iceberg.added_files import (
 )
 from lakewriter.commit.iceberg.catalog_errors import explain_limits
 from lakewriter.commit.iceberg.compact_snapshot import commit_compaction, read_compacted
-from lakewriter.commit.iceberg.evolve import count_loads
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.load_comparison import LoadComparison
 from lakewriter.commit.iceberg.manifests import (
@@ -35,6 +34,7 @@ from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes, read_deletes
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition, require_one_spec
 from lakewriter.commit.iceberg.removal import is_current, is_rewritten, show_again, take_out
+from lakewriter.commit.iceberg.schema_evolution import count_loads
 from lakewriter.commit.iceberg.snapshot_presence import (
     explain_absence,
     find_change_since,

@@ -17,7 +17,7 @@ from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.iceberg.added_files import find_schema, make_data_files
 from lakewriter.commit.iceberg.manifests import StreamedRewrite
-from lakewriter.commit.iceberg.merge_rows import ROWS, open_parquet
+from lakewriter.commit.iceberg.merge_keys import ROWS, open_parquet
 from lakewriter.commit.iceberg.snapshot_presence import make_summary
 from lakewriter.commit.intent import CompactedGroup, CompactIntent, Intent
 from lakewriter.report import CompactCounts

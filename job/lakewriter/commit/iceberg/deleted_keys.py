@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakewriter.commit.iceberg.merge_judging import DELETED, FILE, IS_LOADED, NO_FILE, POSITION
-from lakewriter.commit.iceberg.merge_rows import RowReader
+from lakewriter.commit.iceberg.merge_keys import RowReader
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, NO_FILE, POSITION
 
 UNTIL: Final = "until"
 """The time until which a key keeps older rows out."""

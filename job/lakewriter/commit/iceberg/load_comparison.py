@@ -14,8 +14,8 @@ from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
 from lakewriter.commit.iceberg.catalog_errors import explain_limits
-from lakewriter.commit.iceberg.evolve import count_loads
 from lakewriter.commit.iceberg.manifests import list_data_files, read_entries
+from lakewriter.commit.iceberg.schema_evolution import count_loads
 from lakewriter.commit.iceberg.snapshot_presence import (
     explain_absence,
     is_refresh,

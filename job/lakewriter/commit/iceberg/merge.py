@@ -20,9 +20,9 @@ from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter.commit.iceberg.deleted_keys import UNTIL, UNTIL_TYPE, read_deleted, write_deleted
 from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries
-from lakewriter.commit.iceberg.merge_judging import DELETED, FILE, IS_LOADED, POSITION, find_newest, judge
-from lakewriter.commit.iceberg.merge_rows import RowReader, read_gone
+from lakewriter.commit.iceberg.merge_keys import RowReader, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, find_newest, judge
 from lakewriter.commit.intent import Intent
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.report import DeletedRows, MergeCounts, format_count, format_size

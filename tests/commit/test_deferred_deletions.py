@@ -7,7 +7,7 @@ import pytest
 
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.retire import retire_due
+from lakewriter.commit.deferred_deletions import retire_due
 from lakewriter.commit.state import Generation, Pending, Retiring, TableState
 from lakewriter.commit.store import StoredObject
 from lakewriter.naming import ControlKeys

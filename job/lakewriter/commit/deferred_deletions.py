@@ -10,8 +10,8 @@ from typing import Final
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
-from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.state import Lost, Retiring, TableState
+from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.uploads import delete_own
 
 _ROUNDED: Final = timedelta(seconds=2)

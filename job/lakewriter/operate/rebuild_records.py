@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from lakewriter.commit.begin_records import BeginRecord
 from lakewriter.commit.control import Control
+from lakewriter.commit.earlier_attempts import BeginRecord
 from lakewriter.commit.history import LoadObject, parse_all
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import Running

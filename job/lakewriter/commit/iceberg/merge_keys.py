@@ -18,7 +18,7 @@ from pyiceberg.types import BooleanType
 
 from lakewriter.commit.iceberg.file_io import ClientsFileIO
 from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
-from lakewriter.commit.iceberg.merge_judging import DELETED, POSITION
+from lakewriter.commit.iceberg.merge_winners import DELETED, POSITION
 from lakewriter.commit.intent import MergeIntent
 from lakewriter.errors import SchemaIncompatibleError
 

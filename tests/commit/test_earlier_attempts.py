@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from lakewriter.commit.begin_records import BeginRecords
+from lakewriter.commit.earlier_attempts import BeginRecords
 from lakewriter.errors import PendingUnrecoverableError
 from lakewriter.naming import ControlKeys
 from tests.commit.memory import Memory, World
