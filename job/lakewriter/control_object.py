@@ -30,6 +30,8 @@ KNOWN_NEEDS: Final[frozenset[str]] = frozenset(
     {INFERRED, RECEIPT_PARTS, CHANGES, QUARANTINED, SYNC_STATE, MERGED, COMPACTED}
 )
 """The names in ``needs`` that this release understands. A name is added with the code that acts on it."""
+LASTING: Final[frozenset[str]] = frozenset({INFERRED, CHANGES, SYNC_STATE, MERGED})
+"""Those that a table's state has once the change is closed: of the others it has nothing then."""
 
 MOST_LEVELS: Final = 100
 """Far more than any release writes, and less than a JSON encoder gives up at."""

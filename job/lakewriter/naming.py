@@ -42,6 +42,43 @@ REPLAY: Final = "replay."
 """Begins the job ids of replays, which no other load may have."""
 COMPACT: Final = "compact."
 """Begins the job ids of compactions, which no load may have."""
+
+
+@dataclass(frozen=True)
+class JobIds:
+    """The job ids of one kind of change that no caller chooses: all begin with ``start``, and no other's may.
+
+    kind            the kind of their intents
+    one, many       what such a change is called, and several of them
+    becomes_last    whether it is the last job of its table then, so that no continuous run goes on from the one before
+    why_not_undone  why it cannot be undone, as it follows what the change is called; blank where a search finds that
+    """
+
+    start: str
+    kind: str
+    one: str
+    many: str
+    becomes_last: bool = True
+    why_not_undone: str = ""
+
+    @property
+    def are_loads(self) -> bool:
+        """Return whether such changes load rows."""
+        return self.kind == "load"
+
+
+JOB_IDS: Final = (
+    JobIds(UNDO, "undo", "an undo", "undos"),
+    JobIds(REPLAY, "load", "a replay", "replays"),
+    JobIds(
+        COMPACT,
+        "compact",
+        "a compaction",
+        "compactions",
+        becomes_last=False,
+        why_not_undone="which changes no rows: there is nothing to undo",
+    ),
+)
 _GENERATION = re.compile(r"g(\d{10})")
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 _DIGEST_AT_END = re.compile(rf"--[0-9a-f]{{{_DIGEST}}}$")
@@ -234,6 +271,17 @@ def parse_generation(folder: str) -> int | None:
     """Return the number in such a name; None for any other name."""
     match = _GENERATION.fullmatch(folder)
     return int(match[1]) if match is not None else None
+
+
+def find_job_ids(job_id: str) -> JobIds | None:
+    """Return the kind of change that alone has such a job id; None for a load whose caller has chosen it."""
+    return next((ids for ids in JOB_IDS if job_id.startswith(ids.start)), None)
+
+
+def is_id_of_load(job_id: str) -> bool:
+    """Return whether the change with the job id is a load."""
+    ids = find_job_ids(job_id)
+    return ids is None or ids.are_loads
 
 
 def make_undo_job_id(job_id: str) -> str:

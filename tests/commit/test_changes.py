@@ -2,10 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.changes import read_change
+from lakewriter.commit.changes import KINDS, Append, choose_last_job, read_change
 from lakewriter.commit.intent import Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Retiring, TableState, Undone
+from lakewriter.naming import JOB_IDS, is_id_of_load
 from tests.commit.intents import intent
 
 NOW = datetime(2024, 1, 15, tzinfo=UTC)
@@ -39,3 +42,25 @@ def test_files_of_a_full_refresh_that_is_undone_go_when_its_queries_have_ended()
     assert changes["generations"] == (first,)
     gone = Retiring(job_id="b", attempt="A", not_before=NOW + timedelta(seconds=60), generation=2)
     assert changes["retiring"] == (gone,)
+
+
+def test_each_kind_of_change_that_is_no_load_has_job_ids_of_its_own():
+    assert {ids.kind for ids in JOB_IDS if not ids.are_loads} == {
+        kind for kind, change in KINDS.items() if not issubclass(change, Append)
+    }
+
+
+LAST_JOBS = [
+    # the job id, whether it is a load's, the table's last job after it
+    ("b", True, "b"),
+    ("undone", True, "undone"),
+    ("undo.a", False, "undo.a"),
+    ("replay.0f", True, "replay.0f"),
+    ("compact.crm.users.2", False, "a"),
+]
+
+
+@pytest.mark.parametrize(("job_id", "is_load", "last"), LAST_JOBS)
+def test_job_ids_say_what_their_changes_are(job_id: str, is_load: bool, last: str):
+    assert is_id_of_load(job_id) == is_load
+    assert choose_last_job(TableState(last_job="a"), job_id) == last

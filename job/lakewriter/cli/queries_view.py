@@ -15,7 +15,7 @@ from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.local_server.server import fill_keys
-from lakewriter.naming import UNDO
+from lakewriter.naming import is_id_of_load
 from lakewriter.operate import queries
 from lakewriter.operate.as_of import find_as_of
 from lakewriter.operate.context import Context
@@ -60,10 +60,10 @@ def print_queries(
 
 
 def _find_last_loads(context: Context, states: Mapping[str, TableState]) -> dict[str, str]:
-    """Return the last load of each table that has one: an undo is none."""
+    """Return the last load of each table that has one: an undo is none, nor is any other change without rows."""
     jobs = {table_id: state.last_job for table_id, state in states.items() if state.last_job}
-    undone = [context.controls()[table_id] for table_id, job in jobs.items() if job.startswith(UNDO)]
-    for table in read_table_loads(undone) if undone else ():
+    others = [context.controls()[table_id] for table_id, job in jobs.items() if not is_id_of_load(job)]
+    for table in read_table_loads(others) if others else ():
         del jobs[table.control.table_id]
         if table.loads:
             jobs[table.control.table_id] = table.loads[-1].job_id

@@ -13,7 +13,7 @@ from lakewriter.commit.input_records import Inputs, follow_load, follow_other, f
 from lakewriter.commit.intent import CompactIntent, Intent, MergeIntent, Removal, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.commit.sync_records import advance_sync
-from lakewriter.naming import COMPACT, REPLAY, make_next_job_id
+from lakewriter.naming import REPLAY, find_job_ids, make_next_job_id
 from lakewriter.receipt import Batch, DeletedKeys
 
 KEPT_UNDONE: Final = 100
@@ -329,9 +329,10 @@ def close_state(
 
 def choose_last_job(state: TableState, job_id: str) -> str | None:
     """Return the last job of a table that load ``job_id`` was committed to. A continuous run goes on from its own last
-    batch alone: a replay, which has read nothing of the run's source, does not come between, and a compaction, which
-    loads nothing, never does."""
-    if job_id.startswith(COMPACT):
+    batch alone: a replay, which has read nothing of the run's source, does not come between; nor does a change whose
+    job ids say so, such as a compaction."""
+    ids = find_job_ids(job_id)
+    if ids is not None and not ids.becomes_last:
         return state.last_job
     is_between = job_id.startswith(REPLAY) and state.last_batch is not None
     return state.last_job if is_between else job_id

@@ -12,7 +12,7 @@ from lakewriter.commit.repeated_loads import is_taken_back
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry, Store
 from lakewriter.control_object import parse
-from lakewriter.naming import REPLAY
+from lakewriter.naming import REPLAY, is_id_of_load
 from lakewriter.report import ABANDONED_BLIND, TableReport
 
 
@@ -20,7 +20,7 @@ from lakewriter.report import ABANDONED_BLIND, TableReport
 class TableLoads:
     """A table's state, and its loads that are kept and not undone, the oldest first.
 
-    ``reported`` are the job ids of all loads and undos that are kept.
+    ``reported`` are the job ids of all changes that are kept.
     """
 
     control: Control
@@ -54,7 +54,7 @@ def read_table_loads(controls: Sequence[Control]) -> list[TableLoads]:
         table = TableLoads(control, state, (), frozenset(reports.get(control.table_id, ())))
         names = [job for job in sorted(table.reported) if not table.is_undone(job)]
         changes = [report for report in call_all(control.read_report, names) if report is not None]
-        loads = sorted(filter(_is_of_rows, changes), key=lambda load: load.started)
+        loads = sorted((load for load in changes if is_id_of_load(load.job_id)), key=lambda load: load.started)
         return replace(table, loads=tuple(loads))
 
     return call_all(lambda pair: read(*pair), zip(controls, states, strict=True))
@@ -92,11 +92,6 @@ class LastLoads:
         return None if content is None else parse(TableReport, key, content[0])
 
 
-def _is_of_rows(report: TableReport) -> bool:
-    """Return whether the change is a load: an undo and a compaction are none."""
-    return report.undoes is None and report.compacted is None
-
-
 def _is_load(report: TableReport) -> bool:
-    is_whole = _is_of_rows(report) and not report.job_id.startswith(REPLAY)
+    is_whole = is_id_of_load(report.job_id) and not report.job_id.startswith(REPLAY)
     return is_whole and not any(note.startswith(ABANDONED_BLIND) for note in report.notes)

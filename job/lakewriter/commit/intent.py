@@ -10,8 +10,7 @@ from lakewriter.commit.actions import CatalogAction, FilesAction, GlueAction, du
 from lakewriter.commit.input_records import InputsIntent
 from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.control_object import (
-    COMPACTED,
-    QUARANTINED,
+    LASTING,
     RECEIPT_PARTS,
     ControlObject,
     is_empty,
@@ -241,8 +240,8 @@ class Intent(ControlObject):
 
     @property
     def lasting_needs(self) -> tuple[str, ...]:
-        """The needs that the table's state has once the load is closed: it names no files then."""
-        return tuple(need for need in self.needs if need not in (RECEIPT_PARTS, QUARANTINED, COMPACTED))
+        """The needs that the table's state has once the change is closed."""
+        return tuple(need for need in self.needs if need in LASTING)
 
     @property
     def files(self) -> Receipts:

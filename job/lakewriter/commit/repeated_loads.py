@@ -12,7 +12,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import LoadUndoneError, SpecInvalidError
-from lakewriter.naming import COMPACT, UNDO, is_next_job_id, make_next_job_id, make_undo_job_id
+from lakewriter.naming import find_job_ids, is_next_job_id, make_next_job_id, make_undo_job_id
 
 
 class RepeatRecord(ControlObject):
@@ -32,13 +32,13 @@ class Repeats:
 
 
 def read_repeats(control: Control, job_id: str) -> Repeats:
-    """Read what a load repeats and is repeated by; ``SPEC_INVALID`` for a job id that only undos give."""
-    for start, changes in ((UNDO, "undos"), (COMPACT, "compactions")):
-        if job_id.startswith(start):
-            raise SpecInvalidError(
-                f"job id {job_id!r} begins with {start!r}, as those of {changes} do.",
-                remedy="Give the load another job id.",
-            )
+    """Read what a load repeats and is repeated by; ``SPEC_INVALID`` for a job id that no load may choose."""
+    ids = find_job_ids(job_id)
+    if ids is not None and not ids.are_loads:
+        raise SpecInvalidError(
+            f"job id {job_id!r} begins with {ids.start!r}, as those of {ids.many} do.",
+            remedy="Give the load another job id.",
+        )
     of = _read(control, job_id) if is_next_job_id(job_id) else ()
     if of is None:
         # A load that began before such job ids had a meaning goes on.

@@ -14,7 +14,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
-from lakewriter.naming import COMPACT, make_undo_job_id
+from lakewriter.naming import find_job_ids, make_undo_job_id
 from lakewriter.operate.undo_plan import Choices, UndoPlan, UndoPlanner, make_refusal
 from lakewriter.report import ABANDONED_BLIND, TableReport
 
@@ -59,9 +59,10 @@ class Undo:
 
     def _plan_tables(self) -> list[tuple[TableLoads, list[Undoing]]]:
         planned = call_all(lambda table: (table, self._plan_table(table)), read_table_loads(self._controls))
-        if self._job_id.startswith(COMPACT):
+        ids = find_job_ids(self._job_id)
+        if ids is not None and ids.why_not_undone:
             raise SpecInvalidError(
-                f"{self._job_id!r} is a compaction, which changes no rows: there is nothing to undo.",
+                f"{self._job_id!r} is {ids.one}, {ids.why_not_undone}.",
                 remedy="Undo the load whose rows are to go: lakewriter history LAKE lists the loads.",
             )
         if not any(undoings for _, undoings in planned):
