@@ -1,8 +1,9 @@
 """Define a table's report and the run's report: versioned, growing, never changing in meaning."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal, TypedDict
+from typing import ClassVar, Final, Literal, TypedDict
 
 from pydantic import Field
 
@@ -89,7 +90,29 @@ class TableHealth(ControlObject):
     deletes: DeletedRows | None = Field(None, exclude_if=is_none)
 
 
-class MergeCounts(ControlObject):
+class Counts(ControlObject):
+    """What became of the rows of a change that reports more than their number."""
+
+    field: ClassVar[str]
+    """The field that has them in the table's report."""
+    are_of_loaded: ClassVar[bool] = True
+    """Whether the rows of the change's files are loaded: the report counts no others."""
+
+    @classmethod
+    def name_property(cls) -> str:
+        """Return the name under which the summary of an Iceberg snapshot has them, as JSON."""
+        return f"lakewriter.{cls.field}"
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the counts in words."""
+
+    def list_dropped(self) -> tuple[int, ...]:
+        """List the numbers of the intent's groups of files that were not published."""
+        return ()
+
+
+class MergeCounts(Counts):
     """What became of the rows of a load that merges them; together they are all of its rows.
 
     inserted    those of a key that the table did not have
@@ -99,6 +122,8 @@ class MergeCounts(ControlObject):
     late        those that are older than the table's row
     superseded  those that a later row of the same load took the place of
     """
+
+    field = "merged"
 
     inserted: int = 0
     updated: int = 0
@@ -114,7 +139,7 @@ class MergeCounts(ControlObject):
         return f"rows merged: {changed}; {left}"
 
 
-class CompactCounts(ControlObject):
+class CompactCounts(Counts):
     """The work of a compaction: it replaced ``files`` of a table by ``files_after`` with the same rows.
 
     sizes          bytes of the files before and after
@@ -123,6 +148,9 @@ class CompactCounts(ControlObject):
     delete_files   files with deletes that left the table, since they applied to nothing
     dropped        the numbers of the intent's groups that were left as they are: others had changed their files
     """
+
+    field = "compacted"
+    are_of_loaded = False
 
     files: int = 0
     files_after: int = 0
@@ -141,9 +169,13 @@ class CompactCounts(ControlObject):
         left = f"; {format_count(len(self.dropped), 'group')} left: others changed their files" if self.dropped else ""
         return f"{files}, {format_count(self.rows, 'row')} kept, {deletes} removed{left}"
 
+    def list_dropped(self) -> tuple[int, ...]:
+        """See ``Counts``."""
+        return self.dropped
 
-Counts = MergeCounts | CompactCounts
-"""What became of the rows of a change that reports more than their number."""
+
+COUNTS: Final[Mapping[str, type[Counts]]] = {"merge": MergeCounts, "compact": CompactCounts}
+"""The counts of each kind of change that has any."""
 
 
 class TableReport(ControlObject):
@@ -190,6 +222,12 @@ class TableReport(ControlObject):
     compacted: CompactCounts | None = Field(None, exclude_if=is_none)
     """The work of a compaction, which loads no rows."""
     repeated: RepeatedFiles | None = Field(None, exclude_if=is_none)
+
+    @property
+    def counts(self) -> Counts | None:
+        """The counts of its kind of change; None of one that has none."""
+        every = (getattr(self, counts.field) for counts in COUNTS.values())
+        return next((counts for counts in every if counts is not None), None)
 
 
 TableStatus = Literal["done", "already_done", "failed", "not_run"]

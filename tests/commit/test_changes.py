@@ -1,6 +1,7 @@
 """The state that a table has once its pending change is done."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -9,10 +10,28 @@ from lakewriter.commit.changes import KINDS, Append, choose_last_job, read_chang
 from lakewriter.commit.intent import Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Retiring, TableState, Undone
 from lakewriter.naming import JOB_IDS, is_id_of_load
+from lakewriter.receipt import Part, Receipt
+from lakewriter.report import COUNTS, CompactCounts, Counts, MergeCounts, TableReport
 from tests.commit.intents import intent
 
 NOW = datetime(2024, 1, 15, tzinfo=UTC)
 OWN = Attempt("p", "a.r3", "A1", NOW, timedelta(days=30))
+
+THREE_ROWS = Receipt(
+    bucket="b",
+    key="k",
+    upload_id="u",
+    parts=(Part(1, '"e"'),),
+    checksum_algorithm=None,
+    size=1,
+    rows=3,
+    partition=0,
+    seq=0,
+    first_index=1,
+    engine="none",
+    row_groups=1,
+    requests={},
+)
 
 
 def undone(job_id: str, by: str, following: str) -> Undone:
@@ -48,6 +67,29 @@ def test_each_kind_of_change_that_is_no_load_has_job_ids_of_its_own():
     assert {ids.kind for ids in JOB_IDS if not ids.are_loads} == {
         kind for kind, change in KINDS.items() if not issubclass(change, Append)
     }
+
+
+def test_counts_of_each_kind_have_a_field_in_the_report():
+    assert set(COUNTS) <= set(KINDS)
+    for counts in COUNTS.values():
+        assert TableReport.model_fields[counts.field].annotation == counts | None
+
+
+COUNTED = [
+    # what an intent of its own has, the counts that are known, the fields of its report
+    ({}, None, {"rows": 3}),
+    ({"kind": "merge"}, None, {"rows": 3, "merged": MergeCounts()}),
+    ({"kind": "merge"}, MergeCounts(late=3), {"rows": 3, "merged": MergeCounts(late=3)}),
+    ({"kind": "compact"}, None, {"rows": 0, "compacted": CompactCounts()}),
+    ({"kind": "compact"}, CompactCounts(rows=3), {"rows": 0, "compacted": CompactCounts(rows=3)}),
+]
+
+
+@pytest.mark.parametrize(("of", "counts", "fields"), COUNTED)
+def test_a_report_has_the_counts_of_its_kind(of: dict[str, Any], counts: Counts | None, fields: dict[str, Any]):
+    report = intent(OWN, receipts=(THREE_ROWS,), **of).make_report(counts=counts)
+    assert {name: getattr(report, name) for name in fields} == fields
+    assert report.counts == fields.get("merged", fields.get("compacted"))
 
 
 LAST_JOBS = [

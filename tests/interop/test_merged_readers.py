@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from pyiceberg.expressions import AlwaysTrue
 
-from lakewriter.commit.iceberg.compact_snapshot import read_compacted
+from lakewriter.commit.iceberg.snapshot_presence import read_counts
 from tests.iceberg.commits import Table
 from tests.iceberg.test_merge import Row, apply, foreign, merge, row
 from tests.iceberg.test_readers import extension
@@ -62,7 +62,7 @@ def _compact(table: Table, committed: int, *, is_foreign: bool) -> int:
         return 0
     found = table.compacted(f"c{committed}", committed)
     table.publish(found, committed + 1)
-    assert need(read_compacted(table.seen.current_snapshot())).dropped == ()
+    assert need(read_counts(table.seen.current_snapshot(), "compact")).list_dropped() == ()
     return 1
 
 

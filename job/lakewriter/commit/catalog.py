@@ -72,7 +72,7 @@ class CatalogWriter(Protocol):
 
     @property
     def counts(self) -> Counts | None:
-        """Return what became of the rows of a merge or a compaction, once it is read back; None for another change."""
+        """Return what became of the rows of a change that counts them, once it is read back; None for others."""
 
     def note_deleted_keys(self, intent: Intent) -> tuple[str, bytes] | None:
         """Return key and body of the control object with the keys that a merge deletes; None where it notes none."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
@@ -34,10 +34,8 @@ from lakewriter.receipt import (
     Verdict,
 )
 from lakewriter.receipts.parts import Read, Receipts
-from lakewriter.report import CompactCounts, Counts, MergeCounts, TableHealth, TableReport
+from lakewriter.report import COUNTS, Counts, TableHealth, TableReport
 from lakewriter.spec.access import Access, KeyNames
-
-SomeCounts = TypeVar("SomeCounts", MergeCounts, CompactCounts)
 
 
 class IntentAccess(Access):
@@ -313,7 +311,7 @@ class Intent(ControlObject):
 
     def make_report(self, *notes: str, health: TableHealth | None = None, counts: Counts | None = None) -> TableReport:
         """Make the table's report for when this intent is closed; ``notes`` are added to the intent's own."""
-        dropped = counts.dropped if isinstance(counts, CompactCounts) else ()
+        dropped, of_kind = counts.list_dropped() if counts is not None else (), COUNTS.get(self.kind)
         published = self.leave_out(dropped) if dropped else self
         totals = published.files.totals
         notes = notes if counts is None else (counts.describe(), *notes)
@@ -326,7 +324,7 @@ class Intent(ControlObject):
             schema_name=self.schema_name,
             table=self.table,
             started=self.started,
-            rows=totals.rows if self.compact is None else 0,
+            rows=totals.rows if of_kind is None or of_kind.are_of_loaded else 0,
             files=totals.files,
             bytes=totals.bytes,
             keys=tuple(receipt.key for receipt in published.receipts),
@@ -348,8 +346,7 @@ class Intent(ControlObject):
             needs=(RECEIPT_PARTS,) if self.parts else (),
             undoes=self.undoes.job_id if self.undoes is not None else None,
             expectations=self.expectations,
-            merged=_choose(counts, MergeCounts) if self.merge is not None else None,
-            compacted=_choose(counts, CompactCounts) if self.compact is not None else None,
+            **({} if of_kind is None else {of_kind.field: counts or of_kind()}),
             refreshes=True if self.kind == "refresh" else None,
             repeated=self.inputs and self.inputs.repeated,
         )
@@ -364,8 +361,3 @@ class Intent(ControlObject):
     def parse(cls, key: str, body: bytes) -> "Intent":
         """Parse the intent in ``body``; ``PENDING_UNRECOVERABLE`` where it cannot be read."""
         return parse(cls, key, body)
-
-
-def _choose(counts: Counts | None, kind: type[SomeCounts]) -> SomeCounts:
-    """Return the counts, or none of the kind where they are not known."""
-    return counts if isinstance(counts, kind) else kind()

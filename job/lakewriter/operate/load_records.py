@@ -163,9 +163,9 @@ class TableRecords:
         elif intent is None:
             gone = f"{key} is not there, so nothing tells what load {job_id!r} of {self.control.table_id} wrote."
             records.mismatches.append(Mismatch(Kind.RECORD_GONE, gone, key))
-        elif report.compacted is not None:
-            # Files of the others were deleted when it was published.
-            return intent.leave_out(report.compacted.dropped)
+        elif report.counts is not None and (dropped := report.counts.list_dropped()):
+            # Their files were deleted when the others were published.
+            return intent.leave_out(dropped)
         return intent
 
     def _is_committed(self, job_id: str, records: LoadRecords) -> bool:

@@ -20,7 +20,7 @@ from lakewriter.commit.iceberg.added_files import (
     read_added_files,
 )
 from lakewriter.commit.iceberg.catalog_errors import explain_limits
-from lakewriter.commit.iceberg.compact_snapshot import commit_compaction, read_compacted
+from lakewriter.commit.iceberg.compact_snapshot import commit_compaction
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.load_comparison import LoadComparison
 from lakewriter.commit.iceberg.manifests import (
@@ -30,7 +30,7 @@ from lakewriter.commit.iceberg.manifests import (
     list_data_files,
     read_live_entries,
 )
-from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes, read_deletes, read_merged
+from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes, read_deletes
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition, require_one_spec
 from lakewriter.commit.iceberg.removal import is_current, is_rewritten, show_again, take_out
@@ -40,12 +40,13 @@ from lakewriter.commit.iceberg.snapshot_presence import (
     find_change_since,
     is_same_table,
     make_summary,
+    read_counts,
     read_load,
 )
 from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError, SchemaIncompatibleError
-from lakewriter.report import CompactCounts, Counts, TableHealth, format_count
+from lakewriter.report import Counts, TableHealth, format_count
 from lakewriter.spec.specification import MIB
 
 MANIFESTS: Final = 20
@@ -105,8 +106,9 @@ class IcebergTables:
             self._require_removed(table, removes)
             return None
         snapshot = _find_snapshot(table, intent)
-        self.counts = _read_counts(snapshot, intent)
-        written = intent.leave_out(self._list_dropped()) if intent.compact is not None else intent
+        self.counts = read_counts(snapshot, intent.kind)
+        dropped = self._list_dropped()
+        written = intent.leave_out(dropped) if dropped else intent
         differences = _describe_differences(table, written, snapshot) if intent.files else []
         if differences:
             raise CommitUnknownError(
@@ -212,7 +214,7 @@ class IcebergTables:
         return tuple(self._own.left)
 
     def _list_dropped(self) -> tuple[int, ...]:
-        return self.counts.dropped if isinstance(self.counts, CompactCounts) else ()
+        return self.counts.list_dropped() if self.counts is not None else ()
 
 
 def _require_iceberg(intent: Intent) -> IcebergAction:
@@ -298,13 +300,6 @@ def _list_replaced(table: Table, intent: Intent, schema: Schema) -> frozenset[Re
 def _find_snapshot(table: Table, intent: Intent) -> Snapshot | None:
     """Return the load's snapshot; None where it has expired, and for a load without files."""
     return next((snapshot for snapshot in table.snapshots() if read_load(snapshot) == intent.load), None)
-
-
-def _read_counts(snapshot: Snapshot | None, intent: Intent) -> Counts | None:
-    """Return what became of the rows of a merge or a compaction, None for another change."""
-    if intent.compact is not None:
-        return read_compacted(snapshot)
-    return read_merged(snapshot) if intent.merge is not None else None
 
 
 def _describe_differences(table: Table, intent: Intent, snapshot: Snapshot | None) -> list[str]:

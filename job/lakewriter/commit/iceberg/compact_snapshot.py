@@ -5,25 +5,20 @@ since they were read is left out.
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.iceberg.added_files import find_schema, make_data_files
 from lakewriter.commit.iceberg.manifests import StreamedRewrite
 from lakewriter.commit.iceberg.merge_keys import ROWS, open_parquet
-from lakewriter.commit.iceberg.snapshot_presence import make_summary
+from lakewriter.commit.iceberg.snapshot_presence import make_summary, note_counts
 from lakewriter.commit.intent import CompactedGroup, CompactIntent, Intent
 from lakewriter.report import CompactCounts
-
-COMPACTED: Final = "lakewriter.compacted"
-"""In a snapshot's summary: what the compaction replaced, as JSON."""
 
 
 def commit_compaction(table: Table, intent: Intent, compact: CompactIntent, number: int) -> None:
@@ -57,7 +52,7 @@ def commit_compaction(table: Table, intent: Intent, compact: CompactIntent, numb
     def make_files() -> Iterator[DataFile]:
         return make_data_files(added, schema, table.spec())
 
-    summary = make_summary(intent) | {COMPACTED: counts.model_dump_json()}
+    summary = make_summary(intent) | note_counts(counts)
     locations = frozenset([*(file.file_path for file in removed), *unused])
     with table.transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
@@ -113,9 +108,3 @@ class _Live:
                     names.update(pc.unique(batch.column("file_path")).to_pylist())
             paths = self._paths[deletes.file_path] = frozenset(names)
         return paths
-
-
-def read_compacted(snapshot: Snapshot | None) -> CompactCounts:
-    """Return what a compaction replaced, by its snapshot; nothing where it has none, or it has expired."""
-    text = snapshot.summary.additional_properties.get(COMPACTED) if snapshot is not None and snapshot.summary else None
-    return CompactCounts() if text is None else CompactCounts.model_validate_json(text)

@@ -23,12 +23,10 @@ from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entrie
 from lakewriter.commit.iceberg.merge_keys import RowReader, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, find_newest, judge
+from lakewriter.commit.iceberg.snapshot_presence import note_counts
 from lakewriter.commit.intent import Intent
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.report import DeletedRows, MergeCounts, format_count, format_size
-
-MERGED: Final = "lakewriter.merged"
-"""In a snapshot's summary: what became of the load's rows, as JSON."""
 
 FORMAT_VERSION: Final = 2
 DELETES: Final = "deletes-"
@@ -56,7 +54,7 @@ class KeyMerge:
     ) -> None:
         """Add the load's files, and deletes of what they replace, to a transaction on the table as it was read."""
         gone, counts = self._judge(table, schema, list(make_files()))
-        summary[MERGED] = counts.model_dump_json()
+        summary |= note_counts(counts)
         if not gone:
             StreamedAppend(transaction, table.io, make_files, summary).commit()
             return
@@ -200,9 +198,3 @@ def _has_null(rows: pa.Table, keys: tuple[str, ...]) -> pa.Array:
 def name_deletes(load: str) -> str:
     """Return what the names of a load's files with deletes begin with."""
     return f"{DELETES}{sha256(load.encode()).hexdigest()[:20]}-"
-
-
-def read_merged(snapshot: Snapshot | None) -> MergeCounts:
-    """Return what became of a load's rows, by its snapshot; nothing where it has none, or it has expired."""
-    text = snapshot.summary.additional_properties.get(MERGED) if snapshot is not None and snapshot.summary else None
-    return MergeCounts() if text is None else MergeCounts.model_validate_json(text)

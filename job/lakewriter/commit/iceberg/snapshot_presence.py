@@ -16,6 +16,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.changes import list_effects
 from lakewriter.commit.intent import Intent
+from lakewriter.report import COUNTS, Counts
 
 LOAD: Final = "lakewriter.load"
 """In a snapshot's summary: ``{pipeline}/{job_id}/{attempt}``."""
@@ -68,6 +69,22 @@ def make_summary(intent: Intent) -> dict[str, str]:
     """Return the properties that the summary of a change's snapshot has."""
     refreshes = {REFRESHES: "true"} if list_effects(intent).replaces != "nothing" else {}
     return {LOAD: intent.load, "lakewriter.job-id": intent.job_id} | refreshes
+
+
+def note_counts(counts: Counts) -> dict[str, str]:
+    """Return what the summary of a change's snapshot has besides, where it counts what became of its rows."""
+    return {counts.name_property(): counts.model_dump_json()}
+
+
+def read_counts(snapshot: Snapshot | None, kind: str) -> Counts | None:
+    """Return what became of the rows of a change of the ``kind``, by its snapshot; no rows where it has none, or it has
+    expired, and None where such changes count none."""
+    of_kind = COUNTS.get(kind)
+    if of_kind is None:
+        return None
+    properties = snapshot.summary.additional_properties if snapshot is not None and snapshot.summary else {}
+    text = properties.get(of_kind.name_property())
+    return of_kind() if text is None else of_kind.model_validate_json(text)
 
 
 def read_load(snapshot: Snapshot) -> str | None:
