@@ -1,13 +1,16 @@
 """The state that a table has once its pending change is done."""
 
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from types import NoneType
 from typing import Any
 
 import pytest
 
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.changes import KINDS, Append, choose_last_job, read_change
-from lakewriter.commit.intent import Switch, UndoneLoad
+from lakewriter.commit.catalog import FilesOnly
+from lakewriter.commit.changes import KINDS, Append, Effects, choose_last_job, read_change, require_able
+from lakewriter.commit.intent import CompactIntent, MergeIntent, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Retiring, TableState, Undone
 from lakewriter.naming import JOB_IDS, is_id_of_load
 from lakewriter.receipt import Part, Receipt
@@ -90,6 +93,29 @@ def test_a_report_has_the_counts_of_its_kind(of: dict[str, Any], counts: Counts 
     report = intent(OWN, receipts=(THREE_ROWS,), **of).make_report(counts=counts)
     assert {name: getattr(report, name) for name in fields} == fields
     assert report.counts == fields.get("merged", fields.get("compacted"))
+
+
+WORK = [
+    # the effects, the work that a catalog can do, whether it is able
+    (Effects(adds=True), {NoneType}, True),
+    (Effects(adds=True, work=MergeIntent(keys=("id",), order_by=("at",))), {NoneType, MergeIntent}, True),
+    (Effects(adds=True, work=MergeIntent(keys=("id",), order_by=("at",))), {NoneType, UndoneLoad}, False),
+    (Effects(adds=False, work=CompactIntent(sequence=1, groups=())), {CompactIntent}, True),
+    # A change that does nothing would count as committed all the same.
+    (Effects(adds=False), {NoneType}, False),
+]
+
+
+@pytest.mark.parametrize(("effects", "works", "is_able"), WORK)
+def test_a_catalog_refuses_work_that_it_cannot_do(effects: Effects, works: set[type], is_able: bool):
+    with nullcontext() if is_able else pytest.raises(TypeError, match="has no way to publish the work"):
+        require_able(effects, works)
+
+
+def test_files_without_a_catalog_are_not_merged():
+    merge = MergeIntent(keys=("id",), order_by=("at",))
+    with pytest.raises(TypeError, match="has no way to publish the work MergeIntent"):
+        FilesOnly().publish(intent(OWN, kind="merge", merge=merge), 1)
 
 
 LAST_JOBS = [

@@ -11,7 +11,7 @@ from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.attempt import Attempt, bind, register, settle
 from lakewriter.commit.control import Control
 from lakewriter.commit.glue import GlueTables
-from lakewriter.commit.intent import Intent
+from lakewriter.commit.intent import Intent, MergeIntent
 from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, SchemaIncompatibleError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import abandon
@@ -187,3 +187,11 @@ def test_a_partition_at_another_place_is_not_waited_for(aws: StrictAws, tables: 
     assert caught.value.remedy == "Set the partition's location back, or drop the partition: the load then adds it."
     move(f"{ROOT}/flights/{PLACES['HOUR']}/")
     publish(tables, action())
+
+
+def test_rows_are_not_merged(aws: StrictAws, tables: GlueTables):
+    loaded = intent(attempt("a"), action())
+    merge = MergeIntent(keys=("id",), order_by=("at",))
+    with pytest.raises(TypeError, match="has no way to publish the work MergeIntent"):
+        tables.publish(loaded.model_copy(update={"kind": "merge", "merge": merge}), 1)
+    assert aws.client("glue").get_databases()["DatabaseList"] == []

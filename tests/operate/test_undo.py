@@ -11,7 +11,6 @@ from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt, bind, register
 from lakewriter.commit.committed_loads import read_table_loads
 from lakewriter.commit.decisions import read_sync_decision
-from lakewriter.commit.iceberg import append as iceberg_append
 from lakewriter.commit.iceberg import removal
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
@@ -322,15 +321,17 @@ def test_files_that_are_rewritten_while_they_are_undone(shop, monkeypatch, momen
         compact(shop.iceberg())
         return result
 
+    take_out = removal.take_out
+
     def compact_and_take_out(*given):
-        monkeypatch.setattr(iceberg_append, "take_out", removal.take_out)
+        monkeypatch.setattr(removal, "take_out", take_out)
         compact(shop.iceberg())
-        removal.take_out(*given)
+        take_out(*given)
 
     if moment == "planned":
         monkeypatch.setattr(UndoPlanner, "_plan_snapshot", plan_and_compact)
     else:
-        monkeypatch.setattr(iceberg_append, "take_out", compact_and_take_out)
+        monkeypatch.setattr(removal, "take_out", compact_and_take_out)
     with pytest.raises(CommitUnknownError) as refused:
         shop.undo("b").run()
     assert (

@@ -281,11 +281,10 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
                     "            return bool(appended)\n",
                 ),
                 (
-                    "        self._own.change("
-                    "table, done, lambda seen: _commit(seen, intent, effects, number, merge))\n",
+                    "        self._own.change(table, done, lambda seen: commit(seen, intent, effects, number))\n",
                     "        appended = list[None]()\n"
                     "        self._own.change(table, done, lambda seen: "
-                    "appended.append(_commit(seen, intent, effects, number, merge)))\n",
+                    "appended.append(commit(seen, intent, effects, number)))\n",
                 ),
             )
         },

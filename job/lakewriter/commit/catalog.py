@@ -2,15 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import pyarrow as pa
 
 from lakewriter import aws
 from lakewriter.commit.actions import CatalogAction, FilesAction, GlueAction, IcebergAction
+from lakewriter.commit.changes import list_effects, require_able
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.glue_target import GlueTargetTable
-from lakewriter.commit.intent import Intent
+from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.commit.state import TableState
 from lakewriter.report import Counts, TableHealth
@@ -155,7 +157,8 @@ class FilesOnly:
         """Return None: rows are merged in Iceberg tables alone."""
 
     def publish(self, intent: Intent, number: int) -> None:
-        """Do nothing: a completed object is visible."""
+        """Do nothing: a completed object is visible, and a deleted one is not."""
+        require_able(list_effects(intent), (NoneType, UndoneLoad))
 
     def read_back(self, intent: Intent) -> TableHealth | None:
         """Do nothing: S3 has confirmed each object already."""

@@ -4,15 +4,16 @@ A catalog applies a change's ``Effects`` and asks for no kind. A new kind is a c
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Literal
 
 from lakewriter.commit.input_records import Inputs, follow_load, follow_other, follow_undo
-from lakewriter.commit.intent import CompactIntent, Intent, MergeIntent, Removal, Switch, UndoneLoad
+from lakewriter.commit.intent import CompactIntent, Intent, Removal, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.commit.sync_records import advance_sync
+from lakewriter.control_object import ControlObject
 from lakewriter.naming import REPLAY, find_job_ids, make_next_job_id
 from lakewriter.receipt import Batch, DeletedKeys
 
@@ -29,31 +30,37 @@ Replaced = Literal["nothing", "partitions", "everything"]
 class Effects:
     """What a change does to its table.
 
-    adds        whether the intent's files become the table's
-    merge       by which columns their rows take the place of older ones; None where they are added to these
-    compact     the files whose rows its own have; None where these are new rows
-    replaces    which of the older files readers no longer see
-    generation  the number of the files that readers see next, where a table has generations; None: as before
-    removes     the load whose files leave the table
-    deletes     objects that are deleted once readers see the change
-    bad_rows    objects that leave the quarantine with the files
-    loaded      objects that leave the quarantine last: the change has loaded their rows
+    adds            whether the intent's files become the table's
+    work            what a catalog has to do besides, as the intent has it: its type says how. None where files are
+                    added to those that the table has, or replace them
+    writes_deletes  whether the catalog writes files with deletes for it
+    replaces        which of the older files readers no longer see
+    generation      the number of the files that readers see next, where a table has generations; None: as before
+    deletes         objects that are deleted once readers see the change
+    bad_rows        objects that leave the quarantine with the files
+    loaded          objects that leave the quarantine last: the change has loaded their rows
     """
 
     adds: bool
-    merge: MergeIntent | None = None
-    compact: CompactIntent | None = None
+    work: ControlObject | None = None
+    writes_deletes: bool = False
     replaces: Replaced = "nothing"
     generation: int | None = None
-    removes: UndoneLoad | None = None
     deletes: tuple[tuple[str, str], ...] = ()
     bad_rows: tuple[Removal, ...] = ()
     loaded: tuple[Removal, ...] = ()
 
     @property
+    def removes(self) -> UndoneLoad | None:
+        """The load whose files leave the table."""
+        return self.work if isinstance(self.work, UndoneLoad) else None
+
+    @property
     def is_decided(self) -> bool:
         """True if rows would be visible twice, or not at all, unless the catalog is known to have the change."""
-        replaces = self.replaces != "nothing" or bool(self.deletes or self.loaded or self.compact)
+        replaces = self.replaces != "nothing" or bool(
+            self.deletes or self.loaded or isinstance(self.work, CompactIntent)
+        )
         return self.adds and replaces
 
     @property
@@ -145,7 +152,7 @@ class Merge(Append):
     @property
     def effects(self) -> Effects:
         """See ``Change``."""
-        return replace(super().effects, merge=self.intent.merge)
+        return replace(super().effects, work=self.intent.merge, writes_deletes=True)
 
     def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
         """See ``Change``. Of a merge that was abandoned nobody knows whether the table has it: the keys that were
@@ -222,7 +229,7 @@ class Compact(Change):
     @property
     def effects(self) -> Effects:
         """See ``Change``."""
-        return Effects(adds=True, compact=self.intent.compact)
+        return Effects(adds=True, work=self.intent.compact)
 
     def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
         """See ``Change``."""
@@ -254,7 +261,7 @@ class Undo(Change):
         return Effects(
             adds=False,
             generation=intent.switch.after if intent.switch is not None else None,
-            removes=self.load,
+            work=self.load,
             deletes=tuple((removal.key, removal.etag) for removal in intent.removes) if at_once else (),
             bad_rows=self.load.quarantined,
         )
@@ -309,6 +316,13 @@ def read_change(intent: Intent) -> Change:
 def list_effects(intent: Intent) -> Effects:
     """Return what the intent does to its table."""
     return read_change(intent).effects
+
+
+def require_able(effects: Effects, works: Container[type]) -> None:
+    """Raise ``TypeError`` where the work is of none of these types, or there is none and the change adds nothing: a
+    catalog that did nothing would let the change count as committed."""
+    if type(effects.work) not in works or not (effects.adds or effects.work):
+        raise TypeError(f"the catalog has no way to publish the work {type(effects.work).__name__} of a change")
 
 
 def close_state(

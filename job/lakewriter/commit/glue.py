@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from types import NoneType
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from lakewriter import aws
 from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.change_count import name_count_property, read_count
-from lakewriter.commit.changes import list_effects
+from lakewriter.commit.changes import list_effects, require_able
 from lakewriter.commit.glue_table import (
     FORMAT,
     Columns,
@@ -72,6 +73,7 @@ class GlueTables:
     def publish(self, intent: Intent, number: int) -> None:
         """Create database, table and partition, in this order: a partition is visible once its files are there."""
         action, effects = _require_glue(intent), list_effects(intent)
+        require_able(effects, (NoneType, UndoneLoad))
         if effects.generation is not None:
             self._switch(action, intent, number)
         elif effects.adds:

@@ -194,8 +194,9 @@ def close(control: Control, pending: Pending, intent: Intent, report: TableRepor
     def close_with(state: TableState) -> TableState:
         closed = close_state(state, pending, intent, now, abandoned=abandoned)
         # Of a table that others delete from as well, earlier releases read the state.
-        is_merged = report.health is not None and MERGED in closed.needs
-        return closed.replace(deletes=report.health and report.health.deletes) if is_merged else closed
+        has_own = MERGED in closed.needs or closed.deletes is not None or list_effects(intent).writes_deletes
+        is_known = has_own and report.health is not None
+        return closed.replace(deletes=report.health and report.health.deletes) if is_known else closed
 
     control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)
     move_pending(control, pending, close_with)

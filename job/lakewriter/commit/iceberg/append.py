@@ -1,6 +1,7 @@
 """Append a load to an Iceberg table, or replace its files: one snapshot, committed with the number of the load."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from types import NoneType
 from typing import Final
 
 from pyiceberg.manifest import DataFile, DataFileContent
@@ -12,7 +13,7 @@ from pyiceberg.typedef import Record
 from lakewriter import aws
 from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import name_count_property
-from lakewriter.commit.changes import Effects, list_effects
+from lakewriter.commit.changes import Effects, list_effects, require_able
 from lakewriter.commit.iceberg.added_files import (
     describe_file_differences,
     find_schema,
@@ -33,7 +34,7 @@ from lakewriter.commit.iceberg.manifests import (
 from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes, read_deletes
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition, require_one_spec
-from lakewriter.commit.iceberg.removal import is_current, is_rewritten, show_again, take_out
+from lakewriter.commit.iceberg.removal import commit_undo, is_current, is_rewritten
 from lakewriter.commit.iceberg.schema_evolution import count_loads
 from lakewriter.commit.iceberg.snapshot_presence import (
     explain_absence,
@@ -43,7 +44,7 @@ from lakewriter.commit.iceberg.snapshot_presence import (
     read_counts,
     read_load,
 )
-from lakewriter.commit.intent import Intent, UndoneLoad
+from lakewriter.commit.intent import CompactIntent, Intent, MergeIntent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError, SchemaIncompatibleError
 from lakewriter.report import Counts, TableHealth, format_count
@@ -64,6 +65,7 @@ class IcebergTables:
     def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
         self._own = IcebergTable(action, clients, load)
         self._merge: KeyMerge | None = None
+        self._commits: Mapping[type, Commit] = {**COMMITS, MergeIntent: self._merge_files}
         self.version: str | None = None
         self.counts: Counts | None = None
 
@@ -81,6 +83,9 @@ class IcebergTables:
             self._merge = KeyMerge(intent)
         return self._merge
 
+    def _merge_files(self, table: Table, intent: Intent, effects: Effects, number: int) -> None:
+        _add_files(table, intent, effects, number, self._open_merge(intent))
+
     def publish(self, intent: Intent, number: int) -> None:
         """Append the intent's files as load ``number`` of its pipeline, unless the table has it already.
 
@@ -88,15 +93,15 @@ class IcebergTables:
         refused, reads the table again, and finds the number.
         """
         effects = list_effects(intent)
-        if not intent.files and effects.adds and effects.replaces == "nothing" and effects.compact is None:
+        require_able(effects, self._commits)
+        if not intent.files and isinstance(effects.work, MergeIntent | None) and effects.replaces == "nothing":
             return
 
         def done(seen: Table) -> bool:
             return _count_committed(_require_same_table(seen, intent), intent) >= number
 
-        table = _require_same_table(self._own.load(), intent)
-        merge = self._open_merge(intent) if effects.merge is not None else None
-        self._own.change(table, done, lambda seen: _commit(seen, intent, effects, number, merge))
+        table, commit = _require_same_table(self._own.load(), intent), self._commits[type(effects.work)]
+        self._own.change(table, done, lambda seen: commit(seen, intent, effects, number))
 
     def read_back(self, intent: Intent) -> TableHealth | None:
         """Compare the load's snapshot with the receipts, ``COMMIT_UNKNOWN`` where they differ; return the table's
@@ -210,7 +215,8 @@ class IcebergTables:
             keys = (receipt.key for receipt in intent.receipts if receipt.partition in dropped)
             self._own.delete_files(f"s3://{intent.access.bucket}/{key}" for key in keys)
         if gone:
-            self._own.clear_up(intent.load, intent.started, name_deletes(intent.load) if intent.merge else None)
+            deletes = name_deletes(intent.load) if list_effects(intent).writes_deletes else None
+            self._own.clear_up(intent.load, intent.started, deletes)
         return tuple(self._own.left)
 
     def _list_dropped(self) -> tuple[int, ...]:
@@ -240,18 +246,7 @@ def _count_committed(table: Table, intent: Intent) -> int:
     return count_loads(table, intent.pipeline)
 
 
-def _commit(table: Table, intent: Intent, effects: Effects, number: int, merge: KeyMerge | None) -> None:
-    if effects.compact is not None:
-        commit_compaction(table, intent, effects.compact, number)
-    elif effects.removes is None:
-        _add_files(table, intent, effects, number, merge)
-    elif effects.removes.snapshot_before is not None:
-        show_again(table, intent, effects.removes, effects.removes.snapshot_before, number)
-    else:
-        take_out(table, intent, effects.removes, number)
-
-
-def _add_files(table: Table, intent: Intent, effects: Effects, number: int, merge: KeyMerge | None) -> None:
+def _add_files(table: Table, intent: Intent, effects: Effects, number: int, merge: KeyMerge | None = None) -> None:
     spec_id = _require_iceberg(intent).spec_id
     if table.spec().spec_id != spec_id:
         raise PendingUnrecoverableError(
@@ -283,6 +278,16 @@ def _add_files(table: Table, intent: Intent, effects: Effects, number: int, merg
             StreamedReplacement(transaction, table.io, make_files, summary).commit()
         else:
             StreamedAppend(transaction, table.io, make_files, summary).commit()
+
+
+Commit = Callable[[Table, Intent, Effects, int], None]
+"""Commits a change to the table as it was read, with the number of the change."""
+COMMITS: Final[Mapping[type, Commit]] = {
+    NoneType: _add_files,
+    CompactIntent: commit_compaction,
+    UndoneLoad: commit_undo,
+}
+"""How each type of work is committed; a merge, which may be tried on several versions of its table, is one more."""
 
 
 def _list_replaced(table: Table, intent: Intent, schema: Schema) -> frozenset[Record]:

@@ -13,6 +13,7 @@ from pyiceberg.table import Table
 
 from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import name_count_property
+from lakewriter.commit.changes import Effects
 from lakewriter.commit.iceberg.added_files import find_schema, make_data_files
 from lakewriter.commit.iceberg.manifests import StreamedRewrite
 from lakewriter.commit.iceberg.merge_keys import ROWS, open_parquet
@@ -21,10 +22,12 @@ from lakewriter.commit.intent import CompactedGroup, CompactIntent, Intent
 from lakewriter.report import CompactCounts
 
 
-def commit_compaction(table: Table, intent: Intent, compact: CompactIntent, number: int) -> None:
+def commit_compaction(table: Table, intent: Intent, effects: Effects, number: int) -> None:
     """Commit the groups that are as they were read, with the number of the change. Where none is, the snapshot changes
     nothing: it keeps a process that has read an earlier version from committing them."""
+    compact = effects.work
     assert isinstance(intent.catalog, IcebergAction)
+    assert isinstance(compact, CompactIntent)
     live = _Live(table, compact.sequence)
     is_of_spec = table.spec().spec_id == intent.catalog.spec_id
     dropped = tuple(

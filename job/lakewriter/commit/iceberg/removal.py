@@ -11,6 +11,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from lakewriter.commit.change_count import name_count_property
+from lakewriter.commit.changes import Effects
 from lakewriter.commit.iceberg.manifests import StreamedAppend
 from lakewriter.commit.iceberg.snapshot_presence import UNDOES, find_change_since, make_summary
 from lakewriter.commit.intent import Intent, UndoneLoad
@@ -31,6 +32,16 @@ def is_current(table: Table, intent: Intent, load: UndoneLoad) -> bool:
     """Return whether readers see the load that the intent takes back, and nothing that came after it."""
     undone_load = f"{intent.pipeline}/{load.job_id}/{load.attempt}"
     return table.current_snapshot() is not None and find_change_since(table, undone_load) is None
+
+
+def commit_undo(table: Table, intent: Intent, effects: Effects, number: int) -> None:
+    """Commit the undo of a load: its files leave the table, or what was there before it is shown again."""
+    load = effects.removes
+    assert load is not None
+    if load.snapshot_before is not None:
+        show_again(table, intent, load, load.snapshot_before, number)
+    else:
+        take_out(table, intent, load, number)
 
 
 def show_again(table: Table, intent: Intent, load: UndoneLoad, snapshot_id: int, number: int) -> None:
