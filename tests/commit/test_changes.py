@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from lakewriter.commit.actions import FilesAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import FilesOnly
-from lakewriter.commit.changes import KINDS, Append, Effects, choose_last_job, read_change, require_able
-from lakewriter.commit.intent import CompactIntent, MergeIntent, Switch, UndoneLoad
-from lakewriter.commit.state import LOADED_AGAIN, Generation, Retiring, TableState, Undone
+from lakewriter.commit.changes import KINDS, Append, Effects, choose_last_job, close_state, read_change, require_able
+from lakewriter.commit.intent import CompactIntent, MergeIntent, Quarantine, Removal, Switch, UndoneLoad
+from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.naming import JOB_IDS, is_id_of_load
 from lakewriter.receipt import Part, Receipt
 from lakewriter.report import COUNTS, CompactCounts, Counts, MergeCounts, TableReport
@@ -116,6 +117,43 @@ def test_files_without_a_catalog_are_not_merged():
     merge = MergeIntent(keys=("id",), order_by=("at",))
     with pytest.raises(TypeError, match="has no way to publish the work MergeIntent"):
         FilesOnly().publish(intent(OWN, kind="merge", merge=merge), 1)
+
+
+REMOVAL = Removal(key="old", etag="e")
+FILES = FilesAction()
+UNKNOWN = [
+    # what an intent of its own has, whether its end waits for the catalog, what is said where that cannot tell
+    ({}, False, "The next refresh deletes both"),
+    ({"kind": "merge"}, False, "The next refresh deletes both"),
+    ({"kind": "refresh"}, True, "both, cannot be known (GONE). Its files: k. Those of before: old. The next refresh "),
+    # Its rows are in the quarantine too, as is said elsewhere.
+    ({"quarantine": Quarantine(catalog=FILES, takes=(REMOVAL,))}, True, ""),
+    ({"kind": "compact"}, True, ". Whether readers see this change cannot be known (GONE). Its files: k"),
+]
+
+
+@pytest.mark.parametrize(("of", "is_decided", "said"), UNKNOWN)
+def test_who_gives_a_change_up_is_told_what_is_unknown(of: dict[str, Any], is_decided: bool, said: str):
+    change = read_change(intent(OWN, receipts=(THREE_ROWS,), **of))
+    assert change.is_decided == is_decided
+    text = change.describe_unknown(" (GONE)", ["old"])
+    assert said in text if said else not text
+
+
+GO_ON = [
+    # what an intent of its own has, the changes that let loads go on after it
+    ({}, 2),
+    ({"kind": "refresh"}, 2),
+    ({"kind": "undo", "undoes": UndoneLoad(job_id="b", attempt="A", files=1, rows=1, reason="r", next="b.r2")}, 2),
+    ({"kind": "compact"}, 3),
+]
+
+
+@pytest.mark.parametrize(("of", "compactions"), GO_ON)
+def test_changes_that_let_loads_go_on_are_counted(of: dict[str, Any], compactions: int):
+    state = TableState(compactions=2)
+    pending = Pending(job_id="a", attempt="A1", phase="uploaded", since=NOW)
+    assert close_state(state, pending, intent(OWN, **of), NOW).compactions == compactions
 
 
 LAST_JOBS = [

@@ -127,9 +127,9 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "compactions-are-counted": leave_out(
         "loads depend on no compaction",
-        "commit.changes:Compact.list_state_changes",
-        '            "compactions": state.compactions + 1,\n',
-        "",
+        "commit.changes:Change.list_all_state_changes",
+        '        return fields | {"compactions": state.compactions + self.lets_loads_go_on}\n',
+        "        return fields\n",
         _KIND,
     ),
     "compaction-is-no-change": leave_out(

@@ -4,24 +4,28 @@ A catalog applies a change's ``Effects`` and asks for no kind. A new kind is a c
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Literal
 
 from lakewriter.commit.input_records import Inputs, follow_load, follow_other, follow_undo
-from lakewriter.commit.intent import CompactIntent, Intent, Removal, Switch, UndoneLoad
+from lakewriter.commit.intent import Intent, Removal, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.commit.sync_records import advance_sync
 from lakewriter.control_object import ControlObject
 from lakewriter.naming import REPLAY, find_job_ids, make_next_job_id
 from lakewriter.receipt import Batch, DeletedKeys
+from lakewriter.report import join_first
 
 KEPT_UNDONE: Final = 100
 """How many undone loads a state names; an older one is in the undo's report."""
 
 KEPT_GENERATIONS: Final = 100
 """How many full refreshes of a table keep their files, however often it is refreshed: a state names each."""
+
+MOST_NAMED: Final = 100
+"""Keys that a message names."""
 
 Replaced = Literal["nothing", "partitions", "everything"]
 
@@ -56,14 +60,6 @@ class Effects:
         return self.work if isinstance(self.work, UndoneLoad) else None
 
     @property
-    def is_decided(self) -> bool:
-        """True if rows would be visible twice, or not at all, unless the catalog is known to have the change."""
-        replaces = self.replaces != "nothing" or bool(
-            self.deletes or self.loaded or isinstance(self.work, CompactIntent)
-        )
-        return self.adds and replaces
-
-    @property
     def ends(self) -> tuple[tuple[str, str], ...]:
         """Key and etag of all objects that go once readers see the change."""
         return (*self.deletes, *((removal.key, removal.etag) for removal in self.loaded))
@@ -74,6 +70,8 @@ class Change(ABC):
 
     is_exclusive: ClassVar[bool] = True
     """Whether the change is valid only while no other has committed since it began: it takes loads away."""
+    lets_loads_go_on: ClassVar[bool] = False
+    """Whether loads that began before it stay valid: it changes nothing that a load depends on."""
 
     def __init__(self, intent: Intent) -> None:
         self.intent = intent
@@ -82,6 +80,17 @@ class Change(ABC):
     @abstractmethod
     def effects(self) -> Effects:
         """The effects on the table."""
+
+    @property
+    def is_decided(self) -> bool:
+        """True if rows would be visible twice, or not at all, unless the catalog is known to have the change."""
+        return True
+
+    def describe_unknown(self, why: str, before: Sequence[str]) -> str:
+        """Say what a person has to know of a change that is given up while nobody can tell whether readers see it;
+        ``before`` are the keys of the files whose place its own take, as far as records name them."""
+        new = join_first(list(self.intent.files.list_keys()), MOST_NAMED) or "none"
+        return f". Whether readers see this change cannot be known{why}. Its files: {new}"
 
     def depends(self) -> bool:
         """Return whether the change is valid only while no other has committed since it began."""
@@ -97,7 +106,12 @@ class Change(ABC):
 
     @abstractmethod
     def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
-        """List the fields of the state that the change sets, with their values after it, at ``now``."""
+        """List the fields of the state that changes of the kind set, with their values after it, at ``now``."""
+
+    def list_all_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
+        """List the fields of the state that the change sets: one of them says that loads may go on."""
+        fields = self.list_state_changes(state, now, abandoned=abandoned)
+        return fields | {"compactions": state.compactions + self.lets_loads_go_on}
 
 
 class Append(Change):
@@ -110,6 +124,22 @@ class Append(Change):
         """See ``Change``."""
         sync = self.intent.sync
         return Effects(adds=True, deletes=sync.retire if sync is not None else (), loaded=self.intent.taken)
+
+    @property
+    def is_decided(self) -> bool:
+        """See ``Change``."""
+        effects = self.effects
+        return effects.replaces != "nothing" or bool(effects.ends)
+
+    def describe_unknown(self, why: str, before: Sequence[str]) -> str:
+        """See ``Change``."""
+        if self.intent.taken:
+            return ""
+        new, old = (join_first(list(keys), MOST_NAMED) or "none" for keys in (self.intent.files.list_keys(), before))
+        return (
+            f". Whether readers see this refresh or what was there before it, or both, cannot be known{why}. Its "
+            f"files: {new}. Those of before: {old}. The next refresh deletes both"
+        )
 
     def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
         """See ``Change``."""
@@ -225,6 +255,7 @@ class Compact(Change):
     """Replace files of a table by others with the same rows: nothing of what readers see or loads depend on changes."""
 
     is_exclusive = False
+    lets_loads_go_on = True
 
     @property
     def effects(self) -> Effects:
@@ -234,7 +265,6 @@ class Compact(Change):
     def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
         """See ``Change``."""
         return {
-            "compactions": state.compactions + 1,
             "counter": max(state.counter, self.intent.counter_after or 0),
             "inputs": follow_other(state.inputs, state.committed),
             "batch": _follow_other(state),
@@ -251,7 +281,7 @@ class Undo(Change):
         return self.intent.undoes
 
     def may_bind(self, state: TableState, began: TableState) -> bool:
-        """See ``Change``: a compaction may have replaced the files that it names."""
+        """See ``Change``: one that lets loads go on may have replaced the files that it names."""
         return super().may_bind(state, began) and state.compactions == began.compactions
 
     @property
@@ -338,7 +368,7 @@ def close_state(
         running=state.list_running_except(pending.job_id),
         needs=tuple(sorted({*state.needs, *intent.lasting_needs})),
     )
-    return closed.replace(**read_change(intent).list_state_changes(state, now, abandoned=abandoned))
+    return closed.replace(**read_change(intent).list_all_state_changes(state, now, abandoned=abandoned))
 
 
 def choose_last_job(state: TableState, job_id: str) -> str | None:

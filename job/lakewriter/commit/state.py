@@ -137,7 +137,7 @@ class TableState(ControlObject):
     generation   the number of the last full refresh; never goes back
     generations  the refreshes whose files are kept, the one that readers see last
     inputs    the files of the source that loads have read, None where no load noted them
-    compactions   how many of the committed changes were compactions, which change no rows
+    compactions   how many of the committed changes let loads go on that began before, as compactions do
     deletes       the share of rows that files with deletes delete, as of the last change; None where there are none
     deleted_keys  the keys that merges have deleted, None where older rows of none are kept out
     """
@@ -171,7 +171,7 @@ class TableState(ControlObject):
 
     @property
     def changes(self) -> int:
-        """The number of committed changes of what the table has: compactions are none."""
+        """The number of committed changes that loads depend on: compactions are none."""
         return self.committed - self.compactions
 
     @property

@@ -143,7 +143,7 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
     intent = closed.intent
     abandoned = any(note.startswith(ABANDONED) for note in closed.report.notes)
     if intent is not None:
-        changes = read_change(intent).list_state_changes(state, closed.at, abandoned=abandoned)
+        changes = read_change(intent).list_all_state_changes(state, closed.at, abandoned=abandoned)
     else:
         changes = _conclude_changes(state, closed)
     changes["batch"] = closed.batch or state.batch
@@ -201,10 +201,11 @@ def _find_phase(control: Control, intent: Intent, catalog: InCatalog) -> Phase |
         stored = control.store.find(key)
         return stored is not None and stored.load == intent.load
 
+    if intent.load in catalog.loads:
+        return "uploaded"
     if (undone := list_effects(intent).removes) is not None:
         # Nothing is deleted before the undo is bound, nor taken out of the catalog.
-        is_dropped = undone.drops_partition and not catalog.has_partition(intent.catalog)
-        if intent.load in catalog.loads or is_dropped:
+        if undone.drops_partition and not catalog.has_partition(intent.catalog):
             return "uploaded"
         removes = [*undone.quarantined, *intent.removes]
         exist = call_all(lambda removal: control.store.find(removal.key) is not None, removes)

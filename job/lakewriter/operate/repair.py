@@ -3,11 +3,10 @@
 import uuid
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
 
 from lakewriter.aws import Clients
 from lakewriter.commit.catalog import open_catalog_writer, open_iceberg_writer
-from lakewriter.commit.changes import list_effects
+from lakewriter.commit.changes import MOST_NAMED, list_effects, read_change
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.decisions import conclude_completion, is_bound
@@ -35,9 +34,6 @@ from lakewriter.naming import UNDO
 from lakewriter.receipt import Batch, Cursor
 from lakewriter.report import ABANDONED, format_count, join_first
 from lakewriter.spec.listed_files import ListedFile
-
-MOST_NAMED: Final = 100
-"""Keys that a message names."""
 
 
 def abandon(controls: Mapping[str, Control], job_id: str, reason: str, clients: Clients) -> dict[str, str]:
@@ -132,7 +128,7 @@ def _end_uploaded(control: Control, pending: Pending, intent: Intent, clients: C
     """End a load whose files are there by what its catalog shows; return what was done, blank for one that is now being
     withdrawn."""
     effects = list_effects(intent)
-    if not effects.is_decided:
+    if not read_change(intent).is_decided:
         return _close_as_it_is(control, pending, intent)
     number = control.state.recall().committed + 1
     try:
@@ -169,18 +165,11 @@ def _close_seen(control: Control, pending: Pending, intent: Intent) -> str:
 
 def _close_unknown(control: Control, pending: Pending, intent: Intent, why: str) -> str:
     said = _close_as_it_is(control, pending, intent)
-    if intent.taken:
-        return said
-    new = join_first(list(intent.files.list_keys()), MOST_NAMED)
-    old = join_first(_list_replaced(control, intent), MOST_NAMED)
-    return (
-        f"{said}. Whether readers see this refresh or what was there before it, or both, cannot be known{why}. Its "
-        f"files: {new or 'none'}. Those of before: {old or 'none'}. The next refresh deletes both"
-    )
+    return f"{said}{read_change(intent).describe_unknown(why, _list_replaced(control, intent))}"
 
 
 def _list_replaced(control: Control, intent: Intent) -> list[str]:
-    """List the files that the refresh replaces, as far as records name them."""
+    """List the files that the change replaces, as far as records name them."""
     if intent.sync is not None:
         return [key for key, _ in intent.sync.retire]
     before = control.state.recall().find_generation(intent.switch.before) if intent.switch is not None else None
