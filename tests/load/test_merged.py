@@ -133,6 +133,20 @@ def test_deleted_keys_of_a_lost_state_are_found_again(tmp_path, aws, bucket, spa
     assert rows(users) == [(2, 1, "x")]
 
 
+def test_files_with_deletes_are_of_the_loads_that_have_written_them(tmp_path, aws, bucket):
+    """A report names the files with rows alone."""
+    users = make(tmp_path, aws)
+    load(users, "a", (1, 1, "a"))
+    load(users, "b", (1, 2, "b"))
+    assert sum("/deletes-" in key for key in aws.objects(BUCKET)) == 1
+    control = users.pipeline.first_control
+    aws.client("s3").delete_object(Bucket=BUCKET, Key=control.keys.state(control.table_id))
+    (table,) = users.spec.tables
+    catalog = ask_catalog(users.spec, table, users.pipeline.clients)
+    built = rebuild(control, table, catalog, "a drill", None, from_start=True)
+    assert [line for line in built.unknown if "reports were cleared away" in line] == []
+
+
 @pytest.mark.spark
 def test_deleted_keys_that_are_gone(tmp_path, aws, bucket, spark):
     """A load that is not bound goes without them; one that is bound says so and can be given up."""

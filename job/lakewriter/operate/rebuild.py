@@ -243,9 +243,12 @@ def _describe(state: TableState) -> list[str]:
 
 def _describe_unknown(control: Control, state: TableState, left: Leftovers) -> list[str]:
     lines = ["changes by hand, such as a cursor that was reset after the last load"]
-    known_keys = {key for closed in left.closed for key in control.list_written_keys(closed.report)}
+    # A report does not name what the load has written besides, such as files with deletes.
+    known_loads = {f"{control.keys.pipeline}/{closed.job_id}/{closed.report.attempt}" for closed in left.closed}
     others = [
-        key for key, stored in left.objects if key not in known_keys and not _is_pending(control, state, stored.load)
+        key
+        for key, stored in left.objects
+        if stored.load not in known_loads and not _is_pending(control, state, stored.load)
     ]
     if others:
         objects = format_count(len(others), "object")
