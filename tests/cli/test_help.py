@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from lakewriter import __version__
 from lakewriter.cli.main import GROUPS, main
-from lakewriter.cli.mend_command import VERBS
+from lakewriter.cli.mend_command import PRINTED, VERBS
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = [name for places in GROUPS.values() for name in places]
@@ -63,6 +63,10 @@ def test_verbs_of_mend_are_the_commands_that_they_were():
     assert isinstance(mend, click.Group)
     for verb in VERBS:
         assert mend.get_command(click.Context(mend), verb) is main.get_command(click.Context(main), verb)
+
+
+def test_each_verb_of_mend_says_what_it_prints():
+    assert list(PRINTED) == list(VERBS)
 
 
 @pytest.mark.parametrize("words", list_commands(main), ids=" ".join)

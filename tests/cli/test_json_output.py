@@ -14,7 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from lakewriter.cli.main import main
-from lakewriter.cli.output_schemas import PRINTED, make_output_schema
+from lakewriter.cli.output_schemas import make_output_schema
+from lakewriter.cli.schema_command import PRINTED
 from lakewriter.operate import context
 from tests.dialects.files import lake
 from tests.load.lakes import BUCKET, Lake, table
@@ -29,7 +30,7 @@ def ask(*arguments):
     content = json.loads(done.stdout)
     command = next((str(word) for word in arguments if word in PRINTED), "run")
     for is_open in (True, False):
-        jsonschema.validate(content, make_output_schema(command, is_open=is_open))
+        jsonschema.validate(content, make_output_schema(command, PRINTED[command], is_open=is_open))
     assert (content["error"] is None) == (done.exit_code == 0)
     if content["error"] is not None:
         assert content["error"]["exit_code"] == done.exit_code
@@ -46,7 +47,7 @@ def test_published_schemas_are_schemas(command):
     done = CliRunner().invoke(main, ["schema", "--of", command])
     schema = json.loads(done.stdout)
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert schema == make_output_schema(command)
+    assert schema == make_output_schema(command, PRINTED[command])
 
 
 FAILURES = [

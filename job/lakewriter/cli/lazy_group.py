@@ -20,6 +20,12 @@ _UNCUT: Final = 1_000
 """Characters of a summary: help breaks a long one into lines, and does not end it with dots."""
 
 
+def import_named(name: str) -> Any:
+    """Import the module and return the attribute that ``module:attribute`` names."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
+
+
 class LazyGroup(click.Group):
     """``groups`` has a command's ``module:attribute`` by its name, under the headings of ``--help``.
 
@@ -48,8 +54,7 @@ class LazyGroup(click.Group):
         module_name = self._modules.get(cmd_name)
         if module_name is None:
             return super().get_command(ctx, cmd_name)
-        module, _, attribute = module_name.partition(":")
-        command = getattr(import_module(module), attribute)
+        command = import_named(module_name)
         if not isinstance(command, click.Command):
             raise TypeError(f"{module_name} is no command of click's")
         return command

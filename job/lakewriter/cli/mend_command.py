@@ -15,6 +15,17 @@ VERBS: Final = {
     "abandon": "lakewriter.cli.repair_commands:abandon",
 }
 
+PRINTED: Final = {
+    "undo": ("lakewriter.cli.printed:UndoReport",),
+    "compact": ("lakewriter.cli.printed:CompactReport",),
+    "replay": ("lakewriter.report:RunReport",),
+    "reset": ("lakewriter.cli.printed:MendReport",),
+    "rebuild": ("lakewriter.cli.printed:MendReport",),
+    "abandon": ("lakewriter.cli.printed:MendReport",),
+}
+"""The models of what each prints with ``--json``, and where they are: they are imported when their schema is asked
+for."""
+
 
 @click.group(cls=LazyGroup, groups={"Commands": VERBS})
 def mend() -> None:

@@ -1,50 +1,24 @@
 """The JSON Schema of what each command prints with ``--json``, generated from the models that it prints."""
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from lakewriter.cli import printed
+from lakewriter.cli.lazy_group import import_named
 from lakewriter.dialects.lake_schema import DRAFT
-from lakewriter.doctor import CheckReport
-from lakewriter.operate.planning import PlanReport
-from lakewriter.operate.verification import Verified
-from lakewriter.report import ErrorReport, FailureReport, RunReport
-from lakewriter.run.continuous_status import RunStatus
+from lakewriter.report import ErrorReport, FailureReport
 from lakewriter.spec.model import Model, plain_text
 
-PRINTED: Final[dict[str, tuple[type[Model], ...]]] = {
-    "run": (RunReport, RunStatus),
-    "plan": (PlanReport,),
-    "replay": (RunReport,),
-    "check": (CheckReport,),
-    "verify": (Verified, printed.VerifiedLoads),
-    "status": (printed.StatusReport,),
-    "policy": (printed.PolicyReport,),
-    "queries": (printed.QueriesReport,),
-    "history": (printed.HistoryReport,),
-    "show": (printed.ShownLoad,),
-    "undo": (printed.UndoReport,),
-    "compact": (printed.CompactReport,),
-    "reset": (printed.MendReport,),
-    "rebuild": (printed.MendReport,),
-    "abandon": (printed.MendReport,),
-    "adopt": (printed.AdoptReport,),
-    "init": (printed.InitReport,),
-    "local": (printed.LocalReport,),
-    "publish": (printed.PublishReport,),
-}
-"""The models that a command prints; in place of each it may print a ``FailureReport``."""
 
-
-def make_output_schema(command: str, *, is_open: bool = True) -> dict[str, Any]:
-    """Return the schema of what ``command`` prints.
+def make_output_schema(command: str, printed: Sequence[str], *, is_open: bool = True) -> dict[str, Any]:
+    """Return the schema of what ``command`` prints: the ``printed`` models, each by ``module:class``.
 
     A later release may add fields, so that the published schema takes any; one that is not open takes those of this
     release alone.
     """
-    models = PRINTED[command]
+    models: list[type[Model]] = [import_named(name) for name in printed]
     whole: list[type[Model]] = [*models, FailureReport]
     every: list[type[Model]] = [ErrorReport, *whole]
     asked: list[tuple[type[BaseModel], JsonSchemaMode]] = [(model, "serialization") for model in every]

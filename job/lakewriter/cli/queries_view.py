@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from lakewriter.cli import console
+from lakewriter.cli.printed import QueriesReport
 from lakewriter.cli.shared import OUT, is_local, open_context, print_json, warn
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.committed_loads import read_table_loads
@@ -53,7 +54,7 @@ def print_queries(
     if is_local():
         written = tuple(replace(query, sql=fill_keys(query.sql)) for query in written)
     if as_json:
-        print_json({"version": 1, "queries": [vars(query) for query in written]})
+        print_json(QueriesReport(queries=written))
     else:
         console.show_queries(OUT, written)
     return EXIT_OK
