@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from types import NoneType
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -11,7 +11,7 @@ from lakewriter.commit.actions import FilesAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import FilesOnly
 from lakewriter.commit.changes import KINDS, Append, Effects, choose_last_job, close_state, read_change, require_able
-from lakewriter.commit.intent import CompactIntent, MergeIntent, Quarantine, Removal, Switch, UndoneLoad
+from lakewriter.commit.intent import CompactIntent, Kind, MergeIntent, Quarantine, Removal, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.naming import JOB_IDS, is_id_of_load
 from lakewriter.receipt import Part, Receipt
@@ -65,6 +65,10 @@ def test_files_of_a_full_refresh_that_is_undone_go_when_its_queries_have_ended()
     assert changes["generations"] == (first,)
     gone = Retiring(job_id="b", attempt="A", not_before=NOW + timedelta(seconds=60), generation=2)
     assert changes["retiring"] == (gone,)
+
+
+def test_each_kind_that_an_intent_may_be_of_is_a_change():
+    assert set(get_args(Kind)) == set(KINDS)
 
 
 def test_each_kind_of_change_that_is_no_load_has_job_ids_of_its_own():

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Literal
 
 from lakewriter.commit.input_records import Inputs, follow_load, follow_other, follow_undo
-from lakewriter.commit.intent import Intent, Removal, Switch, UndoneLoad
+from lakewriter.commit.intent import Intent, Kind, Removal, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.commit.sync_records import advance_sync
 from lakewriter.control_object import ControlObject
@@ -329,7 +329,7 @@ class Undo(Change):
         return {"generations": generations, "retiring": retiring}
 
 
-KINDS: Final[Mapping[str, type[Change]]] = {
+KINDS: Final[Mapping[Kind, type[Change]]] = {
     "load": Append,
     "merge": Merge,
     "refresh": Refresh,

@@ -37,6 +37,9 @@ from lakewriter.receipts.parts import Read, Receipts
 from lakewriter.report import COUNTS, Counts, TableHealth, TableReport
 from lakewriter.spec.access import Access, KeyNames
 
+Kind = Literal["load", "merge", "refresh", "undo", "compact"]
+"""What an intent may do to its table; each kind is a class in ``changes.py``."""
+
 
 class IntentAccess(Access):
     """The destination of lake.yaml, as an intent stores it: unknown fields of later releases are kept."""
@@ -177,7 +180,7 @@ class Intent(ControlObject):
     """
 
     version: Literal[1] = 1
-    kind: Literal["load", "merge", "refresh", "undo", "compact"] = Field("load", exclude_if=is_load)
+    kind: Kind = Field("load", exclude_if=is_load)
     pipeline: str
     job_id: str
     attempt: str
