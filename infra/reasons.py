@@ -17,7 +17,7 @@ class Reason:
 
 REASONS: Final[Mapping[str, Reason]] = {
     "AdministerByDeployment": Reason(
-        "CloudFormation administers the key by its own policy: no permission of a role could tell it from others."
+        "CloudFormation administers the key by its own policy: no permission of a role could tell it apart from others."
     ),
     "EncryptWithTheKey": Reason("No object is under another key than the bucket's; earlier ones may still be named."),
     "NameTheKey": Reason("No object is under S3's own keys, or AWS's key for S3."),

@@ -24,7 +24,7 @@ def check_guests(settings: Settings) -> Iterator[str]:
         if deployment.replication:
             yield (
                 f"deployment.replication of {guest.spec.pipeline!r}: the stack of {settings.spec.pipeline!r} makes the "
-                "bucket, and copies all of it or nothing. Give it there."
+                "bucket, and copies the whole bundle or nothing. Give it there."
             )
         days, longest = settings.deployment.abort_incomplete_uploads_days, deployment.spark.longest_load
         if timedelta(days=days) <= longest:

@@ -116,7 +116,7 @@ def describe_resources(templates: Templates) -> Section:
             for resource in template.list_resources()
         ]
         tables.append(Table(("Name", "What", "On a destroy"), tuple(rows), f"{template.stack}: {len(rows)} resources"))
-    return Section("What is created", "What has no name of its own stands under its logical id.", tuple(tables))
+    return Section("What is created", "What has no name of its own is listed by its logical id.", tuple(tables))
 
 
 def describe_destroy(templates: Templates) -> Section:

@@ -127,7 +127,7 @@ REFUSED = [
      "SPEC_INVALID: table 'nope' names no table of the file. Expected one of 'public.flights'."),
     ({}, "SELECT 1 AS id, interval '1' day AS took", {},
      "SCHEMA_INCOMPATIBLE: column 'took' has the type interval day, which Spark's writer does not hand on as JSON "
-     "text. Write to_json of it, or cast it; or use lakewriter.write(df, ...)."),
+     "text. Convert it by to_json, or cast it; or use lakewriter.write(df, ...)."),
     ({}, "SELECT 1 AS other", {},
      "SPEC_INVALID: primary_key of 'supaflow_nyc_public.flights': the source has no column 'id'."),
     ({"index": "contiguous"}, "SELECT 1 AS id", {},

@@ -19,7 +19,7 @@ Next, without an account, on an S3 server of this machine:
   lakewriter check lake.yaml --local
   lakewriter plan lake.yaml --local
   lakewriter run lake.yaml --local
-In your own account: the same without --local once your bucket stands in place of 'change-me'.
+In your own account: the same without --local once your bucket replaces 'change-me'.
 """
 
 

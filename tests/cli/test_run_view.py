@@ -111,7 +111,7 @@ def test_time_until_spark_had_started_is_told_once():
     show_run(Console(file=out, width=200), make_report(), {table: {"starting Spark": 20.0, "writing": 13.1}})
     lines = out.getvalue().splitlines()
     assert "91.2 MB     13.1" in lines[1]
-    assert "in 38.8 s (20.0 s of it until Spark had started) (27 GET, 30 PUT)" in lines[-1]
+    assert "in 38.8 s (20.0 s until Spark had started) (27 GET, 30 PUT)" in lines[-1]
 
 
 REPEATED = [

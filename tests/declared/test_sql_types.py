@@ -76,7 +76,7 @@ def test_columns(text: str, fields: list[tuple[str, pa.DataType]]) -> None:
         ("id, name", "there is no type ','"),
         ("id bigint name string", "unexpected 'name'"),
         ("a-b int", "there is no type '-'"),
-        ("'a' int", "expected a name, got \"'a'\"; other names stand in backquotes"),
+        ("'a' int", "expected a name, got \"'a'\"; put other names in backquotes"),
         ("x money", "there is no type 'money'"),
     ],
 )

@@ -81,7 +81,7 @@ ZONES: list[tuple[str, str, Any]] = [
      "this local time does not exist in America/New_York: its clocks were put forward"),
     ("2011-12-30 12:00", "Pacific/Apia", "this local time does not exist in Pacific/Apia: its clocks were put forward"),
     ("2024-11-03 01:30", "America/New_York",
-     "this local time comes twice in America/New_York: an offset would tell which"),
+     "this local time comes twice in America/New_York: an offset would say which"),
     ("1800-01-01 00:00", "Europe/Berlin", datetime(1799, 12, 31, 23, 6, 32)),
     ("2024-01-01 00:00", "Mars/Base", "there is no zone 'Mars/Base'"),
     ("2024-01-01 00:00", "../etc", "there is no zone '../etc'"),

@@ -400,11 +400,11 @@ MISTAKES = [
      "or give the two different names."]),
     (S, "    schema: public\n", "    contract: {columns: freeze}\n", [
      "lake.yaml:9: tables.0.contract.columns: table 'flights' has contract.columns: freeze, which cannot be kept where "
-     "no catalog tells the table's columns. Leave it out; columns that the source adds are then added, and types that "
+     "no catalog has the table's columns. Leave it out; columns that the source adds are then added, and types that "
      "grow without loss widen."]),
     (S, "pipeline: flights\n", "pipeline: flights\ncontract: {types: freeze}\n", [
      "lake.yaml:2: contract.types: table 'flights' has contract.types: freeze, which cannot be kept where no catalog "
-     "tells the table's columns. Leave it out; columns that the source adds are then added, and types that grow "
+     "has the table's columns. Leave it out; columns that the source adds are then added, and types that grow "
      "without loss widen."]),
     (S, "    schema: public\n", "    schema: public\n    expect: [{not_null: a, on_violation: ignore}]\n", [
      "lake.yaml:10: tables.0.expect.0.on_violation: 'ignore' is not allowed; expected 'fail', 'warn' or "
@@ -414,7 +414,7 @@ MISTAKES = [
      "Set on_bad_row: quarantine; its at_most bounds the share of rows that are kept out."]),
     (S, "    schema: public\n", "    schema: public\n    expect: [{unique: a, on_violation: quarantine}]\n", [
      "lake.yaml:10: tables.0.expect.0: 'on_violation: quarantine' is for 'not_null', 'range', 'accepted_values', "
-     "'sql', which tell one row from another."]),
+     "'sql', which tell one row apart from another."]),
     (S, "    schema: public\n", "    schema: public\n    expect: [{not_null: a, name: on_bad_row}]\n", [
      "lake.yaml:10: tables.0.expect.0.name: 'name' 'on_bad_row' is that of rows which cannot be loaded."]),
     (S, "    schema: public\n", "    schema: public\n    expect: [{not_nul: a}]\n", [

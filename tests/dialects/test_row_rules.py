@@ -65,7 +65,7 @@ def sql(**view: Any) -> dict[str, Any]:
 
 
 NOT_TOLD: list[tuple[dict[str, Any], str]] = [
-    (reads("csv", engine="spark"), "with engine: spark, whose reader does not tell bad rows apart"),
+    (reads("csv", engine="spark"), "with engine: spark, whose reader does not find bad rows"),
     (reads("xml", options={"rowTag": "r"}), "for xml files"),
     (sql(format="xml", path="a", options={"rowTag": "r"}), "for an sql: read of xml files"),
     (

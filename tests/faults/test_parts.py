@@ -117,7 +117,7 @@ def test_a_part_that_nobody_restores(shots):
     )
     assert "lakewriter abandon LAKE a --intent-lost --reason TEXT" in failed.message
     result = run(shots, "abandon", "a", "--intent-lost", "--reason", "r")
-    assert (result.exit_code, "1 object of it deleted" in result.output) == (0, True), result.output
+    assert (result.exit_code, "1 object that it wrote deleted" in result.output) == (0, True), result.output
     assert shots.lake.data() == {}
     assert shots.lake.load("a").status == "done"
 

@@ -342,8 +342,8 @@ def test_what_keeps_a_column_text_is_said(folder):
         """\
     columns:
       order_id: bigint  # all values (9) are whole numbers, from 1 to 9
-    # amount stays text: 8 of 9 values are numbers, but 'NA' is text; if it stands for null, a CSV source can
-    # have options: {nullValue: "NA"}
+    # amount stays text: 8 of 9 values are numbers, but 'NA' is text; if it means null, a CSV source can have
+    # options: {nullValue: "NA"}
 """
     )
 

@@ -62,7 +62,7 @@ def test_value_that_does_not_fit_fails_the_load(lake):
     write_sums(lake, b'{"id": 1, "amount": 1.239}\n', columns={"amount": "decimal(10,2)"})
     [result] = lake.load("a").tables
     assert (result.status, result.code) == ("failed", "VALUE_UNREPRESENTABLE")
-    assert "line 1, offset 0, column 'amount': it is no decimal(10,2): it has 3 decimal places" in result.message
+    assert "line 1, offset 0, column 'amount': it does not fit decimal(10,2): it has 3 decimal places" in result.message
 
 
 def test_bad_rows_are_kept_and_loaded_from_the_quarantine(lake):

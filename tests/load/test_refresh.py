@@ -453,7 +453,7 @@ def test_an_undo_of_a_table_that_is_gone_can_be_given_up(tmp_path, aws, bucket, 
 
 
 def test_an_undo_that_another_writer_has_overtaken_can_be_given_up(tmp_path, aws, bucket):
-    """It would take back what the other one has added; nothing of it is in the table, and it holds the table."""
+    """It would take back what the other one has added; none of its rows are in the table, and it holds the table."""
     users = Refreshed(tmp_path, aws, "iceberg")
     users.load("a", id=[1])
     users.load("b", id=[2])
@@ -462,7 +462,7 @@ def test_an_undo_that_another_writer_has_overtaken_can_be_given_up(tmp_path, aws
         users.undo("b").run()
     aws.interceptors.clear()
     pipeline = users.pipeline
-    with pytest.raises(SpecInvalidError, match="cannot be given up: files of it may be gone"):
+    with pytest.raises(SpecInvalidError, match="cannot be given up: some of its files may be gone"):
         abandon(pipeline.controls, "undo.b", "a drill", pipeline.clients)
     table = users.iceberg()
     aws.hide_missing = False

@@ -94,7 +94,7 @@ def test_directory_is_handed_over(pipelines):
     message = b.load("first").tables[0].message
     (key,) = record_keys(a)
     assert message == (
-        "table public.users: pipeline 'a' writes into 'data/public' too, and a full refresh replaces all of it. "
+        "table public.users: pipeline 'a' writes into 'data/public' too, and a full refresh replaces the whole table. "
         f"Give this pipeline a path of its own. To hand the directory over, stop that pipeline and delete {key}."
     )
     a.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)

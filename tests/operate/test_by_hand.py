@@ -124,7 +124,7 @@ def test_bad_rows_of_a_load_without_its_intent_go_with_its_other_objects():
     def abandon(clients: SimulatedClients) -> str:
         return abandon_without_intent(Pipeline.open(drill.lake.spec, clients).controls, "a", "r")[drill.table.id]
 
-    assert drill.run(abandon).startswith("undone, without its intent: 2 objects of it deleted")
+    assert drill.run(abandon).startswith("undone, without its intent: 2 objects that it wrote deleted")
     assert [key for key in drill.bucket.objects if drill.place.path in key and "_lakewriter" not in key] == []
 
 

@@ -359,7 +359,7 @@ def test_load_whose_snapshot_was_rolled_back_is_undone(shop):
     shop.aws.hide_missing = False
     shop.iceberg().manage_snapshots().rollback_to_snapshot(first.snapshot_id).commit()
     (undoing,) = shop.undo("b").run()
-    assert undoing.plan.notes == ("its snapshot was rolled back: nothing of it is in the table",)
+    assert undoing.plan.notes == ("its snapshot was rolled back: none of its rows are in the table",)
     assert sorted(shop.iceberg().scan().to_arrow()["id"].to_pylist()) == [0, 1]
     assert [undone.job_id for undone in shop.control.state.read().undone] == ["b"]
 

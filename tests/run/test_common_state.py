@@ -135,7 +135,7 @@ def test_a_stream_takes_its_own_out_of_a_state_for_all():
     [
         (Ended("s.t", kept(6)), ""),
         (Ended("s.t", kept(7)), "is done under this job id up to a STATE that the connector has not reached"),
-        (Ended("s.t", None), "is done under this job id, and nothing tells up to which state"),
+        (Ended("s.t", None), "is done under this job id, and nothing shows up to which state"),
         (Ended("s.t", kept(6, own="t")), "is done under this job id, up to a STATE of its stream alone"),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_stream_without_a_state_waits_while_the_source_may_say_one_for_all():
     assert list_unsure(Input([]), [orders, users]) == [orders, users]
     held = hold_unsure(Input([]), [orders, users])
     assert held["orders"].error == (
-        "the source has said no state of it, and stream 'users' is not complete: the next state may be one for all "
+        "the source has sent no state for it, and stream 'users' is not complete: the next state may be one for all "
         "streams"
     )
     assert (held["orders"].stretch, held["users"]) == (None, users.verdict)

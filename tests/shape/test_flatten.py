@@ -208,19 +208,19 @@ def test_as_text_without_a_schema():
 
 BAD_VALUES = [
     ({"type": "integer"}, '"a"', "field 'v', row 1: value \"a\" cannot be written as integer"),
-    ({"type": "integer"}, "9223372036854775808", "no whole number of 64 bits"),
-    ({"type": "integer"}, "1.5", "no whole number of 64 bits"),
+    ({"type": "integer"}, "9223372036854775808", "not a whole number of 64 bits"),
+    ({"type": "integer"}, "1.5", "not a whole number of 64 bits"),
     ({"type": "number"}, "1e400", "cannot be written as number"),
     ({"type": "string"}, "1", "cannot be written as string"),
-    ({"type": "string", "format": "date-time"}, '"2024-01-15T10:30:00"', "no RFC 3339 timestamp with an offset"),
+    ({"type": "string", "format": "date-time"}, '"2024-01-15T10:30:00"', "not an RFC 3339 timestamp with an offset"),
     ({"type": "string", "format": "date"}, '"2024-02-30"', "cannot be written as date"),
-    ({"type": "string", "format": "time"}, '"noon"', "no RFC 3339 time"),
-    ({"type": "string", "format": "time"}, '"10:00:00+99:99"', "no RFC 3339 time"),
-    ({"type": "string", "format": "date-time"}, '"2024-01-15T10:30:00+99:99"', "no RFC 3339 timestamp"),
-    ({"type": ["string", "integer"], "format": "integer"}, '"a"', "no whole number in decimal digits"),
-    ({"type": ["string", "integer"], "format": "integer"}, "1.5", "no whole number of 64 bits"),
-    ({"type": "string", "format": "integer"}, '"1.5"', "no whole number in decimal digits"),
-    ({"type": "string", "format": "integer"}, '"1."', "no whole number in decimal digits"),
+    ({"type": "string", "format": "time"}, '"noon"', "not an RFC 3339 time"),
+    ({"type": "string", "format": "time"}, '"10:00:00+99:99"', "not an RFC 3339 time"),
+    ({"type": "string", "format": "date-time"}, '"2024-01-15T10:30:00+99:99"', "not an RFC 3339 timestamp"),
+    ({"type": ["string", "integer"], "format": "integer"}, '"a"', "not a whole number in decimal digits"),
+    ({"type": ["string", "integer"], "format": "integer"}, "1.5", "not a whole number of 64 bits"),
+    ({"type": "string", "format": "integer"}, '"1.5"', "not a whole number in decimal digits"),
+    ({"type": "string", "format": "integer"}, '"1."', "not a whole number in decimal digits"),
     *[
         ({"type": "string", "format": "date-time"}, f'"{text}"', "it is outside the years 1 to 9999")
         for text in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00")

@@ -162,7 +162,7 @@ TEXTS_THAT_HOLD_NOTHING = [
     ("[1]", {}, "row 0: 'length' holds \\[1\\], expected an object"),
     ("", {}, "row 0: 'length' holds , expected an object"),
     ("[1]", {"include": ("length",)}, "field 'length', row 0: value \\[1\\] cannot be written as object"),
-    ("x", {"include": ("length",)}, "it is no JSON text of one"),
+    ("x", {"include": ("length",)}, "it is not JSON text of one"),
 ]
 
 

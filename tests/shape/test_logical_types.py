@@ -110,7 +110,7 @@ def test_published_without_a_schema():
 @pytest.mark.parametrize("uuid", ["x", "", "9f3b4c1e-8e52-4c5e-a1a0-3b1c0c7f6a11"])
 def test_no_published(uuid):
     plan = planned({"properties": {"id": {"type": "integer"}}}, keys=("id",), include=("flow_published_at",))
-    with pytest.raises(ValueUnrepresentableError, match=r"field '_meta/uuid', row 0: .* it is no UUID"):
+    with pytest.raises(ValueUnrepresentableError, match=r"field '_meta/uuid', row 0: .* it is not a UUID"):
         flattened(plan, {"id": 1, "_meta": {"uuid": uuid}})
 
 

@@ -109,12 +109,20 @@ def test_the_first_misfit_is_raised_where_rows_have_no_marks() -> None:
     ("values", "declared", "shown"),
     [
         (pa.array([300]), "tinyint", "'300' in column 'a' does not convert to tinyint: it is outside the range of "),
-        (pa.array([2**53 + 1]), "double", "'9007199254740993' in column 'a' does not convert to double: a part of it"),
-        (pa.array([b"\xff"]), "string", "'ff' in column 'a' does not convert to string: a part of it would be lost"),
+        (
+            pa.array([2**53 + 1]),
+            "double",
+            "'9007199254740993' in column 'a' does not convert to double: a part of the value",
+        ),
+        (
+            pa.array([b"\xff"]),
+            "string",
+            "'ff' in column 'a' does not convert to string: a part of the value would be lost",
+        ),
         (
             pa.array([[1.5]]),
             "array<int>",
-            "'[1.5]' in column 'a' does not convert to array<int>: a part of it would be",
+            "'[1.5]' in column 'a' does not convert to array<int>: a part of the value",
         ),
     ],
 )

@@ -68,9 +68,9 @@ LINES = [
     ("json", {}, b'{"id": "a"}\n{"id": "\\ud800"}\n', [["a"]],
      [(12, None, '{"id": "\\ud800"}', "\\ud800 is half of a ")]),
     ("json", {}, b'\xef\xbb\xbf{"id": 1.5}\n\n{"id": 1e400}\n', [[1.5]],
-     [(16, "id", "1e400", "it is no double: it ")]),
+     [(16, "id", "1e400", "it does not fit double: it "[:20])]),
     ("json", {"columns": {"id": "int"}}, b'{"id": 1}\n{"id": "2"}\n{"id": 2.5}\n', [[1], [2]],
-     [(22, "id", "2.5", "it is no int: it is "[:20])]),
+     [(22, "id", "2.5", "it does not fit int: it is "[:20])]),
 ]  # fmt: skip
 
 

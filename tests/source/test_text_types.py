@@ -73,9 +73,9 @@ TYPES: list[tuple[list[str | None], str | None, str]] = [
      "'2026-01-05 10:00:00.1234560Z'"),
     (["2026-01-05T24:00:00"], None, "'2026-01-05T24:00:00' is not a time as it is taken (2026-01-31 10:00:00)"),
     (["10:00", "T10:00:00"], None, "'10:00' is a time of day without a date"),
-    (["2026-01-05", "soon"], None, "1 of 2 values are dates or times, but 'soon' is text; if it stands for null, a CSV "
+    (["2026-01-05", "soon"], None, "1 of 2 values are dates or times, but 'soon' is text; if it means null, a CSV "
      "source can have options: {nullValue: \"soon\"}"),
-    (["1", "2", "NULL"], None, "2 of 3 values are numbers, but 'NULL' is text; if it stands for null, a CSV source can "
+    (["1", "2", "NULL"], None, "2 of 3 values are numbers, but 'NULL' is text; if it means null, a CSV source can "
      "have options: {nullValue: \"NULL\"}"),
     (["1", "N/A", "?"], None, "1 of 3 values are numbers, but 'N/A' is text"),
     (["", "1"], None, "1 of 2 values are numbers, but '' is blank, and only null converts"),

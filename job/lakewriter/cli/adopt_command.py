@@ -90,7 +90,7 @@ def _read_cursors(
     missing = [table for table in asked if table not in values]
     if missing and not from_start:
         raise SpecInvalidError(
-            f"nothing says how far {join_first(missing, _MOST_NAMED)} was read: the bucket does not tell.",
+            f"nothing says how far {join_first(missing, _MOST_NAMED)} was read: the bucket does not show that.",
             remedy="Give --cursor TABLE=VALUE, the highest value that the other writer has written; or --from-start to "
             "load all rows again, behind those that are there.",
         )

@@ -171,7 +171,9 @@ def _show_pages(titles: dict[str, str]) -> None:
     for name, title in titles.items():
         if not name.startswith(_UNLISTED):
             OUT.print(f"{name:<{width}}  {title}", markup=False, soft_wrap=True)
-    OUT.print("\nlakewriter docs PAGE prints one; lakewriter docs WORDS... finds where they stand.", markup=False)
+    OUT.print(
+        "\nlakewriter docs PAGE prints one; lakewriter docs WORDS... finds the pages that have them.", markup=False
+    )
 
 
 def _show_hits(hits: Sequence[Hit], text: str, *, as_json: bool) -> int:

@@ -56,7 +56,7 @@ def show_summary(out: Console, report: RunReport, phases: Phases) -> None:
     started = max((steps.get(SPARK_STARTS, 0.0) for steps in phases.values()), default=0.0)
     width = out.width if out.is_terminal else None
     again = describe_repeated(result.repeated for result in report.tables)
-    start = [f"({started:.1f} s of it until Spark had started)"] if started >= _SLOW_START else []
+    start = [f"({started:.1f} s until Spark had started)"] if started >= _SLOW_START else []
     parts = [first, second, *start, f"({calls})", *([f"! {again}"] if again else [])]
     for line in _break_lines(parts, width):
         out.print(line, markup=False, soft_wrap=True)

@@ -168,7 +168,7 @@ def compare_columns(table: Mapping[str, Any], action: GlueAction) -> list[Mismat
     for index, (name, kind) in enumerate(action.columns):
         if name not in shown:
             other = names[index] if index < len(names) and names[index] not in written else None
-            stands = f"; {other!r} stands in its place" if other else ""
+            stands = f"; {other!r} is in its place" if other else ""
             mismatches.append(Mismatch(Kind.COLUMN_GONE, f"column {name!r} is not there{stands}"))
         elif not _can_hold(shown[name], kind):
             mismatches.append(Mismatch(Kind.COLUMN_RETYPED, f"column {name!r} is {shown[name]!r}, expected {kind!r}"))

@@ -94,7 +94,7 @@ class Ownership:
         ]
         if not others:
             return
-        why = "a full refresh replaces all of it" if refreshes else "which refreshes it as a whole"
+        why = "a full refresh replaces the whole table" if refreshes else "which refreshes it as a whole"
         raise NameCollisionError(
             f"table {self._control.table_id}: pipeline {others[0]!r} writes into {self.directory!r} too, and {why}.",
             remedy="Give this pipeline a path of its own. To hand the directory over, stop that pipeline and delete "

@@ -103,5 +103,5 @@ def find_done(control: Control, state: TableState, job_id: str, repeats: Repeats
     why = f"was undone at {undone.at:%Y-%m-%d %H:%M} UTC ({undone.reason})" if undone else "is undone in another table"
     raise LoadUndoneError(
         f"load {job_id!r} of table {control.table_id} {why}, and its job id loads nothing again.",
-        remedy=f"Load its rows again under the job id that stands for it: --job-id {following}",
+        remedy=f"Load its rows again under the job id that replaces it: --job-id {following}",
     )

@@ -192,7 +192,7 @@ def read_json(text: str) -> Any:
     except RecursionError:
         raise MisfitError("its JSON is nested too deeply") from None
     except ValueError as error:
-        raise MisfitError(f"it is no JSON: {error}") from error
+        raise MisfitError(f"it is not JSON: {error}") from error
 
 
 def _refuse_name(name: str) -> None:

@@ -109,7 +109,7 @@ class _Tokens:
         while not fields or self._skip(","):
             name = self._take("a name")
             if not (name.startswith("`") or re.fullmatch(r"\w+", name)):
-                raise _SyntaxError(f"expected a name, got {name!r}; other names stand in backquotes")
+                raise _SyntaxError(f"expected a name, got {name!r}; put other names in backquotes")
             self._skip(":")
             fields.append(pa.field(name[1:-1].replace("``", "`") if name[0] == "`" else name, self.read_type()))
             if self._skip("not"):

@@ -274,7 +274,7 @@ def to_utc(moment: Moment, zone: str) -> datetime:
         if offset is not None and offset not in offsets:
             raise ValueError(f"its offset is not that of {name}")
         if offset is None and offsets[0] > offsets[1]:
-            raise ValueError(f"this local time comes twice in {name}: an offset would tell which")
+            raise ValueError(f"this local time comes twice in {name}: an offset would say which")
         if offset is None and offsets[0] < offsets[1]:
             raise ValueError(f"this local time does not exist in {name}: its clocks were put forward")
         offset = offsets[0] if offset is None else offset

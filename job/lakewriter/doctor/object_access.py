@@ -56,7 +56,7 @@ class ObjectProbes:
         try:
             self._list(self._root)
         except S3AccessDeniedError as error:
-            message = f"cannot be told from a denial: {error.message}"
+            message = f"cannot be told apart from a denial: {error.message}"
             yield Finding("requester pays", "skipped", message, "Settle 'list' first.")
         else:
             yield Finding("requester pays", "ok", "the bucket does not make its requesters pay.")

@@ -60,7 +60,7 @@ RFC_3339: Final = Grammar(
     re.compile(_RFC_DAY),
     re.compile(rf"{_RFC_DAY}[Tt ]{_RFC_CLOCK}:(?P<s>[0-9]{{2}}){_RFC_FRACTION}{_RFC_ZONE}"),
     re.compile(rf"{_RFC_CLOCK}(?::(?P<s>[0-9]{{2}}))?{_RFC_FRACTION}{_RFC_ZONE}?"),
-    ("date such as 2024-01-15", "RFC 3339 timestamp with an offset", "RFC 3339 time"),
+    ("a date such as 2024-01-15", "an RFC 3339 timestamp with an offset", "an RFC 3339 time"),
     23,
     # JSON Schema takes 1.0 for an integer.
     re.compile(r"[+-]?(?P<whole>[0-9]+)(?:\.0+)?"),
@@ -90,7 +90,7 @@ LENIENT: Final = Grammar(
     _MOMENT,
     _MOMENT,
     re.compile(rf"\s*(?a:{_CLOCK}{_ZONE})\s*"),
-    ("date", "date with a time", "time of day"),
+    ("a date", "a date with a time", "a time of day"),
     # Java's offsets end there, and so do those that the vendor's connector takes.
     18,
     re.compile(r"[+-]?(?P<whole>[0-9]+)"),
@@ -211,7 +211,7 @@ def parse_duration(text: str) -> Parsed:
     """Return Parquet's INTERVAL: months, days and milliseconds, each an unsigned little-endian integer of 32 bits."""
     match = _DURATION.fullmatch(text)
     if match is None or text.endswith(("P", "T")):
-        raise ParseError("it is no ISO 8601 duration")
+        raise ParseError("it is not an ISO 8601 duration")
     counts = {name: int(digits or 0) for name, digits in match.groupdict().items() if name != "f"}
     fraction = match["f"] or ""
     seconds = (counts["h"] * 60 + counts["min"]) * 60 + counts["s"]
@@ -230,9 +230,9 @@ def parse_published(text: str) -> int:
     try:
         uuid = UUID(text)
     except ValueError as error:
-        raise ParseError("it is no UUID") from error
+        raise ParseError("it is not a UUID") from error
     if uuid.version != 1:
-        raise ParseError("it is no UUID of version 1, which has a time")
+        raise ParseError("it is not a UUID of version 1, which has a time")
     # It counts tenths of a microsecond since 15 October 1582.
     return uuid.time // 10 + (date(1582, 10, 15).toordinal() - _EPOCH) * _DAY_MICROS
 
@@ -259,14 +259,14 @@ def parse_json_boolean(raw: bytes) -> bool:
 
 def _require_number(raw: bytes) -> str:
     if not raw[:1].isdigit() and not raw.startswith(b"-"):
-        raise ParseError("it is no number")
+        raise ParseError("it is not a number")
     return raw.decode()
 
 
 def _match(pattern: re.Pattern[str], text: str, expected: str) -> re.Match[str]:
     match = pattern.fullmatch(text)
     if match is None:
-        raise ParseError(f"it is no {expected}")
+        raise ParseError(f"it is not {expected}")
     return match
 
 
@@ -323,7 +323,7 @@ def _read_region(match: re.Match[str]) -> Region | None:
 
 def _parse_boolean(text: str) -> bool:
     if text not in ("true", "false"):
-        raise ParseError("it is no boolean")
+        raise ParseError("it is not a boolean")
     return text == "true"
 
 
@@ -335,19 +335,19 @@ def _parse_binary(text: str) -> bytes:
 
 
 def _parse_text_integer(text: str, grammar: Grammar) -> Parsed:
-    digits = _match(grammar.integer, text, "whole number in decimal digits")["whole"].lstrip("0") or "0"
+    digits = _match(grammar.integer, text, "a whole number in decimal digits")["whole"].lstrip("0") or "0"
     if len(digits) > _LONGEST:
         raise ParseError(_NO_LONG, TOO_LARGE)
     return _require_long(-int(digits) if text.startswith("-") else int(digits)), False
 
 
 def _parse_text_number(text: str) -> float:
-    number = float(_match(_NUMBER_FORM, text, "number in decimal digits")[0])
+    number = float(_match(_NUMBER_FORM, text, "a number in decimal digits")[0])
     return number if text.endswith("Infinity") else _require_double(number)
 
 
 _NUMBER_FORM: Final = re.compile(_TEXT_NUMBER)
-_NO_LONG: Final = "it is no whole number of 64 bits"
+_NO_LONG: Final = "it is not a whole number of 64 bits"
 
 
 def _require_long(value: int) -> int:

@@ -152,7 +152,7 @@ def decode_nested_texts(kind: Kind, texts: pa.Array, profile: Profile) -> Decode
         try:
             _NESTED[kind].decode(raw)
         except msgspec.MsgspecError as error:
-            raise ParseError(f"it is no JSON text of one ({error})") from error
+            raise ParseError(f"it is not JSON text of one ({error})") from error
         return _decode_value(kind, raw, profile)
 
     return _decode_each(kind, raws, decode)
@@ -193,7 +193,7 @@ def _decode_value(kind: Kind, raw: bytes, profile: Profile) -> Parsed:
     except msgspec.MsgspecError as error:
         raise ParseError(str(error)) from error
     if kind is Kind.NUMBER and text.endswith(_NO_NUMBERS):
-        raise ParseError("it is no number")
+        raise ParseError("it is not a number")
     return (text, False) if kind is Kind.STRING else parse_text(_AS_TEXT.get(kind, kind), text, profile.grammar)
 
 

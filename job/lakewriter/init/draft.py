@@ -216,7 +216,7 @@ def _write_cursor(table: TableDraft, kind: str) -> list[Line | str]:
         Line(2, "cursor", column, f"later loads read only what is newer; {evidence}", is_off=not is_certain)
     ]
     if table.lag is not None:
-        why = "and again what may have been committed late, which is appended again: readers tell it by the key"
+        why = "and again what may have been committed late, which is appended again: readers know it by the key"
         lines.append(Line(2, "cursor_lag", table.lag, why, is_off=not is_certain))
     return [*lines, *([] if is_certain else _write_ways(table, kind))]
 

@@ -161,7 +161,7 @@ class TableRecords:
                 f"load {job_id!r} of {self.control.table_id} was {ABANDONED_BLIND}: nothing is compared"
             )
         elif intent is None:
-            gone = f"{key} is not there, so nothing tells what load {job_id!r} of {self.control.table_id} wrote."
+            gone = f"{key} is not there, so nothing shows what load {job_id!r} of {self.control.table_id} wrote."
             records.mismatches.append(Mismatch(Kind.RECORD_GONE, gone, key))
         elif report.counts is not None and (dropped := report.counts.list_dropped()):
             # Their files were deleted when the others were published.

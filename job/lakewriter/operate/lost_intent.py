@@ -60,9 +60,10 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
     if pending.phase == "uploaded":
         _close(control, pending, objects, reason)
         return (
-            f"closed as it is, without its intent: {shown} of it stay visible. What cannot be known: its rows, whether "
-            "the catalog has them, how far it read, and the names that it alone gave to columns (names: pins them). "
-            "The cursor and the source's state were not moved, so the next load may read its rows again: see "
+            f"closed as it is, without its intent: {shown} that it wrote stay visible. What cannot be known: its "
+            "rows, whether the catalog has them, how far it read, and the names that it alone gave to columns "
+            "(names: pins them). The cursor and the source's state were not moved, so the next load may read its rows "
+            "again: see "
             f"{control.table_id} in lakewriter status LAKE, and lakewriter reset LAKE"
         )
     objects = {**objects, **_find_quarantined(control, pending)}
@@ -71,8 +72,8 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
         control.store.delete(key, stored.etag)
     _end(control, pending, lambda state: state.replace(running=state.list_running_except(job_id)), reason)
     return (
-        f"undone, without its intent: {shown} of it deleted, the cursor as it was. What cannot be known: whether it "
-        "wrote others; uploads that it did not complete are left to the bucket's lifecycle rule"
+        f"undone, without its intent: {shown} that it wrote deleted, the cursor as it was. What cannot be known: "
+        "whether it wrote others; uploads that it did not complete are left to the bucket's lifecycle rule"
     )
 
 

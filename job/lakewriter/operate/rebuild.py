@@ -75,7 +75,7 @@ def rebuild(
     is_known = state.cursor is not None or from_start or _is_cursor_taken_back(left)
     if table.cursor is not None and state.committed and not is_known:
         raise StateLostError(
-            f"table {control.table_id} is read by its cursor {table.cursor!r}, and no record of a load tells how far.",
+            f"table {control.table_id} is read by its cursor {table.cursor!r}, and no record of a load says how far.",
             remedy="Say it by --cursor VALUE --type TYPE, such as the column's highest value in the table; or by "
             "--no-cursor that the next load is to read everything.",
         )

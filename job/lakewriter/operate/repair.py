@@ -119,7 +119,7 @@ def _is_withdrawn(control: Control, pending: Pending, intent: Intent, clients: C
 
 def _make_undo_error(control: Control, load: UndoneLoad) -> SpecInvalidError:
     return SpecInvalidError(
-        f"the undo of load {load.job_id!r} of {control.table_id} cannot be given up: files of it may be gone.",
+        f"the undo of load {load.job_id!r} of {control.table_id} cannot be given up: some of its files may be gone.",
         remedy=f"Let it finish: lakewriter undo LAKE {load.job_id} --reason TEXT",
     )
 

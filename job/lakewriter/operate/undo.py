@@ -151,9 +151,9 @@ class Undo:
 def _read_intent(control: Control, load: TableReport) -> Intent:
     """Read the intent, which names the load's files; ``SPEC_INVALID`` where it is gone."""
     if any(note.startswith(ABANDONED_BLIND) for note in load.notes):
-        raise make_refusal(control, load.job_id, f"it was {ABANDONED_BLIND}, so nothing tells which files it wrote")
+        raise make_refusal(control, load.job_id, f"it was {ABANDONED_BLIND}, so nothing shows which files it wrote")
     intent = control.find_intent(load.job_id, load.attempt)
     if intent is None:
-        raise make_refusal(control, load.job_id, "its intent is gone, so nothing tells which files it wrote")
+        raise make_refusal(control, load.job_id, "its intent is gone, so nothing shows which files it wrote")
     intent.files.require_parts()
     return intent

@@ -153,7 +153,7 @@ class UndoPlanner:
             raise self._refuse(intent, f"it has replaced older generations, whose {files} are deleted")
         is_live = intent.job_id in self.state.sync.live_jobs
         if sync is not None and not is_live and self.state.sync.generation_id > sync.generation_id:
-            raise self._refuse(intent, "a later full refresh has replaced it: nothing of it is there")
+            raise self._refuse(intent, "a later full refresh has replaced it: none of its rows are there")
 
     def _plan_cursor(self, intent: Intent, undone: UndoneLoad) -> UndoneLoad:
         """Take the cursor back to where the load began, if the load is the last one that moved it."""
@@ -270,7 +270,7 @@ class UndoPlanner:
             what = f"{len(missing)} of its {format_count(len(intent.files), 'file')}"
             raise self._refuse(intent, f"{later} has replaced {what}", "Undo that first")
         if missing and writer.explain_absence(intent) is not None:
-            self.notes.append("its snapshot was rolled back: nothing of it is in the table")
+            self.notes.append("its snapshot was rolled back: none of its rows are in the table")
             undone = undone.model_copy(update={"is_absent": True})
         elif missing:
             undone = undone.model_copy(update={"column": self._choose_column(intent, missing)})
@@ -282,7 +282,7 @@ class UndoPlanner:
         tracking = self.pipeline.spec.tracking
         column = next((tracked.name for tracked in tracking if tracked.holds is Tracking.JOB_ID), None)
         if column is None:
-            raise self._refuse(intent, f"compaction has {what}, and no column tells which rows are its own")
+            raise self._refuse(intent, f"compaction has {what}, and no column shows which rows are its own")
         if not self.choices.rewrite:
             remedy = f"Delete its rows, by {column}, from the files that have them now: --rewrite"
             raise self._refuse(intent, f"compaction has {what}", remedy)
@@ -345,7 +345,7 @@ class UndoPlanner:
     def _note_others(self, intent: Intent, stored: dict[str, StoredObject | None], own_count: int) -> None:
         gone = [key for key, stored_object in stored.items() if stored_object is None]
         if gone:
-            self.notes.append(f"gone already: {format_count(len(gone), 'file')} of it, such as {gone[0]}")
+            self.notes.append(f"gone already: {format_count(len(gone), 'file')} deleted, such as {gone[0]}")
         if others := len(stored) - len(gone) - own_count:
             self.notes.append(f"left, since others wrote them: {format_count(others, 'object')} under its keys")
 

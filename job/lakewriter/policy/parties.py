@@ -112,7 +112,7 @@ def find_overlaps(spec: Spec, deployment: Deployment) -> Iterator[str]:
         for name in party.tables:
             if not any(_find_starts(spec, name)):
                 yield (
-                    f"{key}.tables: where {name!r} lies is not known: it is no table of this file, and the "
+                    f"{key}.tables: where {name!r} lies is not known: this file has no such table, and the "
                     "destination's folders do not follow from schema and table. Give 'paths', the party's folders."
                 )
         if party.access == "write" and not deployment.vendor_verbatim:

@@ -117,7 +117,7 @@ def hold_unsure(seen: Input, members: Sequence[Member]) -> dict[str, Verdict]:
     if failed is None:
         return verdicts
     why = (
-        f"the source has said no state of it, and stream {failed.name} is not complete: the next state may be one for "
+        f"the source has sent no state for it, and stream {failed.name} is not complete: the next state may be one for "
         "all streams"
     )
     return verdicts | {
@@ -237,7 +237,7 @@ def _explain_ended(ended: Ended, job_id: str) -> tuple[str, str]:
     """Say why nothing can be committed beside a table that is done, and what to do; blank where something can."""
     if ended.source is None or not _is_exact(ended.source):
         return (
-            f"table {ended.table_id} is done under this job id, and nothing tells up to which state",
+            f"table {ended.table_id} is done under this job id, and nothing shows up to which state",
             f"Undo the load in all tables, and load its rows again: lakewriter undo LAKE {job_id} --reason WHY",
         )
     if not ended.source.is_shared:

@@ -118,7 +118,7 @@ class _Group:
             withdraw_table(staged.load, table, staged.receipts.without_statistics(), why)
         except Stopped as stopped:
             return make_not_run(table, stopped), None, NOTHING
-        note = "Nothing of it is published: its source has one state for all streams, and another table failed."
+        note = "None of its rows are published: its source has one state for all streams, and another table failed."
         return make_not_run(table).model_copy(update={"notes": (note,)}), None, NOTHING
 
     def commit(self, tables: Sequence[TableSpec]) -> dict[str, Outcome]:

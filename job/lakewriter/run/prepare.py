@@ -257,11 +257,11 @@ def check_origin(spec: Spec, table: TableSpec, control: Control, table_state: Ta
     if table_state.origin is not None and table_state.origin != origin:
         holds = f"which has the rows of {table_state.origin.source_table!r}"
     elif table_state.committed and table_state.origin is None and table.alike:
-        holds = "which was loaded before, and no record tells from which of the tables whose names collide"
+        holds = "which was loaded before, and no record says from which of the tables whose names collide"
     elif moved := next((other for other, state in others.items() if state.origin == origin), None):
         holds = f"and its rows are in {moved!r}"
     elif untold := next((other for other, state in others.items() if _is_untold(table_state, state)), None):
-        holds = f"and no record tells whose rows {untold!r} has"
+        holds = f"and no record says whose rows {untold!r} has"
     else:
         return
     raise NameCollisionError(

@@ -261,6 +261,6 @@ class ColumnNames(NamesByPath):
         shown = " and ".join(map(repr, columns))
         return NameCollisionError(
             f"table {self._earlier.table_id}: columns {shown} would both be written as {names[0]!r}. The table was "
-            "loaded before, and no record tells which of them has that name in it.",
+            "loaded before, and no record says which of them has that name in it.",
             remedy=pin,
         )

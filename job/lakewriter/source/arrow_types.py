@@ -81,7 +81,7 @@ def require_stored(name: str, kind: DataType) -> None:
     if _has_json(kind):
         raise SchemaIncompatibleError(
             f"column {name!r} has the type {kind.simpleString()}, which Spark's writer does not hand on as JSON text.",
-            remedy="Write to_json of it, or cast it; or use lakewriter.write(df, ...).",
+            remedy="Convert it by to_json, or cast it; or use lakewriter.write(df, ...).",
         )
     _require_arrow(name, kind)
 

@@ -269,7 +269,7 @@ def make_misfit_error(table: str, where: str, cast: ColumnCast, value: pa.Array)
 def explain(cast: ColumnCast, value: pa.Array) -> str:
     """Return the reason why the one value of an array does not fit, as ``does not convert to int: it is ...``."""
     reason = "" if pt.is_nested(value.type) else explain_misfit(_write(value), cast.kind, cast.form)
-    return f"does not convert to {cast.type_name}: {reason or 'a part of it would be lost'}"
+    return f"does not convert to {cast.type_name}: {reason or 'a part of the value would be lost'}"
 
 
 def _write(value: pa.Array) -> str:

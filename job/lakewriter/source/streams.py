@@ -287,5 +287,5 @@ def _find_columns(
         return None
     schema = session.read.format(str(read.format)).options(**options).load(path).schema
     if not schema.fields:
-        raise SpecInvalidError(f"{path} tells no columns yet.", remedy="Declare them under read.columns.")
+        raise SpecInvalidError(f"{path} has no columns yet.", remedy="Declare them under read.columns.")
     return schema

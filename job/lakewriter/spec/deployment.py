@@ -166,7 +166,7 @@ class Alarms(FileModel):
     @model_validator(mode="after")
     def _one_topic(self) -> "Alarms":
         if self.monthly_budget_usd and not (self.topic_arn or self.email):
-            raise ValueError("'monthly_budget_usd' needs somebody to tell; give 'email' or 'topic_arn' beside it")
+            raise ValueError("'monthly_budget_usd' needs somebody to notify; give 'email' or 'topic_arn' beside it")
         if self.topic_arn and self.email:
             raise ValueError("expected either 'topic_arn' or 'email', got both")
         return self

@@ -213,7 +213,7 @@ class _PartitionWriter:
         return SourceFailedError(
             f"partition {self._partition} had {counted} rows when they were counted and {seen} when they were read: "
             "the source changed in between.",
-            remedy="Load from a source that stands still, or set index to 'sparse' so that no count is needed.",
+            remedy="Load from a source that does not change, or set index to 'sparse' so that no count is needed.",
         )
 
     def _name_key(self, seq: int, values: "Values") -> str:

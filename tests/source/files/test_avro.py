@@ -145,7 +145,7 @@ BAD = [
     (logical("long", "timestamp-nanos"), 1_705_314_600_123_456_789, FINER, "2024-01-15 10:30:00.123456789"),
     (logical("long", "timestamp-millis"), 2**62, "it is beyond the range of timestamps in microseconds",
      "4611686018427387904 ms since 1970"),
-    (logical("int", "time-millis"), 86_400_000, "it is no time of a day", "86400000 ms"),
+    (logical("int", "time-millis"), 86_400_000, "it is not a time of day", "86400000 ms"),
     (logical("bytes", "decimal", precision=2), b"\x64", "it has more digits than its type", "100E-0"),
     (logical("bytes", "decimal", precision=2), b"", "it has no byte, and is no number", ""),
 ]  # fmt: skip

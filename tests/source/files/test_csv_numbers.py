@@ -77,9 +77,9 @@ def test_faults_and_single_rows_beside_numbers():
     found = read_csv(data, columns="a STRING, n INT")
     assert found.good == [("a", 1), ("f", 5)]
     assert [reason for _, reason, _ in found.bad] == [
-        "text stands behind a closing quote",
+        "text follows a closing quote",
         "it has 1 field, expected 2",
-        "a line end of another kind than the file's stands outside quotes",
+        "a line end outside quotes differs from the file's",
     ]
 
 

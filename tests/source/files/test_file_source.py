@@ -171,10 +171,10 @@ def test_large_files_that_one_task_reads_are_told(monkeypatch, tmp_path):
     data = "a,b\n1,2\n"
     write(tmp_path, a_dot_csv=data, b_dot_csv=gzip.compress(data.encode()), c_dot_csv=data.encode("utf-16"))
     assert opened(tmp_path).notes == (
-        f"'{tmp_path}/b.csv' is in gzip, so that one task reads all of it, as of 1 other file",
+        f"'{tmp_path}/b.csv' is in gzip, so that one task reads the whole file, as of 1 other file",
     )
     (tmp_path / "b.csv").unlink()
-    assert opened(tmp_path).notes == (f"'{tmp_path}/c.csv' is in UTF-16-LE, so that one task reads all of it",)
+    assert opened(tmp_path).notes == (f"'{tmp_path}/c.csv' is in UTF-16-LE, so that one task reads the whole file",)
 
 
 @pytest.mark.parametrize("columns", [{}, {"a": "int"}])

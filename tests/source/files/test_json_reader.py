@@ -72,14 +72,14 @@ TOLD = [
     (b'{"a":1,"z":NaN}', "a bigint", "NaN is no number of JSON"),
     (b'{"a":1,"z":"\xff"}', "a bigint", "byte 0xff is not UTF-8"),
     (b'{"a":NaN}', "a double", "NaN is no number of JSON"),
-    (b'{"a":1e400}', "a double", "it is no double: it is beyond the range of double"),
-    (b'{"a":1e-400}', "a double", "it is no double: it is closer to zero than any double"),
-    (b'{"a":1.5}', "a bigint", "it is no bigint: it is not a whole number of digits 0 to 9"),
+    (b'{"a":1e400}', "a double", "it does not fit double: it is beyond the range of double"),
+    (b'{"a":1e-400}', "a double", "it does not fit double: it is closer to zero than any double"),
+    (b'{"a":1.5}', "a bigint", "it does not fit bigint: it is not a whole number of digits 0 to 9"),
     (b'{"a":1.239}', "a decimal(10,2)",
-     "it is no decimal(10,2): it has 3 decimal places, and decimal(10,2) has 2"),
+     "it does not fit decimal(10,2): it has 3 decimal places, and decimal(10,2) has 2"),
     (b'{"a":1704448800000}', "a timestamp",
-     "it is no timestamp: it is a number; a unit can be named by from:, such as from: epoch_ms"),
-    (b'{"a":{"b":[1,"x"]}}', "a struct<b: array<bigint>>", "in /b/* \"x\" is no bigint: it is not a whole "
+     "it does not fit timestamp: it is a number; a unit can be named by from:, such as from: epoch_ms"),
+    (b'{"a":{"b":[1,"x"]}}', "a struct<b: array<bigint>>", "in /b/* \"x\" does not fit bigint: it is not a whole "
      "number of digits 0 to 9"),
     (b'{"A":1}', "a bigint", "its key 'A' differs by case from the column 'a'"),
     (b'{"s":{"X":1}}', "s struct<x: bigint>", "its key 'X' differs by case from the column 's.x'"),
@@ -175,7 +175,7 @@ def test_column_alone_is_bad(tmp_path):
     content = b'{"Id":1,"n":"x","t":"a"}\n{"Id":"y","n":"x","t":"b"}\n{"Id":2,"n":3,"t":"c"}'
     columns = parse_columns("Id bigint, n bigint, t string")
     _, rows = read_files(tmp_path, content, columns=columns)
-    why = "it is no bigint: it is not a whole number of digits 0 to 9"
+    why = "it does not fit bigint: it is not a whole number of digits 0 to 9"
     assert [(list(row.values.values()), row.column, row.text, row.reason) for row in rows] == [
         ([1, None, "a"], "n", "x", why),
         ([None, None, "b"], "Id", "y", why),
@@ -291,7 +291,7 @@ def test_sample_is_stated_and_what_does_not_fit_it_is_bad(tmp_path):
     assert schema == parse_columns("a bigint, b double")
     assert [row.reason for row in rows] == [
         None,
-        "it is no bigint",
+        "it does not fit bigint",
         "it has more digits than a double",
         None,
     ]

@@ -144,7 +144,7 @@ TIMES = [
     (pa.array([2**62, 0], pa.int64()).view(pa.timestamp("ms")), {}, [dt.datetime(1970, 1, 1)],
      [("4611686018427387904 ms since 1970", BEYOND)]),
     (pa.array([86_400_000, 0], pa.int32()).view(pa.time32("ms")), {}, ["00:00:00"],
-     [("86400000 ms", "it is no time of a day")]),
+     [("86400000 ms", "it is not a time of day")]),
     (pa.array([b"caf\xe9", b"plain"], pa.binary()).view(pa.string()), {}, ["plain"],
      [("caf\\xe9", "byte 0xe9 is not UTF-8")]),
     (pa.array([["x"], None], pa.list_(pa.string())), {}, [["x"], None], []),

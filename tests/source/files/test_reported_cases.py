@@ -105,11 +105,11 @@ def test_read_right(tmp_path, files, fields, columns, names, rows):
 BAD = [
     # files, read, columns:, good rows, the reasons of bad ones
     ({"a.csv": 'a,b\n1,"x\n2,y\n'}, {}, {}, [("2", "y")], ["a quote is opened and not closed"]),
-    ({"a.csv": 'a,b\n1,"x"y\n2,y\n'}, {}, {}, [("2", "y")], ["text stands behind a closing quote"]),
+    ({"a.csv": 'a,b\n1,"x"y\n2,y\n'}, {}, {}, [("2", "y")], ["text follows a closing quote"]),
     ({"a.csv": "a,b\n1\n2,y\n3,4,5\n"}, {}, {}, [("2", "y")],
      ["it has 1 field, expected 2", "it has 3 fields, expected 2"]),
     ({"a.csv": "a,b\n1,x\r2,y\n3,z\n"}, {}, {}, [("3", "z")],
-     ["a line end of another kind than the file's stands outside quotes"]),
+     ["a line end outside quotes differs from the file's"]),
     ({"a.json": '{"a":1}{"a":2}\n{"a":3}\n'}, JSON, {}, [(3,)],
      ["""behind the document, at character 8, is '{"a":2}'"""]),
     ({"a.json": '{"a":1},{"a":2}\n{"a":3}\n'}, JSON, {}, [(3,)],
@@ -126,7 +126,7 @@ BAD = [
     ({"a.csv": "t\n2024-01-05 tomorrow\n"}, {}, {"t": "date"}, [],
      ["it does not convert to date: it is not a date as YYYY-MM-DD; another spelling can be named by format:"]),
     ({"a.json": '{"t":1704448800000}\n'}, JSON, {"t": "timestamp"}, [],
-     ["it is no timestamp: it is a number; a unit can be named by from:, such as from: epoch_ms"]),
+     ["it does not fit timestamp: it is a number; a unit can be named by from:, such as from: epoch_ms"]),
     ({"a.csv": "n\n1.239\n"}, {}, {"n": "decimal(10,2)"}, [],
      ["it does not convert to decimal(10,2): it has 3 decimal places, and decimal(10,2) has 2"]),
     ({"a.csv": "n\n123456789.5\n"}, {}, {"n": "decimal(10,2)"}, [],
@@ -134,14 +134,15 @@ BAD = [
     ({"a.csv": "n\n1.5\n"}, {}, {"n": "int"}, [],
      ["it does not convert to int: it is not a whole number of digits 0 to 9"]),
     ({"a.json": '{"n":1.239}\n'}, JSON, {"n": "decimal(10,2)"}, [],
-     ["it is no decimal(10,2): it has 3 decimal places, and decimal(10,2) has 2"]),
+     ["it does not fit decimal(10,2): it has 3 decimal places, and decimal(10,2) has 2"]),
     ({"a.csv": "n\n1e400\n-1e400\n1e-400\n1d\n0x1p3\n"}, {}, {"n": "double"}, [], [
         "it does not convert to double: it is beyond the range of double",
         "it does not convert to double: it is beyond the range of double",
         "it does not convert to double: it is closer to zero than any double",
         "it does not convert to double: it is not a number such as -1234.5 or 1.5e3",
         "it does not convert to double: it is not a number such as -1234.5 or 1.5e3"]),
-    ({"a.json": '{"n":1e400}\n{"n":1.5}\n'}, JSON, {}, [(1.5,)], ["it is no double: it is beyond the range of double"]),
+    ({"a.json": '{"n":1e400}\n{"n":1.5}\n'}, JSON, {}, [(1.5,)],
+     ["it does not fit double: it is beyond the range of double"]),
 ]  # fmt: skip
 
 
@@ -165,8 +166,8 @@ REFUSED: list[tuple[Any, ...]] = [
     ({"a.csv": "a,b\n1,x\n".encode("utf-16-le")}, {}, {}, "is UTF-16LE text without a byte order mark, read as UTF-8",
      [("1", "x")]),
     ({"a.csv": "a,b\n1,x\n".encode("utf-16-be")}, {}, {}, "is UTF-16BE text without a byte order mark", [("1", "x")]),
-    ({"a.csv": 'a,b\n"say \\"hi\\"",2\n'}, {}, {}, "text stands behind a closing quote", [('say "hi"', "2")]),
-    ({"a.csv": "a,b\n1,x\n2,y\r\n"}, {}, {}, "a line end of another kind than the file's", [("1", "x"), ("2", "y")]),
+    ({"a.csv": 'a,b\n"say \\"hi\\"",2\n'}, {}, {}, "text follows a closing quote", [('say "hi"', "2")]),
+    ({"a.csv": "a,b\n1,x\n2,y\r\n"}, {}, {}, "a line end outside quotes differs from", [("1", "x"), ("2", "y")]),
     ({"a.json": '{"a":\n1}\n{"a":\n2}\n'}, JSON, {}, "has JSON documents over several lines", [(1,), (2,)]),
 ]  # fmt: skip
 

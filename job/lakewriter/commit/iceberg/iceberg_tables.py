@@ -89,7 +89,7 @@ class IcebergTable:
                 table = self._catalog.load_table(self._identifier)
             except (NoSuchIcebergTableError, NoSuchPropertyException) as error:
                 raise SchemaIncompatibleError(
-                    f"{self.name} is in the catalog, and it is no Iceberg table ({error}).",
+                    f"{self.name} is in the catalog, and it is not an Iceberg table ({error}).",
                     remedy="Load into another schema, or drop the table from the catalog if nobody needs it.",
                 ) from error
             except (NoSuchTableError, NoSuchNamespaceError):

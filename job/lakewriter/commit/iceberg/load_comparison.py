@@ -134,7 +134,7 @@ class LoadComparison:
             self._notes.append(f"{location} was rewritten into other files by {by}, with as many rows")
         else:
             key = location.removeprefix(self._prefix)
-            self._add(Kind.ROWS_REMOVED, f"file {location} was taken out of it by {by}", key=key)
+            self._add(Kind.ROWS_REMOVED, f"file {location} was removed by {by}", key=key)
 
     def _make_location(self, key: str) -> str:
         return self._prefix + key

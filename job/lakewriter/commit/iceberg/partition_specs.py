@@ -54,7 +54,7 @@ def require_one_spec(table: Table, name: str) -> None:
     if earlier:
         raise SchemaIncompatibleError(
             f"table {name} has files that were partitioned in another way (by {table.specs()[min(earlier)]}): which of "
-            "today's partitions their rows are in cannot be told.",
+            "today's partitions their rows are in cannot be known.",
             remedy="Rewrite them (Spark: CALL system.rewrite_data_files), or use mode: refresh once.",
         )
 

@@ -211,7 +211,8 @@ class ExpectEntry(FileModel):
             raise ValueError("'sql' needs 'name' beside it, which messages call it")
         if self.on_violation == "quarantine" and given[0] not in ROW_CHECKS:
             raise ValueError(
-                f"'on_violation: quarantine' is for {', '.join(map(repr, ROW_CHECKS))}, which tell one row from another"
+                f"'on_violation: quarantine' is for {', '.join(map(repr, ROW_CHECKS))}, which tell one row apart from "
+                "another"
             )
         if self.name == ON_BAD_ROW:
             raise ValueError(f"'name' {ON_BAD_ROW!r} is that of rows which cannot be loaded")

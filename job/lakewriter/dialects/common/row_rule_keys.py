@@ -140,7 +140,7 @@ def _list_unsupported(table: TableSpec, *, in_catalog: bool) -> list[tuple[str, 
     is_inferred = collection is not None and collection.column is not None and collection.locations is None
     if table.contract is not None and not in_catalog and not is_inferred:
         given = {"columns": table.contract.columns, "types": table.contract.types}
-        why = "where no catalog tells the table's columns"
+        why = "where no catalog has the table's columns"
         unsupported += [(f"contract.{key}", value, why) for key, value in given.items() if value != "evolve"]
     if table.on_bad_row is not None and table.sets_aside and (why := _explain_unmarkable(table)):
         unsupported.append(("on_bad_row", table.on_bad_row.action, why))
@@ -167,5 +167,5 @@ def _explain_unmarkable_read(read: Read, of: str) -> str:
         return f"for {of}{form} files"
     if read.engine is not None:
         where = f"for {of}{form} files " if of else ""
-        return f"{where}with engine: spark, whose reader does not tell bad rows apart"
+        return f"{where}with engine: spark, whose reader does not find bad rows"
     return ""

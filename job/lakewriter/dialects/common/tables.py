@@ -170,7 +170,7 @@ def list_option_notes(table: str, read: Read) -> Iterator[str]:
     if read.engine is not None:
         yield (
             f"table {table!r}: Spark reads its files, as engine: {read.engine} asks; what its reader changes, leaves "
-            "out or takes for null is not told."
+            "out or takes for null is not reported."
         )
 
 

@@ -143,7 +143,7 @@ class _Composer:
             raise YamlProblemError(line, f"the alias *{name} has no anchor &{name} above it; put text that begins with "
                                    "'*' in quotes")  # fmt: skip
         if node.is_open:
-            raise YamlProblemError(line, f"the alias *{name} stands inside what it names, which would have no end")
+            raise YamlProblemError(line, f"the alias *{name} is inside what it names, which would have no end")
         if self._aliases > MAX_ALIASES:
             raise YamlProblemError(line, f"more than {MAX_ALIASES:,} aliases; write some of them out")
         if len(self._stack) + node.height > MAX_DEPTH:
@@ -183,7 +183,7 @@ _MERGE: Final = object()
 
 def _require_key(node: Node, line: int) -> Hashable:
     if node.items is not None or node.keys is not None:
-        raise YamlProblemError(line, "a list or a mapping stands where a key is expected; put text with '{' or '[' in "
+        raise YamlProblemError(line, "expected a key, got a list or a mapping; put text with '{' or '[' in "
                                "quotes")  # fmt: skip
     value: Hashable = node.value
     return value

@@ -25,7 +25,7 @@ def refuse_unprintable(text: str) -> None:
     match = _UNPRINTABLE.search(text, 1 if text.startswith("\ufeff") else 0)
     if match:
         line = len(_BREAK.findall(text, 0, match.start())) + 1
-        raise YamlProblemError(line, f"the character U+{ord(match[0]):04X} cannot stand in YAML; remove it")
+        raise YamlProblemError(line, f"the character U+{ord(match[0]):04X} is not allowed in YAML; remove it")
 
 
 def explain_error(error: Any, text: str) -> YamlProblemError:
@@ -60,9 +60,10 @@ _FAULTS: Final = (
     (r"'\\t'|tab character|cannot start any token: first in line$", "a tab or {at} cannot begin a line; indent with "
      "spaces, and put text that begins with a special character in quotes", False),
     ("cannot start any token", "a value cannot begin with {at}; put it in quotes", False),
-    ("mapping values are not allowed", "a ': ' cannot stand here; put a value that has one in quotes, and align keys "
+    ("mapping values are not allowed", "a ': ' is not allowed here; put a value that has one in quotes, and align keys "
      "of one mapping", False),
-    ("sequence entries are not allowed", "a list's '- ' cannot stand here; begin the list on a line of its own", False),
+    ("sequence entries are not allowed", "a list's '- ' is not allowed here; begin the list on a line of its own",
+     False),
     ("flow sequence.*expected ',' or ']'", "the list that begins here with '[' has no ']', or no ',' between two "
      "items", True),
     ("flow mapping.*expected ',' or '}'", "the mapping that begins here with '{{' has no '}}', or no ',' between two "
@@ -74,7 +75,7 @@ _FAULTS: Final = (
      "single quotes, or two backslashes", False),
     ("block scalar", "text of several lines begins on the line below its '|' or '>'", True),
     ("block mapping.*first in line$", _OUTDENTED, False),
-    ("block mapping", "{at} stands behind the end of a value; put the whole value in quotes", False),
+    ("block mapping", "{at} follows the end of a value; put the whole value in quotes", False),
     ("block collection", "expected '- ' as in the items above, or a key indented below one of them", False),
     ("node content", "expected a value, got {at}; put text that begins with it in quotes", False),
     ("tag", "'!' begins a tag that is not known here; put text that begins with it in quotes", True),

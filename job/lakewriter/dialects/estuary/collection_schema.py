@@ -63,7 +63,7 @@ def read_schema(schema: Schema, write: Schema | None = None) -> CollectionSchema
     if elsewhere and not properties:
         raise SpecInvalidError(
             f"the collection's schema is {INFERRED!r}, which only the vendor's platform has.",
-            remedy="Give the schema itself, or leave it out: then the documents tell.",
+            remedy="Give the schema itself, or leave it out: the types are then found in the documents.",
         )
     note = f"its schema refers to {INFERRED!r}, which only the vendor's platform has: nothing of that is written."
     return CollectionSchema(tuple(_list_locations(properties, ())), (note,) if elsewhere else ())
@@ -74,7 +74,7 @@ def _read(schema: Schema, others: Mapping[str, Schema]) -> tuple[Options, frozen
         return read_options(schema, replace(_RULES, others=others))
     except SchemaTooLargeError as error:
         raise SpecInvalidError(
-            f"the collection's schema {error.what}.", remedy="Leave out of it what is not materialized."
+            f"the collection's schema {error.what}.", remedy="Leave out what is not materialized."
         ) from error
     except JsonSchemaError as error:
         remedy = ""

@@ -345,7 +345,7 @@ def _require_quote(connection: Connection, server: Server, source: str, columns:
             return
         reason = f"the database has no column {absent}, and returned a text for {server.quote(absent)}"
     raise SpecInvalidError(
-        f"read.jdbc.quote is not what names of this database stand in: {reason}.",
+        f"read.jdbc.quote is not what this database quotes names with: {reason}.",
         remedy="Set it to what its SQL quotes names with, such as '`' or '['.",
     )
 

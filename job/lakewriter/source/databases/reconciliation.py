@@ -23,8 +23,8 @@ from lakewriter.source.databases.figures import (
 from lakewriter.source.strict_cast import cast_text
 
 _REMEDY: Final = (
-    "Run it again; if it remains, tell the project with the column's type. read.jdbc: {reconcile: off} loads the rows "
-    "as they were read."
+    "Run it again; if it remains, report it to the project with the column's type. read.jdbc: {reconcile: off} loads "
+    "the rows as they were read."
 )
 
 

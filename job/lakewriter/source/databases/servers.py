@@ -35,6 +35,6 @@ def find_server(url: str, quote: str | None = None) -> Server:
         f"read.options.url begins with {scheme!r}, which is no database that is known here; {hint}",
         remedy=""
         if near
-        else "For another one, read.jdbc: {quote: '\"'} says what its names stand in; its values are "
+        else "For another one, read.jdbc: {quote: '\"'} says what it quotes names with; its values are "
         "then what its driver and Spark make of them.",
     )

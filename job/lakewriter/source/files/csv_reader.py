@@ -84,7 +84,7 @@ class CsvReader:
             )
         line_sep = options.get("lineSep")
         if line_sep is not None and line_sep not in ("\n", "\r\n", "\r"):
-            raise options.refuse("lineSep", "expected \\n, \\r\\n or \\r", "Leave it out: the reader tells them apart.")
+            raise options.refuse("lineSep", "expected \\n, \\r\\n or \\r", "Leave it out: the reader recognises them.")
         encoding = options.get("encoding", "charset")
         look_up(encoding)
         grammar = Grammar(

@@ -18,8 +18,8 @@ CR: Final = 13
 _MOST_DOUBTS: Final = 256
 """The limit for rows of a block that are stepped one by one; beyond it all following rows are."""
 OPEN_QUOTE: Final = "a quote is opened and not closed"
-BEHIND_QUOTE: Final = "text stands behind a closing quote"
-LINE_END: Final = "a line end of another kind than the file's stands outside quotes"
+BEHIND_QUOTE: Final = "text follows a closing quote"
+LINE_END: Final = "a line end outside quotes differs from the file's"
 
 
 @dataclass(frozen=True)

@@ -240,7 +240,7 @@ def _parse_one(block: Block, number: int, text_fault: str | None) -> Fields | Fa
     reason = block.rows.faults.get(number) or text_fault
     if reason is None and ((match := grammar.row.match(row)) is None or match.end() != len(row)):
         taken = step(row, grammar, 0, at_end=True)
-        reason = (taken.fault if taken else None) or "it is no row of CSV"
+        reason = (taken.fault if taken else None) or "it is not a row of CSV"
     if reason is None:
         values = split_row(row, grammar)
         if len(values) == block.fields:

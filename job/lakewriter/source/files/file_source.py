@@ -227,7 +227,7 @@ def _note_whole_files(look: Look) -> tuple[str, ...]:
         return ()
     path, why = whole[0]
     more = f", as of {format_count(len(whole) - 1, 'other file')}" if len(whole) > 1 else ""
-    return (f"{path!r} is {why}, so that one task reads all of it{more}",)
+    return (f"{path!r} is {why}, so that one task reads the whole file{more}",)
 
 
 def open_files(

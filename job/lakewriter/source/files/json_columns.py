@@ -138,7 +138,7 @@ class _Builder:
     def _require(self, value: Any, expected: type, kind: pa.DataType, row: int, path: Path) -> Any:
         if value is None or isinstance(value, expected):
             return value
-        self._add(row, path, value, f"is no {name_type(kind)}")
+        self._add(row, path, value, f"does not fit {name_type(kind)}")
         return None
 
     def _build_scalars(self, kind: pa.DataType, values: Sequence[Any], rows: Sequence[int], path: Path) -> pa.Array:
@@ -154,7 +154,7 @@ class _Builder:
         if cast.misfits is not None:
             for index in cast.misfits.fill_null(False).to_numpy(zero_copy_only=False).nonzero()[0].tolist():
                 why = explain_misfit(str(texts[index]), kind, form)
-                self._add(rows[index], path, values[index], f"is no {name_type(kind)}: {why}")
+                self._add(rows[index], path, values[index], f"does not fit {name_type(kind)}: {why}")
         if pt.is_float64(kind) and path[0] not in self.columns.declared:
             for text, row in zip(texts, rows, strict=True):
                 if text is not None and len(text) > EXACT_DIGITS and not keeps_digits(text):
@@ -175,7 +175,7 @@ class _Builder:
             # The cast accepts the text of values of any kind.
             fits = not isinstance(value, dict | list)
         if not fits:
-            self._add(row, path, value, f"is no {name_type(kind)}")
+            self._add(row, path, value, f"does not fit {name_type(kind)}")
             return None
         return write_text(value) if isinstance(value, bool) else str(value)
 
@@ -183,7 +183,7 @@ class _Builder:
         try:
             return None if text is None else b64decode(text, validate=True)
         except ValueError:
-            self._add(row, path, text, "is no binary: it is not base64")
+            self._add(row, path, text, "does not fit binary: it is not base64")
             return None
 
 

@@ -143,7 +143,7 @@ def _read_footer(source: pa.NativeFile, path: str) -> OrcFooter:
         # Arrow raises its error for a file that is no ORC.
         po.ORCFile(source)
         raise SchemaIncompatibleError(
-            f"{path!r}: its footer tells no calendar and stripes: {error}.", remedy="Let Spark read it: engine: spark."
+            f"{path!r}: its footer has no calendar and stripes: {error}.", remedy="Let Spark read it: engine: spark."
         ) from error
 
 
