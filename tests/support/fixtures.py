@@ -9,7 +9,7 @@ from tests.support.direct import direct_requests
 from tests.support.recording import RECORD
 from tests.support.server import StrictAws
 
-DIRECT = ("load", "iceberg", "operate")
+DIRECT = ("load", "iceberg", "operate", "compatibility", "commit", "staging", "doctor")
 
 
 @pytest.fixture(scope="session")
@@ -61,7 +61,7 @@ def small_files_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def quick_requests(request: pytest.FixtureRequest) -> Iterator[None]:
-    """In folders of whole loads, whose subject no connection is, the SDK calls the embedded AWS without one."""
+    """In these folders, whose subject no connection is, the SDK calls the embedded AWS without one."""
     if request.path.parent.name not in DIRECT or "aws" not in request.fixturenames:
         yield
         return

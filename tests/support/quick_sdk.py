@@ -8,16 +8,16 @@ import http.client
 import inspect
 from collections.abc import Callable
 from email.message import Message
-from functools import cache
+from functools import cache, lru_cache
 from io import BufferedIOBase, BytesIO
 from typing import Any
 
 import pytest
-from botocore import hooks, useragent
+from botocore import hooks, useragent, utils
 from botocore.client import ClientCreator
 from botocore.endpoint_provider import EndpointProvider, RuleSet
-from botocore.hooks import EventAliaser
-from botocore.loaders import JSONFileLoader
+from botocore.hooks import EventAliaser, NodeList
+from botocore.loaders import JSONFileLoader, Loader
 from botocore.model import ServiceModel
 
 Methods = dict[str, Callable[..., Any]]
@@ -34,6 +34,11 @@ def share_models(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(hooks, "accepts_kwargs", _accepts_kwargs)
     clean = useragent.sanitize_user_agent_string_component
     patch.setattr(useragent, "sanitize_user_agent_string_component", cache(clean))
+    patch.setattr(useragent.UserAgentComponent, "to_string", cache(useragent.UserAgentComponent.to_string))
+    patch.setattr(NodeList, "__copy__", lambda nodes: NodeList(*(each[:] for each in nodes)))
+    patch.setattr(Loader, "list_available_services", _share_services())
+    parse = vars(utils)["_parse_timestamp_with_tzinfo"]
+    patch.setattr(utils, "_parse_timestamp_with_tzinfo", lru_cache(10_000)(parse))
     patch.setattr(http.client, "parse_headers", _make_header_parser())
 
 
@@ -84,6 +89,19 @@ def _share_aliases() -> Callable[..., str]:
         return names[event_name]
 
     return alias_once
+
+
+def _share_services() -> Callable[..., list[str]]:
+    list_services = vars(Loader)["list_available_services"]
+    services: dict[tuple[tuple[str, ...], str], list[str]] = {}
+
+    def list_once(loader: Any, type_name: str) -> list[str]:
+        key = tuple(loader.search_paths), type_name
+        if key not in services:
+            services[key] = list_services(loader, type_name)
+        return list(services[key])
+
+    return list_once
 
 
 def _accepts_kwargs(function: Any) -> Any:

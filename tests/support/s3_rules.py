@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from moto.s3.models import s3_backends
+from moto.s3.models import FakeKey, s3_backends
 
 from tests.support.call import Answer, Call
 
@@ -30,10 +30,13 @@ def hide_missing(call: Call, proceed: Proceed) -> Answer:
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html#API_GetObject_RequestSyntax (Permissions)
     """
-    answer = proceed(call)
-    if call.action == "s3:GetObject" and answer.status == 404 and moto_bucket(call.bucket) is not None:
+    if call.action != "s3:GetObject" or (bucket := moto_bucket(call.bucket)) is None:
+        return proceed(call)
+    if not isinstance(bucket.keys.get(call.key), FakeKey):
+        # moto takes longer to say so.
         return call.denied()
-    return answer
+    answer = proceed(call)
+    return call.denied() if answer.status == 404 else answer
 
 
 def keep_regions(call: Call, proceed: Proceed) -> Answer:
