@@ -16,11 +16,11 @@ from tests.simulation.mutations import MUTATIONS
 from tests.simulation.stand_ins import installed
 
 ROOT = Path(__file__).parents[2]
-SECONDS = float(os.environ.get("LAKEWRITER_SIMULATION_SECONDS", "40"))
+SECONDS = float(os.environ.get("LAKEWRITER_SIMULATION_SECONDS", "15"))
 
 
 def _digest(hash_seed: str) -> str:
-    command = [sys.executable, "-m", "tests.simulation", "--seed", "11", "--histories", "30", "--go-on"]
+    command = [sys.executable, "-m", "tests.simulation", "--seed", "11", "--histories", "10", "--go-on"]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(["job", "."])}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     return done.stdout[done.stdout.index("digest ") :].split()[1]
