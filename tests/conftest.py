@@ -104,6 +104,11 @@ def service_models() -> Iterator[None]:
         yield
 
 
+INTERPRETED = "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
+"""Spark makes and compiles a class for each query, which takes longer than the few rows of a test; sessions that tests
+start in processes of their own do so."""
+
+
 @pytest.fixture(scope="session")
 def spark(aws_server: StrictAws) -> Iterator[SparkSession]:
     """One local session for all tests; its Python workers keep the environment it starts with."""
@@ -118,7 +123,8 @@ def spark(aws_server: StrictAws) -> Iterator[SparkSession]:
             environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
             environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
             environment.setenv(
-                "PYSPARK_SUBMIT_ARGS", "--conf spark.python.daemon.module=tests.support.worker_daemon pyspark-shell"
+                "PYSPARK_SUBMIT_ARGS",
+                f"--conf spark.python.daemon.module=tests.support.worker_daemon {INTERPRETED} pyspark-shell",
             )
             session = open_spark_session("lakewriter-tests")
         yield session

@@ -9,7 +9,7 @@ from tests.support.direct import direct_requests
 from tests.support.recording import RECORD
 from tests.support.server import StrictAws
 
-DIRECT = ("load", "iceberg", "operate", "compatibility", "commit", "staging", "doctor", "cli", "api")
+DIRECT = ("load", "iceberg", "operate", "compatibility", "commit", "staging", "doctor", "cli", "api", "source")
 
 
 @pytest.fixture(scope="session")
