@@ -96,7 +96,7 @@ def shorten(end: str) -> str:
     return word[0] if word else (f"`{end}`" if end.isupper() else end)
 
 
-# One in seven has each command, moment and kind ten times or more: there are ten moments and eight kinds.
+# One in seven has each of the eight kinds ten times, and every command and moment.
 @pytest.mark.one_in(7)
 @pytest.mark.parametrize(("command", "moment", "kind", "said"), CELLS)
 def test_cell(command: str, moment: str, kind: str, said: str):
