@@ -23,8 +23,8 @@ from pyiceberg.types import LongType
 from bench.many_files_iceberg import Folder, make_table
 from lakewriter.commit.iceberg.iceberg_columns import number_fields
 from lakewriter.commit.iceberg.manifests import StreamedAppend
-from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, judge
 from lakewriter.commit.iceberg.merge_keys import RowReader
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, judge
 from lakewriter.commit.intent import MergeIntent
 
 ROWS_A_FILE: Final = 100_000
