@@ -10,14 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakewriter.load_ids import JOB_ID, is_next_job_id, make_next_job_id, make_undo_job_id
 from lakewriter.naming import (
-    JOB_ID,
     ControlKeys,
     cut,
-    is_next_job_id,
     join_key,
-    make_next_job_id,
-    make_undo_job_id,
     make_unique,
     name_columns,
     name_schema,

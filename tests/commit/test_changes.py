@@ -13,7 +13,7 @@ from lakewriter.commit.catalog import FilesOnly
 from lakewriter.commit.changes import KINDS, Append, Effects, choose_last_job, close_state, read_change, require_able
 from lakewriter.commit.intent import CompactIntent, Kind, MergeIntent, Quarantine, Removal, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
-from lakewriter.naming import JOB_IDS, is_id_of_load
+from lakewriter.load_ids import JOB_IDS, is_id_of_load
 from lakewriter.receipt import Part, Receipt
 from lakewriter.report import COUNTS, CompactCounts, Counts, MergeCounts, TableReport
 from tests.commit.intents import intent

@@ -9,7 +9,7 @@ from pydantic import Field
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import is_none
 from lakewriter.errors import LakeError
-from lakewriter.naming import make_next_job_id
+from lakewriter.load_ids import make_next_job_id
 from lakewriter.operate.adoption import LeftFiles
 from lakewriter.operate.health import Health
 from lakewriter.operate.sql_text import Query

@@ -15,8 +15,8 @@ from lakewriter.commit.committed_loads import read_table_loads
 from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.exit_codes import EXIT_OK
+from lakewriter.load_ids import is_id_of_load
 from lakewriter.local_server.server import fill_keys
-from lakewriter.naming import is_id_of_load
 from lakewriter.operate import queries
 from lakewriter.operate.as_of import find_as_of
 from lakewriter.operate.context import Context

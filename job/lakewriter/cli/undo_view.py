@@ -12,7 +12,7 @@ from lakewriter.cli.printed import UndoneTable, UndoReport
 from lakewriter.cli.shared import OUT, is_local, open_context, print_json
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.exit_codes import EXIT_OK
-from lakewriter.naming import make_next_job_id
+from lakewriter.load_ids import make_next_job_id
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
 from lakewriter.report import format_count

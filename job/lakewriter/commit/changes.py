@@ -14,7 +14,7 @@ from lakewriter.commit.intent import Intent, Kind, Removal, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.commit.sync_records import advance_sync
 from lakewriter.control_object import ControlObject
-from lakewriter.naming import REPLAY, find_job_ids, make_next_job_id
+from lakewriter.load_ids import REPLAY, find_job_ids, make_next_job_id
 from lakewriter.receipt import Batch, DeletedKeys
 from lakewriter.report import join_first
 

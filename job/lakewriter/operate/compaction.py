@@ -22,7 +22,7 @@ from lakewriter.commit.recover import recover
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import COMPACTED
 from lakewriter.errors import LakeError, SpecInvalidError
-from lakewriter.naming import make_compaction_job_id
+from lakewriter.load_ids import make_compaction_job_id
 from lakewriter.receipt import Receipt
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import TableReport

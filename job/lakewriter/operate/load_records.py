@@ -15,7 +15,7 @@ from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.state import Reset, TableState
 from lakewriter.commit.store import Entry
 from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
-from lakewriter.naming import REPLAY, UNDO, make_undo_job_id
+from lakewriter.load_ids import REPLAY, UNDO, make_undo_job_id
 from lakewriter.report import ABANDONED, ABANDONED_BLIND, TableReport
 
 COMPARED: Final = tuple(

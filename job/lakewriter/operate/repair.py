@@ -30,7 +30,7 @@ from lakewriter.errors import (
     SpecInvalidError,
     StagedLostError,
 )
-from lakewriter.naming import UNDO
+from lakewriter.load_ids import UNDO
 from lakewriter.receipt import Batch, Cursor
 from lakewriter.report import ABANDONED, format_count, join_first
 from lakewriter.spec.listed_files import ListedFile

@@ -15,7 +15,7 @@ from lakewriter.expect.observing import cut_sample
 from lakewriter.expect.repeated_keys import RepeatedKeys
 from lakewriter.expect.verdicts import Facts, judge
 from lakewriter.expect.watching import Watched, find_watched
-from lakewriter.naming import REPLAY
+from lakewriter.load_ids import REPLAY
 from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, SetAside, Totals, Verdict, Violations
 from lakewriter.report import RunReport, format_count
 from lakewriter.shape.cursor import choose_higher

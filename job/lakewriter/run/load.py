@@ -23,7 +23,7 @@ from lakewriter.commit.retention import is_sweep_due, sweep
 from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError, PendingUnrecoverableError, SpecInvalidError, StateLostError
 from lakewriter.lineage.load_follower import follow_load
-from lakewriter.naming import REPLAY
+from lakewriter.load_ids import REPLAY
 from lakewriter.receipt import Receipt, Totals
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import RunReport, TableResult, format_count

@@ -27,7 +27,7 @@ from lakewriter.errors import (
     SourceFailedError,
     SpecInvalidError,
 )
-from lakewriter.naming import is_next_job_id
+from lakewriter.load_ids import is_next_job_id
 from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.kinds import Ending, Kind, MicroBatch, Plain, Sync, TablePart
 from lakewriter.run.load import run

@@ -11,7 +11,13 @@ from lakewriter.commit.catalog import CatalogTable, find_catalog
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.errors import SpecInvalidError
-from lakewriter.naming import describe_unfit_segment, join_key, name_generation, normalise, parse_generation
+from lakewriter.naming import (
+    describe_unfit_segment,
+    join_key,
+    name_generation,
+    normalise,
+    parse_generation,
+)
 from lakewriter.receipts.parts import Receipts
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan

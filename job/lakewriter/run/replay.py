@@ -16,7 +16,7 @@ from lakewriter.commit.intent import Removal
 from lakewriter.commit.store import Entry
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
 from lakewriter.expect.failing_rows import RowCheck
-from lakewriter.naming import make_replay_job_id
+from lakewriter.load_ids import make_replay_job_id
 from lakewriter.run.kinds import Plain
 from lakewriter.source.feed import Feed
 from lakewriter.source.quarantined import read_quarantined, read_quarantined_records
