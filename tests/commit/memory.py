@@ -66,7 +66,7 @@ class Memory:
     def list_entries(self, prefix: str, limit: int | None = None) -> Iterator[Entry]:
         self._trouble()
         keys = sorted(key for key in self.world.objects if key.startswith(prefix))
-        return iter([Entry(key, self.world.clock) for key in keys[:limit]])
+        return iter([Entry(key, self.world.clock, self.world.objects[key][1]) for key in keys[:limit]])
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         self._trouble()

@@ -228,7 +228,7 @@ def test_damaged_records(body: bytes, kind: str, monkeypatch):
     monkeypatch.setattr(control.store, "get", lambda _: (body, "etag"))
     if kind == "number":
         with pytest.raises(LakeError, match="PENDING_UNRECOVERABLE"):
-            claim_number(control, "a", 1)
+            claim_number(control, "a", lambda: 0)
         return
 
     class Layout:

@@ -115,10 +115,18 @@ EDGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "numbers-of-pipeline": leave_out(
         "a sync counts on from the numbers of all tables of its pipeline",
-        "run.sync:claim_next_number",
-        "    others = [table_id for table_id in list_table_ids(control) if table_id not in states]\n",
-        "    others = list[str]()\n",
+        "run.sync:TableNumbers.find_highest",
+        "        listed = list_state_etags(self.control)\n",
+        "        listed = {name: etag for name, etag in list_state_etags(self.control).items() if name in self.read}\n",
         "connector",
+        held_by="tests/run/test_sync_numbers.py",
+    ),
+    "numbers-seen-again": leave_out(
+        "a number that a table has by the time it is claimed is not used",
+        "run.sync:_claim",
+        "        if (highest := find_highest()) < number:\n",
+        "        if (highest := 0) < number:\n",
+        "airbyte,messages,connector",
         held_by="tests/run/test_sync_numbers.py",
     ),
     "bad-rows-aborted": leave_out(

@@ -7,11 +7,11 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 
 
-def list_table_ids(control: Control) -> list[str]:
-    """List the ids of the tables of the pipeline that have a state, including those that lake.yaml no longer names."""
+def list_state_etags(control: Control) -> dict[str, str]:
+    """List the etags of the states of the pipeline, by table id, including tables that lake.yaml no longer names."""
     root, end = f"{control.keys.root}/tables/", "/state.json"
-    keys = [entry.key for entry in control.store.list_entries(root) if entry.key.endswith(end)]
-    return [key.removeprefix(root).removesuffix(end) for key in keys]
+    entries = [entry for entry in control.store.list_entries(root) if entry.key.endswith(end)]
+    return {entry.key.removeprefix(root).removesuffix(end): entry.etag for entry in entries}
 
 
 def read_states(control: Control) -> dict[str, TableState]:
@@ -19,7 +19,7 @@ def read_states(control: Control) -> dict[str, TableState]:
 
     A state that cannot be read is an error, since it may name any load.
     """
-    ids = list_table_ids(control)
+    ids = list(list_state_etags(control))
     states = call_all(lambda table_id: Control(control.store, control.keys, table_id).state.read(), ids)
     return dict(zip(ids, states, strict=True))
 

@@ -275,6 +275,11 @@ class StateFile:
         self._is_new = self._was_there = False
         self._seen: tuple[TableState, str | None] | None = None
 
+    @property
+    def seen(self) -> tuple[TableState, str | None] | None:
+        """The state as this process last read or wrote it, with its etag; None where neither was done."""
+        return self._seen
+
     def read(self) -> TableState:
         """Read the state from the store; the empty one for a table that was never loaded. ``STATE_LOST`` where a
         state must have been there."""

@@ -45,7 +45,7 @@ from lakewriter.run.stream_judging import (
     make_partial_job_id,
     require_stream,
 )
-from lakewriter.run.sync import claim_next_number, find_known_number, find_next_number
+from lakewriter.run.sync import TableNumbers, claim_number, find_known_number, find_next_number
 from lakewriter.source.file_listing import list_inputs
 from lakewriter.source.messages.message_input import Messages, look_through
 from lakewriter.source.messages.splits import Stretch, list_message_files
@@ -166,7 +166,8 @@ class Loader:
             return number
         if counted_alone:
             return find_next_number(self.states.values())
-        return claim_next_number(next(iter(self.controls.values())), self.job_id, self.states)
+        numbers = TableNumbers.of(self.controls)
+        return claim_number(numbers.control, self.job_id, numbers.find_highest)
 
     def _require_near_tasks(self) -> None:
         """Raise ``SPEC_INVALID`` for records with files where tasks run on other machines than the source."""

@@ -1,7 +1,7 @@
 """Plan a sync: its number, the generation of each table, and the objects that a refresh deletes."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -9,7 +9,7 @@ from typing import Literal
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
-from lakewriter.commit.named_loads import list_table_ids
+from lakewriter.commit.named_loads import list_state_etags
 from lakewriter.commit.ownership import Ownership
 from lakewriter.commit.state import TableState
 from lakewriter.commit.stream_generations import (
@@ -69,16 +69,35 @@ def find_next_number(states: Iterable[TableState]) -> int:
     return max((state.sync.sync_id for state in states), default=0) + 1
 
 
-def claim_next_number(control: Control, job_id: str, states: Mapping[str, TableState]) -> int:
-    """Claim the number after the highest that a table of the pipeline has, also one that is not among the load's own
-    ``states``: claims of numbers that a table has had are cleared away."""
-    others = [table_id for table_id in list_table_ids(control) if table_id not in states]
-    numbers = call_all(partial(_read_number, control), others)
-    return claim_number(control, job_id, max(find_next_number(states.values()), *(number + 1 for number in numbers), 1))
+@dataclass
+class TableNumbers:
+    """The highest number of each table of a pipeline, with the etag of the state that it was read from."""
+
+    control: Control
+    read: dict[str, tuple[str | None, int]]
+
+    @classmethod
+    def of(cls, controls: Mapping[str, Control]) -> "TableNumbers":
+        """Return the numbers in the states of a load's own tables, as it has last seen these."""
+        read = {}
+        for table_id, control in controls.items():
+            if control.state.seen is not None:
+                state, etag = control.state.seen
+                read[table_id] = (etag, state.sync.sync_id)
+        return cls(next(iter(controls.values())), read)
+
+    def find_highest(self) -> int:
+        """Read the states that have changed since they were read, also those of tables that the load does not touch;
+        return the highest number of all, 0 for none."""
+        listed = list_state_etags(self.control)
+        changed = [name for name, etag in listed.items() if name not in self.read or self.read[name][0] != etag]
+        numbers = call_all(partial(_read_number, self.control), changed)
+        self.read |= {name: (listed[name], number) for name, number in zip(changed, numbers, strict=True)}
+        return max((number for _, number in self.read.values()), default=0)
 
 
 def _read_number(control: Control, table_id: str) -> int:
-    """Return the highest number of a table that the load does not touch; 0 where this release cannot read its state."""
+    """Return the highest number of a table; 0 where this release cannot read its state."""
     try:
         return Control(control.store, control.keys, table_id).state.read().sync.sync_id
     except LakeError as error:
@@ -87,13 +106,13 @@ def _read_number(control: Control, table_id: str) -> int:
         return 0
 
 
-def claim_number(control: Control, job_id: str, number: int) -> int:
-    """Claim ``number``, or the next one that no other load of the pipeline has claimed; the same again for the same
-    load."""
+def claim_number(control: Control, job_id: str, find_highest: Callable[[], int]) -> int:
+    """Claim the number after the highest that a table of the pipeline has, or the next one that no other load of the
+    pipeline has claimed; the same again for the same load."""
     key = control.keys.own_sync_number(job_id)
     if (claimed := _number_of(control, key)) is not None:
         return claimed
-    number = _claim(control, job_id, number)
+    number = _claim(control, job_id, find_highest)
     # Another attempt of the load may have counted at the same time: all use the number that was written first.
     control.write_once(key, {"version": 1, "sync_id": number}, keep=True)
     claimed = _number_of(control, key)
@@ -105,13 +124,19 @@ def _number_of(control: Control, key: str) -> int | None:
     return None if stored is None else parse(SyncNumber, key, stored[0]).sync_id
 
 
-def _claim(control: Control, job_id: str, number: int) -> int:
+def _claim(control: Control, job_id: str, find_highest: Callable[[], int]) -> int:
     claim = json.dumps({"version": 1, "job_id": job_id}).encode()
+    number = find_highest() + 1
     while True:
         key = control.keys.sync_number(number)
-        if _create(control, key, claim) or (control.read_json(key) or {}).get("job_id") == job_id:
+        if not _create(control, key, claim) and (control.read_json(key) or {}).get("job_id") != job_id:
+            number += 1
+            continue
+        # Another load with this number may have been committed since the states were read, and its claim be old and
+        # cleared away. A claim goes only when a state has its number, so the states tell whether it was there.
+        if (highest := find_highest()) < number:
             return number
-        number += 1
+        number = highest + 1
 
 
 def _create(control: Control, key: str, body: bytes) -> bool:
