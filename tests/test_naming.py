@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewriter.load_ids import JOB_ID, is_next_job_id, make_next_job_id, make_undo_job_id
 from lakewriter.naming import (
     ControlKeys,
     cut,
@@ -21,6 +20,7 @@ from lakewriter.naming import (
     name_tables,
     normalise,
 )
+from lakewriter.spec.load_ids import JOB_ID, is_next_job_id, make_next_job_id, make_undo_job_id
 
 NORMALISED = [
     ("crème", "creme"),

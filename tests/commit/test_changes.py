@@ -13,9 +13,9 @@ from lakewriter.commit.catalog import FilesOnly
 from lakewriter.commit.changes import KINDS, Append, Effects, choose_last_job, close_state, read_change, require_able
 from lakewriter.commit.intent import CompactIntent, Kind, MergeIntent, Quarantine, Removal, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
-from lakewriter.load_ids import JOB_IDS, is_id_of_load
 from lakewriter.receipt import Part, Receipt
 from lakewriter.report import COUNTS, CompactCounts, Counts, MergeCounts, TableReport
+from lakewriter.spec.load_ids import JOB_IDS, is_id_of_load
 from tests.commit.intents import intent
 
 NOW = datetime(2024, 1, 15, tzinfo=UTC)

@@ -13,7 +13,7 @@ from click import Command, Context
 from moto import mock_aws
 
 from lakewriter.cli.main import main
-from lakewriter.load_ids import make_job_id
+from lakewriter.spec.load_ids import make_job_id
 from tests.support.state_machine import client
 
 ROOT = Path(__file__).parents[2]

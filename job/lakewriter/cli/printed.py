@@ -9,7 +9,6 @@ from pydantic import Field
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import is_none
 from lakewriter.errors import LakeError
-from lakewriter.load_ids import make_next_job_id
 from lakewriter.operate.adoption import LeftFiles
 from lakewriter.operate.health import Health
 from lakewriter.operate.sql_text import Query
@@ -20,6 +19,7 @@ from lakewriter.pages.load_record import LoadRecord
 from lakewriter.policy.roles import Role
 from lakewriter.receipt import Cursor
 from lakewriter.report import TableReport
+from lakewriter.spec.load_ids import make_next_job_id
 from lakewriter.spec.model import Model
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from lakewriter.commit.committed_loads import read_table_loads
 from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.exit_codes import EXIT_OK
-from lakewriter.load_ids import is_id_of_load
 from lakewriter.local_server.server import fill_keys
 from lakewriter.operate import queries
 from lakewriter.operate.as_of import find_as_of
 from lakewriter.operate.context import Context
 from lakewriter.operate.sql_text import Engine
 from lakewriter.spec.catalogs import NoCatalog
+from lakewriter.spec.load_ids import is_id_of_load
 
 LOOK_SECONDS: Final = 20.0
 """The longest that the last loads are waited for: the SQL does without."""

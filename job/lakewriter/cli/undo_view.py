@@ -12,10 +12,10 @@ from lakewriter.cli.printed import UndoneTable, UndoReport
 from lakewriter.cli.shared import OUT, is_local, open_context, print_json
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.exit_codes import EXIT_OK
-from lakewriter.load_ids import make_next_job_id
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
 from lakewriter.report import format_count
+from lakewriter.spec.load_ids import make_next_job_id
 
 _SEEN: Final = {
     "snapshot": "readers see it go at once, with one snapshot; time travel still finds it",

@@ -18,9 +18,9 @@ from lakewriter.commit.state import Lost, Pending, Phase, Running, TableState
 from lakewriter.commit.store import Store, Upload
 from lakewriter.commit.uploads import abort_all
 from lakewriter.errors import ConcurrentLoadError, NoAnswerError
-from lakewriter.load_ids import UNDO
 from lakewriter.receipt import Receipt
 from lakewriter.spec.layout import ObjectNames, uuid_pattern
+from lakewriter.spec.load_ids import UNDO
 from lakewriter.spec.quarantine_names import QuarantineNames
 
 _COMPARED_FIELDS: Final = ("changes", "cursor", "counter", "backfill", "batch", "sync", "inferred")

@@ -14,9 +14,9 @@ from lakewriter.commit.intent import Intent, Kind, Removal, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.commit.sync_records import advance_sync
 from lakewriter.control_object import ControlObject
-from lakewriter.load_ids import REPLAY, find_job_ids, make_next_job_id
 from lakewriter.receipt import Batch, DeletedKeys
 from lakewriter.report import join_first
+from lakewriter.spec.load_ids import REPLAY, find_job_ids, make_next_job_id
 
 KEPT_UNDONE: Final = 100
 """How many undone loads a state names; an older one is in the undo's report."""

@@ -12,8 +12,8 @@ from lakewriter.commit.repeated_loads import is_taken_back
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry, Store
 from lakewriter.control_object import parse
-from lakewriter.load_ids import REPLAY, is_id_of_load
 from lakewriter.report import ABANDONED_BLIND, TableReport
+from lakewriter.spec.load_ids import REPLAY, is_id_of_load
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import LoadUndoneError, SpecInvalidError
-from lakewriter.load_ids import find_job_ids, is_next_job_id, make_next_job_id, make_undo_job_id
+from lakewriter.spec.load_ids import find_job_ids, is_next_job_id, make_next_job_id, make_undo_job_id
 
 
 class RepeatRecord(ControlObject):

@@ -22,13 +22,13 @@ from lakewriter.commit.recover import recover
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import COMPACTED
 from lakewriter.errors import LakeError, SpecInvalidError
-from lakewriter.load_ids import make_compaction_job_id
 from lakewriter.receipt import Receipt
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import TableReport
 from lakewriter.run.placement import find_data_directory, find_next_counter, number_objects, plan_catalog_action
 from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
 from lakewriter.spec.layout import ObjectNames
+from lakewriter.spec.load_ids import make_compaction_job_id
 from lakewriter.spec.specification import Encoding, TableSpec
 from lakewriter.staging.task import TaskPlan, write_partition
 

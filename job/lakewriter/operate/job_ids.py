@@ -4,7 +4,7 @@ import uuid
 from datetime import UTC, date, datetime, time
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.load_ids import JOB_ID, make_job_id, make_scheduled_job_id
+from lakewriter.spec.load_ids import JOB_ID, make_job_id, make_scheduled_job_id
 
 
 def require_job_id(text: str, what: str = "job id") -> str:

@@ -15,8 +15,8 @@ from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.state import Reset, TableState
 from lakewriter.commit.store import Entry
 from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
-from lakewriter.load_ids import REPLAY, UNDO, make_undo_job_id
 from lakewriter.report import ABANDONED, ABANDONED_BLIND, TableReport
+from lakewriter.spec.load_ids import REPLAY, UNDO, make_undo_job_id
 
 COMPARED: Final = tuple(
     name for name, field in TableReport.model_fields.items() if field.is_required() and name != "staged_seconds"

@@ -10,9 +10,9 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.history import LoadObject, parse_reports
 from lakewriter.control_object import parse
 from lakewriter.errors import SpecInvalidError
-from lakewriter.load_ids import make_undo_job_id
 from lakewriter.pages.load_record import MOST_SAMPLES, LoadedTable, LoadRecord
 from lakewriter.report import TableReport, get_figures
+from lakewriter.spec.load_ids import make_undo_job_id
 
 READERS: Final = 8
 """Requests at a time: each record is a request of its own."""

@@ -13,10 +13,10 @@ from lakewriter.commit.store import StoredObject
 from lakewriter.commit.sync_records import Live
 from lakewriter.commit.table_objects import MOST_LISTED, find_highest_numbers, find_own_objects
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError, StagedLostError
-from lakewriter.load_ids import UNDO
 from lakewriter.operate.rebuild_records import MOST_ASKED, parse_batch
 from lakewriter.operate.repair import find_pending, find_pending_tables
 from lakewriter.report import ABANDONED_BLIND, TableReport, format_count
+from lakewriter.spec.load_ids import UNDO
 
 Objects = Mapping[str, StoredObject]
 

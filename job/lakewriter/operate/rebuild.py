@@ -21,11 +21,11 @@ from lakewriter.commit.state import Generation, Pending, Phase, Reset, TableStat
 from lakewriter.commit.sync_records import Live, SyncState
 from lakewriter.commit.table_objects import find_highest_numbers
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostError
-from lakewriter.load_ids import make_next_job_id
 from lakewriter.operate.rebuild_records import Closed, Leftovers, read_leftovers
 from lakewriter.receipt import Cursor
 from lakewriter.report import ABANDONED, TableReport, format_count
 from lakewriter.run.placement import plan_catalog_action
+from lakewriter.spec.load_ids import make_next_job_id
 from lakewriter.spec.specification import Spec, TableSpec
 
 

@@ -30,10 +30,10 @@ from lakewriter.errors import (
     SpecInvalidError,
     StagedLostError,
 )
-from lakewriter.load_ids import UNDO
 from lakewriter.receipt import Batch, Cursor
 from lakewriter.report import ABANDONED, format_count, join_first
 from lakewriter.spec.listed_files import ListedFile
+from lakewriter.spec.load_ids import UNDO
 
 
 def abandon(controls: Mapping[str, Control], job_id: str, reason: str, clients: Clients) -> dict[str, str]:

@@ -14,9 +14,9 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
-from lakewriter.load_ids import find_job_ids, make_undo_job_id
 from lakewriter.operate.undo_plan import Choices, UndoPlan, UndoPlanner, make_refusal
 from lakewriter.report import ABANDONED_BLIND, TableReport
+from lakewriter.spec.load_ids import find_job_ids, make_undo_job_id
 
 TRIES: Final = 5
 """How often an undo is planned anew where loads of the table commit meanwhile."""

@@ -16,9 +16,9 @@ from lakewriter.commit.store import StoredObject
 from lakewriter.commit.sync_records import SourceState
 from lakewriter.control_object import CHANGES
 from lakewriter.errors import SpecInvalidError
-from lakewriter.load_ids import REPLAY, make_next_job_id
 from lakewriter.receipt import Cursor
 from lakewriter.report import TableReport, format_count, join_first
+from lakewriter.spec.load_ids import REPLAY, make_next_job_id
 from lakewriter.spec.specification import Tracking
 
 View = Literal["snapshot", "switch", "partition", "files", "nothing"]

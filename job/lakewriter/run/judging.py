@@ -15,7 +15,6 @@ from lakewriter.expect.observing import cut_sample
 from lakewriter.expect.repeated_keys import RepeatedKeys
 from lakewriter.expect.verdicts import Facts, judge
 from lakewriter.expect.watching import Watched, find_watched
-from lakewriter.load_ids import REPLAY
 from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, SetAside, Totals, Verdict, Violations
 from lakewriter.report import RunReport, format_count
 from lakewriter.shape.cursor import choose_higher
@@ -23,6 +22,7 @@ from lakewriter.shape.shapers import AnyPlan
 from lakewriter.source.feed import Feed
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.spec.expectations import Acceptance
+from lakewriter.spec.load_ids import REPLAY
 from lakewriter.spec.quarantine_names import ON_BAD_ROW
 from lakewriter.spec.specification import Encoding, Spec, TableSpec
 

@@ -23,7 +23,6 @@ from lakewriter.commit.retention import is_sweep_due, sweep
 from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError, PendingUnrecoverableError, SpecInvalidError, StateLostError
 from lakewriter.lineage.load_follower import follow_load
-from lakewriter.load_ids import REPLAY
 from lakewriter.receipt import Receipt, Totals
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import RunReport, TableResult, format_count
@@ -40,6 +39,7 @@ from lakewriter.run.table_staging import check_table, stage_files
 from lakewriter.run.table_writers import join_writers
 from lakewriter.source.spark_jobs import wait_for_tasks
 from lakewriter.spec.layout import ObjectNames
+from lakewriter.spec.load_ids import REPLAY
 from lakewriter.spec.specification import Spec, TableSpec
 
 LOG: Final = logging.getLogger(__name__)

@@ -27,7 +27,6 @@ from lakewriter.errors import (
     SourceFailedError,
     SpecInvalidError,
 )
-from lakewriter.load_ids import is_next_job_id
 from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.kinds import Ending, Kind, MicroBatch, Plain, Sync, TablePart
 from lakewriter.run.load import run
@@ -52,6 +51,7 @@ from lakewriter.source.messages.splits import Stretch, list_message_files
 from lakewriter.source.messages.spool import run_connector, spool
 from lakewriter.spec.given import require_reads
 from lakewriter.spec.listed_files import ListedFile
+from lakewriter.spec.load_ids import is_next_job_id
 from lakewriter.spec.specification import Read, Spec, TableSpec
 from lakewriter.spec.stream import MessageSource
 

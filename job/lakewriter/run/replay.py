@@ -16,13 +16,13 @@ from lakewriter.commit.intent import Removal
 from lakewriter.commit.store import Entry
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
 from lakewriter.expect.failing_rows import RowCheck
-from lakewriter.load_ids import make_replay_job_id
 from lakewriter.run.kinds import Plain
 from lakewriter.source.feed import Feed
 from lakewriter.source.quarantined import read_quarantined, read_quarantined_records
 from lakewriter.source.spark_rows import open_frame
 from lakewriter.spec.access import Access
 from lakewriter.spec.expectations import Expectation, NullShare
+from lakewriter.spec.load_ids import make_replay_job_id
 from lakewriter.spec.quarantine_names import make_check_prefix
 from lakewriter.spec.row_rules import BadRows
 from lakewriter.spec.specification import Spec, TableSpec
