@@ -25,7 +25,8 @@ ANSWERS = [
 
 
 def spell(names: KeyNames) -> set[str]:
-    return {key for key in names.model_dump().values() if key and UNMISTAKABLE.fullmatch(key)}
+    keys = [*names.model_dump(exclude={"catalogs"}).values(), *dict(names.catalogs).values()]
+    return {key for key in keys if key and UNMISTAKABLE.fullmatch(key)}
 
 
 def refuse(code: str, status: int, action: str) -> ClientError:

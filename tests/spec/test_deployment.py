@@ -66,7 +66,7 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"alarms": {"topic_arn": "arn:aws:sns:us-east-1:123456789012:t", "email": "a@b.c"}},
      "deployment.alarms.topic_arn: expected either 'topic_arn' or 'email', got both."),
     ({"alarms": {"monthly_budget_usd": 100}}, "deployment.alarms.monthly_budget_usd: 'monthly_budget_usd' needs "
-     "somebody to tell; give 'email' or 'topic_arn' beside it."),
+     "somebody to notify; give 'email' or 'topic_arn' beside it."),
     # Lake Formation
     ({"trust": [SUPAFLOW | {"lf_tags": {"domain": "crm"}}]}, "deployment: 'lake_formation' is off, and "
      "'supaflow' has 'lf_tags', by which Lake Formation grants; set it to true."),
