@@ -164,6 +164,6 @@ def _check(output: Path, problems: Sequence[str]) -> int:
     OUT.print("Next, without an account, on an S3 server of this machine:")
     for verb in ("check", "plan", "run"):
         OUT.print(f"  lakewriter {verb} {lake} --local", markup=False, soft_wrap=True)
-    bucket = " once your bucket replaces" + f" {NO_BUCKET!r}" if NO_BUCKET in output.read_text("utf-8") else ""
+    bucket = f" once your bucket replaces {NO_BUCKET!r}" if NO_BUCKET in output.read_text("utf-8") else ""
     OUT.print(f"In your own account: the same without --local{bucket}.", markup=False, soft_wrap=True)
     return EXIT_OK

@@ -54,7 +54,7 @@ def read_table_loads(controls: Sequence[Control]) -> list[TableLoads]:
         table = TableLoads(control, state, (), frozenset(reports.get(control.table_id, ())))
         names = [job for job in sorted(table.reported) if not table.is_undone(job)]
         changes = [report for report in call_all(control.read_report, names) if report is not None]
-        loads = sorted((load for load in changes if is_id_of_load(load.job_id)), key=lambda load: load.started)
+        loads = sorted(filter(is_of_rows, changes), key=lambda load: load.started)
         return replace(table, loads=tuple(loads))
 
     return call_all(lambda pair: read(*pair), zip(controls, states, strict=True))
@@ -92,6 +92,17 @@ class LastLoads:
         return None if content is None else parse(TableReport, key, content[0])
 
 
+def is_of_rows(report: TableReport) -> bool:
+    """Return whether the change is a load. Its job id says so only where the report was written without the intent:
+    loads of earlier releases may have any id."""
+    if _is_blind(report):
+        return is_id_of_load(report.job_id)
+    return report.undoes is None and (report.counts is None or report.counts.are_of_loaded)
+
+
+def _is_blind(report: TableReport) -> bool:
+    return any(note.startswith(ABANDONED_BLIND) for note in report.notes)
+
+
 def _is_load(report: TableReport) -> bool:
-    is_whole = is_id_of_load(report.job_id) and not report.job_id.startswith(REPLAY)
-    return is_whole and not any(note.startswith(ABANDONED_BLIND) for note in report.notes)
+    return is_of_rows(report) and not report.job_id.startswith(REPLAY) and not _is_blind(report)
