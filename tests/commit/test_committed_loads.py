@@ -1,4 +1,4 @@
-"""A change is a load by what its report says, and by its job id only where the report was written without the intent."""
+"""A change is a load by what its report says; by its job id only where the report was written without the intent."""
 
 from datetime import UTC, datetime
 from typing import Any
