@@ -58,6 +58,12 @@ The durations at the end of a whole run say which these are.
 """
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Have Java's archive made while tests are collected, once for all processes."""
+    if not hasattr(config, "workerinput"):
+        java.make_archive_in_background()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only scripts/nightly runs."""
     left_out = set() if EVERYTHING else set(list_left_out(items))
@@ -115,17 +121,16 @@ def spark(aws_server: StrictAws) -> Iterator[SparkSession]:
     with pytest.MonkeyPatch.context() as lasting:
         lasting.setenv("JDK_JAVA_OPTIONS", java.options())
         # Workers do not import from the working folder, and some functions that they run are the tests' own.
-        lasting.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+        root = Path(__file__).parents[1]
+        lasting.setenv("PYTHONPATH", str(root))
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("AWS_ENDPOINT_URL", aws_server.url)
             environment.setenv("AWS_ACCESS_KEY_ID", "testing")
             environment.setenv("AWS_SECRET_ACCESS_KEY", "testing")
             environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
             environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
-            environment.setenv(
-                "PYSPARK_SUBMIT_ARGS",
-                f"--conf spark.python.daemon.module=tests.support.worker_daemon {INTERPRETED} pyspark-shell",
-            )
+            environment.setenv("PYSPARK_SUBMIT_ARGS", f"{INTERPRETED} pyspark-shell")
+            environment.setenv("PYTHONPATH", os.pathsep.join([str(root), str(root / "tests/support/workers")]))
             session = open_spark_session("lakewriter-tests")
         yield session
         session.stop()

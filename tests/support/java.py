@@ -1,7 +1,7 @@
 """Java as the tests start it: with less work before it begins, which is most of what a short load does.
 
-The classes that Spark loads come from an archive, made once and kept in ``build``: a session then starts in about half
-the time. https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html
+The classes that Spark loads come from an archive, made once and kept in ``build``: a session then takes two thirds of
+the work to start. https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html
 """
 
 import fcntl
@@ -38,24 +38,40 @@ spark.stop()
 """
 
 
-@cache
 def options() -> str:
-    """For ``JDK_JAVA_OPTIONS``; without the archive where this Java cannot make one."""
-    java = find_java(os.environ)
-    version = subprocess.run([java, "-version"], capture_output=True, check=True).stderr
-    name = sha256(version + pyspark.__version__.encode() + _TYPICAL.encode()).hexdigest()[:16]
-    archive, tried = FOLDER / f"{name}.jsa", FOLDER / f"{name}.tried"
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not tried.exists():
-            _make(archive)
-            tried.touch()
+    """For ``JDK_JAVA_OPTIONS``; without the archive until there is one, and where this Java cannot make one."""
+    archive = _name_archive()
     return f"{QUICK} {_SILENT} -XX:SharedArchiveFile={archive}" if archive.exists() else QUICK
 
 
+def make_archive_in_background() -> None:
+    """Make the archive if nobody has tried: that takes Java as long as ten starts, and no test waits for it."""
+    if not _name_archive().with_suffix(".tried").exists():
+        subprocess.Popen([sys.executable, "-m", __name__], cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True)
+
+
+@cache
+def _name_archive() -> Path:
+    version = subprocess.run([find_java(os.environ), "-version"], capture_output=True, check=True).stderr
+    name = sha256(version + pyspark.__version__.encode() + _TYPICAL.encode()).hexdigest()[:16]
+    return FOLDER / f"{name}.jsa"
+
+
 def _make(archive: Path) -> None:
-    environment = os.environ | {_VARIABLE: f"{QUICK} {_SILENT} -XX:ArchiveClassesAtExit={archive}"}
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", _TYPICAL, folder]
-        subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (tried := archive.with_suffix(".tried")).exists():
+            return
+        tried.touch()
+        part = archive.with_suffix(".part")
+        environment = os.environ | {_VARIABLE: f"{QUICK} {_SILENT} -XX:ArchiveClassesAtExit={part}"}
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-c", _TYPICAL, folder]
+            subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True)
+        if part.exists():
+            part.rename(archive)
+
+
+if __name__ == "__main__":
+    _make(_name_archive())
