@@ -13,7 +13,7 @@ from bench.measure import medians, table, timed
 from bench.sinks import null_sink
 from bench.ways import lake_file_of, load_file
 from lakewriter.source.byte_checks import plan_byte_check
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 
 _WRITTEN = {"csv": "FORMAT csv, HEADER true", "json": "FORMAT json"}
 

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from infra.settings import Settings
 from lakewriter.policy.checkpoint import S3
 from lakewriter.policy.secrets import list_references
-from lakewriter.spec.specification import Read, Spec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Read
 
 REACHED: Final = frozenset({"s3", "glue", "lakeformation", "logs", "kms", "sts", "dynamodb", "secretsmanager"})
 """The services whose endpoints, in its own region, a job without a VPC reaches.

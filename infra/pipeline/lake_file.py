@@ -10,8 +10,9 @@ from pydantic import BaseModel
 from lakewriter.dialects.lake_yaml import Lake
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.lineage import LOG
-from lakewriter.spec.specification import Read, Spec
+from lakewriter.spec.specification import Spec
 from lakewriter.spec.stream import MessageSource
+from lakewriter.spec.table_spec import Read
 
 PUBLIC: Final = {"external_id", "access_key_id"}
 """No secrets: the trust policy shows the external id, every request the access key id."""

@@ -15,8 +15,9 @@ from lakewriter.naming import ControlKeys, join_key
 from lakewriter.report import format_count
 from lakewriter.spec.deployment import Deployment, Schedule, Spark, Worker
 from lakewriter.spec.lineage import LOG
-from lakewriter.spec.specification import Limits, Spec, TableSpec
+from lakewriter.spec.specification import Limits, Spec
 from lakewriter.spec.stream import MessageSource
+from lakewriter.spec.table_spec import TableSpec
 
 JOB_ID: Final = "5f0e4c1a-8f0b-5d57-9a53-3f1c2d4b6e70"
 STARTED: Final = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)

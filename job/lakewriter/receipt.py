@@ -45,14 +45,9 @@ class ColumnStatistics(ControlObject):
         upper: str | None = None,
         **later: Any,
     ) -> None:
-        fields = {
-            "values": values,
-            "nulls": nulls,
-            "compressed_bytes": compressed_bytes,
-            "lower": lower,
-            "upper": upper,
-        }
-        super().__init__(**fields, **later)
+        fields = {"values": values, "nulls": nulls, "compressed_bytes": compressed_bytes}
+        bounds = {"lower": lower, "upper": upper}
+        super().__init__(**fields, **bounds, **later)
 
 
 class Cursor(ControlObject):

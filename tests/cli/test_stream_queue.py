@@ -11,7 +11,7 @@ from lakewriter.source.messages import backlog
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.backlog import Backlog, read_piece
 from lakewriter.source.messages.chunks import Records
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 SIZE = 66
 """Bytes of each of these records."""

@@ -13,7 +13,7 @@ import pytest
 from lakewriter.dialects.airbyte.connector import make_connector_specification, read_connection, require_standard_input
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SpecInvalidError
-from lakewriter.spec.stream import TextEncoding
+from lakewriter.spec.encodings import TextEncoding
 from tests.dialects.airbyte_lakes import BASE, TABLE, lake
 from tests.dialects.test_airbyte_formats import FORMATS
 

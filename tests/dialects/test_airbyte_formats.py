@@ -3,8 +3,8 @@
 import pytest
 
 from lakewriter.dialects.lake_yaml import load_spec
-from lakewriter.spec.specification import MIB, Encoding
-from lakewriter.spec.stream import AvroEncoding, TextEncoding
+from lakewriter.spec.encodings import AvroEncoding, ParquetEncoding, TextEncoding
+from lakewriter.spec.specification import MIB
 from tests.dialects.airbyte_lakes import from_vendor, key, lake, problems
 from tests.support.narrow import expect
 
@@ -31,10 +31,11 @@ FORMATS = [
      AvroEncoding(codec="zstandard", level=-5, checksum=True), ".avro"),
     ({"format_type": "Avro", "compression_codec": {"codec": "snappy"}}, AvroEncoding(codec="snappy"), ".avro"),
     ({"format_type": "Parquet"},
-     Encoding(codec="uncompressed", page_bytes=MIB, dictionary_page_bytes=MIB, dictionary=True), ".parquet"),
+     ParquetEncoding(codec="uncompressed", page_bytes=MIB, dictionary_page_bytes=MIB, dictionary=True), ".parquet"),
     ({"format_type": "Parquet", "compression_codec": "ZSTD", "page_size_kb": 8, "dictionary_page_size_kb": 16,
       "dictionary_encoding": False},
-     Encoding(codec="zstd", level=3, page_bytes=8192, dictionary_page_bytes=16384, dictionary=False), ".parquet"),
+     ParquetEncoding(codec="zstd", level=3, page_bytes=8192, dictionary_page_bytes=16384, dictionary=False),
+     ".parquet"),
 ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import NameCollisionError, SpecInvalidError
-from lakewriter.spec.specification import Mode
+from lakewriter.spec.table_spec import Mode
 from tests.dialects.airbyte_lakes import TABLE, lake, problems
 from tests.support.narrow import need
 

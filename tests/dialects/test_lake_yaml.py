@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from lakewriter.dialects.common.tables import make_absolute
+from lakewriter.dialects.common.read_keys import make_absolute
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SpecInvalidError, TlsRequiredError
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.readers import DELTA
-from lakewriter.spec.specification import Encoding
 from tests.dialects.files import READ, TABLE, lake
 from tests.support.narrow import expect
 
@@ -176,8 +176,9 @@ def test_overwrite_is_refused(tmp_path, entry):
 
 
 def test_delta_encodings_are_asked_for(tmp_path):
-    assert expect(Encoding, load_spec(lake(tmp_path, top={"delta_encodings": True})).encoding).value_encodings == DELTA
-    assert expect(Encoding, load_spec(lake(tmp_path)).encoding).value_encodings == frozenset()
+    encoding = expect(ParquetEncoding, load_spec(lake(tmp_path, top={"delta_encodings": True})).encoding)
+    assert encoding.value_encodings == DELTA
+    assert expect(ParquetEncoding, load_spec(lake(tmp_path)).encoding).value_encodings == frozenset()
 
 
 def test_stage_is_merged(tmp_path):

@@ -16,8 +16,9 @@ from lakewriter.dialects.lake_yaml import LakeFile, load, load_spec
 from lakewriter.errors import LakeError
 from lakewriter.operate.queries import write_queries
 from lakewriter.operate.sql_text import Engine
-from lakewriter.spec.specification import Encoding, IndexKind, Spec
-from lakewriter.spec.stream import AvroEncoding, TextEncoding
+from lakewriter.spec.encodings import AvroEncoding, ParquetEncoding, TextEncoding
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import IndexKind
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BASE = {"type": "lakewriter-s3", "location": "s3://acme-lake/production", "region": "us-east-1"}
@@ -87,13 +88,13 @@ def test_key_of_a_refresh(tmp_path, settings, expected):
 
 
 ENCODINGS: list[tuple[dict[str, Any], Any]] = [
-    ({}, Encoding(codec="zstd", level=3)),
-    ({"compression": "zstd", "compression_level": 9}, Encoding(codec="zstd", level=9)),
-    ({"compression": "gzip"}, Encoding(codec="gzip")),
-    ({"compression": "brotli"}, Encoding(codec="brotli", level=5)),
-    ({"compression": "snappy"}, Encoding(codec="snappy")),
-    ({"compression": "lz4"}, Encoding(codec="lz4")),
-    ({"compression": "none"}, Encoding(codec="uncompressed")),
+    ({}, ParquetEncoding(codec="zstd", level=3)),
+    ({"compression": "zstd", "compression_level": 9}, ParquetEncoding(codec="zstd", level=9)),
+    ({"compression": "gzip"}, ParquetEncoding(codec="gzip")),
+    ({"compression": "brotli"}, ParquetEncoding(codec="brotli", level=5)),
+    ({"compression": "snappy"}, ParquetEncoding(codec="snappy")),
+    ({"compression": "lz4"}, ParquetEncoding(codec="lz4")),
+    ({"compression": "none"}, ParquetEncoding(codec="uncompressed")),
     ({"format": "avro"}, AvroEncoding(codec="deflate", level=6)),
     ({"format": "avro", "compression": "deflate", "compression_level": 0}, AvroEncoding(codec="deflate", level=0)),
     ({"format": "avro", "compression": "zstd"}, AvroEncoding(codec="zstandard", level=3)),

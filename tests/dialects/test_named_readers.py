@@ -8,7 +8,7 @@ import yaml
 
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SpecInvalidError
-from lakewriter.spec.specification import Encoding
+from lakewriter.spec.encodings import ParquetEncoding
 
 D, L, P, F = "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT"
 OURS = {"type": "lakewriter-s3", "location": "s3://acme-lake/production", "region": "us-east-1"}
@@ -48,7 +48,7 @@ ENCODINGS: list[tuple[dict[str, Any], dict[str, Any], set[str]]] = [
 @pytest.mark.parametrize(("destination", "top", "encodings"), ENCODINGS)
 def test_encodings(tmp_path, destination, top, encodings):
     encoding = read(tmp_path, destination, **top)
-    assert isinstance(encoding, Encoding)
+    assert isinstance(encoding, ParquetEncoding)
     assert encoding.value_encodings == encodings
 
 

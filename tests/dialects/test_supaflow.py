@@ -8,8 +8,8 @@ import pytest
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError, NameCollisionError, SpecInvalidError
 from lakewriter.spec.catalogs import GlueCatalog, IcebergCatalog, NoCatalog, OAuthService
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import Encoding
 from tests.dialects.files import READ, TABLE, lake
 from tests.support.narrow import expect, need
 
@@ -216,7 +216,7 @@ def test_iceberg(tmp_path, settings, schema, expected):
     spec = load_spec(lake(tmp_path, tables=tables, table_format="ICEBERG", s3_path_prefix="data", **settings))
     assert spec.tables[0].schema_name == expected
     assert keyed(spec) == f"data/{expected}/accounts/data/part-abc123-00000.parquet"
-    assert expect(Encoding, spec.encoding).codec == "zstd"
+    assert expect(ParquetEncoding, spec.encoding).codec == "zstd"
 
 
 def test_open_catalog(tmp_path):

@@ -8,7 +8,8 @@ from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueCatalog, NoCatalog
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import Read, Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Read, TableSpec
 from tests.support.server import StrictAws
 
 ROLE = "arn:aws:iam::123456789012:role/LakeWriter"

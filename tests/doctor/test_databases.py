@@ -4,7 +4,7 @@ import pytest
 
 from lakewriter.doctor.probe import run_probes
 from lakewriter.doctor.source_access import SourceProbes
-from lakewriter.spec.specification import JdbcPartition, Read
+from lakewriter.spec.table_spec import JdbcPartition, Read
 from tests.doctor.pipeline import spec
 
 pytestmark = pytest.mark.spark

@@ -16,7 +16,8 @@ from lakewriter.doctor.probe import Finding, SeenColumn, run_probes
 from lakewriter.doctor.source_access import SourceProbes
 from lakewriter.run.loader import load
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.specification import ColumnType, Read, Spec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import ColumnType, Read
 from tests.doctor.pipeline import spec
 
 CSV = b"id,name,zip\n1,Ada,01234\n2,Bob,99999\n"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lakewriter.spec.maintenance import Maintenance
-from lakewriter.spec.specification import Mode, Read
+from lakewriter.spec.table_spec import Mode, Read
 from tests.doctor.pipeline import CONTROL, abort_after, checked, spec
 from tests.support.server import StrictAws
 

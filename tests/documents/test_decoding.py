@@ -17,8 +17,7 @@ from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
 from lakewriter.encode.avro_schema import make_avro_schema
 from lakewriter.naming import name_avro_fields
 from lakewriter.spec.collection import Kind
-from lakewriter.spec.specification import Encoding
-from lakewriter.spec.stream import AvroEncoding
+from lakewriter.spec.encodings import AvroEncoding, ParquetEncoding
 from tests.documents.documents_strategies import SCHEMAS, WIDE_SCHEMAS, conforming
 from tests.shape.enveloped import plan, shaped, written
 
@@ -133,7 +132,7 @@ def test_every_value_is_read_back_or_named(data: st.DataObject, one_text: bool):
     own = plan(schema, one_text=one_text)
     batch, shaper = shaped(own, *texts)
     undeclared = shaper.take_findings().undeclared
-    parquet = pq.read_table(io.BytesIO(written(batch, Encoding(codec="snappy")))).to_pylist()
+    parquet = pq.read_table(io.BytesIO(written(batch, ParquetEncoding(codec="snappy")))).to_pylist()
     avro: list[Any] = [None] * len(texts)
     if one_text:
         avro = list(fastavro.reader(io.BytesIO(written(batch, AvroEncoding(codec="deflate", level=1)))))

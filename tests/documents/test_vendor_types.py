@@ -18,8 +18,7 @@ from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import DocumentType, Items, Leaf
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.spec.collection import Kind
-from lakewriter.spec.specification import Encoding
-from lakewriter.spec.stream import AvroEncoding
+from lakewriter.spec.encodings import AvroEncoding, ParquetEncoding
 from tests.shape.enveloped import plan, shaped, written
 
 HOUR = 3_600_000_000
@@ -95,7 +94,7 @@ def test_eras_in_files(kind):
     batch, _ = shaped(plan({"properties": {"d": DAY, "t": MOMENT}}, one_text=kind == "Avro"), *texts)
     expected = [(-1_457_318, -125_941_863_974_322_000), (18628, 0)]
     if kind == "Parquet":
-        table = pq.read_table(io.BytesIO(written(batch, Encoding(codec="snappy"))))
+        table = pq.read_table(io.BytesIO(written(batch, ParquetEncoding(codec="snappy"))))
         days, micros = table["d"].cast(pa.int32()).to_pylist(), table["t"].cast(pa.int64()).to_pylist()
         assert list(zip(days, micros, strict=True)) == expected
         return

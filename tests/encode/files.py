@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewriter.encode.parquet import ParquetEncoder
-from lakewriter.spec.specification import Encoding
+from lakewriter.spec.encodings import ParquetEncoding
 
 
 class MemorySink(io.BytesIO):
@@ -27,7 +27,7 @@ class MemorySink(io.BytesIO):
 
 
 def written(
-    encoding: Encoding,
+    encoding: ParquetEncoding,
     schema: pa.Schema,
     batches: Sequence[pa.RecordBatch] | Iterator[pa.RecordBatch],
     rows: int = 8192,

@@ -19,7 +19,7 @@ from lakewriter.encode.avro_schema import make_avro_schema
 from lakewriter.encode.avro_values import encode_varints
 from lakewriter.naming import name_avro_fields
 from lakewriter.spec.collection import Kind
-from lakewriter.spec.stream import AvroEncoding
+from lakewriter.spec.encodings import AvroEncoding
 
 VARINTS = [
     # value, its bytes; the first seven are the specification's own

@@ -11,7 +11,7 @@ import pytest
 
 from lakewriter.documents.types import JSON, KIND
 from lakewriter.encode.csv_and_jsonl import TextEncoder
-from lakewriter.spec.stream import TextEncoding
+from lakewriter.spec.encodings import TextEncoding
 
 
 def json_field(name: str) -> pa.Field:

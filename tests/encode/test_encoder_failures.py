@@ -6,8 +6,8 @@ import pytest
 
 from lakewriter.encode.parquet import ParquetEncoder
 from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.readers import DELTA
-from lakewriter.spec.specification import Encoding
 from tests.encode.files import MemorySink, numbers, written
 
 
@@ -19,7 +19,7 @@ def test_write_source_fails(delta: bool, error: BaseException) -> None:
         raise error
 
     with pytest.raises(type(error)) as caught:
-        written(Encoding(value_encodings=DELTA if delta else frozenset()), numbers(1).schema, batches(), 500)
+        written(ParquetEncoding(value_encodings=DELTA if delta else frozenset()), numbers(1).schema, batches(), 500)
     assert caught.value is error
 
 
@@ -33,7 +33,7 @@ def test_write_sink_fails(capfd: pytest.CaptureFixture[str]) -> None:
             yield numbers(1000, number * 1000)
 
     with pytest.raises(OSError, match="no room"):
-        ParquetEncoder(Encoding()).write(numbers(1).schema, batches(), sink, 1000)
+        ParquetEncoder(ParquetEncoding()).write(numbers(1).schema, batches(), sink, 1000)
     assert (sink.calls_after_failure, len(asked) < 10, capfd.readouterr().err) == (0, True, "")
 
 
@@ -47,5 +47,5 @@ def test_write_sink_fails(capfd: pytest.CaptureFixture[str]) -> None:
 )
 def test_encoder_refuses(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(SpecInvalidError) as caught:
-        ParquetEncoder(Encoding(**settings))
+        ParquetEncoder(ParquetEncoding(**settings))
     assert said in caught.value.message

@@ -13,7 +13,7 @@ import pytest
 
 from lakewriter.documents.types import LOGICAL_TYPE
 from lakewriter.encode.parquet_footer import read_column_statistics
-from lakewriter.spec.specification import Encoding
+from lakewriter.spec.encodings import ParquetEncoding
 from tests.encode.files import written
 
 SCHEMA = pa.schema(
@@ -37,7 +37,7 @@ BATCH = pa.RecordBatch.from_pylist(ROWS, schema=SCHEMA)
 @pytest.mark.parametrize("codec", ["gzip", "snappy"])
 def test_types_in_the_file(codec, tmp_path):
     file = tmp_path / "f.parquet"
-    file.write_bytes(written(Encoding(codec=codec), SCHEMA, [BATCH, BATCH]))
+    file.write_bytes(written(ParquetEncoding(codec=codec), SCHEMA, [BATCH, BATCH]))
     found = duckdb.sql(
         f"SELECT name, converted_type, logical_type IS NOT NULL FROM parquet_schema('{file}')"
     ).fetchall()
@@ -56,7 +56,7 @@ def test_types_in_the_file(codec, tmp_path):
 
 def test_intervals_and_json_by_duckdb(tmp_path):
     file = tmp_path / "f.parquet"
-    file.write_bytes(written(Encoding(), SCHEMA, [BATCH]))
+    file.write_bytes(written(ParquetEncoding(), SCHEMA, [BATCH]))
     rows = duckdb.sql(f"SELECT i::VARCHAR, j ->> 'a', typeof(i), typeof(j) FROM '{file}'").fetchall()
     assert rows == [
         ("1 year 2 months 3 days 04:05:06.789", "1", "INTERVAL", "JSON"),
@@ -68,7 +68,7 @@ def test_intervals_and_json_by_duckdb(tmp_path):
 def test_intervals_have_no_bounds(tmp_path):
     """The format gives them no order."""
     file = tmp_path / "f.parquet"
-    file.write_bytes(written(Encoding(), SCHEMA, [BATCH]))
+    file.write_bytes(written(ParquetEncoding(), SCHEMA, [BATCH]))
     found = read_column_statistics(pq.read_metadata(file))["i"]
     assert (found.values, found.nulls, found.lower, found.upper) == (3, None, None, None)
     assert read_column_statistics(pq.read_metadata(file))["s"].lower == "a"

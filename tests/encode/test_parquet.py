@@ -16,8 +16,8 @@ import pytest
 from lakewriter.encode.parquet import CODECS, ParquetEncoder
 from lakewriter.encode.parquet_footer import read_column_statistics
 from lakewriter.receipt import ColumnStatistics
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.readers import DELTA
-from lakewriter.spec.specification import Encoding
 from tests.encode.files import MemorySink, numbers, opened, written
 
 UTC = dt.UTC
@@ -105,7 +105,7 @@ def _read_by_duckdb(data: bytes, directory: Path) -> list[Any]:
 
 @pytest.mark.parametrize("delta", [False, True])
 def test_write_flat_types(delta: bool) -> None:
-    file = opened(written(Encoding(value_encodings=DELTA if delta else frozenset()), FLAT, [FLAT_BATCH]))
+    file = opened(written(ParquetEncoding(value_encodings=DELTA if delta else frozenset()), FLAT, [FLAT_BATCH]))
     assert file.read().to_pydict() == FLAT_BATCH.to_pydict()
     assert file.schema_arrow.equals(FLAT, check_metadata=True)
     columns = [file.schema.column(i) for i in range(len(TYPES))]
@@ -113,14 +113,14 @@ def test_write_flat_types(delta: bool) -> None:
 
 
 def test_write_flat_statistics() -> None:
-    found = read_column_statistics(opened(written(Encoding(), FLAT, [FLAT_BATCH])).metadata)
+    found = read_column_statistics(opened(written(ParquetEncoding(), FLAT, [FLAT_BATCH])).metadata)
     assert {name: (s.values, s.nulls, s.lower, s.upper) for name, s in found.items()} == {
         name: (3, 1, *case[4:6]) for name, case in TYPES.items()
     }
 
 
 def test_write_nested_types(tmp_path: Path) -> None:
-    data = written(Encoding(value_encodings=DELTA), NESTED, [NESTED_BATCH])
+    data = written(ParquetEncoding(value_encodings=DELTA), NESTED, [NESTED_BATCH])
     file = opened(data)
     assert file.read().to_pylist() == NESTED_ROWS
     assert duckdb.from_arrow(file.read()).fetchall() == _read_by_duckdb(data, tmp_path)
@@ -139,7 +139,7 @@ def test_write_nested_types(tmp_path: Path) -> None:
 @pytest.mark.parametrize("codec", CODECS)
 def test_write_codecs(codec: str, tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
-    path.write_bytes(written(Encoding(codec=codec), numbers(1).schema, [numbers(1000)]))
+    path.write_bytes(written(ParquetEncoding(codec=codec), numbers(1).schema, [numbers(1000)]))
     # pyarrow shows LZ4_RAW as LZ4.
     assert pq.read_metadata(path).row_group(0).column(0).compression == codec.upper()
     assert duckdb.sql(f"select count(*), sum(id), max(name) from '{path}'").fetchall() == [(1000, 499500, "n4")]
@@ -149,7 +149,7 @@ def test_write_codecs(codec: str, tmp_path: Path) -> None:
 
 def test_write_gzip_level() -> None:
     rows = pa.RecordBatch.from_pydict({"text": [f"row {i * i % 977} of {i}" for i in range(5000)]})
-    sizes = [len(written(Encoding(level=level), rows.schema, [rows])) for level in (1, 9)]
+    sizes = [len(written(ParquetEncoding(level=level), rows.schema, [rows])) for level in (1, 9)]
     assert sizes[1] < sizes[0]
 
 
@@ -162,7 +162,7 @@ def test_write_gzip_level() -> None:
 )
 def test_write_encodings(delta: bool, encodings: dict[str, set[str]]) -> None:
     file = opened(
-        written(Encoding(value_encodings=DELTA if delta else frozenset()), numbers(1).schema, [numbers(1000)])
+        written(ParquetEncoding(value_encodings=DELTA if delta else frozenset()), numbers(1).schema, [numbers(1000)])
     )
     columns = [file.metadata.row_group(0).column(i) for i in range(2)]
     assert {c.path_in_schema: set(c.encodings) for c in columns} == encodings
@@ -178,7 +178,7 @@ def test_write_row_groups_are_in_the_sink_at_their_edge() -> None:
             positions.append(sink.tell())
             yield numbers(500, number * 500)
 
-    ParquetEncoder(Encoding(codec="uncompressed")).write(numbers(1).schema, batches(), sink, 1000)
+    ParquetEncoder(ParquetEncoding(codec="uncompressed")).write(numbers(1).schema, batches(), sink, 1000)
     metadata = opened(sink.getvalue()).metadata
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [1000, 1000, 500]
     # 1000 ids of 8 bytes in each of the first two.
@@ -193,7 +193,7 @@ def test_write_sorted_row_groups() -> None:
     batch = pa.record_batch({name: pa.array(values, kind) for (name, kind), values in columns})
     # Batches that are cut elsewhere than row groups are.
     batches = [batch.slice(0, 2), batch.slice(2, 4), batch.slice(6)]
-    file = opened(written(Encoding(sort_by=("word", "number")), batch.schema, batches, 6))
+    file = opened(written(ParquetEncoding(sort_by=("word", "number")), batch.schema, batches, 6))
     assert [file.read_row_group(number)["place"].to_pylist() for number in (0, 1)] == [[5, 3, 1, 0, 4, 2], [7, 6]]
     assert file.read_row_group(0).to_pylist() == [
         {"word": rows[place][0], "number": rows[place][1], "place": place} for place in (5, 3, 1, 0, 4, 2)
@@ -203,13 +203,13 @@ def test_write_sorted_row_groups() -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_write_sorted_by_every_type(name: str) -> None:
     values = TYPES[name][1]
-    file = opened(written(Encoding(sort_by=(name,)), FLAT, [FLAT_BATCH]))
+    file = opened(written(ParquetEncoding(sort_by=(name,)), FLAT, [FLAT_BATCH]))
     present = sorted(value for value in values if value is not None)
     assert file.read()[name].to_pylist() == [*present, None]
 
 
 def test_write_no_rows() -> None:
-    file = opened(written(Encoding(value_encodings=DELTA), FLAT, []))
+    file = opened(written(ParquetEncoding(value_encodings=DELTA), FLAT, []))
     assert (file.metadata.num_rows, file.schema_arrow.names) == (0, FLAT.names)
     assert read_column_statistics(file.metadata) == {}
 
@@ -218,7 +218,7 @@ def test_statistics_over_row_groups() -> None:
     batches = [
         pa.RecordBatch.from_pydict({"n": pa.array(values, pa.int64())}) for values in ([5, 3], [None, None], [10, None])
     ]
-    found = read_column_statistics(opened(written(Encoding(), batches[0].schema, batches, 2)).metadata)
+    found = read_column_statistics(opened(written(ParquetEncoding(), batches[0].schema, batches, 2)).metadata)
     assert found == {"n": ColumnStatistics(6, 3, found["n"].compressed_bytes, "3", "10")}
 
 
@@ -226,6 +226,6 @@ def test_statistics_that_python_has_no_value_for() -> None:
     # The year 33658, not a number, and text that a writer may have cut.
     far = pa.array([10**18, 1], pa.timestamp("us", "UTC"))
     rows = pa.RecordBatch.from_pydict({"far": far, "nan": [float("nan")] * 2, "text": ["a", "x" * 61]})
-    found = read_column_statistics(opened(written(Encoding(), rows.schema, [rows])).metadata)
+    found = read_column_statistics(opened(written(ParquetEncoding(), rows.schema, [rows])).metadata)
     bounds = {name: (column.lower, column.upper) for name, column in found.items()}
     assert bounds == {"far": (None, None), "nan": (None, None), "text": ("a", None)}

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.encode.parquet_encodings import choose_encodings
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.readers import ValueEncoding
-from lakewriter.spec.specification import Encoding
 from tests.encode.files import opened, written
 
 D: ValueEncoding = "DELTA_BINARY_PACKED"
@@ -88,7 +88,7 @@ def test_encoding_of_a_type(kind, values, encoding):
 
 
 def test_a_column_of_distinct_values_has_no_dictionary():
-    file = opened(written(Encoding(), TABLE.schema, TABLE.to_batches(5000), ROWS))
+    file = opened(written(ParquetEncoding(), TABLE.schema, TABLE.to_batches(5000), ROWS))
     group = file.metadata.row_group(0)
     chunks = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
     plain = [name for name, chunk in chunks.items() if not chunk.has_dictionary_page and name != "flag"]
@@ -99,11 +99,11 @@ def test_a_column_of_distinct_values_has_no_dictionary():
 
 def test_hashes_take_half_a_byte_a_digit():
     rows = TABLE.select(["hash"])
-    size = len(written(Encoding(), rows.schema, rows.to_batches(), ROWS))
+    size = len(written(ParquetEncoding(), rows.schema, rows.to_batches(), ROWS))
     assert 32 * ROWS < size < 40 * ROWS
 
 
 def test_a_dictionary_that_is_not_wanted_stays_away():
-    file = opened(written(Encoding(dictionary=False), TABLE.schema, TABLE.to_batches(), ROWS))
+    file = opened(written(ParquetEncoding(dictionary=False), TABLE.schema, TABLE.to_batches(), ROWS))
     group = file.metadata.row_group(0)
     assert not any(group.column(i).has_dictionary_page for i in range(group.num_columns))

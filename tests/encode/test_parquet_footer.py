@@ -4,11 +4,11 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.encode.parquet_footer import Tail, list_leaf_columns, read_column_statistics
-from lakewriter.spec.specification import Encoding
+from lakewriter.spec.encodings import ParquetEncoding
 from tests.encode.files import written
 
 ROWS = pa.RecordBatch.from_pydict({"n": list(range(20_000))})
-DATA = written(Encoding(), ROWS.schema, [ROWS], 20_000)
+DATA = written(ParquetEncoding(), ROWS.schema, [ROWS], 20_000)
 
 
 @pytest.mark.parametrize("piece", [1, 100, 8192, len(DATA)])
@@ -32,7 +32,7 @@ def test_leaf_columns_are_those_of_a_file() -> None:
     items = [{"sku": "a", "count": 1}]
     rows = pa.RecordBatch.from_pydict({"n": [1], "at": [{"x": 1.5, "y": {"z": True}}], "items": [items]})
     footer = Tail()
-    footer.write(written(Encoding(), rows.schema, [rows], 1))
+    footer.write(written(ParquetEncoding(), rows.schema, [rows], 1))
     metadata = footer.metadata()
     assert metadata is not None
     assert list_leaf_columns(rows.schema) == tuple(read_column_statistics(metadata))

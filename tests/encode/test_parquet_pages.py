@@ -10,7 +10,7 @@ import pytest
 
 from lakewriter.encode.parquet_pages import Column, PageWriter
 from lakewriter.encode.parquet_structures import FileMetaData, OffsetIndex, PageHeader
-from lakewriter.spec.specification import Encoding
+from lakewriter.spec.encodings import ParquetEncoding
 from tests.encode.files import MemorySink, numbers, opened, written
 from tests.encode.test_parquet import FLAT, FLAT_BATCH, NESTED, NESTED_BATCH
 
@@ -64,7 +64,7 @@ def test_structures_lose_nothing(source):
 def test_sizes_offsets_and_checksums(source, codec):
     """As parquet-format has them: thrift's PageHeader, ColumnMetaData, RowGroup and PageLocation."""
     schema, batch = SOURCES[source]
-    data = written(Encoding(codec=codec, page_bytes=4096), schema, [batch, batch], batch.num_rows)
+    data = written(ParquetEncoding(codec=codec, page_bytes=4096), schema, [batch, batch], batch.num_rows)
     footer = footer_of(data)
     assert (footer.num_rows, len(footer.row_groups)) == (2 * batch.num_rows, 2)
     for number, group in enumerate(footer.row_groups):
@@ -106,7 +106,7 @@ def test_no_page_of_another_codec():
 
 
 def gzipped():
-    return written(Encoding(page_bytes=4096), MIXED.schema, [MIXED, MIXED], 5000)
+    return written(ParquetEncoding(page_bytes=4096), MIXED.schema, [MIXED, MIXED], 5000)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -125,7 +125,7 @@ def test_flipped_bytes_are_refused_and_never_misread(seed, tmp_path):
 
 def test_more_row_groups_than_an_ordinal_counts(monkeypatch):
     monkeypatch.setattr("lakewriter.encode.parquet_pages._MOST_ORDINALS", 2)
-    data = written(Encoding(), numbers(1).schema, [numbers(10, n) for n in range(4)], 10)
+    data = written(ParquetEncoding(), numbers(1).schema, [numbers(10, n) for n in range(4)], 10)
     assert [group.ordinal for group in footer_of(data).row_groups] == [0, 1, None, None]
     assert opened(data).read().num_rows == 40
 

@@ -17,8 +17,8 @@ from datafusion import SessionContext
 from pyspark.sql import SparkSession
 
 from lakewriter.encode.parquet import ParquetEncoder
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.readers import DELTA
-from lakewriter.spec.specification import Encoding
 from tests.encode.files import numbers, written
 from tests.encode.test_parquet import FLAT, FLAT_BATCH, NESTED, NESTED_BATCH
 from tests.encode.test_parquet_pages import MIXED
@@ -36,12 +36,12 @@ FILES: dict[str, tuple[pa.Schema, list[pa.RecordBatch], int]] = {
     "many pages": (MIXED.schema, [MIXED] * 3, 5000),
 }
 ENCODINGS = {
-    "by column": Encoding(page_bytes=4096),
-    "level 1": Encoding(level=1),
-    "level 6": Encoding(level=6, page_bytes=4096),
-    "delta": Encoding(value_encodings=DELTA, page_bytes=4096),
-    "snappy": Encoding(codec="snappy", page_bytes=4096),
-    "zstd": Encoding(codec="zstd", level=3),
+    "by column": ParquetEncoding(page_bytes=4096),
+    "level 1": ParquetEncoding(level=1),
+    "level 6": ParquetEncoding(level=6, page_bytes=4096),
+    "delta": ParquetEncoding(value_encodings=DELTA, page_bytes=4096),
+    "snappy": ParquetEncoding(codec="snappy", page_bytes=4096),
+    "zstd": ParquetEncoding(codec="zstd", level=3),
 }
 
 
@@ -139,7 +139,9 @@ def test_file_of_200_megabytes(spark: SparkSession, tmp_path: Path) -> None:
             yield pa.RecordBatch.from_arrays([ids, texts], ["id", "text"])
 
     with file.open("wb") as sink:
-        ParquetEncoder(Encoding()).write(pa.schema([("id", pa.int64()), ("text", pa.string())]), batches(), sink, rows)
+        ParquetEncoder(ParquetEncoding()).write(
+            pa.schema([("id", pa.int64()), ("text", pa.string())]), batches(), sink, rows
+        )
     assert file.stat().st_size > 100 * 2**20
     total = rows * groups
     query = "SELECT count(*), sum(id), min(text), max(text), count(DISTINCT text) FROM {}"

@@ -18,8 +18,8 @@ import pytest
 from datafusion import SessionConfig, SessionContext
 from pyspark.sql import DataFrame, SparkSession
 
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.readers import READERS, ValueEncoding, list_common_encodings
-from lakewriter.spec.specification import Encoding
 from tests.encode.files import opened, written
 from tests.encode.test_parquet_pages import footer_of, pages_of
 
@@ -99,7 +99,7 @@ FILES: dict[str, list[pa.Table]] = {
 
 def _write(known: frozenset[ValueEncoding], tables: list[pa.Table], codec: str = "gzip") -> bytes:
     batches: Iterator[pa.RecordBatch] = (batch for table in tables for batch in table.combine_chunks().to_batches())
-    return written(Encoding(codec=codec, value_encodings=known, page_bytes=16_384), TABLE.schema, batches, 1)
+    return written(ParquetEncoding(codec=codec, value_encodings=known, page_bytes=16_384), TABLE.schema, batches, 1)
 
 
 def _read_by_datafusion(file: str) -> pa.Table:

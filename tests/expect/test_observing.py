@@ -22,9 +22,8 @@ from lakewriter.shape.envelope import plan_documents, plan_rows
 from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.shape.table import plan_shape
 from lakewriter.shape.text_rows import plan_text_rows
+from lakewriter.spec.encodings import AvroEncoding, FileEncoding, ParquetEncoding, TextEncoding
 from lakewriter.spec.expectations import AcceptedValues, Condition, Fresh, NullShare, Range
-from lakewriter.spec.specification import Encoding, FileEncoding
-from lakewriter.spec.stream import AvroEncoding, TextEncoding
 from tests.shape.enveloped import ENVELOPE
 from tests.staging.plans import SPEC, START, TABLE
 
@@ -57,9 +56,9 @@ COLUMNS: list[tuple[str, pa.DataType, list[Any], Observed]] = [
 SCHEMA = pa.schema([(name, t) for name, t, _, _ in COLUMNS])
 BATCH = pa.RecordBatch.from_arrays([pa.array(v, t) for _, t, v, _ in COLUMNS], schema=SCHEMA)
 SEEN = {name: observed for name, _, _, observed in COLUMNS}
-PARQUET = Encoding()
+PARQUET = ParquetEncoding()
 FORMATS: list[FileEncoding] = [
-    PARQUET, Encoding(codec="zstd"), AvroEncoding(), TextEncoding(kind="csv"), TextEncoding(kind="jsonl"),
+    PARQUET, ParquetEncoding(codec="zstd"), AvroEncoding(), TextEncoding(kind="csv"), TextEncoding(kind="jsonl"),
 ]  # fmt: skip
 
 
@@ -74,13 +73,13 @@ LIMITS = {"small": 0, "big": 0, "price": 0, "ratio": 0, "half": 0, "name": "a", 
 
 def observe(plan: AnyPlan, table: Any, batch: pa.RecordBatch, encoding: FileEncoding) -> dict[str, Observed]:
     """What is seen of a batch that is written in one file; a text format may refuse NaN, which is left out then."""
-    watches = find_watched(table, plan, is_parquet=isinstance(encoding, Encoding))
+    watches = find_watched(table, plan, is_parquet=isinstance(encoding, ParquetEncoding))
     observer, shaper = Observer(watches), make_shaper(plan, job_id="j", start=START, first_index=1)
     shaped, typed = shaper.shape(batch)
     observer.observe(typed)
     sink = io.BytesIO()
     make_encoder(encoding).write(plan.schema, iter([shaped]), sink, 1000)
-    footer = pq.read_metadata(io.BytesIO(sink.getvalue())) if isinstance(encoding, Encoding) else None
+    footer = pq.read_metadata(io.BytesIO(sink.getvalue())) if isinstance(encoding, ParquetEncoding) else None
     return observer.take(batch.num_rows, footer)[0]
 
 

@@ -21,8 +21,8 @@ from lakewriter.receipt import Part, Receipt
 from lakewriter.shape.partitions import Transforms
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import GlueService, OAuthService
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.maintenance import Maintenance
-from lakewriter.spec.specification import Encoding
 from tests.commit import intents
 from tests.encode.files import written
 from tests.load.lakes import BUCKET
@@ -91,7 +91,7 @@ class Table:
         return intent(job, found.action, *receipts).model_copy(update={"kind": "compact", "compact": compact})
 
     def _write(self, key: str, rows: pa.Table) -> Receipt:
-        body = written(Encoding(), rows.schema, rows.to_batches(), rows.num_rows)
+        body = written(ParquetEncoding(), rows.schema, rows.to_batches(), rows.num_rows)
         self.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
         return receipt(key, body, rows.num_rows)
 

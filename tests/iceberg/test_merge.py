@@ -29,7 +29,7 @@ from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
 from lakewriter.commit.intent import Intent, MergeIntent
 from lakewriter.errors import LakeError
 from lakewriter.report import MergeCounts, format_size
-from lakewriter.spec.specification import Mode
+from lakewriter.spec.table_spec import Mode
 from tests.iceberg.commits import Table, strays
 from tests.support.narrow import need
 from tests.support.open_catalog import OpenCatalog

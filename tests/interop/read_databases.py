@@ -10,7 +10,7 @@ from typing import Any
 from lakewriter.errors import LakeError
 from lakewriter.source.feed import open_feed
 from lakewriter.source.session import open_spark_session
-from lakewriter.spec.specification import JdbcRules
+from lakewriter.spec.table_spec import JdbcRules
 from tests.source.tables import table
 
 

@@ -4,7 +4,8 @@ from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import Read, Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Read, TableSpec
 
 
 def make_spec(read: Read) -> tuple[Spec, TableSpec]:

@@ -6,7 +6,7 @@ from openlineage.client.naming import dataset as naming
 from lakewriter.lineage.facts import Dataset
 from lakewriter.lineage.inputs import list_inputs, name_path
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 from tests.lineage.specs import make_spec
 
 PATHS = [

@@ -22,7 +22,8 @@ from lakewriter.operate.planning import PlannedTable, plan
 from lakewriter.run.continuous import run_continuously
 from lakewriter.run.continuous_metrics import MinuteMetrics
 from lakewriter.run.continuous_status import BatchMetrics, RunStatus
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 from tests.load.lakes import BUCKET, ROOT, Lake
 from tests.support.narrow import need
 

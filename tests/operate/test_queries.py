@@ -12,7 +12,7 @@ from lakewriter.operate.duckdb_sql import READERS
 from lakewriter.operate.queries import LastLoads, list_engines, write_queries
 from lakewriter.operate.sql_text import Engine, quote_name, quote_text
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.specification import FileEncoding
+from lakewriter.spec.encodings import FileEncoding
 from tests.dialects.files import READ, lake
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -15,7 +15,7 @@ from lakewriter.naming import ControlKeys
 from lakewriter.run import chosen_files
 from lakewriter.run.chosen_files import Chosen, choose_inputs, is_as_listed
 from lakewriter.spec.listed_files import ListedFile
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 from tests.commit.memory import Memory, World
 from tests.simulation.lakes import BUCKET, make_lake
 

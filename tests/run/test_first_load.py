@@ -11,7 +11,7 @@ from lakewriter.errors import TableNotEmptyError
 from lakewriter.run.prepare import check_empty, check_unwritten
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import Read, TableSpec
+from lakewriter.spec.table_spec import Read, TableSpec
 from tests.commit.memory import Memory, World
 
 TABLE = TableSpec(

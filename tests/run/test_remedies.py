@@ -12,7 +12,7 @@ from lakewriter.expect.watching import NOTHING
 from lakewriter.receipt import Totals
 from lakewriter.run.judging import Judged, judge_staged
 from lakewriter.spec.expectations import RowCount
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 from tests.staging.plans import SPEC, TABLE
 
 SIX = datetime(2027, 1, 1, 7, tzinfo=timezone(timedelta(hours=1)))

@@ -11,7 +11,7 @@ from lakewriter.shape.flattening import Flattener
 from lakewriter.spec.collection import Collection, Selection
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import IndexKind, Read, TableSpec
+from lakewriter.spec.table_spec import IndexKind, Read, TableSpec
 
 _PAIR = {"type": "object", "properties": {"new": {"type": "integer"}, "old": {"type": "integer"}}}
 RECENTCHANGE: dict[str, Any] = {

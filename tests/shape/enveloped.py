@@ -11,10 +11,11 @@ from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import DOCUMENTS
 from lakewriter.encode.formats import make_encoder
 from lakewriter.shape.envelope import EnvelopePlan, EnvelopeShaper, plan_documents
+from lakewriter.spec.encodings import FileEncoding
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import FileEncoding, Read, TableSpec
 from lakewriter.spec.stream import Envelope
+from lakewriter.spec.table_spec import Read, TableSpec
 
 ENVELOPE = Envelope(raw_id="_id", extracted_at="_at", meta="_meta", generation="_generation")
 TABLE = TableSpec(

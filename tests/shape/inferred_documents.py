@@ -12,7 +12,7 @@ from lakewriter.documents.inference import collect_paths, merge_paths
 from lakewriter.receipt import InferredColumn
 from lakewriter.shape.flatten_plan import plan_flatten
 from lakewriter.shape.flattening import Flattener
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 from tests.shape.collections import collection_table
 
 SOURCE = pa.schema([("value", pa.string())])

@@ -15,8 +15,9 @@ from lakewriter.dialects.airbyte.translate import make_encoding, make_envelope
 from lakewriter.shape.envelope import EnvelopeShaper, plan_rows
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import NoCatalog
-from lakewriter.spec.specification import Encoding, Spec
-from lakewriter.spec.stream import AvroEncoding, Envelope
+from lakewriter.spec.encodings import AvroEncoding, ParquetEncoding
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.stream import Envelope
 from tests.dialects.airbyte_lakes import BASE
 from tests.shape.enveloped import ENVELOPE, START, TABLE, plan, shaped, written
 
@@ -137,5 +138,5 @@ def test_names_of_nested_columns_in_the_source():
     expected = {"_1st": nested, "list": [nested], "map": {"k": nested}, "n": 7}
     rows: list[Any] = list(reader)
     assert [dict(list(row.items())[2:]) for row in rows] == [expected]
-    parquet = pq.read_table(io.BytesIO(written(found, Encoding(codec="snappy"))))
+    parquet = pq.read_table(io.BytesIO(written(found, ParquetEncoding(codec="snappy"))))
     assert parquet.select(["_1st", "list", "n"]).to_pylist() == [{"_1st": nested, "list": [nested], "n": 7}]

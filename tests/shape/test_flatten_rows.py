@@ -10,7 +10,7 @@ import pytest
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.shape.flatten_plan import plan_flatten
 from lakewriter.shape.flattening import Flattener
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 from tests.shape.collections import collection_table
 
 STAMP = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)

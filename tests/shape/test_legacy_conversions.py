@@ -15,8 +15,8 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from lakewriter.spec.specification import Encoding
-from lakewriter.spec.stream import AvroEncoding, Envelope
+from lakewriter.spec.encodings import AvroEncoding, ParquetEncoding
+from lakewriter.spec.stream import Envelope
 from tests.shape.enveloped import plan, shaped, written
 
 ADDITIONAL = "_airbyte_additional_properties"
@@ -198,7 +198,7 @@ def test_parquet_has_them_too():
     schema = fields(p=A, q={"type": "array"}, r=items(A))
     given = [{"p": {"a": 1, "b": 2}, "q": [1, "x"], "r": [{"c": 3}], "s": 4}, {"p": {}, "r": []}]
     batch, _ = shaped(plan(schema, ENVELOPE), *map(json.dumps, given))
-    rows = pq.read_table(io.BytesIO(written(batch, Encoding(codec="snappy")))).to_pylist()
+    rows = pq.read_table(io.BytesIO(written(batch, ParquetEncoding(codec="snappy")))).to_pylist()
     assert [{name: row[name] for name in ("p", "q", "r", ADDITIONAL)} for row in rows] == [
         {"p": {"a": 1, ADDITIONAL: [("b", "2")]}, "q": ["1", "x"], "r": [{"a": None, ADDITIONAL: [("c", "3")]}],
          ADDITIONAL: [("s", "4")]},

@@ -14,7 +14,8 @@ from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueCatalog
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import Read, Spec, TableSpec, Tracking, TrackingColumn
+from lakewriter.spec.specification import Spec, Tracking, TrackingColumn
+from lakewriter.spec.table_spec import Read, TableSpec
 
 TRACKING = (
     TrackingColumn(name="_supa_synced", holds=Tracking.SYNCED),

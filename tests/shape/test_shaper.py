@@ -13,7 +13,8 @@ from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import Read, Spec, TableSpec, Tracking, TrackingColumn
+from lakewriter.spec.specification import Spec, Tracking, TrackingColumn
+from lakewriter.spec.table_spec import Read, TableSpec
 
 START = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 TRACKING = tuple(TrackingColumn(name=f"_supa_{holds}", holds=holds) for holds in Tracking)

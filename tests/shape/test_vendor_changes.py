@@ -13,8 +13,7 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from lakewriter.spec.specification import Encoding
-from lakewriter.spec.stream import AvroEncoding
+from lakewriter.spec.encodings import AvroEncoding, ParquetEncoding
 from tests.shape.enveloped import ENVELOPE, plan, shaped, written
 
 NO_FIT, TOO_LARGE = "DESTINATION_SERIALIZATION_ERROR", "DESTINATION_FIELD_SIZE_LIMITATION"
@@ -103,7 +102,7 @@ def test_meta_is_required_as_the_vendor_has_it():
     ]  # fmt: skip
     expected = [[{"field": "a", "change": "NULLED", "reason": NO_FIT}], []]
     assert [row["_meta"]["changes"] for row in reader] == expected
-    parquet = pq.ParquetFile(io.BytesIO(written(batch, Encoding(codec="snappy"))))
+    parquet = pq.ParquetFile(io.BytesIO(written(batch, ParquetEncoding(codec="snappy"))))
     leaves = [parquet.schema.column(n) for n in range(len(parquet.schema))]
     levels = {leaf.path: leaf.max_definition_level for leaf in leaves if leaf.path.startswith("_meta")}
     assert levels == {  # one level for the list, which may be empty; none of the others may be null
@@ -121,7 +120,7 @@ def test_a_quality_query_for_the_vendors_tables_gives_the_same_answer(tmp_path):
     records = [{"id": 1, "tags": [1, "x"]}, {"id": "x", "at": "soon"}, {"id": 2**64, "tags": ["y", "z"]}]
     batch, _ = shaped(plan(schema, ENVELOPE), *map(json.dumps, records))
     path = tmp_path / "0.parquet"
-    path.write_bytes(written(batch, Encoding(codec="snappy")))
+    path.write_bytes(written(batch, ParquetEncoding(codec="snappy")))
     found = duckdb.sql(
         r"select regexp_replace(c.field, '\.\[\d+\]', '') as name, c.reason, count(*) "
         f"from (select unnest(_meta.changes) as c from '{path}') where c.change = 'NULLED' "

@@ -20,7 +20,8 @@ from lakewriter.operate.verification import verify_all
 from lakewriter.run import prepare as preparing
 from lakewriter.run.loader import load
 from lakewriter.spec.expectations import Range
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.bucket import Bucket
 from tests.simulation.connectors import Connector
 from tests.simulation.glue import Catalog

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from lakewriter.spec.specification import Mode
+from lakewriter.spec.table_spec import Mode
 from tests.simulation.books import is_undo, pending_of
 from tests.simulation.lakes import Lake
 

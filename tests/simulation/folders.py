@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from lakewriter.source import file_listing
 from lakewriter.spec.listed_files import ListedFile
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 
 if TYPE_CHECKING:
     from tests.simulation.source import Session

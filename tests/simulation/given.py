@@ -12,7 +12,8 @@ import pyarrow as pa
 from lakewriter.errors import LakeError, WorkerDiedError
 from lakewriter.report import RunReport
 from lakewriter.run.given_load import OpenWrite, abandon_write, begin_write, end_write, explain_unwritable
-from lakewriter.spec.specification import IndexKind, Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import IndexKind, TableSpec
 from tests.simulation.lakes import Lake
 from tests.simulation.scheduler import Killed, Process
 from tests.simulation.simulated import SimulatedClients, Simulation

@@ -21,7 +21,7 @@ from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
 from lakewriter.operate.verification import verify
 from lakewriter.shape.cursor import parse_cursor
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.lakes import Lake
 from tests.simulation.simulated import SimulatedClients, Simulation
 from tests.simulation.world import World

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from lakewriter.source.bad_rows import BAD_FIELD
 from lakewriter.spec.expectations import Range
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.books import GRADE
 from tests.simulation.source import SCHEMA, Feed, Reading, Session
 

@@ -14,7 +14,8 @@ import yaml
 
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.books import GRADE
 
 BUCKET: Final = "lake"

@@ -5,7 +5,7 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.books import Place, parsed, pending_of
 from tests.simulation.lakes import Lake
 

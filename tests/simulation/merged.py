@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.books import LOAD, Book, MergeRule, Place, is_compaction, is_control, is_undo, parsed, rows_of
 from tests.simulation.bucket import Bucket, Stored
 from tests.simulation.foreign_engine import ForeignEngine

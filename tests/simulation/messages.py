@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from lakewriter.run.loader import with_messages
-from lakewriter.spec.specification import Mode, Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Mode, TableSpec
 from tests.simulation.lakes import Lake
 from tests.simulation.source import Sources
 

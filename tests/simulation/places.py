@@ -1,6 +1,6 @@
 """The tables of a pipeline as the auditor watches them."""
 
-from lakewriter.spec.specification import Mode, TableSpec
+from lakewriter.spec.table_spec import Mode, TableSpec
 from tests.simulation.books import MergeRule, Place
 from tests.simulation.lakes import Lake
 

@@ -10,7 +10,8 @@ from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import LakeError
 from lakewriter.run.loader import load
 from lakewriter.spec.expectations import Range
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.books import is_undo
 from tests.simulation.kept_rows import level_of
 from tests.simulation.lakes import Lake

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lakewriter.run.shared_jobs import SMALL_BYTES
-from lakewriter.spec.specification import Mode, TableSpec
+from lakewriter.spec.table_spec import Mode, TableSpec
 from tests.simulation.folders import Folder
 from tests.simulation.simulated import Here
 from tests.support.local_tasks import SETTINGS, Context

@@ -11,7 +11,7 @@ from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
 from lakewriter.report import RunReport
 from lakewriter.run.kinds import MicroBatch
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.lakes import Lake
 from tests.simulation.simulated import SimulatedClients
 from tests.simulation.source import Feed, Session, Sources

@@ -9,7 +9,7 @@ import pyarrow as pa
 from lakewriter.source.feed import Feed
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import IndexKind, Read, TableSpec
+from lakewriter.spec.table_spec import IndexKind, Read, TableSpec
 
 DELETED = "__deleted"
 

@@ -5,8 +5,8 @@ import pytest
 from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed, Piece, Stretch, cut_pieces, list_message_files
 from lakewriter.source.task_sizes import Chunk
-from lakewriter.spec.specification import MIB, Encoding, Limits
-from lakewriter.spec.stream import AvroEncoding, TextEncoding
+from lakewriter.spec.encodings import AvroEncoding, ParquetEncoding, TextEncoding
+from lakewriter.spec.specification import MIB, Limits
 
 GZIP, PLAIN = TextEncoding(kind="jsonl"), TextEncoding(kind="jsonl", gzip=False)
 
@@ -38,8 +38,8 @@ FIRST = [
     (PLAIN, 158),
     (AvroEncoding(codec="deflate"), 950),
     (AvroEncoding(), 158),
-    (Encoding(codec="uncompressed"), 158),
-    (Encoding(codec="snappy"), 950),
+    (ParquetEncoding(codec="uncompressed"), 158),
+    (ParquetEncoding(codec="snappy"), 950),
 ]
 
 

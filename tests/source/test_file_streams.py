@@ -12,7 +12,7 @@ from lakewriter.errors import LakeError
 from lakewriter.source.file_streams import list_planned
 from lakewriter.source.files.pinned_paths import PlannedFile
 from lakewriter.source.streams import TableStream
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 from tests.source.tables import DELETED, show, table
 
 

@@ -5,7 +5,7 @@ import pytest
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.databases.database_connection import open_parts
 from lakewriter.source.feed import open_feed
-from lakewriter.spec.specification import JdbcPartition
+from lakewriter.spec.table_spec import JdbcPartition
 from tests.source.tables import DELETED, partitions, table
 
 DERBY = "jdbc:derby:memory:partitions;create=true"

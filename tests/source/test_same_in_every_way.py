@@ -16,7 +16,7 @@ from pyarrow import orc
 
 from lakewriter.source.feed import open_feed
 from lakewriter.source.files import file_source as files_source
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 from tests.source.tables import DELETED, show, table
 from tests.source.test_file_streams import run
 

@@ -13,7 +13,7 @@ from lakewriter.errors import (
 )
 from lakewriter.source.feed import open_feed
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.specification import ColumnType, IndexKind
+from lakewriter.spec.table_spec import ColumnType, IndexKind
 from tests.source.tables import DELETED, partitions, rows, table
 
 pytestmark = pytest.mark.spark

@@ -19,7 +19,7 @@ from lakewriter.source.files.file_reader import Look, Piece, make_marks
 from lakewriter.source.files.spark_options import Options
 from lakewriter.source.spark_failures import Origin
 from lakewriter.spec.row_rules import BadRows
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 from tests.source.tables import DELETED, rows, table
 from tests.source.test_marked_lines import split
 

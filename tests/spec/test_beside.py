@@ -6,7 +6,8 @@ from typing import cast
 from lakewriter.spec.beside import list_layouts_beside
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 PLACES = ("", "a", "a/b", "a/b/c", "ab", "b", "b/a")
 TEMPLATES = ("{date}_{part}.csv", "x/{seq}.csv", "a/{seq}.csv", "a/b{seq}.csv")

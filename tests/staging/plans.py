@@ -10,9 +10,11 @@ from lakewriter.receipt import Receipt
 from lakewriter.shape.table import plan_shape
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import NoCatalog
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import Encoding, Limits, Read, Spec, TableSpec, Tracking, TrackingColumn
+from lakewriter.spec.specification import Limits, Spec, Tracking, TrackingColumn
+from lakewriter.spec.table_spec import Read, TableSpec
 from lakewriter.staging import task
 from lakewriter.staging.task import TaskPlan
 
@@ -45,7 +47,7 @@ SPEC = Spec(
 def task_plan(
     *,
     limits: Limits | None = None,
-    encoding: Encoding | None = None,
+    encoding: ParquetEncoding | None = None,
     first_indexes: tuple[int, ...] = (1,),
     counts: tuple[int, ...] | None = None,
     access: Access = ACCESS,
@@ -56,7 +58,7 @@ def task_plan(
         access=access,
         names=LAYOUT.bind(job_id="j1", attempt="a1", start=START),
         shape=plan_shape(source, SPEC, TABLE),
-        encoding=encoding or Encoding(),
+        encoding=encoding or ParquetEncoding(),
         limits=limits or Limits(),
         load="crm/j1/a1",
         job_id="j1",

@@ -9,8 +9,9 @@ import pytest
 from lakewriter.aws import get_shared_clients
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.source.bad_rows import BAD_FIELD, FIELDS
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.quarantine_names import QuarantineNames
-from lakewriter.spec.specification import Encoding, Limits
+from lakewriter.spec.specification import Limits
 from lakewriter.staging import quarantine
 from lakewriter.staging.quarantine import QuarantinePlan, QuarantineWriter
 from lakewriter.staging.source_rows import Rows
@@ -106,7 +107,7 @@ BAD_PLACES = [{0}, {399, 400}, {999}, set(range(390, 410)), set(range(1000)), se
 @pytest.mark.parametrize("places", BAD_PLACES, ids=lambda places: str(len(places)))
 def test_values_that_do_not_fit_are_kept(aws: StrictAws, bucket: str, places: set[int]) -> None:
     schema = next(with_bad_values(set())).schema
-    plan = task_plan(encoding=Encoding(), source=schema)
+    plan = task_plan(encoding=ParquetEncoding(), source=schema)
     kept = Kept()
     receipts = list(write_partition(plan, 0, with_bad_values(places), bad=kept))
     found = kept.close()
@@ -121,7 +122,7 @@ def test_values_that_do_not_fit_are_kept(aws: StrictAws, bucket: str, places: se
 
 
 def test_value_that_does_not_fit_fails_a_load_without_a_quarantine(aws: StrictAws, bucket: str) -> None:
-    plan = task_plan(encoding=Encoding(), source=next(with_bad_values(set())).schema)
+    plan = task_plan(encoding=ParquetEncoding(), source=next(with_bad_values(set())).schema)
     with pytest.raises(ValueUnrepresentableError, match="partition 0: column 't', row 401: value"):
         list(write_partition(plan, 0, with_bad_values({400})))
     assert not aws.uploads(bucket)

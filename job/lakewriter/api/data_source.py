@@ -23,7 +23,8 @@ from lakewriter.run.given_load import OpenWrite, abandon_write, begin_write, end
 from lakewriter.source.arrow_types import check_batch
 from lakewriter.source.feed import Feed
 from lakewriter.source.given_rows import GivenRows
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 from lakewriter.staging.stage import run_task
 
 NAME: Final = "lakewriter"

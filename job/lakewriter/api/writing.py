@@ -18,7 +18,7 @@ from lakewriter.run.loader import load
 from lakewriter.source.session import keep_active_session
 from lakewriter.source.spark_rows import open_frame
 from lakewriter.source.streams import Checkpoint
-from lakewriter.spec.specification import Mode
+from lakewriter.spec.table_spec import Mode
 
 _QUERY_ID: Final = "sql.streaming.queryId"
 """Spark's local property in whatever runs for a streaming query."""

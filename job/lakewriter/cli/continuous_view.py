@@ -16,7 +16,8 @@ from lakewriter.run.continuous_metrics import MinuteMetrics, write_embedded, wri
 from lakewriter.run.continuous_status import BatchMetrics, RunStatus
 from lakewriter.run.continuous_table import Watch, describe_batch
 from lakewriter.run.staged_table import Progress
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 _PRINTED: Final = ("restarting", "failed", "note")
 """Steps whose detail is shown whole."""

@@ -18,7 +18,8 @@ from rich.text import Text
 from lakewriter.cli.fitting import shorten
 from lakewriter.report import format_count, format_size
 from lakewriter.run.staging_progress import Staging
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 LOG_SECONDS: Final = 30.0
 """Between two lines of the log on how far a table is."""

@@ -16,7 +16,7 @@ from lakewriter.operate.rebuild import rebuild as rebuild_state
 from lakewriter.receipt import Cursor
 from lakewriter.run.chosen_files import list_all_files
 from lakewriter.shape.cursor import parse_cursor
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 
 def abandon(lake: Path, stage: str | None, job_id: str, reason: str, *, intent_lost: bool) -> MendReport:

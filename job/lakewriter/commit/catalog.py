@@ -17,7 +17,7 @@ from lakewriter.commit.mismatch import Comparison
 from lakewriter.commit.state import TableState
 from lakewriter.report import Counts, TableHealth
 from lakewriter.spec.maintenance import Maintenance
-from lakewriter.spec.specification import Mode, Partition
+from lakewriter.spec.table_spec import Mode, Partition
 
 if TYPE_CHECKING:
     from lakewriter.commit.iceberg.append import IcebergTables

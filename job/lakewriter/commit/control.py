@@ -28,7 +28,8 @@ from lakewriter.receipts.parts import Receipts
 from lakewriter.report import TableReport
 from lakewriter.spec.access import KeyNames
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 _NO_KEY_NAMES: Final = KeyNames()
 MOST_APART: Final = timedelta(days=1)

@@ -9,7 +9,7 @@ from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.glue_table import Columns, merge_columns
 from lakewriter.commit.state import TableState
-from lakewriter.spec.specification import Partition
+from lakewriter.spec.table_spec import Partition
 
 
 class GlueTargetTable:

@@ -26,6 +26,7 @@ from lakewriter.dialects.common.problems import (
     list_words,
     suggest_nearest,
 )
+from lakewriter.dialects.common.read_keys import list_option_notes, make_absolute
 from lakewriter.dialects.common.row_rule_keys import (
     BadRowEntry,
     ContractEntry,
@@ -33,7 +34,7 @@ from lakewriter.dialects.common.row_rule_keys import (
     refuse_unsupported,
 )
 from lakewriter.dialects.common.source_files import Location
-from lakewriter.dialects.common.tables import TableEntry, list_option_notes, make_absolute
+from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.common.yaml_text import Document, read
 from lakewriter.dialects.registry import (
     BY_TYPE,

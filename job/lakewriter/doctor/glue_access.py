@@ -13,7 +13,8 @@ from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
 from lakewriter.errors import GlueAccessDeniedError, LakeError
 from lakewriter.naming import CHECK_TABLE
 from lakewriter.run.placement import plan_catalog_action
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 _MISSING: Final = "EntityNotFoundException"
 _PAST_THE_POLICY: Final = {"AlreadyExistsException", "InvalidInputException", "ValidationException"}

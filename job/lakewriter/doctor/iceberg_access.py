@@ -13,7 +13,8 @@ from lakewriter.doctor.probe import Finding, Probe, call
 from lakewriter.errors import GlueAccessDeniedError
 from lakewriter.spec.catalogs import IcebergCatalog, IcebergService, RestService
 from lakewriter.spec.maintenance import Maintenance
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 CATALOG_REMEDY: Final = (
     "Add glue:GetCatalog and glue:GetCatalogs on the catalog to the Glue policy of the role: engines that read Iceberg "

@@ -18,8 +18,9 @@ from lakewriter.source.messages.contents import Contents
 from lakewriter.source.messages.message_input import describe_messages
 from lakewriter.source.messages.splits import MessageFiles, cut_pieces, list_message_files, scan_piece
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
 from lakewriter.spec.stream import MessageSource
+from lakewriter.spec.table_spec import TableSpec
 
 _ELSEWHERE: Final = (
     "Run the connector where it is, land what it prints in S3, and name that in source.messages; or leave the stacks "

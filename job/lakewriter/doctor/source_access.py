@@ -29,8 +29,9 @@ from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.first_rows import SAMPLE_ROWS, Looker
 from lakewriter.source.spark_jobs import cancel_jobs
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.specification import Read, Spec, TableSpec
-from lakewriter.spec.stream import TextEncoding
+from lakewriter.spec.encodings import TextEncoding
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Read, TableSpec
 
 SECONDS: Final = 120.0
 """One look may take so long, beside the start of Spark."""

@@ -18,7 +18,7 @@ from lakewriter.source.feed import Bounded
 from lakewriter.source.file_look import FileLook
 from lakewriter.source.files.file_reader import Hint
 from lakewriter.source.text_types import Proposal, propose_types, write_columns_line
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 _MOST_COLUMNS: Final = 12
 _MOST_REASONS: Final = 6

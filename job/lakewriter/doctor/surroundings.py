@@ -18,7 +18,8 @@ from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.naming import ControlKeys
 from lakewriter.report import format_count, join_first
 from lakewriter.run.chosen_files import describe_ways, may_repeat
-from lakewriter.spec.specification import Mode, Read, Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Mode, Read, TableSpec
 
 LEAST_DAYS: Final = 16
 """The fewest days before a rule may abort uploads: a load's uploads stay incomplete until it commits, which may take

@@ -20,7 +20,7 @@ from lakewriter.encode.avro_schema import make_avro_schema
 from lakewriter.encode.avro_values import encode_rows
 from lakewriter.encode.deflate import RAW, compress
 from lakewriter.encode.encoder import Sink
-from lakewriter.spec.stream import AvroEncoding
+from lakewriter.spec.encodings import AvroEncoding
 
 BLOCK_BYTES: Final = 1024 * 1024
 """A block has so many bytes before compression, unless a row is larger: readers hold one block at a time."""

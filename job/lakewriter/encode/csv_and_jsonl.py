@@ -14,7 +14,7 @@ from lakewriter.documents.types import JSON, KIND
 from lakewriter.documents.values_to_text import join, quote_json, render_objects, replace_masked
 from lakewriter.encode.deflate import open_gzip
 from lakewriter.encode.encoder import Sink
-from lakewriter.spec.stream import TextEncoding
+from lakewriter.spec.encodings import TextEncoding
 
 GZIP_LEVEL: Final = 6
 

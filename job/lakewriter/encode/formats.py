@@ -3,8 +3,7 @@
 from lakewriter.encode.csv_and_jsonl import TextEncoder
 from lakewriter.encode.encoder import Encoder
 from lakewriter.encode.parquet import ParquetEncoder
-from lakewriter.spec.specification import FileEncoding
-from lakewriter.spec.stream import AvroEncoding, TextEncoding
+from lakewriter.spec.encodings import AvroEncoding, FileEncoding, TextEncoding
 
 
 def make_encoder(encoding: FileEncoding) -> Encoder:

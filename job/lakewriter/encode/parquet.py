@@ -18,7 +18,7 @@ from lakewriter.encode.encoder import Sink
 from lakewriter.encode.parquet_encodings import SAMPLE_ROWS, choose_encodings, list_leaf_paths
 from lakewriter.encode.parquet_pages import Column, PageWriter
 from lakewriter.errors import SpecInvalidError
-from lakewriter.spec.specification import Encoding
+from lakewriter.spec.encodings import ParquetEncoding
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ CODECS: Final = {
 }
 
 
-def find_codec(encoding: Encoding) -> Codec:
+def find_codec(encoding: ParquetEncoding) -> Codec:
     """Return the codec of ``encoding``, its level checked; ``SPEC_INVALID`` lists the codecs there are."""
     codec = CODECS.get(encoding.codec.lower())
     if codec is None:
@@ -65,7 +65,7 @@ class ParquetEncoder:
     name = "pyarrow"
     footer = True
 
-    def __init__(self, encoding: Encoding) -> None:
+    def __init__(self, encoding: ParquetEncoding) -> None:
         self._codec, self._encoding = find_codec(encoding), encoding
         self._is_gzip = self._codec.name == "gzip"
 

@@ -16,7 +16,7 @@ from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import find_column
 from lakewriter.shape.text_rows import TextRowsPlan
 from lakewriter.spec.expectations import AcceptedValues, Expectation, Fresh, Range, Unique
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 _OF_TIME: Final = (pt.is_date, pt.is_timestamp)
 _ORDERED: Final = (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_string, *_OF_TIME)

@@ -22,7 +22,7 @@ from lakewriter.source.task_sizes import SourceFile
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.row_rules import BadRows
-from lakewriter.spec.specification import Read, TableSpec
+from lakewriter.spec.table_spec import Read, TableSpec
 
 HEAD_BYTES: Final = 256 * 1024
 """So many bytes of a file are read to find its format and its columns."""

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from lakewriter.lineage.facts import Dataset
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 
 _NAME: Final = re.compile(r'"((?:[^"]|"")+)"|`([^`]+)`|\[([^\]]+)\]|([^\W\d][\w$#]*)')
 """A name as databases quote it, or bare."""

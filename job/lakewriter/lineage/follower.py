@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 from lakewriter.commit.actions import CatalogAction
 from lakewriter.report import TableResult
 from lakewriter.shape.shapers import AnyPlan
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 End = Literal["done", "failed", "stopped"]
 

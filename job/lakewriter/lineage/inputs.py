@@ -8,7 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 from lakewriter.lineage.database_names import name_table
 from lakewriter.lineage.facts import Dataset
-from lakewriter.spec.specification import Read, Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Read, TableSpec
 
 MOST_INPUTS: Final = 100
 """Datasets that one table's events name."""

@@ -19,7 +19,8 @@ from lakewriter.lineage.sender import Sender, get_sender
 from lakewriter.report import TableResult
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.lineage import Lineage
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 FindAccount = Callable[[], str | None]
 """The number of the account whose Glue Data Catalog is written; None where it cannot be found."""

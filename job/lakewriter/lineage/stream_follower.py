@@ -20,7 +20,8 @@ from lakewriter.lineage.load_follower import (
 from lakewriter.report import TableResult
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.lineage import Lineage
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -30,7 +30,8 @@ from lakewriter.spec.beside import list_layouts_beside
 from lakewriter.spec.key_template import UUID
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.model import Model
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 LOG: Final = logging.getLogger(__name__)
 REASON: Final = "lakewriter airbyte adopt"

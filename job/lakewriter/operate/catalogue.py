@@ -17,7 +17,8 @@ from lakewriter.operate.sql_text import Query
 from lakewriter.operate.written_columns import Written, find_written
 from lakewriter.pages.catalogue_page import CatalogueColumn, CatalogueTable, Statement
 from lakewriter.run.placement import find_in_catalog
-from lakewriter.spec.specification import Mode, Spec, TableSpec, Tracking
+from lakewriter.spec.specification import Spec, Tracking
+from lakewriter.spec.table_spec import Mode, TableSpec
 
 READERS: Final = 8
 """Tables that are looked at side by side."""

@@ -27,9 +27,10 @@ from lakewriter.receipts.parts import Receipts
 from lakewriter.report import TableReport
 from lakewriter.run.placement import find_data_directory, find_next_counter, number_objects, plan_catalog_action
 from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.load_ids import make_compaction_job_id
-from lakewriter.spec.specification import Encoding, TableSpec
+from lakewriter.spec.table_spec import TableSpec
 from lakewriter.staging.task import TaskPlan, write_partition
 
 _TICK = timedelta(microseconds=1)
@@ -146,9 +147,9 @@ class Compaction:
             task = replace(plan, transforms=OnePartition(group.values, group.directory))
             yield from write_partition(task, number, compactable.read_rows(group), iter, clients=clients)
 
-    def _choose_encoding(self, schema: pa.Schema) -> Encoding:
+    def _choose_encoding(self, schema: pa.Schema) -> ParquetEncoding:
         encoding = self._table.encoding or self._pipeline.spec.encoding
-        assert isinstance(encoding, Encoding)
+        assert isinstance(encoding, ParquetEncoding)
         by_name = {name.lower(): name for name in schema.names}
         order = tuple(by_name.get(column.lower(), "") for column in self._table.sort_by)
         return encoding.model_copy(update={"sort_by": order}) if order and all(order) else encoding

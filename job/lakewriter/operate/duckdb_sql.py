@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 from lakewriter.operate.rest_sign_in import DUCKDB_SECRET, find_sign_in
 from lakewriter.operate.sql_text import Engine, name_views, quote_name, quote_text, write_secret
 from lakewriter.spec.access import Access
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 READERS: Final = {"parquet": "read_parquet", "avro": "read_avro", "csv": "read_csv", "jsonl": "read_json"}
 """DuckDB's functions by file format."""

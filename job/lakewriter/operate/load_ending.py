@@ -20,7 +20,7 @@ from lakewriter.report import ErrorReport, RunReport, TableResult, get_figures
 from lakewriter.run.outcome_file import find_failure
 from lakewriter.run.staged_table import Progress
 from lakewriter.run.staging_progress import Measured
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 LOG: Final = logging.getLogger(__name__)
 MOST_INTENTS: Final = 200

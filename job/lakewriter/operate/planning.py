@@ -42,10 +42,11 @@ from lakewriter.source.first_rows import SAMPLE_ROWS
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.source.text_types import propose_types, write_columns_line
 from lakewriter.spec.catalogs import IcebergCatalog
+from lakewriter.spec.encodings import TextEncoding
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.model import Model
-from lakewriter.spec.specification import Spec, TableSpec
-from lakewriter.spec.stream import TextEncoding
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 LOG: Final = logging.getLogger(__name__)
 _MOST_VIEWS: Final = 3

@@ -18,7 +18,8 @@ from lakewriter.operate.sql_text import (
 )
 from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.specification import Spec, TableSpec, Tracking
+from lakewriter.spec.specification import Spec, Tracking
+from lakewriter.spec.table_spec import TableSpec
 
 ALL: Final = "all"
 """The table of a statement that is for all tables."""

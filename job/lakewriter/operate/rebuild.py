@@ -26,7 +26,8 @@ from lakewriter.receipt import Cursor
 from lakewriter.report import ABANDONED, TableReport, format_count
 from lakewriter.run.placement import plan_catalog_action
 from lakewriter.spec.load_ids import make_next_job_id
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 
 @dataclass(frozen=True)

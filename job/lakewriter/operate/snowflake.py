@@ -9,7 +9,8 @@ from lakewriter.operate.rest_sign_in import find_sign_in
 from lakewriter.operate.sql_text import Engine, Query, quote_text, write_value
 from lakewriter.spec.catalogs import AnyRestService
 from lakewriter.spec.deployment import Deployment, name_destination_stack
-from lakewriter.spec.specification import Spec, TableSpec, Tracking
+from lakewriter.spec.specification import Spec, Tracking
+from lakewriter.spec.table_spec import TableSpec
 from lakewriter.spec.trust import Snowflake, SnowflakePrincipal
 
 _ROLE: Final = "SnowflakeSTORAGEAWSROLEARN"

@@ -8,7 +8,8 @@ from lakewriter.naming import join_key
 from lakewriter.operate.rest_sign_in import find_sign_in
 from lakewriter.operate.sql_text import Engine, name_views, quote_name, quote_text
 from lakewriter.spec.catalogs import AnyRestService, GlueCatalog
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 _SOURCES: Final = {"parquet": "parquet", "avro": "avro", "csv": "csv", "jsonl": "json"}
 """Spark's data sources by file format."""

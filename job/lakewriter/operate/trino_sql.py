@@ -6,7 +6,8 @@ from lakewriter.operate.rest_sign_in import find_sign_in
 from lakewriter.operate.sql_text import Engine, quote_name, quote_text
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import AnyRestService
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 _CATALOG: Final = "lake"
 

@@ -22,7 +22,8 @@ from lakewriter.encode.avro_schema import make_avro_schema
 from lakewriter.encode.parquet_footer import read_footer
 from lakewriter.errors import LakeError
 from lakewriter.spec.catalogs import GlueCatalog
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 _JSON_ROWS: Final = 100
 _BUFFER: Final = 256 * 1024

@@ -10,7 +10,8 @@ from lakewriter.policy.control_objects import list_control_objects
 from lakewriter.policy.prefixes import find_key_prefix, list_key_prefixes
 from lakewriter.policy.statements import Conditions, Document, Statement, make_document
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 _ALGORITHM_HEADER: Final = "s3:x-amz-server-side-encryption"
 _KEY_HEADER: Final = "s3:x-amz-server-side-encryption-aws-kms-key-id"

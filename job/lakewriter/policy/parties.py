@@ -14,7 +14,8 @@ from lakewriter.policy.prefixes import (
     list_table_prefixes,
 )
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 from lakewriter.spec.trust import Party
 from lakewriter.spec.vendor_policy import VendorPolicy
 

@@ -8,7 +8,8 @@ from typing import Final
 from lakewriter.naming import CONTROL_DIRECTORY, ControlKeys, join_key
 from lakewriter.policy.arns import escape
 from lakewriter.spec.key_template import Template
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 _BUDGET: Final = 4500
 """Characters of ARNs in the statement of a managed policy, which IAM limits to 6,144 in all."""

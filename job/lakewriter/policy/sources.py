@@ -10,7 +10,8 @@ from lakewriter.policy.checkpoint import S3
 from lakewriter.policy.s3_statements import list_prefix_values
 from lakewriter.policy.statements import Statement, allow
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.specification import Read, Spec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Read
 
 _GLOB: Final = re.compile(r"[*?\[{]")
 _MOST_PATHS: Final = 100

@@ -17,7 +17,7 @@ from lakewriter.report import format_count, join_first
 from lakewriter.source import file_listing as sources
 from lakewriter.source.file_listing import is_of_files, list_leaf_reads, restrict
 from lakewriter.spec.listed_files import ListedFile
-from lakewriter.spec.specification import Mode, Read, TableSpec
+from lakewriter.spec.table_spec import Mode, Read, TableSpec
 
 SparkFactory = Callable[[], SparkSession]
 

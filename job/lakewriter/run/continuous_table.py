@@ -35,7 +35,8 @@ from lakewriter.run.prepare import SparkFactory
 from lakewriter.source.feed import Feed
 from lakewriter.source.spark_failures import SPARK_ERRORS
 from lakewriter.source.streams import TableStream
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 RESTARTS: Final = 6
 """Times in a row that a table's query is started again after a failure that may pass and is no outage."""

@@ -15,7 +15,7 @@ from lakewriter.receipt import ColumnStatistics, InferredColumn
 from lakewriter.run.prepare import has_inferred_columns
 from lakewriter.spec.collection import Kind
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 _FILES: Final = 8
 """The most files that are read of a table loaded by an earlier release; a later file overrules an earlier one."""

@@ -37,7 +37,8 @@ from lakewriter.run.table_staging import check_table, conclude_staging, plan_tas
 from lakewriter.source.feed import FeedOpener
 from lakewriter.source.given_rows import MOST_PARTITIONS
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import IndexKind, Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import IndexKind, TableSpec
 from lakewriter.staging.returned import Returned
 from lakewriter.staging.stage import SparseIndexes
 from lakewriter.staging.task import TaskPlan

@@ -21,17 +21,19 @@ from lakewriter.shape.cursor import choose_higher
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.source.feed import Feed
 from lakewriter.source.spark_rows import RowsFeed
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.expectations import Acceptance
 from lakewriter.spec.load_ids import REPLAY
 from lakewriter.spec.quarantine_names import ON_BAD_ROW
-from lakewriter.spec.specification import Encoding, Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 
 def plan_watched(spec: Spec, table: TableSpec, shape: AnyPlan) -> Watched:
     """Return the columns that a table's expectations ask about; ``SPEC_INVALID`` for one that its loads do not
     write."""
     table = _settle(table, spec.acceptance)
-    return find_watched(table, shape, is_parquet=isinstance(table.encoding or spec.encoding, Encoding))
+    return find_watched(table, shape, is_parquet=isinstance(table.encoding or spec.encoding, ParquetEncoding))
 
 
 def _settle(table: TableSpec, acceptance: Acceptance | None) -> TableSpec:

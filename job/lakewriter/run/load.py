@@ -40,7 +40,8 @@ from lakewriter.run.table_writers import join_writers
 from lakewriter.source.spark_jobs import wait_for_tasks
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.load_ids import REPLAY
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from lakewriter.run.results import make_not_run
 from lakewriter.run.staged_table import Load
 from lakewriter.run.stop import Stop, Stopped
 from lakewriter.run.table_lanes import run_tables
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,9 @@ from lakewriter.source.messages.spool import run_connector, spool
 from lakewriter.spec.given import require_reads
 from lakewriter.spec.listed_files import ListedFile
 from lakewriter.spec.load_ids import is_next_job_id
-from lakewriter.spec.specification import Read, Spec, TableSpec
+from lakewriter.spec.specification import Spec
 from lakewriter.spec.stream import MessageSource
+from lakewriter.spec.table_spec import Read, TableSpec
 
 _STDIN: Final = ("-",)
 

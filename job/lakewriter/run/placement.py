@@ -23,8 +23,10 @@ from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueCatalog, IcebergCatalog
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import Encoding, Mode, Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Mode, TableSpec
 from lakewriter.staging.quarantine import CODEC, QUARANTINE_SCHEMA
 
 S3_SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
@@ -160,5 +162,5 @@ def find_next_counter(names: ObjectNames, receipts: Receipts) -> int | None:
 
 def _codec_beside_gzip(spec: Spec) -> str | None:
     """Return the codec of Parquet files; None for gzip, which an intent does not say."""
-    codec = spec.encoding.codec if isinstance(spec.encoding, Encoding) else "gzip"
+    codec = spec.encoding.codec if isinstance(spec.encoding, ParquetEncoding) else "gzip"
     return None if codec == "gzip" else codec

@@ -35,8 +35,10 @@ from lakewriter.source.databases.cursors import CursorCondition, Edge
 from lakewriter.source.feed import Bounded, Feed, FeedOpener, open_feed
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
-from lakewriter.spec.specification import Mode, Spec, TableSpec
-from lakewriter.spec.stream import AvroEncoding, Envelope, TextEncoding
+from lakewriter.spec.encodings import AvroEncoding, TextEncoding
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.stream import Envelope
+from lakewriter.spec.table_spec import Mode, TableSpec
 
 SparkFactory = Callable[[], SparkSession]
 

@@ -25,7 +25,8 @@ from lakewriter.spec.expectations import Expectation, NullShare
 from lakewriter.spec.load_ids import make_replay_job_id
 from lakewriter.spec.quarantine_names import make_check_prefix
 from lakewriter.spec.row_rules import BadRows
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 
 @dataclass(frozen=True)

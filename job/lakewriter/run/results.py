@@ -4,7 +4,7 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.errors import ExpectationFailedError, LakeError
 from lakewriter.report import TableResult, get_figures
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 
 def read_result(control: Control, attempt: Attempt, done: str | None = None) -> TableResult:

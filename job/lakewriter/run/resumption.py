@@ -13,8 +13,8 @@ from lakewriter.commit.sync_records import SourceState, SyncState
 from lakewriter.errors import SourceFailedError
 from lakewriter.report import join_first
 from lakewriter.source.messages.lines import StreamState, is_object
-from lakewriter.spec.specification import Mode, TableSpec
 from lakewriter.spec.stream import Stream, StreamKey
+from lakewriter.spec.table_spec import Mode, TableSpec
 
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 MOST_NAMED: Final = 3

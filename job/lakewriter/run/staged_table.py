@@ -25,7 +25,7 @@ from lakewriter.shape.shapers import AnyPlan
 from lakewriter.source.databases.cursors import Edge
 from lakewriter.source.feed import Feed
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 Progress = Callable[[TableSpec, str, str], None]
 """Called with a table, the step it is in, and a detail for people. One that is ``Measured`` gets numbers too."""

@@ -22,8 +22,8 @@ from lakewriter.run.common_state import (
 from lakewriter.run.resumption import Resumption, goes_on, keeps_rows, split_state
 from lakewriter.run.stream_completion import END, Input, Verdict, describe_place
 from lakewriter.source.messages.splits import Stretch
-from lakewriter.spec.specification import Mode, TableSpec
 from lakewriter.spec.stream import Stream
+from lakewriter.spec.table_spec import Mode, TableSpec
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import CODES, LakeError
 from lakewriter.run.kinds import Ending, StreamFeed, TablePart
 from lakewriter.spec.beside import list_layouts_beside
-from lakewriter.spec.specification import Mode, Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Mode, TableSpec
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from lakewriter.shape.cursor import choose_higher
 from lakewriter.shape.flatten_plan import FlattenPlan
 from lakewriter.shape.table import ShapePlan
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import Mode, Spec, TableSpec, Tracking
+from lakewriter.spec.specification import Spec, Tracking
+from lakewriter.spec.table_spec import Mode, TableSpec
 
 
 def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged) -> Intent:

@@ -19,7 +19,7 @@ from lakewriter.source.feed import Shareable
 from lakewriter.source.file_look import read_plain_options
 from lakewriter.source.files.folder_listing import list_stored
 from lakewriter.source.session import use_scheduler_pool
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 SMALL_AT_ONCE: Final = 32
 """They wait for requests nearly all the time; half as many as the connections that a client keeps."""

@@ -55,8 +55,10 @@ from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.source.spark_jobs import is_speculative, run_in_group
 from lakewriter.source.task_sizes import read_sizes
+from lakewriter.spec.encodings import FileEncoding, ParquetEncoding
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import MIB, Encoding, FileEncoding, Spec, TableSpec
+from lakewriter.spec.specification import MIB, Spec
+from lakewriter.spec.table_spec import TableSpec
 from lakewriter.staging.copied_files import CopyPlan
 from lakewriter.staging.returned import Returned, plan_spill
 from lakewriter.staging.sample import learn_size
@@ -206,7 +208,7 @@ def conclude_staging(
     if repeats or receipts.totals.is_repeated or bad_rows.totals.is_repeated:
         staged_receipts = chain(receipts.without_statistics(), bad_rows.without_statistics())
         attempts.abort_strays(control, planned.names, staged_receipts, load.attempt)
-    if isinstance(table.encoding or load.pipeline.spec.encoding, Encoding):
+    if isinstance(table.encoding or load.pipeline.spec.encoding, ParquetEncoding):
         load.columns[table.id] = list_leaf_columns(planned.shape.schema)
     action = planned.action if receipts else planned.action.without_partition()
     # By the clock of the host: another process may have opened the feed.
@@ -310,6 +312,6 @@ def plan_task(
 
 def _choose_encoding(spec: Spec, table: TableSpec, shape: AnyPlan) -> FileEncoding:
     encoding = table.encoding or spec.encoding
-    if isinstance(encoding, Encoding) and isinstance(shape, ShapePlan) and shape.sort_by:
+    if isinstance(encoding, ParquetEncoding) and isinstance(shape, ShapePlan) and shape.sort_by:
         return encoding.model_copy(update={"sort_by": shape.sort_by})
     return encoding

@@ -16,7 +16,8 @@ from lakewriter.run.prepare import check_empty
 from lakewriter.run.staged_table import Load
 from lakewriter.spec.canary import CANARY_TABLE
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 _MOST_NAMED: Final = 3
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from lakewriter.column_types import to_glue_type
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.shape.table import ShapePlan
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 ExistingTypes = Mapping[str, pa.DataType] | None
 """The table's columns by name in lower case; None before there is a table."""

@@ -35,8 +35,9 @@ from lakewriter.naming import AS_TEXT, AVRO_SAFE, NameRule, name_avro_fields
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.digest import compute_digests
 from lakewriter.shape.table import ColumnPlan, Shaped, ShapePlan, Shaper, plan_shape
-from lakewriter.spec.specification import Partition, Spec, TableSpec
+from lakewriter.spec.specification import Spec
 from lakewriter.spec.stream import Envelope
+from lakewriter.spec.table_spec import Partition, TableSpec
 
 CHANGE: Final = pa.struct([pa.field(name, pa.string(), nullable=False) for name in ("field", "change", "reason")])
 META: Final = pa.struct(

@@ -27,7 +27,7 @@ from lakewriter.shape.locations import find_location, unwrap
 from lakewriter.shape.selection import Field, NameFields, Pins, choose
 from lakewriter.shape.table import ColumnPlan
 from lakewriter.spec.collection import Kind, Location
-from lakewriter.spec.specification import Partition, TableSpec
+from lakewriter.spec.table_spec import Partition, TableSpec
 
 _WIDE: Final = ((pt.is_integer, pa.int64()), (pt.is_floating, pa.float64()))
 _KINDS: Final = (

@@ -13,7 +13,7 @@ from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.receipt import InferredColumn
 from lakewriter.shape.selection import Chosen, Field
 from lakewriter.spec.collection import Kind, Location
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 INCLUDED: Final = "included"
 _KINDS: Final = (Kind.VALUE, Kind.OBJECT, Kind.ARRAY, Kind.MAP)

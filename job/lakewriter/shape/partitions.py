@@ -34,7 +34,7 @@ from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
 from lakewriter.naming import describe_unfit_segment
 from lakewriter.shape.conversion import convert
 from lakewriter.shape.table import ColumnPlan, ShapePlan
-from lakewriter.spec.specification import PartitionField
+from lakewriter.spec.table_spec import PartitionField
 
 Values = tuple[str | int | bool | None, ...]
 """A partition is a value for each of its fields."""

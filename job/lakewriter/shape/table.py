@@ -16,7 +16,8 @@ from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.conversion import Conversion, convert, normalise_names, plan_conversion
 from lakewriter.shape.cursor import choose_higher, find_highest
 from lakewriter.shape.tracking import TRACKING_TYPES, TrackingValues
-from lakewriter.spec.specification import Mode, Partition, Spec, TableSpec, Tracking, TrackingColumn
+from lakewriter.spec.specification import Spec, Tracking, TrackingColumn
+from lakewriter.spec.table_spec import Mode, Partition, TableSpec
 
 DELETED: Final = "__lakewriter_deleted"
 """The boolean column that a feed adds last when the table has a ``deleted`` expression; it is not written."""

@@ -10,7 +10,7 @@ from lakewriter.documents.values_to_text import COMPACT, find_non_finite, render
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.table import ColumnPlan, Shaped, ShapePlan, Shaper
-from lakewriter.spec.specification import Partition
+from lakewriter.spec.table_spec import Partition
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from lakewriter.source.files.columnar import name_file
 from lakewriter.source.files.stored_files import StoredFile, decompress, pin_local
 from lakewriter.source.storage import NotListable, find_store, to_path
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 
 TEXTS: Final = ("csv", "json", "text", "xml")
 _CODECS: Final = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}

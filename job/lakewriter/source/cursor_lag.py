@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 
 def check_lag(table: TableSpec, schema: pa.Schema) -> None:

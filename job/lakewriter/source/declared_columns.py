@@ -29,7 +29,7 @@ from lakewriter.source.bad_rows import BAD_FIELD, FIELDS, note_cut, read_cut
 from lakewriter.source.marked_rows import add_misfits, is_marked
 from lakewriter.source.strict_cast import explain_misfit
 from lakewriter.source.typed_cast import cast_values, is_castable, is_text
-from lakewriter.spec.specification import ColumnType, TableSpec
+from lakewriter.spec.table_spec import ColumnType, TableSpec
 
 _SHOWN: Final = 200
 _MISFIT_PARTS: Final = ("column", "value", "reason")

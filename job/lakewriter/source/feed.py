@@ -18,7 +18,7 @@ from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.spark_rows import open_rows
 from lakewriter.source.table_folders import refuse_table_folders
 from lakewriter.spec.given import require_read
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 
 class Feed(Protocol):

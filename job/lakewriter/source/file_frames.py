@@ -15,7 +15,8 @@ from lakewriter.source.files.file_reader import Piece, Spread
 from lakewriter.source.files.file_source import FilesSource, OpenedFiles, open_files
 from lakewriter.source.spark_failures import Origin
 from lakewriter.source.task_sizes import read_sizes
-from lakewriter.spec.specification import MIB, Read, TableSpec
+from lakewriter.spec.specification import MIB
+from lakewriter.spec.table_spec import Read, TableSpec
 
 _MOST_BYTES: Final = 1024 * MIB
 """Spark plans alike for all tables that are larger."""

@@ -16,7 +16,7 @@ from lakewriter.source.session import isolate
 from lakewriter.source.spark_failures import SPARK_ERRORS, find_useful_line, make_unreadable_error
 from lakewriter.source.storage import is_hidden
 from lakewriter.spec.listed_files import FILE_FORMATS, ListedFile
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 
 _REMOTE: Final = ("s3://", "s3a://")
 _PATTERN: Final = frozenset("*?[]{}\\")

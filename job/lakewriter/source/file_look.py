@@ -14,7 +14,7 @@ from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.storage import is_remote
 from lakewriter.source.task_sizes import SourceFile
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 
 _MOST_HEADS: Final = 20
 """The number of files whose first bytes are looked at."""

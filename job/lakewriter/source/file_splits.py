@@ -18,7 +18,8 @@ from lakewriter.source.judged_rows import AnySource, judge_rows
 from lakewriter.source.source_options import make_origin, make_reader_options, resolve_secrets
 from lakewriter.source.spark_failures import SPARK_ERRORS, Origin
 from lakewriter.source.task_sizes import Sizes, read_sizes
-from lakewriter.spec.specification import MIB, IndexKind, TableSpec
+from lakewriter.spec.specification import MIB
+from lakewriter.spec.table_spec import IndexKind, TableSpec
 
 Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
 SparkFactory = Callable[[], SparkSession]

@@ -22,7 +22,7 @@ from lakewriter.source.session import isolate
 from lakewriter.source.spark_failures import Origin
 from lakewriter.source.storage import to_path
 from lakewriter.spec.row_rules import LINES
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 _NAMES: Final = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 """The columns of Spark's source of whole files; the contents are never read."""

@@ -14,7 +14,7 @@ from lakewriter.source.file_splits import count_rows, open_own_files, read_good_
 from lakewriter.source.files.file_source import OpenedFiles, has_reader
 from lakewriter.source.spark_rows import RowsFeed, open_sample
 from lakewriter.source.table_folders import refuse_table_folders
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 SAMPLE_ROWS: Final = 1000
 

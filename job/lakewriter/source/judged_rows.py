@@ -11,7 +11,7 @@ from lakewriter.source.arrow_conditions import Expression, translate
 from lakewriter.source.files.file_reader import Piece
 from lakewriter.source.files.file_source import FilesSource
 from lakewriter.source.session import isolate
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from lakewriter.source.bad_rows import BAD, FIELDS
 from lakewriter.source.column_names import quote_column
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 IS_BAD: Final = f"`{BAD}`.reason IS NOT NULL"
 """SQL for a row that is to be set aside."""

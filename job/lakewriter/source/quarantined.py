@@ -29,8 +29,8 @@ from lakewriter.source.session import isolate
 from lakewriter.source.source_options import make_origin, resolve_secrets
 from lakewriter.source.spark_failures import SPARK_ERRORS
 from lakewriter.source.table_frames import load_source, prepare_delivery
-from lakewriter.spec.specification import TableSpec
 from lakewriter.spec.stream import StreamKey
+from lakewriter.spec.table_spec import TableSpec
 
 Read = Callable[[str], bytes]
 """A function from a key to the content of its file."""

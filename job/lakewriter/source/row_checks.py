@@ -8,7 +8,7 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.source.bad_rows import CHECKS
 from lakewriter.source.spark_failures import SPARK_ERRORS, find_useful_line
 from lakewriter.spec.expectations import Condition
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 
 def add_checks(source: DataFrame, table: TableSpec) -> DataFrame:

@@ -6,7 +6,7 @@ from typing import Final
 from lakewriter.aws import resolve_all
 from lakewriter.source.spark_failures import Origin
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.specification import Read, TableSpec
+from lakewriter.spec.table_spec import Read, TableSpec
 
 _STRICT: Final = ("csv", "json", "xml")
 """Formats whose readers in Spark silently replace a value that does not fit its column by null."""

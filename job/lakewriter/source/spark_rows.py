@@ -33,7 +33,7 @@ from lakewriter.source.session import isolate, rebind
 from lakewriter.source.source_options import make_origin, resolve_secrets
 from lakewriter.source.spark_failures import SPARK_ERRORS, Origin
 from lakewriter.source.table_frames import Loaded, add_deleted_column, load_source, prepare_delivery
-from lakewriter.spec.specification import IndexKind, TableSpec
+from lakewriter.spec.table_spec import IndexKind, TableSpec
 
 Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
 Keys = Callable[[Sequence[pa.Array]], pa.Array]

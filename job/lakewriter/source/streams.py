@@ -24,7 +24,8 @@ from lakewriter.source.spark_failures import SPARK_ERRORS, Origin, find_useful_l
 from lakewriter.source.spark_rows import open_batch
 from lakewriter.source.table_frames import replace_char_types
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.specification import MIB, Read, TableSpec
+from lakewriter.spec.specification import MIB
+from lakewriter.spec.table_spec import Read, TableSpec
 
 _FILES: Final = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
 _TYPED: Final = ("text",)

@@ -4,7 +4,7 @@ from typing import Final
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.storage import detect_table_format
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 
 _COLUMNAR: Final = ("parquet", "orc")
 

@@ -27,7 +27,7 @@ from lakewriter.source.source_options import make_origin, make_reader_options
 from lakewriter.source.spark_failures import SPARK_ERRORS, find_useful_line
 from lakewriter.source.sql_statements import run_statement
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.specification import Read, TableSpec
+from lakewriter.spec.table_spec import Read, TableSpec
 
 _CHARACTERS: Final = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
 

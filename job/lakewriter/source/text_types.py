@@ -19,7 +19,7 @@ from lakewriter.declared.sql_types import parse_type
 from lakewriter.report import format_count
 from lakewriter.source.strict_cast import cast_text, explain_misfit
 from lakewriter.spec.model import Model
-from lakewriter.spec.specification import ColumnType
+from lakewriter.spec.table_spec import ColumnType
 
 _SHOWN: Final = 40
 _EXAMPLES: Final = 3

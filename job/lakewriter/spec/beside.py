@@ -6,7 +6,8 @@ from itertools import takewhile
 from typing import Generic, TypeVar
 
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 Item = TypeVar("Item")
 

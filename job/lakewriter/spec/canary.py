@@ -4,7 +4,8 @@ import dataclasses
 from typing import Final
 
 from lakewriter.naming import CHECK_TABLE, ControlKeys, join_key
-from lakewriter.spec.specification import IndexKind, Mode, Read, Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import IndexKind, Mode, Read, TableSpec
 
 CANARY_TABLE: Final = f"{CHECK_TABLE}canary"
 """A name that every role which loads may write in the catalog."""

@@ -1,7 +1,8 @@
 """Tables without ``read``: a program gives their rows."""
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import TableSpec
 
 
 def require_reads(spec: Spec) -> None:

@@ -36,7 +36,7 @@ _ZSTD: Final = _COMMON_CODECS | {"zstd"}
 
 @dataclass(frozen=True)
 class Reader:
-    """One program: encodings of values and codecs, as ``Encoding`` names them."""
+    """One program: encodings of values and codecs, as ``ParquetEncoding`` names them."""
 
     encodings: frozenset[ValueEncoding]
     codecs: frozenset[str]

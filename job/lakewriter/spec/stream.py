@@ -73,19 +73,3 @@ class MessageSource(Model):
     folder: str = "."
     statuses: Literal["reported", "none"] = "reported"
     environment: tuple[str, ...] = ()
-
-
-class AvroEncoding(Model):
-    """Avro object container files; ``level`` is None for a codec without levels."""
-
-    kind: Literal["avro"] = "avro"
-    codec: Literal["null", "deflate", "bzip2", "xz", "zstandard", "snappy"] = "null"
-    level: int | None = None
-    checksum: bool = False
-
-
-class TextEncoding(Model):
-    """CSV or JSON Lines."""
-
-    kind: Literal["csv", "jsonl"]
-    gzip: bool = True

@@ -6,7 +6,8 @@ from typing import Final
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.given import require_read
 from lakewriter.spec.listed_files import FILE_FORMATS
-from lakewriter.spec.specification import Mode, Read, Spec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Mode, Read
 
 _READ_BY_TASKS: Final = FILE_FORMATS - {"binaryfile", "xml"}
 

@@ -22,8 +22,9 @@ from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, Cursor, FileFacts, Receipt, 
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.source.bad_rows import FIELDS
 from lakewriter.spec.access import Access
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.quarantine_names import ON_BAD_ROW, QuarantineNames
-from lakewriter.spec.specification import MIB, Encoding, Limits
+from lakewriter.spec.specification import MIB, Limits
 from lakewriter.staging.rolling import measure_batch
 from lakewriter.staging.source_rows import Rows
 from lakewriter.staging.upload import StagedUpload
@@ -122,7 +123,7 @@ class QuarantineWriter:
         self._keys: list[str] = []
         self._samples: list[str] = []
         self._plan, self._partition, self._clients = plan, partition, clients
-        self._encoder = make_encoder(Encoding(codec=CODEC))
+        self._encoder = make_encoder(ParquetEncoding(codec=CODEC))
         self._held: dict[str, _Held] = {}
         self._uploads: list[StagedUpload] = []
         self.receipts: list[Receipt] = []

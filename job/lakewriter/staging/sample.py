@@ -10,7 +10,7 @@ from lakewriter.encode.formats import make_encoder
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.source.messages.expected_size import FileSizes
-from lakewriter.spec.specification import FileEncoding
+from lakewriter.spec.encodings import FileEncoding
 
 
 class _Count:

@@ -31,8 +31,9 @@ from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
 from lakewriter.shape.table import Shaped
 from lakewriter.source.bad_rows import read_blank_lines, read_cut
 from lakewriter.spec.access import Access
+from lakewriter.spec.encodings import FileEncoding
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import FileEncoding, Limits
+from lakewriter.spec.specification import Limits
 from lakewriter.staging.copied_files import CopyPlan, FileCopier
 from lakewriter.staging.quarantine import QuarantineWriter
 from lakewriter.staging.returned import Spill

@@ -11,7 +11,7 @@ from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedEr
 from lakewriter.source.bad_rows import read_blank_lines
 from lakewriter.source.files.file_source import OpenedFiles, has_reader, open_files
 from lakewriter.source.files.folder_listing import list_stored
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 from tests.source.files.reading import in_turn
 from tests.source.tables import table
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lakewriter.documents.types import JSON, KIND
 from lakewriter.encode.csv_and_jsonl import TextEncoder
-from lakewriter.spec.stream import TextEncoding
+from lakewriter.spec.encodings import TextEncoding
 from tests.source.files.json_files import read_files
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)

@@ -14,7 +14,7 @@ import yaml
 
 from lakewriter.errors import LakeError
 from lakewriter.source.files.file_source import open_files
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 from tests.source.files.reading import in_turn
 from tests.source.tables import table
 

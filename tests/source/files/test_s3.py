@@ -9,7 +9,7 @@ import pytest
 
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.files.file_source import OpenedFiles, open_files
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 from tests.source.files.reading import in_turn
 from tests.source.tables import table
 

@@ -37,8 +37,9 @@ from lakewriter.source.messages.contents import Contents, Event, parse_event
 from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.message_input import describe_messages
 from lakewriter.source.session import count_slots
-from lakewriter.spec.specification import MIB, Mode, TableSpec
+from lakewriter.spec.specification import MIB
 from lakewriter.spec.stream import StreamKey
+from lakewriter.spec.table_spec import Mode, TableSpec
 
 WAITING_BYTES: Final = 256 * MIB
 """The disk holds so many bytes of records that loads have not taken: while there are more, nothing is read."""

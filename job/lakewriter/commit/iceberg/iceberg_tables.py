@@ -29,7 +29,7 @@ from lakewriter.commit.iceberg.iceberg_columns import number_fields
 from lakewriter.commit.iceberg.manifests import read_live_entries
 from lakewriter.commit.iceberg.partition_specs import make_partition_spec
 from lakewriter.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
-from lakewriter.spec.specification import Partition
+from lakewriter.spec.table_spec import Partition
 
 COMMIT_SECONDS: Final = 240.0
 """For how long a commit is tried again while other writers come first."""

@@ -12,7 +12,7 @@ from pyiceberg.types import PrimitiveType, StructType
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.receipt import Receipt
 from lakewriter.shape.partitions import to_manifest_value
-from lakewriter.spec.specification import Partition
+from lakewriter.spec.table_spec import Partition
 
 
 def make_partition_spec(schema: Schema, partition: Partition) -> PartitionSpec:

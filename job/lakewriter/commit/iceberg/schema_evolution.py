@@ -21,7 +21,7 @@ from lakewriter.commit.iceberg.partition_specs import check_partitioned, require
 from lakewriter.commit.state import REBUILD, TableState
 from lakewriter.errors import SchemaIncompatibleError, StateLostError
 from lakewriter.spec.maintenance import Maintenance
-from lakewriter.spec.specification import Mode, Partition
+from lakewriter.spec.table_spec import Mode, Partition
 
 
 class IcebergTargetTable:

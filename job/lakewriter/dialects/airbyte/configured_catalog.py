@@ -7,8 +7,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from lakewriter.dialects.common.tables import require_names
 from lakewriter.spec.model import FileModel, require_one
-from lakewriter.spec.specification import IndexKind, Mode, Read
 from lakewriter.spec.stream import MessageSource, Stream
+from lakewriter.spec.table_spec import IndexKind, Mode, Read
 
 MESSAGES: Final = "airbyte messages"
 """The ``format`` of tables that are read from messages."""

@@ -33,13 +33,16 @@ from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided, list_fields
 from lakewriter.dialects.common.places import require_fit_keys
 from lakewriter.dialects.common.problems import list_words
+from lakewriter.dialects.common.read_keys import make_absolute
 from lakewriter.dialects.common.source_files import Location
-from lakewriter.dialects.common.tables import TableSource, make_absolute
+from lakewriter.dialects.common.tables import TableSource
 from lakewriter.errors import NameCollisionError
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import NoCatalog
-from lakewriter.spec.specification import MIB, Encoding, FileEncoding, IndexKind, Limits, Mode, Spec, TableSpec
-from lakewriter.spec.stream import AvroEncoding, Envelope, Stream, TextEncoding
+from lakewriter.spec.encodings import AvroEncoding, FileEncoding, ParquetEncoding, TextEncoding
+from lakewriter.spec.specification import MIB, Limits, Spec
+from lakewriter.spec.stream import Envelope, Stream
+from lakewriter.spec.table_spec import IndexKind, Mode, TableSpec
 
 AirbyteForm = AirbyteS3 | HeroPixelS3
 
@@ -102,7 +105,7 @@ def make_encoding(form: AirbyteForm) -> FileEncoding:
     """Return the file format with its settings."""
     file_format = form.format
     if isinstance(file_format, Parquet):
-        return Encoding(
+        return ParquetEncoding(
             codec=file_format.compression_codec.lower(),
             level={"ZSTD": _ZSTD_LEVEL, "BROTLI": _BROTLI_LEVEL}.get(file_format.compression_codec),
             page_bytes=file_format.page_size_kb * 1024,

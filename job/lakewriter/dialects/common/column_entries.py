@@ -9,7 +9,7 @@ from lakewriter.declared.exact_text import EpochUnit
 from lakewriter.declared.sql_types import parse_columns, parse_type
 from lakewriter.declared.time_texts import compile_pattern
 from lakewriter.spec.model import FileModel
-from lakewriter.spec.specification import ColumnType
+from lakewriter.spec.table_spec import ColumnType
 
 
 def _check_type(text: str) -> str:

@@ -25,7 +25,8 @@ from lakewriter.spec.expectations import (
 )
 from lakewriter.spec.model import FileModel
 from lakewriter.spec.quarantine_names import ON_BAD_ROW
-from lakewriter.spec.specification import Mode, Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Mode, TableSpec
 
 _PERCENTAGE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?%")
 _DURATION: Final = re.compile(r"(\d{1,6}) (second|minute|hour|day|week)s?")

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from lakewriter.dialects.common.places import require_tls
-from lakewriter.dialects.common.tables import make_absolute
+from lakewriter.dialects.common.read_keys import make_absolute
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.lineage import LOG, Lineage, is_url
 from lakewriter.spec.model import FileModel

@@ -5,8 +5,10 @@ from typing import Final
 
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.report import join_first
+from lakewriter.spec.encodings import FileEncoding, ParquetEncoding
 from lakewriter.spec.readers import DELTA, READERS, ReaderName, list_common_encodings
-from lakewriter.spec.specification import Encoding, FileEncoding, Mode, Spec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Mode
 
 _MOST_NAMED: Final = 5
 
@@ -19,7 +21,7 @@ def fit_readers(spec: Spec, readers: Sequence[ReaderName], *, delta: bool) -> Sp
         return spec
 
     def fit(encoding: FileEncoding) -> FileEncoding:
-        if not isinstance(encoding, Encoding):
+        if not isinstance(encoding, ParquetEncoding):
             raise FaultError(("readers",), f"is for Parquet files, and this destination writes {encoding.kind}.")
         encodings = DELTA if delta else list_common_encodings(readers, encoding.codec, iceberg=spec.iceberg)
         _require_codec(readers, encoding.codec)

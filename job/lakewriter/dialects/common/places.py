@@ -8,7 +8,7 @@ from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.errors import TlsRequiredError
 from lakewriter.naming import describe_unfit_segment
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 

@@ -10,7 +10,8 @@ from lakewriter.dialects.common.source_files import Location
 from lakewriter.errors import NameCollisionError
 from lakewriter.spec.model import FileModel
 from lakewriter.spec.row_rules import LINES, SHARE, BadRows, Contract
-from lakewriter.spec.specification import Read, Spec, TableSpec
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Read, TableSpec
 
 
 class ContractEntry(FileModel):

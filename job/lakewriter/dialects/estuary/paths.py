@@ -11,7 +11,7 @@ from lakewriter.errors import NameCollisionError
 from lakewriter.naming import join_key
 from lakewriter.spec.key_template import Part, Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 FILE: Final = Template.parse("v{backfill}/{counter}.parquet")
 """``v0000000000/00000000000000000000.parquet`` is the first file: the layout pads both numbers."""

@@ -12,13 +12,15 @@ from lakewriter.dialects.estuary.current_settings import EstuaryConnector
 from lakewriter.dialects.estuary.paths import BindingPlace, place_binding, refuse_twins, warn_of_nested
 from lakewriter.dialects.estuary.settings import BindingEntry, EstuaryDestination
 from lakewriter.spec.catalogs import NoCatalog
-from lakewriter.spec.specification import Encoding, IndexKind, Limits, Mode, Spec, TableSpec
+from lakewriter.spec.encodings import ParquetEncoding
+from lakewriter.spec.specification import Limits, Spec
+from lakewriter.spec.table_spec import IndexKind, Mode, TableSpec
 
 CODECS: Final = {
-    "snappy": Encoding(codec="snappy"),
-    "gzip": Encoding(codec="gzip"),
-    "lz4": Encoding(codec="lz4"),
-    "zstd": Encoding(codec="zstd", level=3),
+    "snappy": ParquetEncoding(codec="snappy"),
+    "gzip": ParquetEncoding(codec="gzip"),
+    "lz4": ParquetEncoding(codec="lz4"),
+    "zstd": ParquetEncoding(codec="zstd", level=3),
 }
 
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewriter.dialects.common.problems import list_words
-from lakewriter.spec.specification import Encoding, FileEncoding
-from lakewriter.spec.stream import AvroEncoding, TextEncoding
+from lakewriter.spec.encodings import AvroEncoding, FileEncoding, ParquetEncoding, TextEncoding
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def make_encoding(kind: str, compression: str | None, level: int | None) -> File
     codec = codecs[compression or next(iter(codecs))]
     chosen = codec.level if level is None else level
     if kind == "parquet":
-        return Encoding(codec=codec.name, level=chosen)
+        return ParquetEncoding(codec=codec.name, level=chosen)
     if kind == "avro":
         given = {"codec": codec.name, "level": chosen if codec.levels else None}
         return AvroEncoding.model_validate(given)

@@ -16,7 +16,8 @@ from lakewriter.naming import join_key, name_schema, name_tables
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import IndexKind, Limits, Mode, Spec, TableSpec, TrackingColumn
+from lakewriter.spec.specification import Limits, Spec, TrackingColumn
+from lakewriter.spec.table_spec import IndexKind, Mode, TableSpec
 
 PARTITIONS: Final = {
     "none": ("", ""),

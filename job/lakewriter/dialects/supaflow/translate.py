@@ -20,9 +20,11 @@ from lakewriter.dialects.supaflow.settings import (
 from lakewriter.errors import NameCollisionError
 from lakewriter.naming import join_key, name_schema, name_tables
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog
+from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import Encoding, Mode, Spec, TableSpec, Tracking, TrackingColumn
+from lakewriter.spec.specification import Spec, Tracking, TrackingColumn
+from lakewriter.spec.table_spec import Mode, TableSpec
 
 TRACKING: Final = (
     TrackingColumn(name="_supa_synced", holds=Tracking.SYNCED),
@@ -33,7 +35,7 @@ TRACKING: Final = (
 )
 PARTITION_KEY: Final = "_supa_partition"
 EXTENSION: Final = ".gzip.parquet"
-ICEBERG_ENCODING: Final = Encoding(codec="zstd", level=3)
+ICEBERG_ENCODING: Final = ParquetEncoding(codec="zstd", level=3)
 PARTITIONS: Final = {"NONE": "", "DAY": "{date:%Y/%m/%d}", "HOUR": "{date:%Y/%m/%d/%H}", "SYNC_ID": "{job_id}"}
 
 
@@ -49,7 +51,7 @@ def translate(file: CheckedFile[AnyDestination]) -> Spec:
         tracking=TRACKING,
         tables=tables,
         database_prefix=name_schema(destination.glue_database_prefix) if destination.glue else "",
-        encoding=ICEBERG_ENCODING if isinstance(destination, S3DataLakeIceberg) else Encoding(),
+        encoding=ICEBERG_ENCODING if isinstance(destination, S3DataLakeIceberg) else ParquetEncoding(),
         warnings=(*warnings, *destination.warn_of_secrets()),
     )
 

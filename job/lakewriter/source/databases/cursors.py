@@ -20,7 +20,7 @@ from lakewriter.source.databases.database_connection import Connection
 from lakewriter.source.databases.database_server import Column, Server
 from lakewriter.source.databases.parallel_ranges import find_column
 from lakewriter.source.strict_cast import cast_text
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 MOST_KEYS: Final = 1000
 """The limit for rows of one value whose keys a state stores and a statement names."""

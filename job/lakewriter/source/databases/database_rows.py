@@ -25,7 +25,7 @@ from lakewriter.source.databases.moments import LockedMoment, begin_moment, begi
 from lakewriter.source.databases.parallel_ranges import Partition, cut_ranges, require_range_column
 from lakewriter.source.databases.reconciliation import Reconciliation
 from lakewriter.source.databases.servers import find_server
-from lakewriter.spec.specification import JdbcPartition, Read, TableSpec
+from lakewriter.spec.table_spec import JdbcPartition, Read, TableSpec
 
 _FETCHED: Final = "10000"
 """The rows that a driver holds at a time. Without a limit, PostgreSQL's and MySQL's drivers hold all."""

@@ -15,7 +15,7 @@ from lakewriter.report import format_count
 from lakewriter.source.databases.database_connection import Connection, drop_options, find_option, write_source
 from lakewriter.source.databases.database_server import Moment, Server, is_plain_table
 from lakewriter.source.session import count_slots
-from lakewriter.spec.specification import Read
+from lakewriter.spec.table_spec import Read
 
 LOCK_SECONDS: Final = 60
 """The limit for the time that a table is locked, and for the wait for a lock."""

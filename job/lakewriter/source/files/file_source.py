@@ -41,7 +41,7 @@ from lakewriter.source.files.stored_files import HeldFile
 from lakewriter.source.files.stored_values import FINER
 from lakewriter.source.files.text_reader import TextReader
 from lakewriter.source.typed_cast import is_castable
-from lakewriter.spec.specification import Read, TableSpec
+from lakewriter.spec.table_spec import Read, TableSpec
 
 _MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = {
     "avro": AvroReader.make,

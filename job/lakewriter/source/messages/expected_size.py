@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from lakewriter.spec.specification import Encoding, FileEncoding, Limits
-from lakewriter.spec.stream import AvroEncoding
+from lakewriter.spec.encodings import AvroEncoding, FileEncoding, ParquetEncoding
+from lakewriter.spec.specification import Limits
 
 _FULL: Final = 0.95
 """The part of the target size that is planned: if files grow a little larger than expected, no small one remains."""
@@ -44,7 +44,7 @@ class FileSizes:
 
 
 def _guess(encoding: FileEncoding) -> float:
-    if isinstance(encoding, Encoding):
+    if isinstance(encoding, ParquetEncoding):
         is_plain = encoding.codec == "uncompressed"
     elif isinstance(encoding, AvroEncoding):
         is_plain = encoding.codec == "null"

@@ -17,8 +17,8 @@ from lakewriter.source.messages.splits import (
     scan_pieces,
 )
 from lakewriter.source.storage import AnyStore
-from lakewriter.spec.specification import TableSpec
 from lakewriter.spec.stream import StreamKey
+from lakewriter.spec.table_spec import TableSpec
 
 
 @dataclass(frozen=True)

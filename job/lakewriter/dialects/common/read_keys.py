@@ -1,0 +1,169 @@
+"""The ``read`` of a table in lake.yaml: a Spark data source, or SQL over several of them."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+
+from lakewriter.dialects.common.column_entries import check_columns
+from lakewriter.dialects.common.reader_options import find_unknown_option, note_unknown_options
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.listed_files import FILE_FORMATS
+from lakewriter.spec.model import FileModel, require_one
+from lakewriter.spec.table_spec import JdbcPartition, JdbcRules, Read
+
+_BOUNDS: Final = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
+
+
+# A scheme has two letters at least: one is a drive, as in C:\\data.
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+class PartitionEntry(FileModel):
+    """How a database's table is read by several tasks; the bounds are asked of the database."""
+
+    column: str = Field(min_length=1)
+    """A column of numbers, dates or timestamps, by whose ranges the table is split."""
+    count: int = Field(ge=2, le=1000)
+    """The number of ranges. Each is read by a task of its own, over a connection of its own."""
+
+
+def _read_off(value: object) -> object:
+    """Return YAML's ``off``, which is false there, as the word that it is."""
+    return "off" if value is False else value
+
+
+class JdbcEntry(FileModel):
+    """How a database is read."""
+
+    quote: Literal['"', "`", "["] | None = None
+    """What the names of a database stand in that Lakewriter does not know, such as ``'"'``. A probe confirms it. The
+    values are then what the database's driver and Spark make of them."""
+    reconcile: Annotated[Literal["counts", "columns", "off"], BeforeValidator(_read_off)] | None = None
+    """Compares what was read with the database's own answer over the same rows, before anybody sees them: ``counts`` of
+    rows and of values in each column, or of ``columns`` the bounds and sums too. By default ``counts`` where the rows
+    are those of a snapshot or up to a cursor."""
+    lock: bool = False
+    """Locks a table of MySQL or MariaDB against writing until the connections of ``partition`` have begun, so that all
+    of them see one state. The user needs the right LOCK TABLES."""
+
+
+class ReadEntry(FileModel):
+    """A ``spark.read``: format, path and options; or SQL over the reads in ``views``."""
+
+    format: str | None = None
+    """A Spark data source: ``csv``, ``json``, ``parquet``, ``orc``, ``jdbc``, ``kafka`` and others. Give either this or
+    ``sql``."""
+    path: str | tuple[str, ...] | None = None
+    """A file, a folder, a pattern such as ``2027-*.csv``, or a list of them. Relative paths start at
+    ``source_root``."""
+    options: dict[str, SecretText | bool | int | float] = Field(default_factory=dict)
+    """The data source's own options, such as ``header: true``. A value may be a secret by reference:
+    ``${env:NAME}``."""
+    columns: Annotated[str, AfterValidator(check_columns)] | None = None
+    """The source's columns and types as Spark DDL, such as ``id BIGINT, name STRING``. Without it Spark finds them
+    itself."""
+    partition: PartitionEntry | None = None
+    """Reads a database's table by several tasks at a time. Only for ``format: jdbc``."""
+    jdbc: JdbcEntry | None = None
+    """How a database is read. Only for ``format: jdbc``."""
+    engine: Literal["spark"] | None = None
+    """``spark`` lets Spark read a format that Lakewriter has a reader for: a way out for options that this one does not
+    take. Nothing is promised of values then, and bad rows cannot be kept apart."""
+    sql: str | None = None
+    """A SELECT over ``views``, for filters, joins and expressions. Give either this or ``format``."""
+    views: "dict[str, ReadEntry]" = Field(default_factory=dict)
+    """The sources that ``sql`` reads, each under the name that the statement has for it."""
+    files: Literal["all", "new"] = "all"
+    """``new`` reads only files that no earlier load of the table has read, such as the day's file in a folder. By
+    default each load reads ``all`` files."""
+
+    @field_validator("options")
+    @classmethod
+    def _known(cls, options: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        if problem := find_unknown_option(info.data.get("format") or "", options):
+            raise ValueError(problem)
+        return options
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "ReadEntry":
+        require_one(format=self.format is not None, sql=self.sql is not None)
+        if self.sql is None and self.views:
+            raise ValueError("'views' are only for 'sql'")
+        of_format = (self.path, self.options, self.columns, self.partition, self.jdbc, self.engine)
+        if self.sql is not None and any(of_format):
+            raise ValueError(
+                "'path', 'options', 'columns', 'partition', 'jdbc' and 'engine' are for 'format'; beside 'sql' they "
+                "go into 'views'"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _files_of_a_path(self) -> "ReadEntry":
+        if self.files == "new" and ((self.format or "").lower() not in FILE_FORMATS or not self.path):
+            raise ValueError(f"'files: new' is for a 'path' of {', '.join(sorted(FILE_FORMATS))} files")
+        return self
+
+    @model_validator(mode="after")
+    def _partition_of_jdbc(self) -> "ReadEntry":
+        is_jdbc = (self.format or "").lower() == "jdbc"
+        if self.jdbc is not None and not is_jdbc:
+            raise ValueError("'jdbc' is only for 'format: jdbc'")
+        if self.jdbc is not None and self.jdbc.lock and self.partition is None:
+            raise ValueError("'jdbc.lock' is for 'partition': one connection sees one moment by itself")
+        if self.partition is None:
+            return self
+        if not is_jdbc:
+            raise ValueError("'partition' is only for 'format: jdbc'")
+        if given := [name for name in self.options if name.lower() in _BOUNDS]:
+            raise ValueError(f"'partition' finds the bounds itself: leave out {given[0]!r}, or leave out 'partition'")
+        return self
+
+    @property
+    def has_new_files(self) -> bool:
+        """True if it, or one of its views, reads new files only."""
+        return self.files == "new" or any(view.has_new_files for view in self.views.values())
+
+    def make_read(self, root: str) -> Read:
+        """Return the neutral form, with relative paths made absolute from ``root``."""
+        paths = (self.path,) if isinstance(self.path, str) else self.path
+        return Read(
+            format=self.format,
+            path=tuple(make_absolute(path, root) for path in paths) if paths else None,
+            options={key: _to_option_text(value) for key, value in self.options.items()},
+            columns=self.columns,
+            partition=self.partition and JdbcPartition(column=self.partition.column, count=self.partition.count),
+            jdbc=JdbcRules() if self.jdbc is None else JdbcRules(**self.jdbc.model_dump()),
+            sql=self.sql,
+            views={name: view.make_read(root) for name, view in self.views.items()},
+            files=self.files,
+            engine=self.engine,
+        )
+
+
+def list_option_notes(table: str, read: Read) -> Iterator[str]:
+    """Notes on options of a table that nothing here knows."""
+    for view in read.views.values():
+        yield from list_option_notes(table, view)
+    if note := note_unknown_options(read.format or "", read.options):
+        yield f"table {table!r}: read.options {note}"
+    if read.engine is not None:
+        yield (
+            f"table {table!r}: Spark reads its files, as engine: {read.engine} asks; what its reader changes, leaves "
+            "out or takes for null is not reported."
+        )
+
+
+def _to_option_text(value: SecretText | bool | int | float) -> SecretText | str:
+    if isinstance(value, SecretText):
+        return value if value.reference else value.text
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def make_absolute(path: str, root: str) -> str:
+    """Return ``path`` as it is if it is a URI or absolute, else below ``root``, a folder or a URI."""
+    if _URI.match(path) or Path(path).is_absolute():
+        return path
+    return f"{root.rstrip('/')}/{path}" if _URI.match(root) else str(Path(root, path))
