@@ -218,6 +218,7 @@ def _make_local_settings(scratch: Path, tasks: int, java: str) -> dict[str, str]
         "spark.driver.bindAddress": "127.0.0.1",
         _JAVA_OPTIONS: _make_java_options(scratch, java),
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
+        "spark.python.daemon.module": "lakewriter.source.worker_daemon",
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
