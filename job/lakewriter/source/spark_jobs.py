@@ -14,7 +14,6 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from lakewriter.source.spark_failures import SPARK_ERRORS
-from lakewriter.source.worker_daemon import leave_archives_out
 
 Result = TypeVar("Result")
 
@@ -84,11 +83,10 @@ def settle_worker() -> None:
 
     PySpark collects garbage among all objects, which takes a third of a small task once libraries are loaded: what is
     loaded by then is excluded from now on. PySpark also reads the directory of each archive on the path again, which
-    does not change: Spark's own are left out, and others that Python has open are dropped from its cache, and opened
-    again when a module is looked up.
+    does not change: archives that Python has open are dropped from its cache, and opened again when a module is looked
+    up.
     """
     _leave_out_of_collections()
-    leave_archives_out()
     for path in [path for path, finder in sys.path_importer_cache.items() if isinstance(finder, zipimporter)]:
         del sys.path_importer_cache[path]
 

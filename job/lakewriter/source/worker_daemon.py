@@ -1,9 +1,9 @@
 """Start Spark's daemon of Python workers, with what a task imports and without what slows each of them down.
 
 Spark puts its own archives before all else on a worker's path: ``pyspark.zip``, whose modules Python compiles anew in
-each process, and the jar of Spark's core, which has none. Each task begins with reading the index of all of them again.
-Where Spark is the installed package, its modules lie in the environment too, compiled.
-https://docs.python.org/3/library/importlib.html#importlib.invalidate_caches
+each process, and the jar of Spark's core, which has none. A worker's first task reads the index of all of them, and so
+does each later one that ``settle_worker`` does not come before. Where Spark is the installed package, its modules lie
+in the environment too, compiled. https://docs.python.org/3/library/importlib.html#importlib.invalidate_caches
 """
 
 import gc
