@@ -20,12 +20,16 @@ DECIDED: Final = (
 OVERTAKEN: Final = ("whose undo would take that back as well", "since its undo was planned")
 """Messages of an undo that another engine's commit has made impossible."""
 APART: Final = (
-    "has not come to that STATE again",
+    "has not reached that STATE again",
     "the streams are not at the same one",
     "has rows of earlier syncs and no state of the source",
 )
 """Messages of loads whose streams stand apart: a load was undone in some of its tables, its state was kept, its intent
 was lost, or a stream was left out for a while."""
+UNRECORDED: Final = "no record says"
+"""The message of a load whose columns want one name of a table whose loads have left no record of names."""
+UNNOTED: Final = "nobody has noted all files"
+KEEPS_NO_CONDITIONS: Final = "ignores If-None-Match"
 
 
 class Failures:
@@ -62,7 +66,7 @@ class Failures:
             return False
         # A person pins the names of a table that another pipeline writes too, or that a load gave which was ended
         # without its intent.
-        if "no record tells" in message and (lake.is_shared or self.history.world.met["intent-lost"]):
+        if UNRECORDED in message and (lake.is_shared or self.history.world.met["intent-lost"]):
             return True
         # Whose a directory is that one of two pipelines refreshes, the first of them decides.
         return lake.is_shared and any(own.mode is Mode.OVERWRITE for own in lake.spec.tables)
@@ -97,13 +101,13 @@ class Failures:
                 return any(key in message for key in history.auditor.swept)
             case "CHECKPOINT_LOST":
                 return history.is_adopting or any(own.is_copied for own in history.streams[lake.pipeline])
-            case "SPEC_INVALID" if "nobody has noted all files" in message:
+            case "SPEC_INVALID" if UNNOTED in message:
                 # After a change by hand, or where the state was lost: a person says which files count as read.
                 history.hands.note_files(lake)
                 return any(history.world.met[name] for name in ("hands", "lost-state", "lost-intent"))
             case "SPEC_INVALID":
                 # Who sleeps for a month before he looks whether the store keeps conditions finds his record gone.
-                is_swept = bool(history.auditor.swept) and "ignores If-None-Match" in message
+                is_swept = bool(history.auditor.swept) and KEEPS_NO_CONDITIONS in message
                 return is_swept or (history.is_adopting and "--go-on" in message)
             case _:
                 return False
