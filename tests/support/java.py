@@ -63,7 +63,6 @@ def _make(archive: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (tried := archive.with_suffix(".tried")).exists():
             return
-        tried.touch()
         part = archive.with_suffix(".part")
         environment = os.environ | {_VARIABLE: f"{QUICK} {_SILENT} -XX:ArchiveClassesAtExit={part}"}
         with tempfile.TemporaryDirectory() as folder:
@@ -71,6 +70,8 @@ def _make(archive: Path) -> None:
             subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True)
         if part.exists():
             part.rename(archive)
+        # At the end: what is killed before is made by the next run.
+        tried.touch()
 
 
 if __name__ == "__main__":
