@@ -9,10 +9,11 @@ import sys
 from importlib import import_module
 
 if daemon := {"pyspark.daemon", "lakewriter.source.worker_daemon"} & set(sys.orig_argv):
-    names = ["pandas", "pyiceberg.schema", "lakewriter.aws"]
+    names = ["lakewriter.staging.task", "pandas", "pyiceberg.schema", "lakewriter.aws"]
     if "pyspark.daemon" in daemon:
+        # The product's own daemon does so itself.
         import_module("lakewriter.source.worker_daemon").leave_archives_out()
-        names += ["lakewriter.staging.task", "lakewriter.api.data_source", sys.orig_argv[-1]]
+        names += ["lakewriter.api.data_source", sys.orig_argv[-1]]
     for name in names:
         import_module(name)
     from lakewriter.spec.access import Access

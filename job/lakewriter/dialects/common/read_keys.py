@@ -15,8 +15,6 @@ from lakewriter.spec.model import FileModel, require_one
 from lakewriter.spec.table_spec import JdbcPartition, JdbcRules, Read
 
 _BOUNDS: Final = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
-
-
 # A scheme has two letters at least: one is a drive, as in C:\\data.
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
