@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter.column_types import reconcile, to_stored_type
 from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
@@ -97,3 +98,26 @@ def test_a_count_beyond_the_state_is_refused(aws, bucket):
     table.publish(table.intent("a", rows), 1)
     with pytest.raises(StateLostError, match=r"lakewriter\.p"):
         table.ready("b", rows.schema, committed=0)
+
+
+def test_only_the_current_snapshot_is_copied(aws, bucket, monkeypatch):
+    """PyIceberg copies a table's metadata some twenty times in a transaction, with each of 5,000 snapshots where there
+    are as many: 80 seconds where 30 columns were tried one by one."""
+    table, rows = Table(aws), pa.table({"id": [1], "n": [2]})
+    for number, job in enumerate("abc"):
+        table.publish(table.intent(job, rows, committed=number), number + 1)
+    first = table.seen.snapshots()[0].snapshot_id
+    copied, copy = list[int](), Snapshot.__deepcopy__
+
+    def note(snapshot: Snapshot, memo: dict[int, object] | None = None) -> Snapshot:
+        copied.append(snapshot.snapshot_id)
+        return copy(snapshot, memo)
+
+    monkeypatch.setattr(Snapshot, "__deepcopy__", note)
+    before = IcebergTargetTable(table.action, table.clients, "p/d/d1")
+    assert before.describe_changes(rows.schema) == []
+    intent = table.intent("d", rows, committed=3)
+    assert (len(copied) > 9, copied.count(first)) == (True, 0)
+    table.publish(intent, 4)
+    # By the catalog, which makes the metadata that it has into the next.
+    assert copied.count(first) == 1

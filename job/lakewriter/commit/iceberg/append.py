@@ -32,7 +32,7 @@ from lakewriter.commit.iceberg.manifests import (
     read_live_entries,
 )
 from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes, read_deletes
-from lakewriter.commit.iceberg.obstacles import require_committable
+from lakewriter.commit.iceberg.obstacles import drop_history, require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition, require_one_spec
 from lakewriter.commit.iceberg.removal import commit_undo, is_current, is_rewritten
 from lakewriter.commit.iceberg.schema_evolution import count_loads
@@ -261,7 +261,7 @@ def _add_files(table: Table, intent: Intent, effects: Effects, number: int, merg
     is_replacement = effects.replaces != "nothing" and table.current_snapshot() is not None
     keeps_others = is_replacement and effects.replaces == "partitions"
     replaced = _list_replaced(table, intent, schema) if keeps_others else None
-    with table.transaction() as transaction:
+    with drop_history(table).transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
         if not intent.files and (not is_replacement or replaced is not None):
             # A refresh without rows, of a table without a snapshot, or one that replaces no partition.

@@ -17,6 +17,7 @@ from lakewriter.commit.changes import Effects
 from lakewriter.commit.iceberg.added_files import find_schema, make_data_files
 from lakewriter.commit.iceberg.manifests import StreamedRewrite
 from lakewriter.commit.iceberg.merge_keys import ROWS, open_parquet
+from lakewriter.commit.iceberg.obstacles import drop_history
 from lakewriter.commit.iceberg.snapshot_presence import make_summary, note_counts
 from lakewriter.commit.intent import CompactedGroup, CompactIntent, Intent
 from lakewriter.report import CompactCounts
@@ -57,7 +58,7 @@ def commit_compaction(table: Table, intent: Intent, effects: Effects, number: in
 
     summary = make_summary(intent) | note_counts(counts)
     locations = frozenset([*(file.file_path for file in removed), *unused])
-    with table.transaction() as transaction:
+    with drop_history(table).transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
         StreamedRewrite(transaction, table.io, make_files, summary, locations).commit()
 

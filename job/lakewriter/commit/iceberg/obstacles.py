@@ -164,19 +164,37 @@ def _count_nulls(intent: Intent, written: Schema) -> Mapping[int, int]:
     return counts
 
 
+def drop_history(table: Table, io: FileIO | None = None) -> Table:
+    """Return the table with its current snapshot alone, for a transaction that is about no other.
+
+    PyIceberg copies all metadata some twenty times in a transaction: seconds where there are thousands of snapshots.
+    What is committed is what the transaction adds; the catalog has the others.
+    """
+    current = table.current_snapshot()
+    alone = {
+        "snapshots": [current] if current else [],
+        "snapshot_log": [],
+        "refs": {"main": table.metadata.refs["main"]} if current else {},
+        "statistics": [],
+        "partition_statistics": [],
+    }
+    metadata = table.metadata.model_copy(update=alone)
+    return Table(table.name(), metadata, table.metadata_location, io or table.io, table.catalog)
+
+
 def _rehearse_append(table: Table) -> None:
     """Do everything that the library does for an append except the commit, so that its errors are raised now."""
     properties = table.properties
     for setting in _RETRY_PROPERTIES:
         property_as_int(properties, setting)
-    trial = Table(table.name(), table.metadata, table.metadata_location, _Rehearsal(table.io), table.catalog)
+    trial = drop_history(table, _Rehearsal(table.io))
     transaction = Transaction(trial)
     # Its settings are read here; the manifests that it might merge are not.
     transaction.update_snapshot().merge_append()
     append = transaction.update_snapshot().fast_append()
     append.append_data_file(_make_any_file(table))
     append.commit()
-    update_table_metadata(table.metadata, transaction._updates, metadata_location=table.metadata_location)
+    update_table_metadata(trial.metadata, transaction._updates, metadata_location=table.metadata_location)
 
 
 def _make_any_file(table: Table) -> DataFile:

@@ -1,7 +1,7 @@
 """Plan what a load changes in an Iceberg table's columns, and change them before files are encoded."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -16,12 +16,15 @@ from lakewriter.commit.iceberg.glue_optimizers import Upkeep
 from lakewriter.commit.iceberg.iceberg_columns import add_field_ids, to_arrow_types
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.merge import describe_read, require_mergeable
-from lakewriter.commit.iceberg.obstacles import list_identifiers, require_writable
+from lakewriter.commit.iceberg.obstacles import drop_history, list_identifiers, require_writable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned, require_one_spec
 from lakewriter.commit.state import REBUILD, TableState
 from lakewriter.errors import SchemaIncompatibleError, StateLostError
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.table_spec import Mode, Partition
+
+_DIFFER: Final = (ValidationError, ResolveError, ValueError)
+"""What PyIceberg raises for columns that cannot become those of the table."""
 
 
 class IcebergTargetTable:
@@ -186,18 +189,29 @@ def count_loads(table: Table, pipeline: str) -> int:
 def merge_schema(table: Table, schema: pa.Schema, name: str) -> Schema:
     """Merge ``schema`` into the table's schema by Iceberg's ``union_by_name``; ``SCHEMA_INCOMPATIBLE`` names the first
     column that does not fit."""
+    trial = drop_history(table)
+    try:
+        return _merge_schema(trial, schema)
+    except _DIFFER as error:
+        _refuse_column(trial, schema, name)
+        raise SchemaIncompatibleError(
+            f"the columns of {name} do not fit those of the source: {error}.", remedy="Load into a new table."
+        ) from error
+
+
+def _refuse_column(table: Table, schema: pa.Schema, name: str) -> None:
+    """Raise ``SCHEMA_INCOMPATIBLE`` for the first column that by itself does not fit."""
     columns = {field.name.lower(): field for field in table.schema().fields}
     for field in schema:
         try:
             _merge_schema(table, pa.schema([field]))
-        except (ValidationError, ResolveError, ValueError) as error:
+        except _DIFFER as error:
             old = columns[field.name.lower()].field_type
             raise SchemaIncompatibleError(
                 f"column {field.name!r} of {name} is {str(old)!r}, the source's is {str(field.type)!r}, "
                 f"and Iceberg does not make one of the other ({error}).",
                 remedy=f"Declare a type that fits, columns: {{{field.name}: ...}}, or load into a new table.",
             ) from error
-    return _merge_schema(table, schema)
 
 
 def _merge_schema(table: Table, schema: pa.Schema) -> Schema:
