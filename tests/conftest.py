@@ -17,7 +17,7 @@ from lakewriter.source.class_archive import VARIABLE
 from lakewriter.source.session import open_spark_session
 from tests.support import java
 from tests.support.quick_sdk import share_models
-from tests.support.sample import list_left_out
+from tests.support.sample import IS_NIGHTLY, list_left_out
 from tests.support.server import StrictAws
 
 # What is made while modules are imported and tests are collected stays to the end: looking through it again and again
@@ -37,8 +37,6 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 pytest_plugins = ["tests.support.recording", "tests.support.fixtures", "tests.support.durations"]
-
-EVERYTHING = os.environ.get("LAKEWRITER_FAULTS") == "all"
 
 TOGETHER = ("tests/infra/bundle/", "tests/infra/destination/", "tests/infra/pipeline/", "tests/interop/")
 """Folders whose files share what takes its time to make, or may be made once only."""
@@ -66,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only scripts/nightly runs."""
-    left_out = set() if EVERYTHING else set(list_left_out(items))
+    left_out = set() if IS_NIGHTLY else set(list_left_out(items))
     config.hook.pytest_deselected(items=list(left_out))
     chosen = [item for item in items if item not in left_out]
     items[:] = sorted(chosen, key=lambda item: _find_rank(item.nodeid.partition("::")[0]))
@@ -110,6 +108,14 @@ def service_models() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_java() -> Iterator[None]:
+    """Every Java that a test starts, in whichever process, starts in two fifths of the time."""
+    with pytest.MonkeyPatch.context() as lasting:
+        lasting.setenv("JDK_JAVA_OPTIONS", java.options())
+        yield
+
+
 INTERPRETED = "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
 """Spark makes and compiles a class for each query, which takes longer than the few rows of a test; sessions that tests
 start in processes of their own do so."""
@@ -119,7 +125,6 @@ start in processes of their own do so."""
 def spark(aws_server: StrictAws) -> Iterator[SparkSession]:
     """One local session for all tests; its Python workers keep the environment it starts with."""
     with pytest.MonkeyPatch.context() as lasting:
-        lasting.setenv("JDK_JAVA_OPTIONS", java.options())
         # Workers do not import from the working folder, and some functions that they run are the tests' own.
         root = Path(__file__).parents[1]
         lasting.setenv("PYTHONPATH", str(root))

@@ -79,6 +79,7 @@ def test_a_task_that_dies_leaves_nothing(lake, spark):
     assert lake.rows("SELECT count(*) FROM t", PATH) == [(10,)]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("after", [0, 1])
 def test_a_commit_that_is_cut_off_after_binding_is_finished_by_the_same_job_id(lake, spark, after):
     """Of two uploads ``after`` are completed."""
@@ -152,6 +153,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("keys", "sql", "how", "message"), REFUSED)
 def test_what_cannot_be_written_is_refused_before_a_task_starts(lake, spark, keys, sql, how, message):
     lake.write(GIVEN | keys)

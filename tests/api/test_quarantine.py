@@ -49,6 +49,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("write", "more", "kept_out"), WAYS, ids=["function", "spark", "sink"])
 def test_rows_that_fail_a_check_are_kept_out(lake, spark, tmp_path, write, more, kept_out):
     lake.write(TABLE | {"expect": [*TABLE["expect"], *more]})

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.support import java
 
 PROGRAM = """
@@ -19,6 +21,7 @@ noted.write.format("lakewriter").mode("append").options(lake=sys.argv[1], table=
 """
 
 
+@pytest.mark.exhaustive
 def test_a_program_in_tokyo_writes_the_same_instants(lake, tmp_path):
     lake.write({"table": "flights", "schema": "public", "primary_key": ["id"], "index": "sparse"})
     environment = os.environ | {

@@ -55,6 +55,7 @@ VALUES = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("sql", "columns", "expected"), VALUES)
 def test_values_are_those_of_a_read_with_the_same_sql(lake, spark, sql, columns, expected):
     twin = {"table": "twin", "schema": "public", "primary_key": ["id"], "read": {"sql": sql}}

@@ -46,6 +46,7 @@ def as_csv(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
+@pytest.mark.one_in(3)
 def test_records_of_every_kind(connection):
     # Text takes the values of a type that nobody knows as they are.
     scenarios = [*SCENARIOS, *([] if connection.form in TYPED else [Scenario("odd", UNKNOWN, [{"id": 1}], [])])]
@@ -113,6 +114,7 @@ def test_unknown_type(connection):
     assert (code, list_errors(said), connection.platform.data()) == (1, ["system_error"], {})
 
 
+@pytest.mark.exhaustive
 def test_a_process_that_is_killed(tmp_path, aws, bucket, spark, capfd):
     """What it has handed a STATE back for stays, what it has not comes again; nothing lies there twice."""
     connection = Connection(Platform(tmp_path, aws, spark), spark, "jsonl-flat", capfd)

@@ -77,6 +77,7 @@ FAILURES = [
 ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("arguments", "command", "message", "remedy"), FAILURES)
 def test_failure_before_there_is_a_report(file, arguments, command, message, remedy):
     code, content = ask(*(file if word == "FILE" else word for word in arguments))
@@ -131,6 +132,7 @@ def test_check_that_fails(tmp_path, aws):
 STOPS = [("status", signal.SIGTERM, 143), ("check", signal.SIGINT, 130), ("queries --look", signal.SIGHUP, 129)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("command", "number", "code"), STOPS)
 def test_signal_while_a_service_does_not_answer(tmp_path, command, number, code):
     verb, *options = command.split()

@@ -128,6 +128,7 @@ PLANS: list[tuple[dict[str, Any], dict[str, Any], int, list[str]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("destination", "change", "exit_code", "expected"), PLANS)
 def test_after_a_load(
     tmp_path: Path, spark: SparkSession, destination: dict[str, Any], change: dict[str, Any], exit_code: int,

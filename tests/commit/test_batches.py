@@ -188,6 +188,7 @@ class Stream(histories.History):
             assert (ordered, state.counter) == (jobs, 6)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first", sampled([(first,) for first in range(0, 2000, 500)], [0]))
 def test_histories_of_a_stream(first):
     for seed in range(first, first + 500):

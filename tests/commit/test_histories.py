@@ -184,6 +184,7 @@ def one_thread(monkeypatch):
     monkeypatch.setattr(at_once, "ThreadPoolExecutor", Inline)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first", sampled([(first,) for first in range(0, 4000, 500)], [0]))
 def test_histories(first):
     for seed in range(first, first + 500):

@@ -45,6 +45,7 @@ NEXT = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("name", "ids", "committed", "uploads"), sampled(NEXT, SAMPLE))
 def test_the_next_load(put_back, name, ids, committed, uploads):
     lake = put_back(name)

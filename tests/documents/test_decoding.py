@@ -20,6 +20,7 @@ from lakewriter.spec.collection import Kind
 from lakewriter.spec.encodings import AvroEncoding, ParquetEncoding
 from tests.documents.documents_strategies import SCHEMAS, WIDE_SCHEMAS, conforming
 from tests.shape.enveloped import plan, shaped, written
+from tests.support.sample import fifth_of
 
 TOO_LARGE, NO_FIT = "DESTINATION_FIELD_SIZE_LIMITATION", "DESTINATION_SERIALIZATION_ERROR"
 WITH_OPEN = {"oneOf": [{"type": "object", "properties": {"a": {"type": "integer"}}}, {"type": "object"}]}
@@ -123,7 +124,7 @@ def test_names_are_made_safe_and_clashes_suffixed():
     assert list(batch.to_pylist()[0].values())[4:] == list(range(6))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=fifth_of(300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.booleans())
 def test_every_value_is_read_back_or_named(data: st.DataObject, one_text: bool):
     schema = data.draw(SCHEMAS)
@@ -149,7 +150,7 @@ def test_every_value_is_read_back_or_named(data: st.DataObject, one_text: bool):
             assert not problems, (schema, text, row)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=fifth_of(300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(WIDE_SCHEMAS)
 def test_every_avro_schema_defines_each_of_its_names_once(schema: dict[str, Any]):
     fastavro.parse_schema(make_avro_schema(plan(schema, one_text=True).schema))

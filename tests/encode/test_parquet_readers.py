@@ -80,6 +80,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Pat
     return found
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("reader", READERS)
 def test_rows_as_others_read_them(files: dict[tuple[str, str], Path], reader: str, name: str) -> None:
@@ -98,6 +99,7 @@ def test_rows_as_fastparquet_reads_them(files: dict[tuple[str, str], Path], name
         assert found.to_dict("records") == expected, how
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.spark
 @pytest.mark.parametrize("vectorized", ["true", "false"])
 def test_rows_as_spark_reads_them(files: dict[tuple[str, str], Path], spark: SparkSession, vectorized: str) -> None:

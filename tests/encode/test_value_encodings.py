@@ -124,6 +124,7 @@ def _is_equal(found: pa.Table, tables: list[pa.Table]) -> bool:
     return bool(found.cast(expected.schema).equals(expected))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("known", SETS, ids=lambda known: "+".join(sorted(known)) or "none")
 def test_every_set_as_others_read_it(tmp_path: Path, known: frozenset[ValueEncoding]) -> None:
     file = tmp_path / "file.parquet"
@@ -150,6 +151,7 @@ def test_columns_without_these_encodings_as_fastparquet_reads_them(tmp_path: Pat
     assert found.to_dict("list") == TABLE.select(columns).to_pydict()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.spark
 @pytest.mark.parametrize("vectorized", ["true", "false"])
 @pytest.mark.parametrize("codec", ["gzip", "zstd", "uncompressed"])

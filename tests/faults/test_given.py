@@ -23,7 +23,7 @@ def books_of(tmp_path, aws, bucket, spark):
     return lambda way: GivenBooks(GivenLake(tmp_path, aws, spark, way))
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("way", WAYS)
 def test_a_program_that_is_killed_after_binding(books_of, way):
     books = books_of(way)

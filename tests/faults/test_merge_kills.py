@@ -87,6 +87,7 @@ def judge(users: Refreshed) -> None:
     assert list_delete_files(users) <= listed
 
 
+@pytest.mark.exhaustive
 def test_a_merge_that_is_killed(users):
     users.load("first", id=[1, 2], at=[0, 0], v=["0", "0"])
     code, _ = play(users, {1: (0, "0"), 2: (0, "0")}, random.Random(2), 1, 6)

@@ -60,7 +60,7 @@ def list_parts(shots: Books) -> list[str]:
     return sorted(key for key in shots.lake.aws.objects(BUCKET) if f"/receipts/{TABLE}/" in key)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize(("bounds", "match", "after", "phase"), POINTS)
 def test_killed_then_the_same_job_again(shots, bounds, match, after, phase):
     assert kill(shots, bounds, match, after) == phase
@@ -69,6 +69,7 @@ def test_killed_then_the_same_job_again(shots, bounds, match, after, phase):
     assert shots.audit(again=["a"]).left_uploads == {}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("bounds", [BY_TASKS, BY_DRIVER, JOINED])
 def test_a_load_with_parts_is_as_any_other(shots, bounds):
     with start(shots, "a", bounds) as process:

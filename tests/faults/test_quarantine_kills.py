@@ -97,6 +97,7 @@ def play_replay(lake: Lake, number: int, after: int) -> int:
     return code
 
 
+@pytest.mark.exhaustive
 def test_a_load_and_a_replay_that_are_killed(lake):
     assert (play_load(lake, 1, 3), play_replay(lake, 1, 5)) == (KILLED, KILLED)
 

@@ -49,6 +49,7 @@ MOMENTS: list[Any] = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("match", "after"), MOMENTS)
 def test_killed_process_then_the_same_job_again(tables, match, after):
     with ForkedProcess(tables.file, "j", tables.aws.url).killed_at(match, after=after) as process:

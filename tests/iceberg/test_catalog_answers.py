@@ -109,6 +109,7 @@ def catalog(aws, bucket):
         yield catalog
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("call", "status", "said", "code", "is_transient", "word"), ANSWERS)
 def test_answers(catalog, call, status, said, code, is_transient, word):
     table = Table(catalog.aws, catalog)
@@ -143,6 +144,7 @@ COMMITS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("status", "said", "code"), COMMITS)
 def test_answers_to_a_commit(catalog, status, said, code):
     table = Table(catalog.aws, catalog)

@@ -92,7 +92,7 @@ def show(expected: dict[Any, Row], day: str | None = None) -> list[Row]:
     return sorted(rows, key=lambda row: (row["id"], row["at"], row["v"]))
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("fields", [(), ("day",)])
 @pytest.mark.parametrize("seed", range(2))
 def test_random_merges(aws, bucket, fields, seed):
@@ -167,6 +167,7 @@ def test_another_writer_of_the_same_keys_comes_between(aws, bucket, monkeypatch)
     assert strays(aws, table.seen) == set()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("fields", [(), ("day",)])
 def test_files_are_compacted_between(aws, bucket, monkeypatch, fields):
     table = Table(aws)
@@ -281,6 +282,7 @@ LOST = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("match", LOST)
 def test_lost_answers(aws, bucket, match):
     table = Table(aws)
@@ -319,6 +321,7 @@ KEYS = [
 ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("others", [(), ("part",)])
 @pytest.mark.parametrize(("kind", "first", "second"), KEYS)
 def test_types_of_keys(aws, bucket, kind, first, second, others):

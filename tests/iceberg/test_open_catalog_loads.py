@@ -96,6 +96,7 @@ def test_a_refresh_and_its_undo(lake, open_catalog):
     assert [each.message for each in verify(controls, "b.r2", clients).differences] == []
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("is_vended", [False, True])
 def test_a_compaction(lake, open_catalog, is_vended):
     if is_vended:

@@ -136,7 +136,7 @@ def events(lake: IcebergLake, request, monkeypatch):
         yield Events(lake, catalog)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("point", sampled(ALL, SAMPLE))
 def test_dies_then_the_same_job_again(events, point):
     events.dies(point)

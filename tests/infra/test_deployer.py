@@ -6,7 +6,6 @@ https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-sc
 """
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -31,15 +30,15 @@ from tests.infra.pipeline.executions import JOB_ROLE
 from tests.infra.pipeline.test_running_loads import resolve_whole
 from tests.support.bundles import light_bundle
 from tests.support.iam import ACCOUNT, Policies, Request, simulate_known
+from tests.support.sample import IS_NIGHTLY
 
 pytestmark = pytest.mark.synth
 
 REGION = "us-east-1"
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/lake-boundary"
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
-EVERYTHING = os.environ.get("LAKEWRITER_FAULTS") == "all"
-EXAMPLES = DEPLOYED if EVERYTHING else [name for name in DEPLOYED if "demo" in name]
-COUNT = 60 if EVERYTHING else 2
+EXAMPLES = DEPLOYED if IS_NIGHTLY else [name for name in DEPLOYED if "demo" in name]
+COUNT = 60 if IS_NIGHTLY else 1
 """Of generated files; scripts/nightly takes all, and every example."""
 
 

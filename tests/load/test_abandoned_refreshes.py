@@ -64,6 +64,7 @@ ABANDONED = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("catalog", "is_seen", "said", "ids", "committed", "kept"), ABANDONED)
 def test_abandoned(tmp_path, aws, bucket, catalog, is_seen, said, ids, committed, kept):
     users = Refreshed(tmp_path, aws, catalog, keep_days=0)

@@ -53,6 +53,7 @@ FIRST = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("first", "second", "key", "next_key"), FIRST)
 def test_load_begins_the_backfill_of_the_file(shop, first, second, key, next_key):
     shop.begin(first)

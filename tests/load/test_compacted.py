@@ -147,6 +147,7 @@ def compact_by_hand(users):
     tampered.compact(users.iceberg())
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("case", BETWEEN)
 def test_changes_between_reading_and_commit(tmp_path, aws, bucket, case):
     (between, is_kept), users = BETWEEN[case], make(tmp_path, aws)
@@ -200,6 +201,7 @@ EVERY = 1 if EXHAUSTIVE else 17
 """The process is killed at each call, or at one in so many."""
 
 
+@pytest.mark.exhaustive
 def test_a_compaction_that_is_killed_at_any_call(tmp_path, aws, bucket):
     users, number, kills = make(tmp_path, aws), 1, 0
     load(users, "first", (1, 0, "a"), (2, 1, "a"), (3, 1, "a"))
@@ -345,6 +347,7 @@ def test_deletes_of_files_that_are_left(tmp_path, aws, bucket, monkeypatch):
     assert totals(users)[2:] == (0, 0)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spark
 def test_a_cursor_that_was_reset_before(tmp_path, aws, bucket, spark):
     """The compaction is no load that would have moved the cursor."""

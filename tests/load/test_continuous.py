@@ -364,6 +364,7 @@ def count_requests(calls, job_id):
     return ended - begun + 2
 
 
+@pytest.mark.exhaustive
 def test_supaflow_runs_continuously(lake, aws):
     calls = []
     aws.observers.append(lambda call, answer: calls.append(call.key or ""))
@@ -428,6 +429,7 @@ def test_iceberg_runs_continuously(lake):
     assert len(iceberg.inspect.files()) == 4
 
 
+@pytest.mark.exhaustive
 def test_airbyte_runs_continuously(lake):
     """Every batch is a sync of its own number."""
     form = {"type": "airbyte-s3", "s3_bucket_name": BUCKET, "s3_bucket_path": "data", "s3_bucket_region": "us-east-1"}

@@ -155,7 +155,7 @@ DESTINATIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("feed", ["splits", "rows"])
 @pytest.mark.parametrize("destination", DESTINATIONS, ids=str)
 def test_every_format_and_feed_is_judged(lake, destination, feed):
@@ -268,7 +268,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("form", [{"format": "parquet"}, {"format": "jsonl"}, {"catalog": "iceberg", "database": "d"}],
                          ids=str)  # fmt: skip
 @pytest.mark.parametrize("index", ["contiguous", "sparse"])

@@ -53,6 +53,7 @@ TOTALS = ("data-files", "records", "delete-files", "position-deletes")
 DELETED = {"destination": {"tracking": ["deleted"]}, "deleted": "v = 'D'"}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.spark
 @pytest.mark.parametrize("keeps", [False, True])
 def test_deleted_rows(tmp_path, aws, bucket, spark, keeps):
@@ -86,7 +87,7 @@ DELETES = {
 
 # Every other row: an older and a newer row, loads between, another key, and a later delete are among them.
 @pytest.mark.spark
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("case", DELETES)
 def test_deleted_keys_keep_older_rows_out(tmp_path, aws, bucket, spark, case):
     users, (loads, expected) = make(tmp_path, aws, **DELETED, spark=spark), DELETES[case]
@@ -97,6 +98,7 @@ def test_deleted_keys_keep_older_rows_out(tmp_path, aws, bucket, spark, case):
     assert users.differences() == []
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.spark
 @pytest.mark.parametrize(("time", "expected"), [("0 days", [(1, 3, "a")]), ("1 second", [(1, 3, "a")]), ("1 day", [])])
 def test_deleted_keys_are_forgotten(tmp_path, aws, bucket, spark, time, expected):
@@ -246,7 +248,7 @@ def test_an_undo_shows_the_rows_before_again(tmp_path, aws, bucket):
     assert users.differences() == []
 
 
-@pytest.mark.one_in(15)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first", range(15))
 def test_kills_at_every_call(tmp_path, aws, bucket, first):
     """A process dies at every fifteenth call; the next load ends what was begun, or it has not happened."""
@@ -293,6 +295,7 @@ def kill(users, number: int, *given) -> bool:
     return False
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("fields", "is_refused"), [(["id"], False), (["id", "v"], True)])
 def test_identifier_fields(tmp_path, aws, bucket, fields, is_refused):
     """Those that are keys: a row without a key is a bad one."""

@@ -40,7 +40,7 @@ READS = [
 ]  # fmt: skip
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("read", "keys"), READS, ids=["folder", "pattern", "listed by Spark", "quarantine", "view"])
 def test_text(lake, read, keys):
     describe(lake, read, **keys)

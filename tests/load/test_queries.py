@@ -88,6 +88,7 @@ COUNTS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("kind", "partition_strategy"),
     [("parquet", "day"), ("parquet", "hour"), ("parquet", "none"), ("avro", "day"), ("csv", "load"), ("jsonl", "day")],
@@ -102,6 +103,7 @@ def test_duckdb(orders, connection, kind, partition_strategy):
     assert [(row[0], row[1]) for row in results["Count the rows of all loads"]] == [("second", 2), ("first", 2)]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("strategy", ["HOUR", "DAY", "SYNC_ID", "NONE"])
 def test_duckdb_reads_every_folder_of_supaflow(lake, connection, strategy):
     entry = {"table": "accounts", "read": {"format": "csv", "path": lake.csv("a.csv", "1,a\n2,b\n3,c\n")}}
@@ -114,6 +116,7 @@ def test_duckdb_reads_every_folder_of_supaflow(lake, connection, strategy):
             assert len(rows) == {"Query a table": 6, "Read the rows of the last load": 3}[query.title]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
 def test_spark(orders, kind):
     """Spark's library for S3 is not here: it reads copies of the objects."""

@@ -61,6 +61,7 @@ def read_named(users):
     return read
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.usefixtures("small_files_apart")
 @pytest.mark.parametrize("rounds", ROUNDS)
 @pytest.mark.parametrize(

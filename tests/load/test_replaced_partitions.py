@@ -35,7 +35,7 @@ def make(tmp_path, aws, spark, by="kind", **changes):
     return Refreshed(tmp_path, aws, "iceberg", partition_by=[by], mode="replace_partitions", spark=spark, **changes)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(16)
 @pytest.mark.parametrize(("by", "values"), VALUES)
 def test_partitions_with_rows_are_replaced_and_the_others_stay(tmp_path, aws, bucket, spark, by, values):
     first, second, third = values

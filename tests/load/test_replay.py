@@ -207,7 +207,7 @@ def test_file_that_is_gone_when_a_task_reads_it(lake, monkeypatch):
     assert "another load changed its quarantine" in result.message
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first", range(6))
 def test_replay_cut_off_anywhere_loads_each_row_once(lake, first):
     write_sums(lake)

@@ -57,6 +57,7 @@ def write_users(lake: SyncLake, least: int, format_: str = "Parquet", **fields: 
     lake.write({"format": {"format_type": format_}}, expect=expect, on_bad_row=MOST, source=source)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("format_", ["Parquet", "JSONL"])
 def test_records_of_a_stream(tmp_path, aws, bucket, spark, format_):
     """What their messages say of them comes back; what the last sync said of the source stays."""

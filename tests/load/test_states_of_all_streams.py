@@ -54,6 +54,7 @@ def loaded(lake: SyncLake) -> tuple[list[int], list[int]]:
     return ids(lake, "users"), ids(lake, "orders")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", ["GLOBAL", "LEGACY", "STREAM"])
 def test_stream_that_ended_before_its_source_died(lake, source, kind):
     """The users are complete when the source dies; the same job id ends the load, and the next one goes on."""
@@ -81,6 +82,7 @@ DEATHS = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("runs", "committed"), DEATHS)
 def test_source_that_dies(lake, source, runs, committed):
     for run in runs:
@@ -122,6 +124,7 @@ KILLS = [
 ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("ending", "after", "visible"), KILLS)
 def test_killed_load(lake, source, ending, after, visible):
     """All of its tables are committed, or none; the same job id brings them to their end."""
@@ -168,7 +171,7 @@ CHANGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("first", "second"), CHANGES)
 def test_source_that_changes_the_kind_of_its_states(lake, source, first, second):
     source.script(kind=first, upto=4)

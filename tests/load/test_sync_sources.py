@@ -137,6 +137,7 @@ def test_spark_source_in_typed_files(lake, form):
 CODECS = ["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD"]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("codec", CODECS)
 def test_parquet_codecs_and_knobs(lake, spark, codec):
     form = {"format_type": "Parquet", "compression_codec": codec, "page_size_kb": 8, "dictionary_page_size_kb": 4}

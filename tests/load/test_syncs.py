@@ -289,6 +289,7 @@ TRUNCATED = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("mode", "minimum", "expected"), TRUNCATED)
 def test_generations_that_a_sync_truncates(lake, mode, minimum, expected):
     """As Airbyte's connector: append with a minimum below its own generation truncates nothing."""

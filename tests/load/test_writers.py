@@ -49,7 +49,7 @@ def lake(request, tmp_path, aws, bucket):
     return LAKES[request.param](tmp_path, aws)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 def test_renamed_pipeline(lake):
     """Again and again, and without a trace in the table's data; under its own name it goes on."""
     assert outcome(lake, "a", 1) == "done"
@@ -81,6 +81,7 @@ def test_bucket_of_a_release_without_records(lake):
     assert records(lake.aws) == []
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["files", "glue", "iceberg", "airbyte"])
 def test_shared_table(tmp_path, aws, bucket, kind):
     lake = LAKES[kind](tmp_path, aws)

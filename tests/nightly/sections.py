@@ -116,10 +116,10 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
 
 def _is_sampled(file: Path) -> bool:
     """Whether CI plays a sample of its tests only, and no other section has them."""
-    others = file.parent.name in ("faults", "nightly") or file.name in NAMED
-    return (
-        not others and re.search(r"mark\.(exhaustive|one_in)|(sampled|in_turn)\(", file.read_text("utf-8")) is not None
-    )
+    if file.parent.name in ("faults", "nightly") or file.name in NAMED:
+        return False
+    marks = r"mark\.(exhaustive|one_in)|(sampled|in_turn|fifth_of)\("
+    return re.search(marks, file.read_text("utf-8")) is not None
 
 
 def _file(file: Path) -> Section:

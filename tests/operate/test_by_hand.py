@@ -97,7 +97,7 @@ def shorten(end: str) -> str:
 
 
 # One in seven has each of the eight kinds ten times, and every command and moment.
-@pytest.mark.one_in(7)
+@pytest.mark.one_in(21)
 @pytest.mark.parametrize(("command", "moment", "kind", "said"), CELLS)
 def test_cell(command: str, moment: str, kind: str, said: str):
     drill, (phase, come_to) = Drill(kind), MOMENTS[moment]

@@ -310,6 +310,7 @@ LOST = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("completed", "phase", "files", "committed", "again"), LOST)
 def test_a_pending_load_whose_intent_is_gone(table, aws, completed, phase, files, committed, again):
     table.load("b", files=2, dies="settle")

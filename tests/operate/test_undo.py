@@ -44,6 +44,7 @@ KINDS = [
 NAMES = ("users", "orders")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("settings", "undo", "view"), KINDS, ids=[f"{each[2]}{at}" for at, each in enumerate(KINDS)])
 def test_a_load_goes_and_comes_back(shop, settings, undo, view):
     """With a cursor: what is undone is read again by the next load, once."""
@@ -168,6 +169,7 @@ CURSORS = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("loads", "undos", "ids", "cursor", "refused"), CURSORS)
 def test_the_cursor_goes_back_where_that_is_right(shop, loads, undos, ids, cursor, refused):
     shop = shop(FILES, cursor="id")
@@ -307,6 +309,7 @@ def test_rewritten_files_are_undone_by_rows(shop):
     assert sorted(rows["id"].to_pylist()) == [0, 1]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.usefixtures("small_files_apart")
 @pytest.mark.parametrize("moment", ["planned", "committing"])
 def test_files_that_are_rewritten_while_they_are_undone(shop, monkeypatch, moment):
@@ -536,6 +539,7 @@ def test_an_undo_whose_intent_is_lost_is_undone_again(shop):
     assert shop.control.state.read().cursor.text == "1"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("keeps_intents", [True, False])
 def test_a_state_is_rebuilt_with_what_was_undone(shop, keeps_intents):
     shop = shop(FILES, cursor="id")

@@ -54,6 +54,7 @@ def test_a_failure_has_its_reason_and_what_helps(project: Path) -> None:
     assert "PIP_INDEX_URL=" in err
 
 
+@pytest.mark.exhaustive
 def test_a_second_call_goes_on(project: Path) -> None:
     _, first = begin(project, PIP_NO_INDEX="1").communicate(timeout=120)
     _, second = begin(project, PIP_NO_INDEX="1").communicate(timeout=120)
@@ -64,6 +65,7 @@ def test_a_second_call_goes_on(project: Path) -> None:
     assert "setup: Python environment in .venv ..." in third
 
 
+@pytest.mark.exhaustive
 def test_a_signal_leaves_nothing_running(project: Path) -> None:
     """A registry that accepts and never answers; pip runs in a process group of its own."""
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -38,6 +38,7 @@ def sizes(documents: dict[str, Document]) -> list[int]:
     return [len(json.dumps(document, separators=(",", ":"))) for document in documents.values()]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("tables", [from_buckets(100), from_folders(100)], ids=["buckets", "folders"])
 def test_a_hundred_sources(tmp_path: Path, tables: list[dict[str, Any]]) -> None:
     deployment = {"existing": {"kms_key_arn": KEY}, "encryption": "SSE-KMS"}

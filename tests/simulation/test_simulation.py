@@ -26,6 +26,7 @@ def _digest(hash_seed: str) -> str:
     return done.stdout[done.stdout.index("digest ") :].split()[1]
 
 
+@pytest.mark.exhaustive
 def test_a_seed_is_one_history_in_every_process():
     assert _digest("1") == _digest("2")
 

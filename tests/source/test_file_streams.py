@@ -99,6 +99,7 @@ def arrive(spark: SparkSession, folder: Path, form: str, numbers: Sequence[int])
             (folder / f"{number}.{form}").write_text(WRITTEN[form].format(number), "utf-8")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.spark
 @pytest.mark.parametrize("form", ["csv", "json", "parquet", "text"])
 def test_checkpoint_of_sparks_own_reader_goes_on(spark, tmp_path, form):

@@ -35,6 +35,7 @@ def opened(spark, source):
     return open_feed(lambda: spark, source, deleted_column=DELETED)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("kind", "text", "columns", "options"), REFUSED)
 def test_a_record_that_does_not_fit_is_an_error(spark, tmp_path, kind, text, columns, options):
     with pytest.raises(SourceFailedError, match="does not fit the columns: correct it"):
@@ -56,6 +57,7 @@ LET_IN = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("kind", "text", "columns", "options", "expected"), LET_IN)
 def test_what_the_options_let_in(spark, tmp_path, kind, text, columns, options, expected):
     assert rows(opened(spark, read(tmp_path, kind, text, columns, options))) == expected

@@ -121,7 +121,7 @@ def read_all(feed: Any) -> list[Row]:
 CASES = [(form, seed) for seed in range(12) for form in sorted(files_source._MAKE)]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.one_in(9)
 @pytest.mark.parametrize(("form", "seed"), CASES)
 def test_same_rows_in_every_way(spark, tmp_path, form, seed):

@@ -55,6 +55,7 @@ FORMATS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("form", "path", "options", "expected"), FORMATS)
 def test_formats(spark, data, monkeypatch, form, path, options, expected):
     monkeypatch.setenv("DERBY_URL", DERBY)
@@ -120,6 +121,7 @@ SHAPED = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("sql", "columns", "deleted", "condition", "fields", "expected"), SHAPED)
 def test_shape(spark, sql, columns, deleted, condition, fields, expected):
     feed = query(spark, sql, columns=columns, deleted=deleted, condition=condition)
@@ -194,6 +196,7 @@ TYPED = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("sql", "columns", "expected"), TYPED)
 @pytest.mark.parametrize("more", [{}, {"deleted": "false"}], ids=["in the tasks", "in Spark's plan"])
 def test_typed_columns_are_cast_where_nothing_is_lost(spark, sql, columns, expected, more):
@@ -331,6 +334,7 @@ def dying(partition, batches):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("body", "kind", "text"),
     [

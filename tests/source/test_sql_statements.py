@@ -153,7 +153,7 @@ def wide(tmp_path, monkeypatch):
     return {name: Read(format="parquet", path=str(tmp_path / f"{name}.parquet")) for name in "vw"}
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(("sql", "columns", "expected"), NEEDED)
 def test_only_columns_that_a_statement_needs_are_read(spark, tmp_path, wide, sql, columns, expected):
     assert sorted(rows(open_sql(spark, sql, wide))) == sorted(expected)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from lakewriter.declared.exact_text import DEFAULT, MisfitError, TextForm, convert_text
 from lakewriter.declared.sql_types import parse_type
 from lakewriter.source.strict_cast import cast_text, explain_misfit
+from tests.support.sample import fifth_of
 
 NO_NUMBER = "it is not a number such as -1234.5 or 1.5e3"
 NO_INTEGER = "it is not a whole number of digits 0 to 9"
@@ -374,7 +375,7 @@ def expect_float(text: str, exact: Fraction, width: int) -> float | None:
     return value if isfinite(value) and (value or not exact) else None
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=fifth_of(1500), deadline=None)
 @given(st.lists(texts, min_size=1, max_size=8), st.sampled_from(KINDS))
 @example(["0.1234567890123456789012345678901234567800000"], "decimal(38,23)")
 def test_random_texts(given: list[str], kind: str) -> None:

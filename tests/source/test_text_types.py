@@ -12,6 +12,7 @@ import pytest
 from lakewriter.declared.sql_types import parse_type
 from lakewriter.source.strict_cast import cast_text
 from lakewriter.source.text_types import Proposal, propose_type
+from tests.support.sample import fifth_of
 
 OTHER_DATE = "is not a date as it is taken (2026-01-31); its spelling can be named by format:"
 
@@ -129,9 +130,9 @@ SEEDS = [
 
 def test_what_is_proposed_is_taken_by_the_cast() -> None:
     """Seeds with one or two characters changed, each as a column of its own."""
-    texts = list(dict.fromkeys([*SEEDS, *_mutate(SEEDS, 6000)]))
+    texts = list(dict.fromkeys([*SEEDS, *_mutate(SEEDS, fifth_of(6000))]))
     kinds = {text: kind for text in texts if (kind := propose_type(pa.array([text])).type)}
-    assert len(kinds) > 500
+    assert len(kinds) > fifth_of(500)
     values = {text: cast_text(pa.array([text]), parse_type(kind)).values[0].as_py() for text, kind in kinds.items()}
     assert [
         (text, kinds[text], value) for text, value in values.items() if not _is_same(text, kinds[text], value)

@@ -39,9 +39,8 @@ spark.stop()
 
 
 def options() -> str:
-    """For ``JDK_JAVA_OPTIONS``; without the archive until there is one, and where this Java cannot make one."""
-    archive = _name_archive()
-    return f"{QUICK} {_SILENT} -XX:SharedArchiveFile={archive}" if archive.exists() else QUICK
+    """For ``JDK_JAVA_OPTIONS``. An archive that is not there, or not yet, is none to Java, which goes on without it."""
+    return f"{QUICK} {_SILENT} -XX:SharedArchiveFile={_name_archive()}"
 
 
 def make_archive_in_background() -> None:

@@ -1,10 +1,13 @@
 """Tables of which CI plays a sample, and ``scripts/nightly`` all of it."""
 
+import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
+
+IS_NIGHTLY = os.environ.get("LAKEWRITER_FAULTS") == "all"
 
 
 def sampled(rows: Sequence[tuple[Any, ...]], sample: Collection[Any]) -> list[Any]:
@@ -18,6 +21,11 @@ def in_turn(*values: Any) -> list[Any]:
     For a parameter such as the catalog, whose every value is as telling, and whose every combination is much the same.
     """
     return [pytest.param(value, marks=pytest.mark.in_turn(number, len(values))) for number, value in enumerate(values)]
+
+
+def fifth_of(cases: int) -> int:
+    """As many random cases; CI plays a fifth of them."""
+    return cases if IS_NIGHTLY else cases // 5
 
 
 def list_left_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:

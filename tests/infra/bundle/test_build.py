@@ -47,6 +47,7 @@ def test_what_nothing_loads_is_left_out(bundle: Path, architecture: str) -> None
     assert any(name.startswith("zstandard/backend_c") for name in names)
 
 
+@pytest.mark.exhaustive
 def test_second_build_is_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
     build(tmp_path, ["aarch64"])
     for name in ("dependencies-aarch64.zip", "job.zip", "entry.py"):

@@ -38,6 +38,7 @@ def test_every_example_has_a_deployment() -> None:
     assert [README, *EXAMPLES] == DEPLOYED
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.synth
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_synthesizes_by_the_command_in_its_opening_comment(

@@ -57,6 +57,7 @@ def before(synthesised):
     return synthesised(**BASE)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("change", NEW.values(), ids=NEW)
 def test_change_that_makes_a_new_application(synthesised, before, change) -> None:
     (old, _), template = application(before), synthesised(**change)
@@ -73,6 +74,7 @@ def test_no_application_is_ever_updated(before, full) -> None:
     assert set(application(full)[1]["Properties"]) - set(resource["Properties"]) == {"NetworkConfiguration"}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("change", SAME.values(), ids=SAME)
 def test_change_that_leaves_the_application(synthesised, before, change) -> None:
     assert application(synthesised(**change)) == application(before)

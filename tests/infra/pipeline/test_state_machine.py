@@ -50,6 +50,7 @@ ENDS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("endings", "status", "said", "waited"), ENDS.values(), ids=ENDS)
 def test_end(machine, request, endings, status, said, waited):
     machine.endings(*endings)
@@ -105,6 +106,7 @@ STARTS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("number", "given", "expected"), [(number, *case) for number, case in enumerate(STARTS)])
 def test_start(machine, number, given, expected):
     assert machine.run(f"start-{number}", **given)["status"] == "SUCCEEDED"
@@ -139,6 +141,7 @@ NOT_ACCEPTED = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("number", "given"), list(enumerate(NOT_ACCEPTED)))
 def test_acceptance_refused(machine, number, given):
     found = machine.run(f"not-accepted-{number}", **given)
@@ -153,6 +156,7 @@ REFUSED += [{"canary": False}, {"canary": "yes"}, {"canary": True, "job_id": "a"
 REFUSED += [{"jobid": "a"}, {"full_refresh": True}, {"job_id": "a", "Reason": "snow"}, {"canary": True, "dry_run": 1}]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("number", "given"), list(enumerate(REFUSED)))
 def test_input_refused(machine, number, given):
     found = machine.run(f"refused-{number}", **given)
@@ -286,6 +290,7 @@ VALIDATED = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("machine", ["Loads", "Releases"])
 @pytest.mark.parametrize("deployment", VALIDATED.values(), ids=VALIDATED)
 def test_validator(synthesised, tmp_path, deployment, machine):

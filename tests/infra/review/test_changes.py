@@ -141,6 +141,7 @@ LINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 """Deployments before and after, and the beginning of a line that synth prints."""
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("before", "after", "line"), LINES.values(), ids=LINES)
 def test_what_synth_prints(synth: Synth, before: dict[str, Any], after: dict[str, Any], line: str) -> None:
     old, _ = synth.run(BASE | before)

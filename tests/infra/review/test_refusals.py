@@ -51,6 +51,7 @@ CATALOGS: dict[str, tuple[str | None, str | None, list[str], str | None]] = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", CATALOGS)
 def test_another_catalog(synth: Synth, name: str) -> None:
     before, after, left_behind, refused = CATALOGS[name]
@@ -72,6 +73,7 @@ def deployed(synth: Synth) -> dict[str, Path]:
     return {str(before): synth.run(before)[0] for before in ({}, MADE, NAMED)}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", CHANGES)
 def test_change(synth: Synth, deployed: dict[str, Path], name: str) -> None:
     before, after, destination, refusal = CHANGES[name]

@@ -231,7 +231,7 @@ def test_declared_columns_alone():
 CODECS = ["null", "deflate", "snappy", "bzip2", "zstandard", "xz"]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("size", [1, 500, 5000, 1 << 30])
 def test_pieces_are_all_rows_once(codec, size):

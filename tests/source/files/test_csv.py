@@ -16,6 +16,7 @@ from lakewriter.source.files.csv_rows import BEHIND_QUOTE, LINE_END, OPEN_QUOTE
 from lakewriter.source.files.spark_options import take_options
 from tests.source.files.csv_reference import OPEN, OTHER, read_rows
 from tests.source.files.reading import hold, in_turn, read_csv, read_with, store
+from tests.support.sample import fifth_of
 
 HEADED = {"header": "true"}
 
@@ -208,7 +209,7 @@ def test_very_large_fields_and_very_wide_rows():
 
 def test_random_files_as_a_machine_of_characters_reads_them(monkeypatch):
     """In blocks, pieces and single steps of all sizes; scripts/nightly tries a hundred thousand."""
-    for seed in range(800):
+    for seed in range(fifth_of(800)):
         compare_with_machine(monkeypatch, random.Random(seed))
 
 

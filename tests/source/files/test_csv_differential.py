@@ -7,8 +7,9 @@ import random
 
 from lakewriter.source.files.csv_rows import BEHIND_QUOTE, LINE_END, OPEN_QUOTE
 from tests.source.files.reading import Outcome, read_csv
+from tests.support.sample import fifth_of
 
-FILES = int(os.environ.get("LAKEWRITER_CSV_FILES", "1500"))
+FILES = int(os.environ.get("LAKEWRITER_CSV_FILES", fifth_of(1500)))
 ALPHABETS = (
     ["a", "1", '"', ",", "\n", '"",', '","', '"\n'],
     ["é", '"', ",", "\r\n", '""', " ", '"a,b"', '"a\r\nb"'],

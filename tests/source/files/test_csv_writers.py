@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from lakewriter.encode.csv_and_jsonl import join_texts, make_csv_header, make_csv_lines
 from lakewriter.source.files.csv_rows import LINE_END
 from tests.source.files.reading import Outcome, read_csv
+from tests.support.sample import fifth_of
 
 HEADED = {"header": "true"}
 TEXTS = st.text(
@@ -34,7 +35,7 @@ Table = Sequence[tuple[str | None, ...]]
 
 def given_tables(test: Any) -> Any:
     """Try a test on tables at random, and on one of all that is odd."""
-    return settings(max_examples=120, deadline=None)(example(ODD)(given(TABLES)(test)))
+    return settings(max_examples=fifth_of(120), deadline=None)(example(ODD)(given(TABLES)(test)))
 
 
 def require_equal(outcome: Outcome, rows: Table) -> None:

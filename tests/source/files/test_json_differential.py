@@ -12,8 +12,9 @@ import pytest
 
 from lakewriter.errors import SourceFailedError
 from tests.source.files.json_files import Digits, is_same, parse_by_python, read_files
+from tests.support.sample import fifth_of
 
-FILES = int(os.environ.get("LAKEWRITER_JSON_FILES", "300"))
+FILES = int(os.environ.get("LAKEWRITER_JSON_FILES", fifth_of(500)))
 PARTS = 4
 KEYS = ["a", "A", "b", "", "a b", "é", "id", "Id", "_corrupt_record"]
 VALUES = [
@@ -91,6 +92,7 @@ def list_rows(lines: list[bytes]) -> list[dict[str, Any] | None]:
     return rows
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_rows_are_those_of_python(tmp_path, part):
     chance, files = Chance(part), FILES // PARTS

@@ -278,6 +278,7 @@ def test_document_of_more_than_128_mib_is_told(tmp_path):
     ]
 
 
+@pytest.mark.exhaustive
 def test_wide_document_is_read(tmp_path):
     wide = {f"c{number}": number for number in range(25_000)}
     schema, rows = read_files(tmp_path, json.dumps(wide).encode() + b"\n" + json.dumps(wide).encode())

@@ -192,11 +192,9 @@ def merge_schema(table: Table, schema: pa.Schema, name: str) -> Schema:
     trial = drop_history(table)
     try:
         return _merge_schema(trial, schema)
-    except _DIFFER as error:
+    except _DIFFER:
         _refuse_column(trial, schema, name)
-        raise SchemaIncompatibleError(
-            f"the columns of {name} do not fit those of the source: {error}.", remedy="Load into a new table."
-        ) from error
+        raise
 
 
 def _refuse_column(table: Table, schema: pa.Schema, name: str) -> None:
