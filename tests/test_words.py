@@ -57,7 +57,7 @@ def test_words(folder: str) -> None:
 @pytest.mark.parametrize("folder", ["job", "infra", "docs"])
 def test_phrases(folder: str) -> None:
     """Name who does what, in comments, docstrings, messages and pages."""
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     paths = pages if folder == "docs" else sorted((ROOT / folder).rglob("*.py"))
     # A sentence may go on in the next line, of a comment or of a string.
     texts = {path: re.sub(r"\n\s*(?:# )?|\"\s*\n\s*f?\"", " ", path.read_text("utf-8")) for path in paths}
