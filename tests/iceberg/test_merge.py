@@ -21,16 +21,19 @@ from lakewriter.commit.iceberg.append import IcebergTables
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
-from lakewriter.commit.iceberg.merge import KeyMerge
+from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes
 from lakewriter.commit.iceberg.merge_keys import RowReader, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, judge
 from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
 from lakewriter.commit.intent import Intent, MergeIntent
 from lakewriter.errors import LakeError
+from lakewriter.naming import LOAD_METADATA
 from lakewriter.report import MergeCounts, format_size
 from lakewriter.spec.table_spec import Mode
 from tests.iceberg.commits import Table, strays
+from tests.iceberg.test_changed_tables import change
+from tests.load.lakes import BUCKET
 from tests.support.narrow import need
 from tests.support.open_catalog import OpenCatalog
 
@@ -142,6 +145,29 @@ def test_rows_are_read_in_several_batches(aws, bucket, monkeypatch):
 
 def row(key: int, at: int, v: str, day: str = "a", *, gone: bool = False) -> Row:
     return {"id": key, "at": at, "day": day, "v": v, "gone": gone}
+
+
+def test_strays_of_a_merge_are_none_of_older_snapshots(aws, bucket):
+    """Another process looks for them, and reads the lists of no snapshot from before the load."""
+    table = Table(aws)
+    for number in (1, 2, 3):
+        merge(table, [row(1, number, str(number))], number)
+    older = [snapshot.manifest_list.partition(f"{BUCKET}/")[2] for snapshot in table.seen.snapshots()[:2]]
+
+    def edit(metadata):
+        for snapshot in metadata["snapshots"][:2]:
+            snapshot["timestamp-ms"] -= 400 * 86_400_000
+
+    change(aws, edit)
+    found = make(table, [row(1, 4, "4")], 4).model_copy(update={"started": datetime.now(UTC)})
+    stray = f"{table.action.location.partition(f'{BUCKET}/')[2]}/data/{name_deletes(found.load)}1.parquet"
+    aws.client("s3").put_object(Bucket=BUCKET, Key=stray, Body=b"", Metadata={LOAD_METADATA: found.load})
+    table.publish(found, 4)
+    asked = len(aws.history)
+    assert open_tables(table, found).clear_up(found, gone=True) == ()
+    keys = [call.key for call, _ in aws.history[asked:]]
+    assert (stray in aws.objects(BUCKET), set(older) & set(keys)) == (False, set())
+    assert read(table) == [row(1, 4, "4")]
 
 
 def interfere(monkeypatch, act: Any) -> None:

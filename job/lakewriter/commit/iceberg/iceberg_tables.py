@@ -17,6 +17,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter import aws
 from lakewriter.commit.actions import IcebergAction
@@ -237,13 +238,13 @@ class IcebergTable:
                     self._delete(self._find_stray_deletes(table, load, since - SLACK, deletes), table)
 
     def _find_stray_deletes(self, table: Table, load: str, since: datetime, name: str) -> list[str]:
-        committed = {
-            entry.path
-            for snapshot in table.snapshots()
+        manifests = {
+            manifest.manifest_path: manifest
+            for snapshot in list_snapshots_since(table, since)
             for manifest in snapshot.manifests(table.io)
             if manifest.content == ManifestContent.DELETES
-            for entry in read_live_entries(manifest, table.io)
         }
+        committed = {entry.path for manifest in manifests.values() for entry in read_live_entries(manifest, table.io)}
         prefix = table.location_provider().new_data_location(name)
         return list(find_marked(prefix, load, since, committed, self._clients))
 
@@ -287,9 +288,14 @@ def list_metadata_files(table: Table) -> set[str]:
 
 def list_known_files(table: Table, since: datetime) -> set[str]:
     """Return ``list_metadata_files``, and the manifests of the current snapshot and of those from ``since`` on."""
-    first = since.timestamp() * 1000
-    snapshots = [snapshot for snapshot in table.metadata.snapshots if snapshot.timestamp_ms >= first]
-    if current := table.current_snapshot():
-        snapshots.append(current)
+    snapshots = list_snapshots_since(table, since)
     manifests = (manifest.manifest_path for snapshot in snapshots for manifest in snapshot.manifests(table.io))
     return list_metadata_files(table).union(manifests)
+
+
+def list_snapshots_since(table: Table, since: datetime) -> list[Snapshot]:
+    """Return the current snapshot and those from ``since`` on, which alone may have files that were written since."""
+    first = since.timestamp() * 1000
+    snapshots = [snapshot for snapshot in table.metadata.snapshots if snapshot.timestamp_ms >= first]
+    current = table.current_snapshot()
+    return snapshots if current is None else [*snapshots, current]

@@ -127,11 +127,13 @@ def find_change_since(table: Table, load: str, gone: Collection[str] = ()) -> Sn
 
 def walk_ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:
     """Yield the current snapshot and its ancestors, up to the first one that has expired."""
+    # PyIceberg's own search goes through all snapshots for each.
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in table.snapshots()}
     snapshot: Snapshot | None = current
     while snapshot is not None:
         yield snapshot
         parent = snapshot.parent_snapshot_id
-        snapshot = None if parent is None else table.snapshot_by_id(parent)
+        snapshot = None if parent is None else by_id.get(parent)
 
 
 def _is_of_load(snapshot: Snapshot, load_snapshot: Snapshot | None) -> bool:
