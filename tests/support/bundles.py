@@ -11,6 +11,7 @@ from pathlib import Path
 
 from infra.bundle.build import build
 from lakewriter.source.java import find_java
+from tests.support import java
 
 
 def light_bundle(folder: Path, *architectures: str) -> Path:
@@ -75,6 +76,7 @@ class SparkMachine:
                 "SPARK_LOCAL_IP": "127.0.0.1",
                 "PYSPARK_PYTHON": python,
                 "PYTHONPATH": "./dependencies",
+                "JDK_JAVA_OPTIONS": java.options(),
             }
             | environment,
             capture_output=True,

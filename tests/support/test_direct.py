@@ -23,7 +23,9 @@ def list_answer(answer: Any) -> list[Any]:
     meta = answer.pop("ResponseMetadata")
     headers = {name: value for name, value in meta["HTTPHeaders"].items() if name not in CHANGING}
     body = answer.pop("Body").read() if "Body" in answer else None
-    answer.pop("LastModified", None)
+    # The objects are made one after the other.
+    for entry in (answer, *answer.get("Contents", ())):
+        entry.pop("LastModified", None)
     return [meta["HTTPStatusCode"], headers, body, str(answer)]
 
 

@@ -101,7 +101,13 @@ def test_s3(method: str, target: str, headers: dict[str, str], is_quick: bool) -
     quick, direct, behind_flask = ask_all("s3", method, target, headers, b"new" if method == "PUT" else b"")
     assert direct is not None
     assert behind_flask is not None
-    assert read(direct) == read(behind_flask)
+    seen, expected = read(direct), read(behind_flask)
+    if method == "PUT":
+        # The objects are made one after the other.
+        assert seen[1].keys() == expected[1].keys()
+        for _, headers, _ in (seen, expected):
+            headers.pop("last-modified", None)
+    assert seen == expected
     assert (quick is not None) == is_quick
     assert quick is None or read(quick) == read(behind_flask)
 
