@@ -5,8 +5,12 @@ import os
 import pty
 import subprocess
 import sys
+from contextlib import chdir
 
 import pytest
+from click.testing import CliRunner
+
+from lakewriter.cli.main import main
 
 ORDERS = "order_id,updated_at\n1,2026-01-01T10:00:00Z\n2,2026-01-02T10:00:00Z\n"
 COMMAND = [sys.executable, "-m", "lakewriter", "init"]
@@ -30,11 +34,12 @@ def folder(tmp_path):
 
 
 def run(folder, *arguments):
-    return subprocess.run([*COMMAND, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    with chdir(folder):
+        return CliRunner().invoke(main, ["init", *arguments])
 
 
 def test_a_program_is_asked_nothing(folder):
-    done = run(folder, "orders.csv")
+    done = subprocess.run([*COMMAND, "orders.csv"], cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.rstrip() for line in done.stdout.splitlines()] == SAID.splitlines()
     schema = json.loads((folder / "lake.schema.json").read_text("utf-8"))
@@ -44,13 +49,13 @@ def test_a_program_is_asked_nothing(folder):
 def test_nothing_is_overwritten(folder):
     (folder / "lake.yaml").write_text("mine", "utf-8")
     done = run(folder, "orders.csv")
-    assert (done.returncode, done.stderr) == (
+    assert (done.exit_code, done.stderr) == (
         2,
         "SPEC_INVALID: lake.yaml exists, and is not overwritten. Name another file with --output, or move it away.\n",
     )
     assert (folder / "lake.yaml").read_text("utf-8") == "mine"
     (folder / "lake.schema.json").write_text("mine", "utf-8")
-    assert run(folder, "orders.csv", "-o", "other.yaml").returncode == 0
+    assert run(folder, "orders.csv", "-o", "other.yaml").exit_code == 0
     assert (folder / "lake.schema.json").read_text("utf-8") == "mine"
 
 
@@ -62,7 +67,7 @@ def test_a_dash_prints_and_writes_nothing(folder):
 
 def test_without_a_place_a_program_is_told_what_to_give(folder):
     done = run(folder)
-    assert (done.returncode, done.stderr) == (
+    assert (done.exit_code, done.stderr) == (
         2,
         "SPEC_INVALID: expected a PATH or a jdbc: URL to begin with. Name what there is, such as: lakewriter init "
         "data/ or lakewriter init jdbc:postgresql://host/shop.\n",
@@ -93,7 +98,7 @@ def test_what_is_missing_is_said_and_the_file_is_there(folder):
               "format": {"format_type": "JSONL"}}  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config), "utf-8")
     done = run(folder, "config.json")
-    assert done.returncode == 0
+    assert done.exit_code == 0
     assert "Mend this first:\n" in done.stdout
     assert done.stderr.splitlines()[1].startswith("  SPEC_INVALID: lake.yaml:17: source.catalog: there is no file "), (
         done.stderr

@@ -166,6 +166,7 @@ def test_check_command(platform):
     assert message["connectionStatus"]["status"] == "FAILED"
 
 
+@pytest.mark.exhaustive
 def test_sockets_are_refused_by_name(platform):
     config, streams = platform.given(USERS)
     channel = {**os.environ, "DATA_CHANNEL_MEDIUM": "SOCKET", "DATA_CHANNEL_FORMAT": "PROTOBUF"}
@@ -197,6 +198,7 @@ def test_write_command(platform):
     assert (done.returncode, message["trace"]["error"]["failure_type"]) == (1, "config_error")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spark
 def test_a_signal_while_write_waits_for_messages(platform):
     config, streams = platform.given(USERS)

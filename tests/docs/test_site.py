@@ -33,12 +33,14 @@ def site(tmp_path_factory):
     return out
 
 
+@pytest.mark.exhaustive
 def test_every_page_is_there(site):
     for page in PAGES:
         assert (site / page.relative_to(ROOT)).with_suffix(".html").is_file()
     assert (site / "docs" / "pictures" / "flow-dark.svg").is_file()
 
 
+@pytest.mark.exhaustive
 def test_a_page_loads_nothing_from_elsewhere(site):
     pages = [*site.rglob("*.html")]
     assert [(page.name, found) for page in pages for found in LOADED.findall(page.read_text("utf-8"))] == []
@@ -46,6 +48,7 @@ def test_a_page_loads_nothing_from_elsewhere(site):
     assert [style.name for style in styles if re.search(r"url\([\"']?https?:", style.read_text("utf-8"))] == []
 
 
+@pytest.mark.exhaustive
 def test_search_has_an_index_that_needs_no_server(site):
     # A browser refuses to fetch files beside a page that it has opened from a disk; a script it takes.
     assert (site / "searchindex.js").read_text("utf-8").startswith("Search.setIndex(")
@@ -59,6 +62,7 @@ SEARCHED = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("words", "page"), SEARCHED)
 def test_search_has_the_page(site, words, page):
     """As the search of the site does it: by the stems of the words, all of which a page has."""
@@ -73,6 +77,7 @@ def test_search_has_the_page(site, words, page):
     assert page in {index["docnames"][number] for number in pages}
 
 
+@pytest.mark.exhaustive
 def test_search_shows_where_the_words_stand(site):
     """A browser that reads the pages from a disk cannot ask for their texts: the page of the search brings them."""
     assert "SHOW_SEARCH_SUMMARY: true" in (site / "_static" / "documentation_options.js").read_text("utf-8")

@@ -124,6 +124,7 @@ def test_nothing_there(tmp_path):
     assert raised.value.message == f"there is no file or folder {str(tmp_path / 'no')!r}."
 
 
+@pytest.mark.exhaustive
 def test_hundreds_of_files_are_looked_at_in_part(tmp_path):
     root = write(tmp_path, {f"orders/{number:04}.csv": ORDERS for number in range(500)})
     (table,) = find_tables(f"{root}/orders")

@@ -26,6 +26,7 @@ def read_by_java(spark: Any, folder: Any, body: bytes) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.exhaustive
 def test_java_reads_what_a_sync_left(tmp_path, aws, bucket, spark, capfd):
     platform = Platform(tmp_path, aws, spark)
     code, _ = Connection(platform, spark, "avro", capfd).write(*send_scenarios())

@@ -109,7 +109,7 @@ def at_night(test: Callable[..., None]) -> Any:
     return same
 
 
-test_connectors_of_two_syncs_at_once = overlapping.test_connectors_of_two_syncs_at_once
+test_connectors_of_two_syncs_at_once = at_night(overlapping.test_connectors_of_two_syncs_at_once)
 test_messages_with_a_state_twice_at_once = overlapping.test_messages_with_a_state_twice_at_once
 test_full_refreshes_of_messages_at_once = overlapping.test_full_refreshes_of_messages_at_once
 
@@ -136,11 +136,11 @@ def test_a_load_that_registers_after_anothers_commit_is_later(lake: RealSyncLake
 
 
 test_the_state_as_it_was = rebuild.test_the_state_as_it_was
-test_a_pending_load_of_a_lost_state = rebuild.test_a_pending_load
-test_a_state_that_says_nothing_is_replaced = rebuild.test_a_state_that_says_nothing_is_replaced
+test_a_pending_load_of_a_lost_state = at_night(rebuild.test_a_pending_load)
+test_a_state_that_says_nothing_is_replaced = at_night(rebuild.test_a_state_that_says_nothing_is_replaced)
 test_commands_stop_at_a_lost_state = at_night(rebuild.test_commands_stop_at_a_lost_state)
 
-test_a_pending_load_whose_intent_is_gone = rebuild.test_a_pending_load_whose_intent_is_gone
+test_a_pending_load_whose_intent_is_gone = at_night(rebuild.test_a_pending_load_whose_intent_is_gone)
 
 
 def test_the_sweep_keeps_a_pending_intent_of_another_table(table: rebuild.Table) -> None:

@@ -111,6 +111,7 @@ def test_partitions_are_kept_apart(tmp_path, aws, bucket, spark):
     assert users.differences() == []
 
 
+@pytest.mark.exhaustive
 def test_columns_that_came_later_and_wider_types(tmp_path, aws, bucket):
     users = make_appended(tmp_path, aws)
     users.load("a", id=pa.array([1], pa.int32()))
@@ -122,6 +123,7 @@ def test_columns_that_came_later_and_wider_types(tmp_path, aws, bucket):
     assert users.differences() == []
 
 
+@pytest.mark.exhaustive
 def test_the_budget_is_kept(tmp_path, aws, bucket, monkeypatch):
     monkeypatch.setattr(compact_groups, "MOST_FILES", 5)
     users = make_appended(tmp_path, aws)
@@ -314,6 +316,7 @@ def test_the_command(tmp_path, aws, bucket):
     assert sorted(line.split()[0] for line in history) == ["a", "b", "compact.crm.users.3"]
 
 
+@pytest.mark.exhaustive
 def test_an_undo_that_a_compaction_overtakes(tmp_path, aws, bucket):
     """It is planned anew, and says that its files were rewritten."""
     users = make_appended(tmp_path, aws)

@@ -55,6 +55,7 @@ def ids(lake):
     return [row[0] for row in lake.rows("SELECT id FROM t ORDER BY id", "changes")]
 
 
+@pytest.mark.exhaustive
 def test_small_batches_wait_for_more(wiki):
     """Whose interval may grow; the run stops in the middle of a wait, and nothing is lost."""
     text = yaml.safe_load(wiki.file.read_text("utf-8")) | {"interval": {"least_seconds": 1, "most_seconds": 300}}

@@ -92,6 +92,7 @@ def test_an_undo_brings_the_partitions_back(tmp_path, aws, bucket, spark):
     assert users.differences() == []
 
 
+@pytest.mark.exhaustive
 def test_an_undo_does_not_go_back_behind_that_of_an_older_load(tmp_path, aws, bucket, spark):
     """The snapshot before load f has the rows of e, which was undone after it."""
     users = make(tmp_path, aws, spark)
@@ -111,6 +112,7 @@ def test_an_undo_does_not_go_back_behind_that_of_an_older_load(tmp_path, aws, bu
     assert users.ids() == [1, 2, 3, 6]
 
 
+@pytest.mark.exhaustive
 def test_it_takes_turns_with_the_other_modes(tmp_path, aws, bucket, spark):
     users = make(tmp_path, aws, spark)
     users.load("a", id=[1, 2], kind=["x", "y"])

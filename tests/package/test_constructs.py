@@ -15,6 +15,7 @@ from tests.support.bundles import light_bundle
 pytestmark = pytest.mark.synth
 
 
+@pytest.mark.exhaustive
 def test_example_app_synthesizes(wheel: Path, tmp_path: Path) -> None:
     site, work = tmp_path / "site", tmp_path / "work"
     with zipfile.ZipFile(wheel) as archive:

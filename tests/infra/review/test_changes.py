@@ -220,6 +220,7 @@ STEP = 1 if os.environ.get("LAKEWRITER_FAULTS") == "all" else 8
 """Every eighth change in CI; all take a minute."""
 
 
+@pytest.mark.exhaustive
 def test_each_single_change_of_a_template_is_seen(synth: Synth) -> None:
     folder, settings = synth.run(EVERYTHING)
     templates = Templates.read(folder, settings.stack_names)

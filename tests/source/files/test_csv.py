@@ -194,6 +194,7 @@ def test_a_header_that_cannot_be_read_is_told():
         read_csv(b"a,\xff\n1,2\n", options=HEADED)
 
 
+@pytest.mark.exhaustive
 def test_very_large_fields_and_very_wide_rows():
     large = b"x" * 50_000_000
     outcome = read_csv(b"a,b\n1," + large + b'\n2,"' + large + b'"\n', options=HEADED)
