@@ -29,6 +29,7 @@ from tests.simulation.books import (
     rows_of,
 )
 from tests.simulation.bucket import Bucket, Change, Stored
+from tests.simulation.failures import WITHDRAWN
 from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import list_delete_files, metadata_of
 from tests.simulation.merged import MergedAuditor
@@ -212,9 +213,8 @@ class Auditor:
             self._judge_sweep(change)
         content = parsed(change.after) if change.after is not None and change.key.endswith(".json") else {}
         is_failure = content.keys() == {"code", "message", "remedy"}
-        # Who slept through its tries knows of a conflict alone, and withdraws uploads that are there.
-        is_lost = is_failure and content["code"] == "STAGED_LOST" and "with a conflict" not in content["message"]
-        if is_lost and not self.lost_uploads:
+        is_lost = is_failure and content["code"] == "STAGED_LOST"
+        if is_lost and not self.lost_uploads and not any(reason in content["message"] for reason in WITHDRAWN):
             self.find(f"uploads of a bound load were aborted by us: {content['message']}")
 
     def _judge_sweep(self, change: Change) -> None:

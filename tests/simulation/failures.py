@@ -30,6 +30,13 @@ UNRECORDED: Final = "no record says"
 """The message of a load whose columns want one name of a table whose loads have left no record of names."""
 UNNOTED: Final = "nobody has noted all files"
 KEEPS_NO_CONDITIONS: Final = "ignores If-None-Match"
+WITHDRAWN: Final = (
+    # A process that slept through its tries knows of a conflict alone, and withdraws uploads that are there.
+    "with a conflict",
+    # A person has given the load up.
+    "was abandoned before the files of all its tables were complete",
+)
+"""Why uploads of a bound load may be aborted although none is lost."""
 
 
 class Failures:

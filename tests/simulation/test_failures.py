@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.failures import APART, DECIDED, KEEPS_NO_CONDITIONS, OVERTAKEN, UNNOTED, UNRECORDED
+from tests.simulation.failures import APART, DECIDED, KEEPS_NO_CONDITIONS, OVERTAKEN, UNNOTED, UNRECORDED, WITHDRAWN
 
 JOB = Path(__file__).parents[2] / "job" / "lakewriter"
 
@@ -18,6 +18,8 @@ def texts() -> str:
     return "\n".join(text for text in found if isinstance(text, str))
 
 
-@pytest.mark.parametrize("message", [*DECIDED, *OVERTAKEN, *APART, UNRECORDED, UNNOTED, KEEPS_NO_CONDITIONS])
+@pytest.mark.parametrize(
+    "message", [*DECIDED, *OVERTAKEN, *APART, *WITHDRAWN, UNRECORDED, UNNOTED, KEEPS_NO_CONDITIONS]
+)
 def test_a_message_that_is_known_is_there(texts, message):
     assert message in texts
