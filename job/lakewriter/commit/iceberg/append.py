@@ -22,7 +22,7 @@ from lakewriter.commit.iceberg.added_files import (
 )
 from lakewriter.commit.iceberg.catalog_errors import explain_limits
 from lakewriter.commit.iceberg.compact_snapshot import commit_compaction
-from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
+from lakewriter.commit.iceberg.iceberg_tables import IcebergTable, drop_history
 from lakewriter.commit.iceberg.load_comparison import LoadComparison
 from lakewriter.commit.iceberg.manifests import (
     StreamedAppend,
@@ -32,7 +32,7 @@ from lakewriter.commit.iceberg.manifests import (
     read_live_entries,
 )
 from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes, read_deletes
-from lakewriter.commit.iceberg.obstacles import drop_history, require_committable
+from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition, require_one_spec
 from lakewriter.commit.iceberg.removal import commit_undo, is_current, is_rewritten
 from lakewriter.commit.iceberg.schema_evolution import count_loads

@@ -15,9 +15,9 @@ from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.changes import Effects
 from lakewriter.commit.iceberg.added_files import find_schema, make_data_files
+from lakewriter.commit.iceberg.iceberg_tables import drop_history
 from lakewriter.commit.iceberg.manifests import StreamedRewrite
 from lakewriter.commit.iceberg.merge_keys import ROWS, open_parquet
-from lakewriter.commit.iceberg.obstacles import drop_history
 from lakewriter.commit.iceberg.snapshot_presence import make_summary, note_counts
 from lakewriter.commit.intent import CompactedGroup, CompactIntent, Intent
 from lakewriter.report import CompactCounts

@@ -15,6 +15,7 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
@@ -274,6 +275,24 @@ class IcebergTable:
             table = self.change(table, is_fenced, put_up)
             self._delete(set(strays) - list_known_files(table, since - SLACK), table)
         return table
+
+
+def drop_history(table: Table, io: FileIO | None = None) -> Table:
+    """Return the table with its current snapshot alone, for a transaction that is about no other.
+
+    PyIceberg copies all metadata some twenty times in a transaction: seconds where there are thousands of snapshots.
+    What is committed is what the transaction adds; the catalog has the others.
+    """
+    current = table.current_snapshot()
+    alone = {
+        "snapshots": [current] if current else [],
+        "snapshot_log": [],
+        "refs": {"main": table.metadata.refs["main"]} if current else {},
+        "statistics": [],
+        "partition_statistics": [],
+    }
+    metadata = table.metadata.model_copy(update=alone)
+    return Table(table.name(), metadata, table.metadata_location, io or table.io, table.catalog)
 
 
 def list_metadata_files(table: Table) -> set[str]:

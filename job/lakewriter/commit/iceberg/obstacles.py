@@ -18,6 +18,7 @@ from pyiceberg.utils.properties import property_as_int
 from lakewriter.commit.iceberg.catalog_errors import explain_limits
 from lakewriter.commit.iceberg.file_io import split
 from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
+from lakewriter.commit.iceberg.iceberg_tables import drop_history
 from lakewriter.commit.intent import Intent
 from lakewriter.errors import SchemaIncompatibleError
 
@@ -162,24 +163,6 @@ def _count_nulls(intent: Intent, written: Schema) -> Mapping[int, int]:
     for receipt in intent.files:
         counts.update(statistics.count_nulls(receipt.columns))
     return counts
-
-
-def drop_history(table: Table, io: FileIO | None = None) -> Table:
-    """Return the table with its current snapshot alone, for a transaction that is about no other.
-
-    PyIceberg copies all metadata some twenty times in a transaction: seconds where there are thousands of snapshots.
-    What is committed is what the transaction adds; the catalog has the others.
-    """
-    current = table.current_snapshot()
-    alone = {
-        "snapshots": [current] if current else [],
-        "snapshot_log": [],
-        "refs": {"main": table.metadata.refs["main"]} if current else {},
-        "statistics": [],
-        "partition_statistics": [],
-    }
-    metadata = table.metadata.model_copy(update=alone)
-    return Table(table.name(), metadata, table.metadata_location, io or table.io, table.catalog)
 
 
 def _rehearse_append(table: Table) -> None:

@@ -14,9 +14,9 @@ from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import list_pipelines, name_count_property, read_count
 from lakewriter.commit.iceberg.glue_optimizers import Upkeep
 from lakewriter.commit.iceberg.iceberg_columns import add_field_ids, to_arrow_types
-from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
+from lakewriter.commit.iceberg.iceberg_tables import IcebergTable, drop_history
 from lakewriter.commit.iceberg.merge import describe_read, require_mergeable
-from lakewriter.commit.iceberg.obstacles import drop_history, list_identifiers, require_writable
+from lakewriter.commit.iceberg.obstacles import list_identifiers, require_writable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned, require_one_spec
 from lakewriter.commit.state import REBUILD, TableState
 from lakewriter.errors import SchemaIncompatibleError, StateLostError
