@@ -57,7 +57,7 @@ class Hands:
 
     def draw_adoption(self, lake: Lake) -> Callable[[], None]:
         """Let batches and loads of their own follow one another."""
-        return self._carefully(lambda: self.adopt(lake))
+        return lambda: self.adopt(lake)
 
     def draw_undo(self, rng: random.Random, lake: Lake, job: str) -> Callable[[], None]:
         """Take a load back, one that stands for it or one after it with it."""
@@ -159,7 +159,8 @@ class Hands:
         controls, _ = self._controls(lake)
         self.world.met["adopt"] += 1
         for control in controls.values():
-            repair.change_over(control, "a drill")
+            # One table may have no loads yet, and be refused, before the next has some.
+            self._carefully(partial(repair.change_over, control, "a drill"))()
 
     def _backfill(self, lake: Lake) -> None:
         controls, _ = self._controls(lake)
