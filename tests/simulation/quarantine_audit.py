@@ -87,9 +87,12 @@ class QuarantineAuditor:
                     taken.add(f"{place.pipeline}/{own['job_id']}/{own['attempt']}")
 
     def _is_of_line(self, place: Place, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
-        """A replay moves a cursor that is there to a line beyond it, which no load could read."""
-        lines = {n for each in self.sources.readings.values() if self._is_of(each, place) for n in each.lines}
-        return before is not None and int(after["text"]) in lines and int(after["text"]) > int(before["text"])
+        """A replay moves a cursor that is there to a line beyond it, which no load could read, or to a row of a load
+        that was closed without its intent, which has moved no cursor."""
+        own = [each for each in self.sources.readings.values() if self._is_of(each, place)]
+        given_up = self.books[place.state].given_up
+        beyond = {n for each in own for n in (*each.lines, *(each.ids if each.job in given_up else ()))}
+        return before is not None and int(after["text"]) in beyond and int(after["text"]) > int(before["text"])
 
     def judge_lines(self, place: Place, kept: Sequence[str], seen: Counter[tuple[int, int]]) -> None:
         """A line without a cursor is kept by each load that reads it: it is there, and no more often than that."""
