@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from lakewriter.report import ABANDONED_BLIND
 from tests.simulation.books import (
     CONTROL,
     LOAD,
@@ -188,8 +189,10 @@ class Auditor:
             book.undone |= new
         self.rows.judge_number(place, after["last_job"], (self._report(place, after["last_job"]) or {}).get("sync_id"))
         # The state's note has the phase in which the person met the load; the report tells how it was closed.
-        if "abandoned" in str((self._report(place, after["last_job"]) or {}).get("notes")):
+        notes = str((self._report(place, after["last_job"]) or {}).get("notes"))
+        if "abandoned" in notes:
             book.given_up.add(after["last_job"])
+        book.blind |= {after["last_job"]} if ABANDONED_BLIND in notes else set()
         if place.quarantine:
             self.quarantines.committed(place, before, after)
         seen = self.readers.list_all()[place.state]

@@ -79,6 +79,8 @@ class Book:
     partitions: set[str] = field(default_factory=set)
     resets: int = 0
     given_up: set[str] = field(default_factory=set)
+    blind: set[str] = field(default_factory=set)
+    """Those that were closed without their intent."""
     undone: set[str] = field(default_factory=set)
     lost: dict[str, Any] | None = None
     """The state that somebody has deleted, until there is one again."""

@@ -50,8 +50,7 @@ class RowsAuditor:
         if parts and place.overwrites and parts[-1] != jobs[-1]:
             # A refresh that has not ended lies beside what it will replace.
             return
-        if jobs and place.refreshes and jobs[-1] in book.given_up:
-            # It was closed without its catalog's agreeing: readers may see it or the one before it.
+        if jobs and self._is_undecided(place, book, jobs[-1]):
             return
         kept = [job for job in (jobs[-1:] if place.overwrites else jobs) if job not in book.given_up]
         if place.quarantine:
@@ -63,6 +62,11 @@ class RowsAuditor:
         whole = [job for job in kept if job in parts]
         order = {job: by_job[job][0] if by_job.get(job) else None for job in whole}
         self._judge_rows(place, book, order, seen)
+
+    def _is_undecided(self, place: Place, book: Book, job: str) -> bool:
+        """Whether a refresh was closed without its catalog's agreeing, so that readers may see it or the one before
+        it, or without its intent, which alone names the objects that it was to replace."""
+        return (place.refreshes and job in book.given_up) or (place.overwrites and job in book.blind)
 
     def judge_start(
         self, place: Place, job: str, cursor: Mapping[str, Any] | None, seen: Collection[tuple[int, int]]
