@@ -36,7 +36,7 @@ WITHDRAWN: Final = (
     # A person has given the load up.
     "was abandoned before the files of all its tables were complete",
 )
-"""Why uploads of a bound load may be aborted although none is lost."""
+"""Messages of loads whose uploads are aborted, and none is lost."""
 
 
 class Failures:

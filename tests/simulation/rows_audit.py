@@ -64,8 +64,8 @@ class RowsAuditor:
         self._judge_rows(place, book, order, seen)
 
     def _is_undecided(self, place: Place, book: Book, job: str) -> bool:
-        """Whether a refresh was closed without its catalog's agreeing, so that readers may see it or the one before
-        it, or without its intent, which alone names the objects that it was to replace."""
+        """Whether readers may see the rows before a refresh too: its catalog did not agree when it was closed, or its
+        intent was gone, which alone names the objects that it was to replace."""
         return (place.refreshes and job in book.given_up) or (place.overwrites and job in book.blind)
 
     def judge_start(

@@ -18,6 +18,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter import aws
@@ -281,13 +282,14 @@ def drop_history(table: Table, io: FileIO | None = None) -> Table:
     """Return the table with its current snapshot alone, for a transaction that is about no other.
 
     PyIceberg copies all metadata some twenty times in a transaction: seconds where there are thousands of snapshots.
-    What is committed is what the transaction adds; the catalog has the others.
+    What is committed is what the transaction adds; the catalog has the others. The log of metadata files stays: by it
+    PyIceberg deletes the oldest where the table's properties say so.
     """
     current = table.current_snapshot()
     alone = {
         "snapshots": [current] if current else [],
         "snapshot_log": [],
-        "refs": {"main": table.metadata.refs["main"]} if current else {},
+        "refs": {MAIN_BRANCH: table.metadata.refs[MAIN_BRANCH]} if current else {},
         "statistics": [],
         "partition_statistics": [],
     }

@@ -12,6 +12,7 @@ from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.changes import Effects
+from lakewriter.commit.iceberg.iceberg_tables import drop_history
 from lakewriter.commit.iceberg.manifests import StreamedAppend
 from lakewriter.commit.iceberg.snapshot_presence import UNDOES, find_change_since, make_summary
 from lakewriter.commit.intent import Intent, UndoneLoad
@@ -89,7 +90,7 @@ def take_out(table: Table, intent: Intent, load: UndoneLoad, number: int) -> Non
             ),
         )
     summary = make_summary(intent) | {UNDOES: load.job_id}
-    with table.transaction() as transaction:
+    with drop_history(table).transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
         if len(live) < len(load.locations) and load.column is not None:
             transaction.delete(EqualTo(term=load.column, value=load.job_id), snapshot_properties=summary)

@@ -24,7 +24,7 @@ from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.table_spec import Mode, Partition
 
 _DIFFER: Final = (ValidationError, ResolveError, ValueError)
-"""What PyIceberg raises for columns that cannot become those of the table."""
+"""PyIceberg's errors for columns that do not fit the table's."""
 
 
 class IcebergTargetTable:
