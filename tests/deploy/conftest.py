@@ -14,7 +14,6 @@ import pytest
 from infra.settings import ROOT
 from tests.deploy.lakes import DESTINATION, STAGE, deployed, from_outputs
 from tests.deploy.remains import Remains, remains
-from tests.support import java
 from tests.support.bundles import light_bundle
 from tests.support.cdk import Cdk, cdk
 from tests.support.cloudformation import unprotect
@@ -122,7 +121,6 @@ def run(lake: Path, aws: StrictAws) -> dict[str, Any]:
             "AWS_ACCESS_KEY_ID": "testing",
             "AWS_SECRET_ACCESS_KEY": "testing",
             "AWS_EC2_METADATA_DISABLED": "true",
-            "JDK_JAVA_OPTIONS": java.options(),
         },
         capture_output=True,
         text=True,

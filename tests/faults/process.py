@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from tests.faults.gate import Gate, Weather
-from tests.support import java, sessions
+from tests.support import sessions
 from tests.support.call import Call
 
 ROOT = Path(__file__).parents[2]
@@ -56,9 +56,7 @@ class Process:
 
     def __enter__(self) -> Self:
         self.gate.__enter__()
-        environment = (
-            os.environ | {"AWS_ENDPOINT_URL": self.gate.url, "JDK_JAVA_OPTIONS": java.options()} | self._environment
-        )
+        environment = os.environ | {"AWS_ENDPOINT_URL": self.gate.url} | self._environment
         self._process = self._start(environment)
         return self
 

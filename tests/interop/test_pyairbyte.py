@@ -11,7 +11,6 @@ import pytest
 from tests.cli.platform import Platform
 from tests.cli.scenarios import FORMS
 from tests.interop.installed import install
-from tests.support import java
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = {"client": "airbyte==0.71.3", "source": "airbyte-source-faker==7.2.1"}
@@ -32,7 +31,7 @@ def test_a_real_source_through_pyairbyte(tmp_path, aws, bucket, spark, form, str
         arguments = [client / "python", Path(__file__).parent / "pyairbyte_sync.py", source / "source-faker", program]
         done = subprocess.run(
             [*arguments, config, strategy], cwd=tmp_path, capture_output=True, text=True, check=False,
-            env=os.environ | {"JDK_JAVA_OPTIONS": java.options(), "AIRBYTE_OFFLINE_MODE": "1"},
+            env=os.environ | {"AIRBYTE_OFFLINE_MODE": "1"},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
         users = platform.rows("data/users/")

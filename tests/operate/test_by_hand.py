@@ -96,7 +96,6 @@ def shorten(end: str) -> str:
     return word[0] if word else (f"`{end}`" if end.isupper() else end)
 
 
-# One in seven has each of the eight kinds ten times, and every command and moment.
 @pytest.mark.one_in(21)
 @pytest.mark.parametrize(("command", "moment", "kind", "said"), CELLS)
 def test_cell(command: str, moment: str, kind: str, said: str):

@@ -15,11 +15,9 @@ import pytest
 
 from tests.support.call import Answer, Call
 from tests.support.product_calls import Pattern, patterns
+from tests.support.sample import IS_NIGHTLY
 
 CALLS: Final = Path(__file__).parents[1] / "policy" / "calls.json"
-
-EXHAUSTIVE: Final = os.environ.get("LAKEWRITER_FAULTS") == "all"
-"""Whether the tests that only ``scripts/nightly`` runs are among them."""
 
 _WHAT_TO_DO: Final = (
     "tests/policy/calls.json differs. If the product is right, run scripts/test --record-calls; then "
@@ -93,9 +91,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     everything = _everything(session.config)
     if not session.config.option.record_calls:
-        record.findings = record.complaints(everything=everything and EXHAUSTIVE and not session.testsfailed)
+        record.findings = record.complaints(everything=everything and IS_NIGHTLY and not session.testsfailed)
     elif everything:
-        record.write(keep=not EXHAUSTIVE)
+        record.write(keep=not IS_NIGHTLY)
     else:
         record.findings = ["No calls are recorded: run all tests."]
     if record.findings and session.exitstatus == pytest.ExitCode.OK:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 IS_NIGHTLY = os.environ.get("LAKEWRITER_FAULTS") == "all"
+"""Whether the tests that only ``scripts/nightly`` runs are among them."""
 
 
 def sampled(rows: Sequence[tuple[Any, ...]], sample: Collection[Any]) -> list[Any]:
@@ -30,8 +31,8 @@ def fifth_of(cases: int) -> int:
 
 def list_left_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield the tests that CI leaves out: by ``exhaustive``, ``in_turn``, and ``one_in``."""
-    seen: Counter[str] = Counter()
     turns: dict[str, dict[str, int]] = {}
+    sampled_tables: dict[str, list[pytest.Item]] = {}
     for item in items:
         table = item.nodeid.partition("[")[0]
         tables = turns.setdefault(table.partition("::")[0], {})
@@ -40,8 +41,28 @@ def list_left_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
         if turn and not is_left_out:
             number, values = turn.args
             is_left_out = tables.setdefault(table, len(tables)) % values != number
-        if part and not is_left_out:
-            is_left_out = seen[table] % part.args[0] != 0
-            seen[table] += 1
         if is_left_out:
             yield item
+        elif part:
+            sampled_tables.setdefault(table, []).append(item)
+    for rows in sampled_tables.values():
+        yield from _leave_out(rows)
+
+
+def _leave_out(rows: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield all rows but one of each ``n``: the one whose values the chosen ones have had least often, so that no
+    parameter keeps to one value because it changes every ``n`` rows."""
+    seen: Counter[tuple[str, str]] = Counter()
+    marker = rows[0].get_closest_marker("one_in")
+    assert marker is not None
+    (size,) = marker.args
+    for first in range(0, len(rows), size):
+        part = rows[first : first + size]
+        chosen = min(part, key=lambda row: sum(seen[value] for value in _list_values(row)))
+        seen.update(_list_values(chosen))
+        yield from (row for row in part if row is not chosen)
+
+
+def _list_values(item: pytest.Item) -> list[tuple[str, str]]:
+    call = getattr(item, "callspec", None)
+    return [(name, repr(value)) for name, value in call.params.items()] if call else []

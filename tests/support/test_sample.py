@@ -8,9 +8,9 @@ import pytest
 from tests.support.sample import in_turn, list_left_out, sampled
 
 
-def make(name: str, *marks: pytest.Mark) -> pytest.Item:
-    by_name = {mark.name: mark for mark in marks}
-    item: Any = SimpleNamespace(nodeid=f"tests/test_t.py::{name}", get_closest_marker=by_name.get)
+def make(name: str, *marks: pytest.Mark, **values: Any) -> pytest.Item:
+    by_name, call = {mark.name: mark for mark in marks}, SimpleNamespace(params=values)
+    item: Any = SimpleNamespace(nodeid=f"tests/test_t.py::{name}", get_closest_marker=by_name.get, callspec=call)
     return cast(pytest.Item, item)
 
 
@@ -32,6 +32,13 @@ def test_first_of_every_few_rows() -> None:
     mark = pytest.mark.one_in(3).mark
     rows = [make(f"a[{number}]", mark) for number in range(7)]
     assert run(*rows, make("b[0]", mark), make("b[1]", mark)) == ["a[0]", "a[3]", "a[6]", "b[0]"]
+
+
+def test_no_parameter_keeps_to_one_value() -> None:
+    """The first of every two rows has one value of the parameter that changes with each row."""
+    mark = pytest.mark.one_in(2).mark
+    rows = [make(f"a[{kind}-{feed}]", mark, kind=kind, feed=feed) for kind in "xyz" for feed in ("rows", "splits")]
+    assert run(*rows) == ["a[x-rows]", "a[y-splits]", "a[z-rows]"]
 
 
 def test_exhaustive_tests_do_not_count() -> None:
