@@ -365,10 +365,7 @@ class SetAside(ControlObject):
 
 @dataclass
 class Findings:
-    """Changes made to values, a sample of them, and undeclared properties by path.
-
-    ``changed`` counts the changes by field, change and reason.
-    """
+    """Changes made to values, a sample of them, counts by field, change and reason, and undeclared properties."""
 
     changes: int = 0
     samples: list[str] = field(default_factory=list)

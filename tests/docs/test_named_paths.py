@@ -22,9 +22,7 @@ ELSEWHERE: Final = {
     "CONTRIBUTING.md": {
         # Of the recipes, which name what somebody is about to add.
         *("job/lakewriter/dialects/NAME/", "job/lakewriter/dialects/NAME/settings.py", "tests/dialects/test_NAME.py"),
-        *("docs/guide-NAME.md", "job/lakewriter/encode/arrow.py", "ArrowEncoding", "QUOTA_EXCEEDED"),
-        # The last one is of PyIceberg.
-        *("TokenService", "_init_sigv4"),
+        *("docs/guide-NAME.md", "job/lakewriter/encode/arrow.py", "ArrowEncoding", "QUOTA_EXCEEDED", "TokenService"),
     },
     "docs/adr/0014-one-package-named-after-the-product.md": {"job.py", "lakewriter.py"},
     "docs/adr/0015-documents-without-a-schema-are-json-text.md": {"v/string", "v/integer"},

@@ -53,10 +53,10 @@ QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "quarantine-pattern": leave_out(
         "an attempt's record names its files with bad rows",
-        "commit.attempt:_make_begun_table",
-        '    return begun.model_copy(update={"quarantine": quarantine.folder, '
+        "commit.earlier_attempts:BegunTable.of",
+        '        return begun.model_copy(update={"quarantine": quarantine.folder, '
         '"quarantine_pattern": quarantine.pattern})\n',
-        "    return begun\n",
+        "        return begun\n",
         _KIND,
     ),
     "quarantine-repeated": leave_out(

@@ -83,6 +83,7 @@ def test_every_guard_has_a_name_of_its_own():
     names = list(guards.list_guards())
     assert len(names) == len(set(names)) > 600
     assert "commit.attempt:bind raises _make_concurrent_error" in names
+    assert list(guards.read_least()) == names
 
 
 UNKNOWN = 168

@@ -21,7 +21,6 @@ from lakewriter.errors import ConcurrentLoadError, NoAnswerError
 from lakewriter.receipt import Receipt
 from lakewriter.spec.layout import ObjectNames, uuid_pattern
 from lakewriter.spec.load_ids import UNDO
-from lakewriter.spec.quarantine_names import QuarantineNames
 
 _COMPARED_FIELDS: Final = ("changes", "cursor", "counter", "backfill", "batch", "sync", "inferred")
 """Fields of a table's state that an exclusive load depends on: none may change before it is bound."""
@@ -51,15 +50,8 @@ class Attempt:
 
 def make_begin_record(attempt: Attempt, names: Mapping[str, ObjectNames]) -> dict[str, Any]:
     """Make the content of ``begin.json``, by which a later attempt finds the uploads that this one left."""
-    tables = {table: _make_begun_table(object_names).model_dump() for table, object_names in names.items()}
+    tables = {table: BegunTable.of(object_names).model_dump() for table, object_names in names.items()}
     return {"version": 1, "attempt": attempt.id, "started": attempt.started.isoformat(), "tables": tables}
-
-
-def _make_begun_table(names: ObjectNames) -> BegunTable:
-    begun = BegunTable(location=names.location, pattern=names.pattern().pattern, shared=names.shared)
-    if (quarantine := QuarantineNames.of(names)) is None:
-        return begun
-    return begun.model_copy(update={"quarantine": quarantine.folder, "quarantine_pattern": quarantine.pattern})
 
 
 def register(
@@ -337,7 +329,7 @@ def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: It
     stages, so none of them is a later one's. A process that dies here stays registered, and its job's next attempt
     aborts the rest.
     """
-    files = _make_begun_table(names)
+    files = BegunTable.of(names)
     strays = _find_own_uploads(control, attempt.job_id, attempt.id, files)
     if not _try_move(control, lambda state: _require_unbound(state, attempt)):
         # The attempt that took over may have the same keys by now, but for those of bad rows.
@@ -375,7 +367,7 @@ def _is_bound(state: TableState, attempt: Attempt) -> bool:
 def abort_strays(control: Control, names: ObjectNames, receipts: Iterable[Receipt], attempt: Attempt) -> None:
     """Abort the uploads of retried and speculative tasks, whose receipts Spark did not return."""
     staged_ids = {receipt.upload_id for receipt in receipts}
-    files = _make_begun_table(names)
+    files = BegunTable.of(names)
     with control.note_failed_cleanup("uploads of repeated tasks"):
         uploads = _find_own_uploads(control, attempt.job_id, attempt.id, files)
         strays = [upload for upload in uploads if upload.upload_id not in staged_ids]
@@ -394,7 +386,7 @@ def abort_in_catalog_location(control: Control, names: ObjectNames, attempt: Att
     """Abort earlier attempts' uploads at the catalog's location of the table, which their begin records lack."""
     with control.note_failed_cleanup("uploads of earlier attempts"):
         for earlier in sorted({record.attempt for record in _read_begin_records(control, attempt)}):
-            files = _make_begun_table(replace(names, attempt=earlier))
+            files = BegunTable.of(replace(names, attempt=earlier))
             _abort_while_registered(control, attempt, _find_own_uploads(control, attempt.job_id, earlier, files))
 
 

@@ -4,13 +4,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, field_validator
 
 from lakewriter.commit.store import Store
 from lakewriter.control_object import ControlObject, is_blank, parse
 from lakewriter.naming import ControlKeys
+from lakewriter.spec.layout import ObjectNames
+from lakewriter.spec.quarantine_names import QuarantineNames
 
 
 class BegunTable(ControlObject):
@@ -34,6 +36,14 @@ class BegunTable(ControlObject):
         except (re.error, RecursionError, OverflowError) as error:
             raise ValueError(f"{value!r} is no regular expression ({error})") from error
         return value
+
+    @classmethod
+    def of(cls, names: ObjectNames) -> Self:
+        """Return what an attempt's record says of the files that have these names."""
+        begun = cls(location=names.location, pattern=names.pattern().pattern, shared=names.shared)
+        if (quarantine := QuarantineNames.of(names)) is None:
+            return begun
+        return begun.model_copy(update={"quarantine": quarantine.folder, "quarantine_pattern": quarantine.pattern})
 
 
 class BeginRecord(ControlObject):

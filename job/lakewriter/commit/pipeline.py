@@ -8,6 +8,7 @@ from lakewriter.commit.committed_loads import LastLoads
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, Shared, open_control
 from lakewriter.commit.data_store import OpenClients, reuse_clients
+from lakewriter.errors import PendingUnrecoverableError, StateLostError
 from lakewriter.naming import ControlKeys
 from lakewriter.spec.specification import Spec
 
@@ -37,3 +38,19 @@ class Pipeline:
     def first_control(self) -> Control:
         """The control objects of the first table, which also writes the records of whole loads."""
         return self.controls[self.spec.tables[0].id]
+
+    def require_readable_state(self) -> None:
+        """Raise the first table's error if no table's state can be read.
+
+        Contents are not trusted yet: each table reads its state again when it registers. If only some states cannot be
+        read, those tables fail there, and the others go on.
+        """
+        errors = []
+        for control in self.controls.values():
+            try:
+                control.state.read()
+            except (PendingUnrecoverableError, StateLostError) as error:
+                errors.append(error)
+            else:
+                return
+        raise errors[0]

@@ -12,7 +12,6 @@ from typing import Final
 from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.presence import require_presence
@@ -21,7 +20,7 @@ from lakewriter.commit.repeated_loads import Repeats, find_done, read_repeats
 from lakewriter.commit.resets import settle_backfill
 from lakewriter.commit.retention import is_sweep_due, sweep
 from lakewriter.commit.state import TableState
-from lakewriter.errors import InternalError, LakeError, PendingUnrecoverableError, SpecInvalidError, StateLostError
+from lakewriter.errors import InternalError, LakeError, SpecInvalidError
 from lakewriter.lineage.load_follower import follow_load
 from lakewriter.receipt import Receipt, Totals
 from lakewriter.receipts.parts import Receipts
@@ -199,7 +198,7 @@ def open_load(pipeline: Pipeline, job_id: str, spark: SparkFactory, progress: Pr
     repeats = Repeats() if isinstance(kind, MicroBatch) else read_repeats(pipeline.first_control, job_id)
     attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], datetime.now(UTC), keep, repeats)
     names = {table.id: _name_objects(table, attempt, kind) for table in spec.tables}
-    _require_a_readable(pipeline.controls.values())
+    pipeline.require_readable_state()
     key, record = pipeline.keys.begin(job_id, attempt.id), attempts.make_begin_record(attempt, names)
     begin = BeginRecord(
         pipeline.first_control, key, record, bool(spec.access.endpoint) and not spec.access.single_writer
@@ -215,23 +214,6 @@ def _require_own_job_id(job_id: str, kind: Kind) -> None:
         raise SpecInvalidError(
             f"job id {job_id!r} begins with {REPLAY!r}, as those of replays do.", remedy="Give the load another job id."
         )
-
-
-def _require_a_readable(controls: Iterable[Control]) -> None:
-    """Raise the first table's error if no table's state can be read.
-
-    Contents are not trusted yet: each table reads its state again when it registers. If only some states cannot be
-    read, those tables fail there, and the others go on.
-    """
-    errors = []
-    for control in controls:
-        try:
-            control.state.read()
-        except (PendingUnrecoverableError, StateLostError) as error:
-            errors.append(error)
-        else:
-            return
-    raise errors[0]
 
 
 def _name_objects(table: TableSpec, attempt: Attempt, kind: Kind) -> ObjectNames:

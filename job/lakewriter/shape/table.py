@@ -161,8 +161,7 @@ def _find_cursor(
         return None
     name = find_column(table.cursor, names, f"cursor of {table.id!r}", left_out)
     t = next(column.type for column in columns if column.name == name)
-    ordered = (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_date, pt.is_timestamp, pt.is_string)
-    if not any(check(t) for check in ordered):
+    if not any(is_ordered(t) for is_ordered in _ORDERED):
         raise SpecInvalidError(
             f"cursor of {table.id!r}: column {table.cursor!r} has type {str(t)!r}.",
             remedy="Use a number, a date, a timestamp or a string.",
@@ -170,9 +169,8 @@ def _find_cursor(
     return name
 
 
-_SORTED: Final = (
-    pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_date, pt.is_timestamp, pt.is_string, pt.is_boolean,
-)  # fmt: skip
+_ORDERED: Final = (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_date, pt.is_timestamp, pt.is_string)
+_SORTED: Final = (*_ORDERED, pt.is_boolean)
 
 
 def _plan_order(

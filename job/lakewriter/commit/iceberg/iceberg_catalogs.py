@@ -17,11 +17,13 @@ from pyiceberg.typedef import EMPTY_DICT, Properties
 from lakewriter import aws
 from lakewriter.commit.iceberg.catalog_errors import CONNECT, explain_errors, read_status
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
-from lakewriter.commit.iceberg.rest_services import list_sign_in
-from lakewriter.commit.iceberg.rest_session import CatalogAdapter
+from lakewriter.commit.iceberg.rest_services import make_sign_in
 from lakewriter.spec.catalogs import GlueService, IcebergService
 
 _FILE_IO: Final = f"{ClientsFileIO.__module__}.{ClientsFileIO.__qualname__}"
+
+_MAKE_ADAPTER: Final = ":lakewriter.adapter"
+"""The catalog property that carries what makes the ``CatalogAdapter`` of a session of the library."""
 
 Requirements = tuple[TableRequirement, ...]
 Updates = tuple[TableUpdate, ...]
@@ -71,7 +73,7 @@ class _Rest(_OwnFiles, RestCatalog):
     def _create_legacy_oauth2_auth_manager(self, session: requests.Session) -> AuthManager:
         # Here, since the library asks for the first token as soon as it has a session, without a time-out.
         for scheme in ("https://", "http://"):
-            session.mount(scheme, CatalogAdapter())
+            session.mount(scheme, self.properties[_MAKE_ADAPTER]())
         return super()._create_legacy_oauth2_auth_manager(session)
 
     def commit_table(self, table: Table, requirements: Requirements, updates: Updates) -> CommitTableResponse:
@@ -115,4 +117,5 @@ def open_catalog(service: IcebergService, clients: aws.Clients, load: str, writt
         vends = service.vends_credentials and not clients.access.explicit
         headers = {} if vends else {"header.X-Iceberg-Access-Delegation": None}
         named = {"uri": service.uri, "warehouse": service.warehouse}
-        return _Rest("rest", **named, **list_sign_in(service, clients.access.region), **shared | headers)
+        sign_in = make_sign_in(service, clients)
+        return _Rest("rest", **named, **sign_in.properties, **{_MAKE_ADAPTER: sign_in.make_adapter}, **shared | headers)

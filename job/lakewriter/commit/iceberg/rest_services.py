@@ -1,27 +1,37 @@
 """Let PyIceberg sign in to each kind of Iceberg REST catalog, and say what to do about its refusals."""
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from lakewriter import aws
+from lakewriter.commit.iceberg.rest_session import CatalogAdapter
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.catalogs import AnyRestService, OAuthService
 
 
-def list_sign_in(service: AnyRestService, region: str) -> dict[str, str]:
-    """List PyIceberg's properties for signing in.
+@dataclass(frozen=True)
+class SignIn:
+    """How PyIceberg signs in to a catalog."""
 
-    https://py.iceberg.apache.org/configuration/#rest-catalog
-    """
+    properties: Mapping[str, str]
+    """The library's own, see https://py.iceberg.apache.org/configuration/#rest-catalog"""
+    make_adapter: Callable[[], CatalogAdapter]
+    """Makes what sends a session's requests, that for a token too. A class that derives from it may sign them."""
+
+
+def make_sign_in(service: AnyRestService, clients: aws.Clients) -> SignIn:
+    """Resolve the catalog's secrets, and return how one signs in with them."""
     match service:
         case OAuthService():
             parts = (SecretText.parse(service.client_id), service.client_secret)
-            return {
+            properties = {
                 "oauth2-server-uri": f"{service.uri}/v1/oauth/tokens",
-                "credential": ":".join(aws.resolve(part, region=region) for part in parts),
+                "credential": ":".join(aws.resolve(part, region=clients.access.region) for part in parts),
                 "scope": service.scope,
             }
+            return SignIn(properties, CatalogAdapter)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from lakewriter.column_types import is_same_type, name_type
 from lakewriter.declared.exact_text import DEFAULT, TextForm
 from lakewriter.declared.sql_types import parse_columns
 from lakewriter.errors import (
-    ConcurrentLoadError,
     LakeError,
     SchemaIncompatibleError,
     SourceFailedError,
@@ -30,7 +29,7 @@ from lakewriter.source.files.continuous_columns import KnownColumns, join_known
 from lakewriter.source.files.csv_reader import CsvReader
 from lakewriter.source.files.csv_rows import BEHIND_QUOTE, LINE_END
 from lakewriter.source.files.file_reader import FileReader, Look, Piece, Spread
-from lakewriter.source.files.folder_listing import Listing, list_stored
+from lakewriter.source.files.folder_listing import Listing, keep_listed, list_stored
 from lakewriter.source.files.format_detection import make_empty_error, suggest_charset
 from lakewriter.source.files.inferred_types import infer_types
 from lakewriter.source.files.json_reader import JsonReader
@@ -253,7 +252,7 @@ def open_files(
     """
     form = str(read.format).lower()
     taken = replace(take_options(form, options, table.id), truncates_nanoseconds=table.truncates_nanoseconds)
-    listing = given or _keep_listed(read, list_stored(read.paths, taken.given, table.id), table.id)
+    listing = given or keep_listed(read, list_stored(read.paths, taken.given, table.id), table.id)
     if listing.missing is not None and read.columns is None:
         raise listing.missing
     declared = _parse_read_columns(table.id, read)
@@ -329,27 +328,6 @@ def _plan_typed(schema: pa.Schema, table: TableSpec, declared: pa.Schema | None)
                 remedy="Declare another type, or convert it in an sql: read.",
             )
     return (*planned, *given)
-
-
-def _keep_listed(read: Read, listing: Listing, table: str) -> Listing:
-    """Select the files of the load's list. Raise ``CONCURRENT_LOAD`` if one of them has changed since."""
-    if read.listed is None:
-        return listing
-    files_by_path = {file.path: file for file in listing.files}
-    files = []
-    for listed in read.listed:
-        file = files_by_path.get(listed.uri.removeprefix("s3://"))
-        version = listed.etag if file is not None and file.store.region is not None else str(listed.modified)
-        # Spark's own listing has neither ETags nor times to the nanosecond.
-        is_pinned = bool(listed.etag) or listed.modified % 1000 != 0
-        if file is None or file.size != listed.size or (is_pinned and file.version != version):
-            raise ConcurrentLoadError(
-                f"table {table!r}: {listed.uri} came or changed while the load read its source; nothing of this "
-                "attempt was published.",
-                remedy="Run the same job id again.",
-            )
-        files.append(file)
-    return replace(listing, files=files)
 
 
 def _parse_read_columns(table: str, read: Read) -> pa.Schema | None:

@@ -4,17 +4,18 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import unquote
 
 from lakewriter.aws import BotoCoreError, ClientError, list_objects
-from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.errors import ConcurrentLoadError, SourceFailedError, SpecInvalidError
 from lakewriter.report import join_first
 from lakewriter.source.files.stored_files import LOCAL, StoredFile, pin_local
 from lakewriter.source.spark_failures import make_unreadable_error
 from lakewriter.source.storage import NotListable, Store, find_store, is_hidden, is_remote
+from lakewriter.spec.table_spec import Read
 
 _MOST_NAMES: Final = 4
 _PATTERN: Final = frozenset("*?[]{}")
@@ -119,6 +120,27 @@ def list_stored(paths: Sequence[str], options: Mapping[str, str], table: str) ->
     _require_once(listing, table)
     require_same_keys(listing, table)
     return listing
+
+
+def keep_listed(read: Read, listing: Listing, table: str) -> Listing:
+    """Select the files of the load's list. Raise ``CONCURRENT_LOAD`` if one of them has changed since."""
+    if read.listed is None:
+        return listing
+    files_by_path = {file.path: file for file in listing.files}
+    files = []
+    for listed in read.listed:
+        file = files_by_path.get(listed.uri.removeprefix("s3://"))
+        version = listed.etag if file is not None and file.store.region is not None else str(listed.modified)
+        # Spark's own listing has neither ETags nor times to the nanosecond.
+        is_pinned = bool(listed.etag) or listed.modified % 1000 != 0
+        if file is None or file.size != listed.size or (is_pinned and file.version != version):
+            raise ConcurrentLoadError(
+                f"table {table!r}: {listed.uri} came or changed while the load read its source; nothing of this "
+                "attempt was published.",
+                remedy="Run the same job id again.",
+            )
+        files.append(file)
+    return replace(listing, files=files)
 
 
 def _make_tree(store: Store) -> _Tree:
