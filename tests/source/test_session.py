@@ -1,10 +1,13 @@
+import logging
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from pyspark.logger import PySparkLogger
 
-from lakewriter.source.session import is_configured
+from lakewriter.source.session import is_configured, silence_query_errors
 
 CONFIGURED = [
     # environment, whether somebody else decides where Spark runs
@@ -28,6 +31,25 @@ def test_is_configured(environment, expected):
 def test_is_configured_by_defaults(tmp_path, line, expected):
     (tmp_path / "spark-defaults.conf").write_text(f"{line}\n", "utf-8")
     assert is_configured({"SPARK_CONF_DIR": str(tmp_path)}) is expected
+
+
+def test_loggers_of_other_threads_are_plain(monkeypatch):
+    # The command makes them while it imports a load's modules, and opens the session meanwhile.
+    others = []
+    thread = threading.Thread(target=lambda: others.append(logging.getLogger("tests.made_meanwhile")))
+    choose = logging.setLoggerClass
+
+    def choose_slowly(kind):
+        choose(kind)
+        if kind is PySparkLogger:
+            thread.start()
+            thread.join(0.2)
+
+    monkeypatch.setattr(logging, "setLoggerClass", choose_slowly)
+    silence_query_errors(["tests.silenced"])
+    thread.join()
+    assert [type(logger) for logger in others] == [logging.Logger]
+    assert logging.getLogger("tests.silenced").level == logging.CRITICAL
 
 
 SCRIPT = """

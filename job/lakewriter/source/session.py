@@ -7,13 +7,16 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 import pyspark
+
+# A PySparkLogger imports it when it is made; that must not wait for another thread's import while it keeps others out.
+import pyspark.logger.worker_io
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
@@ -68,6 +71,15 @@ exec "{java}" "$@"
 """
 
 
+def silence_query_errors(names: Sequence[str] = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")) -> None:
+    """Keep PySpark's loggers of these names from printing, as JSON, an error that is raised as well."""
+    # PySpark makes a logger by changing the class of all loggers for a moment: other threads wait, so that none of
+    # theirs prints JSON from then on.
+    with logging._lock:  # type: ignore[attr-defined]
+        for name in names:
+            PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+
+
 def open_spark_session(app_name: str, *, tasks: int = 1, only_python: bool = False) -> SparkSession:
     """Open a session in UTC.
 
@@ -83,9 +95,7 @@ def open_spark_session(app_name: str, *, tasks: int = 1, only_python: bool = Fal
         SourceFailedError: There is no Java to start Spark with.
         SpecInvalidError: The existing session runs in another time zone.
     """
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        # They print as JSON the error that is raised as well.
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    silence_query_errors()
     if is_started():
         running = SparkSession.builder.getOrCreate()
         require_utc(running)

@@ -118,4 +118,5 @@ def open_catalog(service: IcebergService, clients: aws.Clients, load: str, writt
         headers = {} if vends else {"header.X-Iceberg-Access-Delegation": None}
         named = {"uri": service.uri, "warehouse": service.warehouse}
         sign_in = make_sign_in(service, clients)
-        return _Rest("rest", **named, **sign_in.properties, **{_MAKE_ADAPTER: sign_in.make_adapter}, **shared | headers)
+        given = {**sign_in.properties, **shared, **headers, _MAKE_ADAPTER: sign_in.make_adapter}
+        return _Rest("rest", **named, **given)
