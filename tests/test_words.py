@@ -41,10 +41,19 @@ def list_words(path: Path) -> Iterator[str]:
             is_property = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
             if QUESTION.match(text) or (ARTICLE.match(text) and not is_property):
                 yield f"{name}: the docstring of {node.name} is no order"
-        elif isinstance(node, ast.arg) and node.arg in VAGUE:
-            yield f"{name}: name {node.arg!r}"
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE:
-            yield f"{name}: name {node.id!r}"
+        given = _find_name(node)
+        if given is not None and given.strip("_").lower() in VAGUE:
+            yield f"{name}: name {given!r}"
+
+
+def _find_name(node: ast.AST) -> str | None:
+    """Return the name that a part of a module gives to something."""
+    match node:
+        case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+            return name
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+    return None
 
 
 @pytest.mark.parametrize("folder", ["job", "infra"])

@@ -20,7 +20,7 @@ from infra.review.permissions import (
     list_statements,
     list_unattached,
 )
-from infra.review.sections import KEPT, LOSSES
+from infra.review.sections import LOSSES, RETAINED
 from infra.review.templates import NAMES, Resource, Template, Templates
 from lakewriter.errors import SpecInvalidError
 
@@ -245,7 +245,7 @@ def _compare_resource(old: Side, new: Side, name: str) -> Iterator[Change]:
 
 
 def _describe_removed(was: Resource) -> Change:
-    if was.deletion in KEPT:
+    if was.deletion in RETAINED:
         return Change(TYPES.get(was.type, Harm.NONE), _name(was), "removed: kept, and no longer the stack's")
     if was.type in LOSSES and was.type != "AWS::IAM::Role":
         return Change(Harm.DELETABLE, _name(was), "removed", after=LOSSES[was.type])
@@ -282,7 +282,7 @@ def _describe_changed(old: tuple[Side, Resource], new: tuple[Side, Resource], ra
         harm = PROPERTIES.get((now.type, key), TYPES.get(now.type, Harm.NONE))
         judged.setdefault(harm, []).extend(_list_differences(was.properties.get(key), now.properties.get(key), key))
     for key in sorted({*raw[0], *raw[1]} - {"Properties"}):
-        loses = key in ("DeletionPolicy", "UpdateReplacePolicy") and raw[1].get(key) not in KEPT
+        loses = key in ("DeletionPolicy", "UpdateReplacePolicy") and raw[1].get(key) not in RETAINED
         harm = Harm.DELETABLE if loses and now.type in LOSSES else Harm.NONE
         judged.setdefault(harm, []).extend(_list_differences(raw[0].get(key), raw[1].get(key), key))
     for harm, values in judged.items():

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from infra.review.sections import KEPT
+from infra.review.sections import RETAINED
 from infra.review.templates import Resource, Templates
 from infra.settings import Settings
 
@@ -30,7 +30,7 @@ def write_imports(folder: Path, settings: Settings) -> None:
         resource.id: {IDENTIFIERS[resource.type]: name}
         for resource in destination.list_resources()
         if resource.type in IDENTIFIERS
-        and resource.deletion in KEPT
+        and resource.deletion in RETAINED
         and (name := _find_name(resource, destination.body["Resources"]))
     }
     if identifiers:

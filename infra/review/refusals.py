@@ -14,7 +14,7 @@ _BUCKET: Final = "Bucket"
 _JOB: Final = "JobRole"
 _TABLES: Final = "WriteTables"
 """The statement of the job's role that names the tables in Glue."""
-OWN: Final = "own"
+THIS_ACCOUNT: Final = "own"
 """The account of the stacks, which a template need not name."""
 _OUTCOMES: Final = "ReadOutcomes"
 """The statement of the state machine's role that names where the pipeline's records lie."""
@@ -81,14 +81,14 @@ def _find_left_catalog(before: Templates, after: Templates, deployment: Deployme
 
 
 def _find_catalog(templates: Templates) -> str | None:
-    """Find the account of the catalog that the job writes, by the permission to do so; ``OWN`` for the stack's."""
+    """Find the account of the catalog that the job writes, by the permission for it."""
     for kind in ATTACHED:
         for template, policy in templates.list_resources(kind):
             for statement in policy.properties["PolicyDocument"]["Statement"]:
                 if statement.get("Sid") != _TABLES or {"Ref": _JOB} not in policy.properties.get("Roles", []):
                     continue
                 account = templates.resolve_all(statement["Resource"], template)[0].split(":")[4]
-                return account if account.isdigit() and account != templates.account else OWN
+                return account if account.isdigit() and account != templates.account else THIS_ACCOUNT
     return None
 
 

@@ -8,7 +8,7 @@ from infra.review.permissions import Holder, Statement, list_grants
 from infra.review.templates import Resource, Templates
 
 EXTERNAL_ID: Final = "StringEquals sts:ExternalId"
-KEPT: Final = {"Retain", "RetainExceptOnCreate"}
+RETAINED: Final = {"Retain", "RetainExceptOnCreate"}
 EMPTYING: Final = "Custom::S3AutoDeleteObjects"
 LOSSES: Final = {
     "AWS::Glue::Database": "deleted with its tables; their files stay",
@@ -133,7 +133,7 @@ def describe_destroy(templates: Templates) -> Section:
     protected = [template.stack for template in templates.stacks if template.protected]
     guard = f"CloudFormation refuses to delete {' and '.join(protected)}." if protected else "No stack is protected."
     others = sum(
-        resource.type not in LOSSES and resource.deletion not in KEPT for _, resource in templates.list_resources()
+        resource.type not in LOSSES and resource.deletion not in RETAINED for _, resource in templates.list_resources()
     )
     text = f"{guard} Beside what follows, the stacks have {others} resources that go with them; none holds data."
     return Section(
@@ -142,7 +142,7 @@ def describe_destroy(templates: Templates) -> Section:
 
 
 def _describe_fate(resource: Resource, emptied: Collection[str]) -> str:
-    if resource.deletion in KEPT:
+    if resource.deletion in RETAINED:
         return "kept"
     if resource.name in emptied:
         return "deleted with every object in it"

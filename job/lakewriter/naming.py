@@ -117,7 +117,7 @@ def _make_avro_name(name: str) -> str:
 
 NORMALISED: Final = NameRule(normalise, folds_case=True, is_ascii=True)
 """Names that every engine takes, in the source's case."""
-KEPT: Final = NameRule(str, folds_case=True, is_ascii=False)
+AS_IN_SOURCE: Final = NameRule(str, folds_case=True, is_ascii=False)
 """The source's names, made distinct as engines tell them apart."""
 AVRO_SAFE: Final = NameRule(_make_avro_name, folds_case=False, is_ascii=True)
 """Names that Avro takes, as Airbyte writes them to Avro and Parquet."""
@@ -127,7 +127,7 @@ AS_TEXT: Final = NameRule(str, folds_case=False, is_ascii=False)
 
 def make_unique(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
     """Return ``names`` made distinct without regard to case; ``reserved`` names are taken from the start."""
-    return KEPT.make_distinct(names, reserved)
+    return AS_IN_SOURCE.make_distinct(names, reserved)
 
 
 def name_columns(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[str]:

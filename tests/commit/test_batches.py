@@ -7,7 +7,7 @@ import pytest
 
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.batches import KEPT, clear_batches, is_next, require_stream
+from lakewriter.commit.batches import RECENT_BATCHES, clear_batches, is_next, require_stream
 from lakewriter.commit.control import Control
 from lakewriter.commit.recover import recover
 from lakewriter.commit.state import ADOPTED, ANEW, TableState
@@ -138,7 +138,7 @@ class Stream(histories.History):
                 self.batch(control, own, batch, since)
                 self.disturb()
                 self.checkpoint = max(self.checkpoint, number + 1)
-                clear_batches(control, Batch("q", number + KEPT - 1))
+                clear_batches(control, Batch("q", number + RECENT_BATCHES - 1))
         except CheckpointLostError:
             raise
         except (Crash, LakeError):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakewriter.commit.batches import KEPT, clear_batches
+from lakewriter.commit.batches import RECENT_BATCHES, clear_batches
 from lakewriter.commit.control import Control
 from lakewriter.commit.retention import sweep
 from lakewriter.commit.state import Pending, Running, TableState
@@ -128,11 +128,11 @@ def test_a_batch_that_another_table_names_stays():
     control = old_loads(world, *(Batch("q", number).job_id for number in range(3)))
     pending = PENDING.model_copy(update={"job_id": Batch("q", 1).job_id})
     named(world, "s.other", TableState(pending=pending))
-    clear_batches(control, Batch("q", 3 + KEPT))
+    clear_batches(control, Batch("q", 3 + RECENT_BATCHES))
     assert left(world) == [Batch("q", 1).job_id]
     world.objects["_lakewriter/p/tables/s.other/state.json"] = (b"", "etag")
     with pytest.raises(StateLostError):
-        clear_batches(control, Batch("q", 3 + KEPT))
+        clear_batches(control, Batch("q", 3 + RECENT_BATCHES))
     assert left(world) == [Batch("q", 1).job_id]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from lakewriter.column_types import ELEMENT, VALUE, rebuild_type
 from lakewriter.errors import NameCollisionError, SpecInvalidError
-from lakewriter.naming import AS_TEXT, AVRO_SAFE, KEPT, NORMALISED, NameRule
+from lakewriter.naming import AS_IN_SOURCE, AS_TEXT, AVRO_SAFE, NORMALISED, NameRule
 from lakewriter.receipt import GivenName
 from lakewriter.shape.kept_names import ColumnNames, EarlierNames
 
@@ -37,7 +37,7 @@ NEW = [
     (NORMALISED, ["Name", "name"], ["Name", "name_1"]),
     (NORMALISED, ["name", "name", "name_1"], ["name", "name_1", "name_1_1"]),
     (NORMALISED, ["e", "é", "First-Name", "first name"], ["e", "e_1", "First_Name", "first_name_1"]),
-    (KEPT, ["Name", "name", "a b"], ["Name", "name_1", "a b"]),
+    (AS_IN_SOURCE, ["Name", "name", "a b"], ["Name", "name_1", "a b"]),
     (AVRO_SAFE, ["Name", "name", "a-b", "a b"], ["Name", "name", "a_b", "a_b_1"]),
     (AS_TEXT, ["Name", "name", "a-b", "a b"], ["Name", "name", "a-b", "a b"]),
 ]

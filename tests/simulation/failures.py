@@ -15,6 +15,8 @@ DECIDED: Final = (
     # A source that sends states of another kind now: a person decides what it goes on from, or undoes the load.
     "no state can be given to it for both",
     "is done under this job id",
+    # A person closed a part of it as it is, and nothing tells how far that came.
+    "and its intent is gone, which says how far",
 )
 """Ends of a load that people have to decide about."""
 OVERTAKEN: Final = ("whose undo would take that back as well", "since its undo was planned")
@@ -29,6 +31,8 @@ was lost, or a stream was left out for a while."""
 UNRECORDED: Final = "no record says"
 """The message of a load whose columns want one name of a table whose loads have left no record of names."""
 UNNOTED: Final = "nobody has noted all files"
+FORGOTTEN: Final = "is not a committed load of"
+"""The message of a replay from a load on whose records were cleared away meanwhile."""
 KEEPS_NO_CONDITIONS: Final = "ignores If-None-Match"
 WITHDRAWN: Final = (
     # A process that slept through its tries knows of a conflict alone, and withdraws uploads that are there.
@@ -114,7 +118,7 @@ class Failures:
                 return any(history.world.met[name] for name in ("hands", "lost-state", "lost-intent"))
             case "SPEC_INVALID":
                 # Who sleeps for a month before he looks whether the store keeps conditions finds his record gone.
-                is_swept = bool(history.auditor.swept) and KEEPS_NO_CONDITIONS in message
+                is_swept = bool(history.auditor.swept) and (KEEPS_NO_CONDITIONS in message or FORGOTTEN in message)
                 return is_swept or (history.is_adopting and "--go-on" in message)
             case _:
                 return False

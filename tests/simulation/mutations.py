@@ -281,9 +281,9 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
                     "            return bool(appended)\n",
                 ),
                 (
-                    "        self._own.change(table, done, lambda seen: commit(seen, intent, effects, number))\n",
+                    "        self._table.change(table, done, lambda seen: commit(seen, intent, effects, number))\n",
                     "        appended = list[None]()\n"
-                    "        self._own.change(table, done, lambda seen: "
+                    "        self._table.change(table, done, lambda seen: "
                     "appended.append(commit(seen, intent, effects, number)))\n",
                 ),
             )

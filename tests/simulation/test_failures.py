@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.failures import APART, DECIDED, KEEPS_NO_CONDITIONS, OVERTAKEN, UNNOTED, UNRECORDED, WITHDRAWN
+from tests.simulation.failures import (
+    APART,
+    DECIDED,
+    FORGOTTEN,
+    KEEPS_NO_CONDITIONS,
+    OVERTAKEN,
+    UNNOTED,
+    UNRECORDED,
+    WITHDRAWN,
+)
 
 JOB = Path(__file__).parents[2] / "job" / "lakewriter"
 
@@ -19,7 +28,7 @@ def texts() -> str:
 
 
 @pytest.mark.parametrize(
-    "message", [*DECIDED, *OVERTAKEN, *APART, *WITHDRAWN, UNRECORDED, UNNOTED, KEEPS_NO_CONDITIONS]
+    "message", [*DECIDED, *OVERTAKEN, *APART, *WITHDRAWN, UNRECORDED, UNNOTED, KEEPS_NO_CONDITIONS, FORGOTTEN]
 )
 def test_a_message_that_is_known_is_there(texts, message):
     assert message in texts

@@ -9,7 +9,7 @@ from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, SpecInva
 from lakewriter.receipt import Batch, make_batch_prefix
 from lakewriter.report import format_count
 
-KEPT: Final = 20
+RECENT_BATCHES: Final = 20
 """How many batches, counted from the last, keep their control objects."""
 
 
@@ -84,12 +84,12 @@ def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -
 
 
 def clear_batches(control: Control, batch: Batch) -> None:
-    """Delete the control objects of batches more than ``KEPT`` before this one: the state says that they are done.
+    """Delete the control objects of batches before the ``RECENT_BATCHES`` last ones: the state says that they are done.
 
     Loads that any state of the pipeline names keep theirs, such as live generations, whose receipts a full refresh
     reads to find the objects it replaces.
     """
-    oldest = Batch(batch.query, max(0, batch.number - KEPT)).job_id
+    oldest = Batch(batch.query, max(0, batch.number - RECENT_BATCHES)).job_id
     items = list(control.history.list_objects(make_batch_prefix(batch.query)))
     named = find_named_loads(read_states(control))
     gone = []

@@ -29,7 +29,7 @@ class S3Store:
 
     def __init__(self, clients: aws.Clients, data_clients: aws.Clients | None = None) -> None:
         self._clients = clients
-        self._own = data_clients or clients
+        self._data_clients = data_clients or clients
         self._bucket = clients.access.bucket
         self._conditional = not clients.access.single_writer
         self._paginators: dict[str, Any] = {}
@@ -132,7 +132,7 @@ class S3Store:
         self._ask(
             "AbortMultipartUpload",
             key,
-            lambda: self._own.s3.abort_multipart_upload(Bucket=self._bucket, Key=key, UploadId=upload_id),
+            lambda: self._data_clients.s3.abort_multipart_upload(Bucket=self._bucket, Key=key, UploadId=upload_id),
             accept=("NoSuchUpload",),
         )
 
@@ -171,7 +171,7 @@ class S3Store:
 
     def list_uploads(self, prefix: str) -> Iterator[Upload]:
         """See ``Store``: ListMultipartUploads."""
-        listing = self._paginate(self._own, "list_multipart_uploads", Bucket=self._bucket, Prefix=prefix)
+        listing = self._paginate(self._data_clients, "list_multipart_uploads", Bucket=self._bucket, Prefix=prefix)
         for page in self._read_pages("ListBucketMultipartUploads", prefix, listing):
             for entry in page.get("Uploads", ()):
                 yield Upload(entry["Key"], entry["UploadId"])

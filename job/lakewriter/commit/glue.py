@@ -31,7 +31,7 @@ from lakewriter.naming import LOAD_METADATA
 CHANGE_SECONDS: Final = 120.0
 """For how long a change is tried again while other writers come first."""
 
-_KEPT: Final = (
+_UPDATED_FIELDS: Final = (
     "Name", "Description", "Owner", "Retention", "StorageDescriptor", "PartitionKeys", "TableType", "Parameters",
 )  # fmt: skip
 """The fields of GetTable's answer that UpdateTable accepts."""
@@ -271,7 +271,7 @@ class GlueTables:
     ) -> bool:
         """Replace what the table's storage descriptor and parameters say of these; False where another writer came
         first."""
-        settings = {key: table[key] for key in _KEPT if key in table}
+        settings = {key: table[key] for key in _UPDATED_FIELDS if key in table}
         described = keep_descriptions(table, storage["Columns"])
         settings["StorageDescriptor"] = settings["StorageDescriptor"] | storage | {"Columns": described}
         if parameters:

@@ -375,7 +375,7 @@ def _refuse_foreign_entries(document: Document) -> None:
         for key in wrong:
             if isinstance(entry, dict) and key in entry:
                 raise SpecInvalidError(
-                    f"{document.describe_place(('tables', number, key))}: {key!r} is only for the destination "
+                    f"{document.describe_position(('tables', number, key))}: {key!r} is only for the destination "
                     f"{list_words(list(wrong[key].types))}, and this one is {kind!r}.",
                     remedy="Name the table with 'table', and its namespace with 'schema'.",
                 )
@@ -384,9 +384,9 @@ def _refuse_foreign_entries(document: Document) -> None:
 def _describe_unknown_type(document: Document) -> str:
     destination, types = document.data["destination"], list_words(list(BY_TYPE))
     if not isinstance(destination, dict):
-        where = document.describe_place(("destination",))
+        where = document.describe_position(("destination",))
         return f"{where}: {describe_value(destination, ('destination',))}: expected a mapping with the key 'type'."
-    where, kind = document.describe_place(("destination", "type")), destination.get("type")
+    where, kind = document.describe_position(("destination", "type")), destination.get("type")
     if kind is None:
         return f"{where}: is required; expected {types}."
     guess = suggest_nearest(kind, BY_TYPE) if isinstance(kind, str) else ""

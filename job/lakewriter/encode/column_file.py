@@ -24,7 +24,7 @@ class ColumnFile:
     def __init__(self, take_page: TakePage) -> None:
         self._take_page = take_page
         self._size = 0
-        self._place = len(MAGIC)
+        self._offset = len(MAGIC)
         self._held = b""
         self._header: tuple[PageHeader, int] | None = None
         self._error: BaseException | None = None
@@ -60,8 +60,8 @@ class ColumnFile:
         tail = memoryview(self._held)
         (group,) = read_footer(tail).row_groups
         written = sum(chunk.meta_data.total_compressed_size for chunk in group.columns)
-        if len(MAGIC) + written != self._place:
-            raise ValueError(f"pages of {written} bytes: expected {self._place - len(MAGIC)}, which were written")
+        if len(MAGIC) + written != self._offset:
+            raise ValueError(f"pages of {written} bytes: expected {self._offset - len(MAGIC)}, which were written")
         return group, tail
 
     def _pass_on(self) -> bool:
@@ -74,8 +74,8 @@ class ColumnFile:
             return False
         page, self._held = (self._held[:end], self._held[end:]) if len(self._held) > end else (self._held, b"")
         self._header = None
-        self._take_page(self._place, header, page)
-        self._place += size + end
+        self._take_page(self._offset, header, page)
+        self._offset += size + end
         return True
 
     def _read_header(self) -> bool:

@@ -192,10 +192,10 @@ def _count_rows_that(expectation: AcceptedValues | Unique | Condition, facts: Fa
         return Finding(None, "a number of rows that is not known", expected)
     bad = seen.rows if seen is not None else 0
     samples = seen.samples if seen is not None else ()
-    return Finding(not bad, f"{bad:,} of {format_count(rows, 'row')}{_FOUND[type(expectation)]}", expected, samples)
+    return Finding(not bad, f"{bad:,} of {format_count(rows, 'row')}{_MISFITS[type(expectation)]}", expected, samples)
 
 
-_FOUND: Final = {AcceptedValues: " with other values", Unique: " with values of other rows", Condition: ""}
+_MISFITS: Final = {AcceptedValues: " with other values", Unique: " with values of other rows", Condition: ""}
 
 
 _FINDERS: Final[dict[type, Callable[[Any, Facts], Finding]]] = {

@@ -55,7 +55,7 @@ class TableRecords:
     """
 
     def __init__(self, control: Control, reports: dict[str, Entry]) -> None:
-        self.control, self.kept = control, reports
+        self.control, self.report_entries = control, reports
         self._reports: dict[str, TableReport | None] = {}
         self._state: TableState | LakeError | None = None
         self._taken: frozenset[str] | None = None
@@ -69,7 +69,7 @@ class TableRecords:
     def list_taken(self) -> frozenset[str]:
         """Return the keys of the quarantine whose rows replays have loaded, as far as their records are kept."""
         if self._taken is None:
-            replays = [job_id for job_id in self.kept if job_id.startswith(REPLAY)]
+            replays = [job_id for job_id in self.report_entries if job_id.startswith(REPLAY)]
             intents = call_all(self._find_replay, replays)
             self._taken = frozenset(removal.key for intent in intents if intent is not None for removal in intent.taken)
         return self._taken
@@ -77,7 +77,7 @@ class TableRecords:
     @property
     def is_whole(self) -> bool:
         """Return whether the records of all changes of the table exist."""
-        return isinstance(self.state, TableState) and len(self.kept) >= self.state.committed
+        return isinstance(self.state, TableState) and len(self.report_entries) >= self.state.committed
 
     def _find_replay(self, job_id: str) -> Intent | None:
         try:
@@ -132,7 +132,7 @@ class TableRecords:
         undo, load = make_undo_job_id(job_id), f"load {job_id!r} of {self.control.table_id}"
         if undone is not None and undone.by == undo:
             records.notes.append(f"{load} was undone at {undone.at:%Y-%m-%d %H:%M} UTC: {undone.reason}")
-        elif undo in self.kept:
+        elif undo in self.report_entries:
             # The state names the last undos only.
             records.notes.append(f"{load} was undone by {undo!r}")
         else:
@@ -225,14 +225,14 @@ class TableRecords:
         )
 
     def _compare_loads(self, state: TableState, job_id: str) -> Iterator[str]:
-        if state.last_job is not None and state.last_job not in self.kept:
+        if state.last_job is not None and state.last_job not in self.report_entries:
             # It may have been committed since the reports were listed.
-            self.kept = self.control.history.list_reports().get(self.control.table_id, {})
-        closing = state.pending is not None and state.pending.job_id in self.kept
-        if state.committed + closing < len(self.kept):
-            yield f"it counts {state.committed} committed loads, and the reports of {len(self.kept)} are kept"
+            self.report_entries = self.control.history.list_reports().get(self.control.table_id, {})
+        closing = state.pending is not None and state.pending.job_id in self.report_entries
+        if state.committed + closing < len(self.report_entries):
+            yield f"it counts {state.committed} committed loads, and the reports of {len(self.report_entries)} are kept"
         last = state.last_job
-        if last is None or last in self.kept or last == job_id or job_id in state.sync.live_jobs:
+        if last is None or last in self.report_entries or last == job_id or job_id in state.sync.live_jobs:
             return
         # An undo that was ended so may be done again: it leaves the state's note, and no report.
         if last.startswith(UNDO) and any(

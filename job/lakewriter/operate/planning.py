@@ -99,7 +99,7 @@ class PlannedTable(Model):
     """The error with its code and remedy, for the command's own."""
 
 
-class _Known(TypedDict, total=False):
+class _PlanFields(TypedDict, total=False):
     """Fields of a table's plan, as far as they are known."""
 
     key: str
@@ -137,7 +137,7 @@ def plan(
     tables = []
     for table in spec.tables:
         names = table.layout.bind(job_id=job_id or str(uuid.uuid4()), attempt="plan", start=started)
-        fields: _Known = {"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"}
+        fields: _PlanFields = {"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"}
         failure: LakeError | None = None
         try:
             for more in _plan_table(spec, table, names, clients, spark, controls[table.id]):
@@ -166,7 +166,7 @@ def _plan_table(
     clients: Clients,
     spark: SparkFactory,
     control: Control,
-) -> Iterator[_Known]:
+) -> Iterator[_PlanFields]:
     """Yield the plan of one table part by part: where an error is raised, what is known before it is yielded."""
     state, begun = _begin_backfill(control, control.state.read(), table.backfill)
     names = number_objects(control.store, names, state)
@@ -213,7 +213,7 @@ def _check_place(spec: Spec, table: TableSpec, control: Control, state: TableSta
     check_empty(control.store, table, state)
 
 
-def _compare(spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None, uri: str) -> _Known:
+def _compare(spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None, uri: str) -> _PlanFields:
     """Return the changes of columns and files for their readers."""
     if isinstance(written, str):
         return {}
@@ -227,10 +227,10 @@ def _compare(spec: Spec, table: TableSpec, prepared: Prepared, written: Written 
         is_known = table.layout.matcher().fullmatch(written.key) is not None
         key = uri.removeprefix(f"s3://{spec.access.bucket}/")
         breaks += list_layout_changes(written, key, kind, is_known=is_known)
-    return {"compared_with": written.place, "changes": changes, "breaks": tuple(breaks)}
+    return {"compared_with": written.origin, "changes": changes, "breaks": tuple(breaks)}
 
 
-def _propose_types(spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None) -> _Known:
+def _propose_types(spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None) -> _PlanFields:
     """Return the types that columns of text could have, by the first rows, and their line; nothing where files have no
     types.
 
@@ -293,7 +293,7 @@ def _describe_reads(inputs: Chosen, prepared: Prepared) -> str:
     return f"rows where {prepared.condition}" if prepared.condition else "all rows"
 
 
-def _describe_plan(spec: Spec, inputs: Chosen, prepared: Prepared) -> _Known:
+def _describe_plan(spec: Spec, inputs: Chosen, prepared: Prepared) -> _PlanFields:
     feed, shape = prepared.feed, prepared.shape
     plan_watched(spec, inputs.table, shape)
     stored = feed.read_stored_types() if isinstance(feed, FilesFeed | RowsFeed) else {}

@@ -97,7 +97,7 @@ class TablePath:
             return Mismatch(Kind.OBJECT_FOREIGN, f"{where} {under}, and no load wrote it.", key)
         pipeline, _, rest = stored.load.partition("/")
         job_id = rest.rpartition("/")[0]
-        if pipeline != self._intent.pipeline or job_id not in self._records.kept:
+        if pipeline != self._intent.pipeline or job_id not in self._records.report_entries:
             # Another pipeline's, one that is about to be committed, or one so old that its records are cleared away.
             return None
         return Mismatch(Kind.OBJECT_COPIED, f"{where} {under}, and it is a copy of a file of load {job_id!r}.",
@@ -108,7 +108,7 @@ class TablePath:
         seen = [entry for entry in self._list() if self._is_new(entry) and self._is_read(entry.key)]
         reported: set[str] = set()
         if seen:
-            for job_id, report in self._records.kept.items():
+            for job_id, report in self._records.report_entries.items():
                 # A report is younger than the files that it names.
                 if self._is_new(report):
                     reported.update(self._read_keys(job_id))

@@ -91,7 +91,7 @@ class Verifier:
         """Return the job ids of all loads whose reports are kept, the oldest first."""
         began: dict[str, tuple[object, str]] = {}
         for records in self._records.values():
-            for job_id, entry in records.kept.items():
+            for job_id, entry in records.report_entries.items():
                 began[job_id] = min(began.get(job_id, (entry.modified, job_id)), (entry.modified, job_id))
         return sorted(began, key=lambda job_id: began[job_id])
 

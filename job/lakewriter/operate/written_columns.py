@@ -42,7 +42,7 @@ class Written:
     key: str = ""
 
     @property
-    def place(self) -> str:
+    def origin(self) -> str:
         """Return the origin of the columns, for messages."""
         return "the catalog's table" if self.kind == "table" else f"a file of the last load, {self.key}"
 

@@ -14,13 +14,13 @@ from lakewriter.spec.deployment import Deployment
 SERVICE: Final = "s3.amazonaws.com"
 _VERSIONS: Final = ("s3:GetObjectVersionForReplication", "s3:GetObjectVersionAcl", "s3:GetObjectVersionTagging")
 _COPIES: Final = ("s3:ReplicateObject", "s3:ReplicateDelete", "s3:ReplicateTags")
-_OWN: Final = "s3:ObjectOwnerOverrideToBucketOwner"
+_OWN_COPIES: Final = "s3:ObjectOwnerOverrideToBucketOwner"
 """A replica of another account needs it, which then owns the copies."""
 
 
 def allow_replication(bucket: str, deployment: Deployment, replication: Replication, arns: Arns) -> list[Statement]:
     """Allow reading every version of ``bucket``, and writing copies; with keys, S3 may use them for both."""
-    copies = [*_COPIES, *([_OWN] if replication.account else [])]
+    copies = [*_COPIES, *([_OWN_COPIES] if replication.account else [])]
     statements = [
         allow("FindReplicated", ["s3:GetReplicationConfiguration", "s3:ListBucket"], [arns.bucket(bucket)]),
         allow("ReadReplicated", _VERSIONS, [arns.objects(bucket)]),
@@ -49,5 +49,5 @@ def make_replication_trust() -> Document:
 
 def grant_copies(role: str, replication: Replication, arns: Arns) -> Statement:
     """Grant the role what the policy of a replica in another account has to allow."""
-    copies = allow("WriteCopies", [*_COPIES, _OWN], [arns.objects(replication.bucket)])
+    copies = allow("WriteCopies", [*_COPIES, _OWN_COPIES], [arns.objects(replication.bucket)])
     return {**copies, "Principal": {"AWS": role}}

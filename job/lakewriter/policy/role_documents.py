@@ -19,7 +19,7 @@ from lakewriter.policy.who import Who
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import METRICS_NAMESPACE, Spec
 from lakewriter.spec.trust import Party
-from lakewriter.spec.vendor_policy import Place, VendorPolicy, VendorStatement
+from lakewriter.spec.vendor_policy import Target, VendorPolicy, VendorStatement
 
 __all__ = ["Document", "Who", "find_who", "make_documents"]
 
@@ -148,7 +148,7 @@ def _add_lake_formation(tables: list[Statement], deployment: Deployment) -> list
     return [*tables, catalog.allow_data_access()] if tables and deployment.lake_formation else tables
 
 
-_Places = Mapping[Place, Callable[[], list[str]]]
+_Targets = Mapping[Target, Callable[[], list[str]]]
 
 
 def _make_vendor_statements(
@@ -164,7 +164,7 @@ def _make_vendor_statements(
             f"got {spec.dialect!r}.",
             remedy="Remove deployment.vendor_verbatim, or set it to false.",
         )
-    arns_by_target = _list_places(spec, arns, () if policy == spec.vendor_policy else reach.catalog)
+    arns_by_target = _list_targets(spec, arns, () if policy == spec.vendor_policy else reach.catalog)
     prefix = escape(spec.access.prefix)
     return {
         "S3": [_fill_statement(statement, arns_by_target, prefix) for statement in policy.s3],
@@ -174,14 +174,14 @@ def _make_vendor_statements(
     }
 
 
-def _fill_statement(statement: VendorStatement, arns_by_target: _Places, prefix: str) -> Statement:
+def _fill_statement(statement: VendorStatement, arns_by_target: _Targets, prefix: str) -> Statement:
     """Fill in one statement, with the vendor's condition on ``s3:prefix``, which only ListBucket can meet."""
     condition = {"StringLike": {"s3:prefix": [f"{prefix}/*"]}} if prefix and statement.prefix_only else None
     resources = [arn for target in statement.targets for arn in arns_by_target[target]()]
     return allow(statement.sid, statement.actions, resources, condition)
 
 
-def _list_places(spec: Spec, arns: Arns, catalog: Sequence[str]) -> _Places:
+def _list_targets(spec: Spec, arns: Arns, catalog: Sequence[str]) -> _Targets:
     """List the places of a document; ``catalog`` is another vendor's in place of the file's own.
 
     Name the file's databases if there is no prefix: the vendor's ``*`` would open every database of the account."""
@@ -190,10 +190,10 @@ def _list_places(spec: Spec, arns: Arns, catalog: Sequence[str]) -> _Places:
     if catalog:
         databases = [path.removeprefix("database/") for path in catalog if path.startswith("database/")]
     return {
-        Place.BUCKET: lambda: [arns.bucket(bucket)],
-        Place.OBJECTS: lambda: [arns.objects(bucket)],
-        Place.OBJECTS_IN_PREFIX: lambda: [arns.objects(bucket, f"{prefix}/*" if prefix else "*")],
-        Place.CATALOG: lambda: [arns.glue("catalog")],
-        Place.DATABASES: lambda: [arns.glue(f"database/{name}") for name in databases],
-        Place.TABLES: lambda: [arns.glue(f"table/{name}/*") for name in databases],
+        Target.BUCKET: lambda: [arns.bucket(bucket)],
+        Target.OBJECTS: lambda: [arns.objects(bucket)],
+        Target.OBJECTS_IN_PREFIX: lambda: [arns.objects(bucket, f"{prefix}/*" if prefix else "*")],
+        Target.CATALOG: lambda: [arns.glue("catalog")],
+        Target.DATABASES: lambda: [arns.glue(f"database/{name}") for name in databases],
+        Target.TABLES: lambda: [arns.glue(f"table/{name}/*") for name in databases],
     }

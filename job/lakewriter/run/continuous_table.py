@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakewriter.aws import Clients
-from lakewriter.commit.batches import KEPT, clear_batches, require_stream
+from lakewriter.commit.batches import RECENT_BATCHES, clear_batches, require_stream
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.resets import settle_backfill
 from lakewriter.errors import (
@@ -267,7 +267,7 @@ class TableRun:
         }
         self.status = self.status.after(metrics).model_copy(update={k: v for k, v in update.items() if v is not None})
         self._watch.batch(self.table, metrics)
-        if first or batch.number % KEPT == 0:
+        if first or batch.number % RECENT_BATCHES == 0:
             self._clear(batch)
         return pause
 

@@ -16,7 +16,7 @@ from lakewriter.documents.inference import Seen, collect_paths, merge_paths
 from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import Record
 from lakewriter.errors import NameCollisionError, SpecInvalidError, TableNotEmptyError
-from lakewriter.naming import AS_TEXT, KEPT, NORMALISED
+from lakewriter.naming import AS_IN_SOURCE, AS_TEXT, NORMALISED
 from lakewriter.receipt import Cursor, GivenName, Origin
 from lakewriter.report import format_count
 from lakewriter.run.sync import TableSync
@@ -123,7 +123,7 @@ def _name_columns(spec: Spec, table: TableSpec, state: TableState, in_place: Cat
         return ColumnNames(earlier, AS_TEXT)
     if spec.envelope is not None:
         return ColumnNames(earlier, choose_name_rule(spec.envelope), spec.reserved_columns)
-    return ColumnNames(earlier, KEPT if spec.column_names == "kept" else NORMALISED, spec.reserved_columns)
+    return ColumnNames(earlier, AS_IN_SOURCE if spec.column_names == "kept" else NORMALISED, spec.reserved_columns)
 
 
 def _write_pin(spec: Spec, table: TableSpec) -> str | None:

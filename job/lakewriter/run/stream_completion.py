@@ -162,11 +162,11 @@ class Input:
 
     def _explain_missing(self, stream: StreamKey, part: SourceState) -> str:
         position = part.place or 0
-        committed = f"load {part.job_id!r} has committed its records up to the STATE at {describe_place(position)}"
+        committed = f"load {part.job_id!r} has committed its records up to the STATE at {describe_position(position)}"
         if self.last_line < 0:
             return f"{committed}, and the input is empty"
         if self.last_line < position:
-            return f"{committed}, and the input ends before it, with the line at {describe_place(self.last_line)}"
+            return f"{committed}, and the input ends before it, with the line at {describe_position(self.last_line)}"
         if self.find_first(stream) is None:
             return f"{committed}, and the input has no message of the stream"
         return f"{committed}, and the input, which has the same first message of the stream, has another line there"
@@ -195,7 +195,7 @@ class Input:
         that dies ends its output, too.
         """
         for fault in self.list_faults(stream):
-            return f"a message at {describe_place(fault.position)} cannot be read: {fault.text}"
+            return f"a message at {describe_position(fault.position)} cannot be read: {fault.text}"
         status = self._find_status(stream)
         errors = [event for event in self.events if event.kind == "error" and event.stream in (None, stream)]
         if status is not None and status.text == "COMPLETE":
@@ -229,7 +229,7 @@ class Input:
         return "the input ends in the middle of a line" if self.is_cut else ""
 
 
-def describe_place(position: int) -> str:
+def describe_position(position: int) -> str:
     """Describe where a line begins: its byte, and the number of its input file."""
     file, offset = divmod(position, 1 << FILE_BITS)
     return f"byte {offset} of input file {file + 1}"

@@ -20,7 +20,7 @@ from lakewriter.run.common_state import (
     list_unsure,
 )
 from lakewriter.run.resumption import Resumption, goes_on, keeps_rows, split_state
-from lakewriter.run.stream_completion import END, Input, Verdict, describe_place
+from lakewriter.run.stream_completion import END, Input, Verdict, describe_position
 from lakewriter.source.messages.splits import Stretch
 from lakewriter.spec.stream import Stream
 from lakewriter.spec.table_spec import Mode, TableSpec
@@ -155,7 +155,7 @@ class StreamJudge:
                     return ""
                 return (
                     f"load {now.last_job!r} has committed since this one did, up to its STATE at "
-                    f"{describe_place(sync.source.place or 0)}; give what follows that to a load of its own"
+                    f"{describe_position(sync.source.place or 0)}; give what follows that to a load of its own"
                 )
         return ""
 

@@ -73,8 +73,8 @@ exec "{java}" "$@"
 
 def silence_query_errors(names: Sequence[str] = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")) -> None:
     """Keep PySpark's loggers of these names from printing, as JSON, an error that is raised as well."""
-    # PySpark makes a logger by changing the class of all loggers for a moment: other threads wait, so that none of
-    # theirs prints JSON from then on.
+    # PySpark makes a logger by changing the class of all loggers for a moment. Other threads wait for that: a logger
+    # that they made meanwhile would print JSON from then on.
     with logging._lock:  # type: ignore[attr-defined]
         for name in names:
             PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)

@@ -81,7 +81,7 @@ class RowsFeed:
         self._frame = frame
         self._origin = origin
         self._numbering = numbering
-        self._kept = False
+        self._is_persisted = False
         # An adaptive plan decides on its partitions while it runs, too late for what is numbered by partition.
         frame.sparkSession.conf.set(_ADAPTIVE, "false")
         self.partitions = self._count_partitions()
@@ -123,7 +123,7 @@ class RowsFeed:
         # Spark's cache is keyed by plan: without a unique literal two tables with one plan would share an entry.
         serial = F.lit(next(_SERIAL))
         self._frame = self._frame.where(serial == serial).persist(StorageLevel.DISK_ONLY)
-        self._kept = True
+        self._is_persisted = True
         try:
             self.count()
         except BaseException:
@@ -213,9 +213,9 @@ class RowsFeed:
         """Free the disk if rows were held on it, and close connections to a database."""
         while self._held:
             self._held.pop().close()
-        if self._kept:
+        if self._is_persisted:
             self._frame.unpersist()
-            self._kept = False
+            self._is_persisted = False
 
 
 def _run_task(

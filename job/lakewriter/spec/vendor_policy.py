@@ -5,7 +5,7 @@ from enum import StrEnum
 from lakewriter.spec.model import Model
 
 
-class Place(StrEnum):
+class Target(StrEnum):
     """The subject of a statement.
 
     ``databases`` are those that the vendor's prefix begins, or, without a prefix, the tables' own; ``tables`` are
@@ -25,7 +25,7 @@ class VendorStatement(Model):
 
     sid: str
     actions: tuple[str, ...]
-    targets: tuple[Place, ...]
+    targets: tuple[Target, ...]
     prefix_only: bool = False
 
 

@@ -63,7 +63,7 @@ class IcebergTables:
     """Appends loads; every call may be repeated for one intent, by several processes at once."""
 
     def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
-        self._own = IcebergTable(action, clients, load)
+        self._table = IcebergTable(action, clients, load)
         self._merge: KeyMerge | None = None
         self._commits: Mapping[type, Commit] = {**COMMITS, MergeIntent: self._merge_files}
         self.version: str | None = None
@@ -73,7 +73,7 @@ class IcebergTables:
         """See ``CatalogWriter``."""
         if intent.merge is None or intent.merge.deleted_keys is None:
             return None
-        table = _require_same_table(self._own.load(), intent)
+        table = _require_same_table(self._table.load(), intent)
         schema = find_schema(table, _require_iceberg(intent))
         files = list(make_data_files(intent.files, schema, table.specs()[_require_iceberg(intent).spec_id]))
         return intent.merge.deleted_keys, self._open_merge(intent).list_deleted_keys(table, schema, files)
@@ -100,13 +100,13 @@ class IcebergTables:
         def done(seen: Table) -> bool:
             return _count_committed(_require_same_table(seen, intent), intent) >= number
 
-        table, commit = _require_same_table(self._own.load(), intent), self._commits[type(effects.work)]
-        self._own.change(table, done, lambda seen: commit(seen, intent, effects, number))
+        table, commit = _require_same_table(self._table.load(), intent), self._commits[type(effects.work)]
+        self._table.change(table, done, lambda seen: commit(seen, intent, effects, number))
 
     def read_back(self, intent: Intent) -> TableHealth | None:
         """Compare the load's snapshot with the receipts, ``COMMIT_UNKNOWN`` where they differ; return the table's
         health, None where it cannot be read."""
-        table = _require_same_table(self._own.load(), intent)
+        table = _require_same_table(self._table.load(), intent)
         if (removes := list_effects(intent).removes) is not None:
             self._require_removed(table, removes)
             return None
@@ -117,12 +117,12 @@ class IcebergTables:
         differences = _describe_differences(table, written, snapshot) if intent.files else []
         if differences:
             raise CommitUnknownError(
-                f"Iceberg table {self._own.name} does not show the load as it was written: {'; '.join(differences)}.",
+                f"Iceberg table {self._table.name} does not show the load as it was written: {'; '.join(differences)}.",
                 remedy="Look for another writer that rolled the table back.",
             )
         self.version = str(snapshot.snapshot_id) if snapshot is not None else None
         try:
-            with explain_limits(f"count the files of {self._own.name}"):
+            with explain_limits(f"count the files of {self._table.name}"):
                 return read_health(table, counts_files=_counts_files(intent))
         except LakeError:
             # The load is committed: that its table's files were not counted does not fail it.
@@ -132,14 +132,14 @@ class IcebergTables:
         left = sorted(frozenset(load.locations).intersection(list_data_files(table, table.current_snapshot())))
         if left:
             raise CommitUnknownError(
-                f"Iceberg table {self._own.name} still has {format_count(len(left), 'file')} of load "
+                f"Iceberg table {self._table.name} still has {format_count(len(left), 'file')} of load "
                 f"{load.job_id!r} after its undo, such as {left[0]}.",
                 remedy="Look for another writer that rolled the table back.",
             )
 
     def find_changes(self, pipeline: str) -> tuple[int, frozenset[str]]:
         """Return how many changes of the pipeline the table counts, and the loads that its snapshots name."""
-        table = self._own.load()
+        table = self._table.load()
         if table is None:
             return 0, frozenset()
         loads = frozenset(load for load in map(read_load, table.snapshots()) if load)
@@ -147,7 +147,7 @@ class IcebergTables:
 
     def find_snapshot_id(self, intent: Intent) -> int | None:
         """Return the id of the snapshot that a committed load made; None where it has expired."""
-        snapshot = _find_snapshot(_require_same_table(self._own.load(), intent), intent)
+        snapshot = _find_snapshot(_require_same_table(self._table.load(), intent), intent)
         return snapshot.snapshot_id if snapshot is not None else None
 
     def look_before(self, intent: Intent, gone: Collection[str] = ()) -> tuple[str | None, int | None]:
@@ -156,7 +156,7 @@ class IcebergTables:
         ``gone`` are job ids of loads that are taken back before it.
         Both are None where the refresh made the table's first snapshot, or none, since it has no rows.
         """
-        table = _require_same_table(self._own.load(), intent)
+        table = _require_same_table(self._table.load(), intent)
         current, snapshot = table.current_snapshot(), _find_snapshot(table, intent)
         if not intent.files and (current is None or list_effects(intent).replaces == "partitions"):
             return None, None
@@ -179,7 +179,7 @@ class IcebergTables:
         The table is gone; or it lacks the undo, and another writer has changed it since the full refresh that is
         undone, or has rewritten the load's files.
         """
-        table, load = self._own.load(), list_effects(intent).removes
+        table, load = self._table.load(), list_effects(intent).removes
         if table is None or not is_same_table(table, intent):
             return True
         if load is None or _count_committed(table, intent) >= number:
@@ -188,7 +188,7 @@ class IcebergTables:
 
     def decide(self, intent: Intent, number: int) -> bool | None:
         """See ``CatalogWriter``. A process may commit as long as it is the same table."""
-        table = self._own.load()
+        table = self._table.load()
         if table is None or not is_same_table(table, intent):
             return False
         return True if _count_committed(table, intent) >= number else None
@@ -196,28 +196,28 @@ class IcebergTables:
     def find_missing(self, intent: Intent) -> list[str]:
         """List the files of a committed load that the current snapshot does not have: they were rewritten since, or
         the table was rolled back."""
-        table = _require_same_table(self._own.load(), intent)
+        table = _require_same_table(self._table.load(), intent)
         locations = frozenset(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
         return sorted(locations.difference(list_data_files(table, table.current_snapshot())))
 
     def explain_absence(self, intent: Intent) -> str | None:
         """See ``CatalogWriter``: the table may have been rolled back or dropped."""
-        return explain_absence(self._own.load(), intent)
+        return explain_absence(self._table.load(), intent)
 
     def compare(self, intent: Intent) -> Comparison:
         """See ``CatalogWriter``."""
-        return LoadComparison(intent, self._own.name).compare(self._own.load)
+        return LoadComparison(intent, self._table.name).compare(self._table.load)
 
     def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
         """See ``CatalogWriter``: metadata files that were written for this load and never committed, and files of a
         compaction that do not become the table's."""
         if dropped := self._list_dropped():
             keys = (receipt.key for receipt in intent.receipts if receipt.partition in dropped)
-            self._own.delete_files(f"s3://{intent.access.bucket}/{key}" for key in keys)
+            self._table.delete_files(f"s3://{intent.access.bucket}/{key}" for key in keys)
         if gone:
             deletes = name_deletes(intent.load) if list_effects(intent).writes_deletes else None
-            self._own.clear_up(intent.load, intent.started, deletes)
-        return tuple(self._own.left)
+            self._table.clear_up(intent.load, intent.started, deletes)
+        return tuple(self._table.left)
 
     def _list_dropped(self) -> tuple[int, ...]:
         return self.counts.list_dropped() if self.counts is not None else ()

@@ -26,8 +26,8 @@ READ: Final = ":lakewriter.read"
 """The catalog property with the content of the table's metadata files and manifest lists that were read last, by
 location: each load asks for the same ones several times, and none is ever replaced."""
 
-_KEPT: Final = 4
-_KEPT_NAMES: Final = re.compile(r"\.metadata\.json$|/snap-[^/]*\.avro$")
+_MOST_CONTENTS: Final = 4
+_CACHED_NAMES: Final = re.compile(r"\.metadata\.json$|/snap-[^/]*\.avro$")
 
 LOAD: Final = ":lakewriter.load"
 """The catalog property with the load for the objects' metadata, ``{pipeline}/{job_id}/{attempt}``."""
@@ -49,7 +49,7 @@ class ClientsFileIO(FileIO):
 
     def new_input(self, location: str) -> "S3Input":
         """See ``FileIO``."""
-        return S3Input(location, self._clients, self._read if _KEPT_NAMES.search(location) else {})
+        return S3Input(location, self._clients, self._read if _CACHED_NAMES.search(location) else {})
 
     def new_output(self, location: str) -> "S3Output":
         """See ``FileIO``."""
@@ -73,15 +73,15 @@ class S3Input(InputFile):
     def __init__(self, location: str, clients: aws.Clients, contents: dict[str, bytes] | None = None) -> None:
         super().__init__(location)
         self._clients = clients
-        self._kept = {} if contents is None else contents
+        self._contents = {} if contents is None else contents
 
     def _read(self) -> bytes:
-        content = self._kept.get(self.location)
+        content = self._contents.get(self.location)
         if content is None:
             content = self.fetch()
-            while len(self._kept) >= _KEPT:
-                del self._kept[next(iter(self._kept))]
-            self._kept[self.location] = content
+            while len(self._contents) >= _MOST_CONTENTS:
+                del self._contents[next(iter(self._contents))]
+            self._contents[self.location] = content
         return content
 
     def fetch(self, **options: Any) -> bytes:

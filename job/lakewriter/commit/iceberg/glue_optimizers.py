@@ -99,13 +99,13 @@ class Upkeep:
 
     def __init__(self, maintenance: Maintenance, table: IcebergTable, clients: aws.Clients) -> None:
         self._maintenance = maintenance
-        self._own = table
+        self._table = table
         self._clients = clients
         self._configurations = make_configurations(maintenance)
 
     def describe(self, table: Table | None) -> list[str]:
         """Say what ``keep`` would change, a phrase for each."""
-        name, properties = self._own.name, table.properties if table else {}
+        name, properties = self._table.name, table.properties if table else {}
         wanted = make_properties(self._maintenance)
         changes = [f"set {key}={value} of {name}" for key, value in wanted.items() if properties.get(key) != value]
         if self._is_told(properties):
@@ -128,7 +128,7 @@ class Upkeep:
             with seen.transaction() as transaction:
                 transaction.set_properties(wanted)
 
-        return self._own.change(table, is_kept, set_properties)
+        return self._table.change(table, is_kept, set_properties)
 
     @property
     def _mark(self) -> str:
@@ -142,13 +142,15 @@ class Upkeep:
         """Create or change each optimizer that is wanted, and delete those that are not any more; False, with a
         sentence in the report, where Glue refuses one: the next load tries again."""
         try:
-            optimizers = Optimizers(self._clients, self._own.action, self._maintenance)
+            optimizers = Optimizers(self._clients, self._table.action, self._maintenance)
             for kind, configuration in self._configurations.items():
                 optimizers.put(kind, configuration)
             for kind in noted.keys() - self._configurations.keys() & _PURPOSES.keys():
                 optimizers.delete(kind)
         except LakeError as error:
-            self._own.left.append(f"Glue's optimizers of {self._own.name} are not as 'maintenance' has them: {error}")
+            self._table.left.append(
+                f"Glue's optimizers of {self._table.name} are not as 'maintenance' has them: {error}"
+            )
             return False
         return True
 

@@ -45,35 +45,35 @@ class IcebergTargetTable:
     ) -> None:
         self._keys = frozenset(key.lower() for key in keys)
         self._mode = mode
-        self._own = IcebergTable(action, clients, load)
-        self._upkeep = Upkeep(maintenance, self._own, clients) if maintenance else None
+        self._table = IcebergTable(action, clients, load)
+        self._upkeep = Upkeep(maintenance, self._table, clients) if maintenance else None
         self._bucket = clients.access.bucket
         self._pipeline, self._job_id, _ = load.split("/")
-        self._found = self._own.load()
+        self._existing = self._table.load()
 
     def find_location(self) -> str | None:
         """See ``CatalogTable``; None where the catalog chooses the location and has no such table yet."""
-        location = self._found.location().rstrip("/") if self._found else self._own.action.location
+        location = self._existing.location().rstrip("/") if self._existing else self._table.action.location
         return location or None
 
     def explain_occupied(self) -> str | None:
         """See ``CatalogTable``: the table has snapshots."""
-        if self._found is None or self._found.current_snapshot() is None:
+        if self._existing is None or self._existing.current_snapshot() is None:
             return None
-        return f"Iceberg table {self._own.name} has {len(self._found.snapshots())} snapshots in the catalog"
+        return f"Iceberg table {self._table.name} has {len(self._existing.snapshots())} snapshots in the catalog"
 
     def list_writers(self) -> tuple[str, ...]:
         """See ``CatalogTable``."""
-        return list_pipelines(self._found.properties) if self._found is not None else ()
+        return list_pipelines(self._existing.properties) if self._existing is not None else ()
 
     @property
     def left(self) -> tuple[str, ...]:
         """See ``CatalogTable``."""
-        return tuple(self._own.left)
+        return tuple(self._table.left)
 
     def fit_types(self, wanted: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
         """See ``CatalogTable``; Iceberg has no integer below 32 bits."""
-        existing = to_arrow_types(self._found.schema()) if self._found else {}
+        existing = to_arrow_types(self._existing.schema()) if self._existing else {}
         types = {
             name: grow_decimals(existing[name], t) if name in existing else widen_integers(t)
             for name, t in wanted.items()
@@ -82,27 +82,27 @@ class IcebergTargetTable:
 
     def read_columns(self) -> dict[str, pa.DataType] | None:
         """See ``CatalogTable``."""
-        return to_arrow_types(self._found.schema()) if self._found else None
+        return to_arrow_types(self._existing.schema()) if self._existing else None
 
     def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """Say what ``prepare`` would do, a phrase for each; ``SCHEMA_INCOMPATIBLE`` where it cannot."""
-        name, action = self._own.name, self._own.action
-        if self._found is None:
+        name, action = self._table.name, self._table.action
+        if self._existing is None:
             where = f" at {action.location}" if action.location else ""
             how = f", partitioned by {', '.join(map(str, partition))}" if partition else ""
             upkeep = self._upkeep.describe(None) if self._upkeep else []
             return [f"create Iceberg table {name}{where} with {len(schema)} columns{how}", *upkeep]
-        self._check_partitions(self._found, partition)
-        require_writable(self._found, schema, self._bucket, name, self._keys)
-        before = {field.name: field for field in self._found.schema().fields}
-        after = merge_schema(self._found, self._relax(self._found, schema), name)
+        self._check_partitions(self._existing, partition)
+        require_writable(self._existing, schema, self._bucket, name, self._keys)
+        before = {field.name: field for field in self._existing.schema().fields}
+        after = merge_schema(self._existing, self._relax(self._existing, schema), name)
         changes = []
         if self._mode is Mode.REPLACE_PARTITIONS:
             changes.append(f"replace the partitions of {name} that the load has rows for, and keep the others")
         if self._mode is Mode.MERGE:
-            require_mergeable(self._found)
+            require_mergeable(self._existing)
             changes.append(
-                f"merge rows into {name} by key: the newest row of a key stays; {describe_read(self._found)}"
+                f"merge rows into {name} by key: the newest row of a key stays; {describe_read(self._existing)}"
             )
         for field in after.fields:
             old = before.get(field.name)
@@ -112,7 +112,7 @@ class IcebergTargetTable:
                 changes.append(f"widen column {field.name} of {name} from {old.field_type} to {field.field_type}")
             elif old.required and field.optional:
                 changes.append(f"make column {field.name} of {name} optional")
-        return changes + (self._upkeep.describe(self._found) if self._upkeep else [])
+        return changes + (self._upkeep.describe(self._existing) if self._upkeep else [])
 
     def prepare(
         self,
@@ -122,34 +122,34 @@ class IcebergTargetTable:
         latest: Callable[[], TableState] | None = None,
     ) -> tuple[IcebergAction, pa.Schema]:
         """Create and evolve the table; return its action, and ``schema`` with the table's field ids."""
-        table = self._own.make(pa.schema([field.with_nullable(True) for field in schema]), partition)
+        table = self._table.make(pa.schema([field.with_nullable(True) for field in schema]), partition)
         self._check_partitions(table, partition)
-        require_writable(table, schema, self._bucket, self._own.name, self._keys)
+        require_writable(table, schema, self._bucket, self._table.name, self._keys)
         optional = self._relax(table, schema)
         if self._mode is Mode.MERGE:
             require_mergeable(table)
         require_counted(table, self._pipeline, state, latest or (lambda: state))
         running = state.running.get(self._job_id)
         if running and running.first:
-            table = self._own.clear_up_fenced(table, f"{self._pipeline}/{self._job_id}/", running.first)
+            table = self._table.clear_up_fenced(table, f"{self._pipeline}/{self._job_id}/", running.first)
         if self._upkeep:
             table = self._upkeep.keep(table)
 
         def fits(seen: Table) -> bool:
-            return merge_schema(seen, optional, self._own.name).as_struct() == seen.schema().as_struct()
+            return merge_schema(seen, optional, self._table.name).as_struct() == seen.schema().as_struct()
 
         def evolve(seen: Table) -> None:
             with seen.update_schema(case_sensitive=False) as update:
                 update.union_by_name(optional)
 
-        table = self._own.change(table, fits, evolve)
+        table = self._table.change(table, fits, evolve)
         made = {
             "location": table.location().rstrip("/"),
             "uuid": str(table.metadata.table_uuid),
             "schema_id": table.schema().schema_id,
             "spec_id": table.spec().spec_id,
         }
-        return self._own.action.model_copy(update=made), add_field_ids(schema, table.schema())
+        return self._table.action.model_copy(update=made), add_field_ids(schema, table.schema())
 
     def _relax(self, table: Table, schema: pa.Schema) -> pa.Schema:
         """Return the schema with columns that allow null, but for the table's identifier fields, which never do."""
@@ -157,9 +157,9 @@ class IcebergTargetTable:
         return pa.schema([field.with_nullable(field.name.lower() not in identifiers) for field in schema])
 
     def _check_partitions(self, table: Table, partition: Partition) -> None:
-        check_partitioned(table, partition, self._own.name)
+        check_partitioned(table, partition, self._table.name)
         if self._mode is Mode.REPLACE_PARTITIONS:
-            require_one_spec(table, self._own.name)
+            require_one_spec(table, self._table.name)
 
 
 def require_counted(table: Table, pipeline: str, began: TableState, latest: Callable[[], TableState]) -> None:

@@ -18,7 +18,7 @@ from lakewriter.dialects.common.faults import locate_faults
 from lakewriter.dialects.common.form import BLANK_TEXT, NULL
 from lakewriter.dialects.common.problems import describe_problems, list_keys
 from lakewriter.dialects.common.row_rule_keys import ContractEntry
-from lakewriter.dialects.common.source_files import Location, Place, read_json, require_mapping
+from lakewriter.dialects.common.source_files import Location, Position, read_json, require_mapping
 from lakewriter.dialects.common.yaml_text import Document
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.specification import Limits, Spec
@@ -106,7 +106,7 @@ def _simplify_schema(schema: Any, definitions: dict[str, Any]) -> Any:
     return {"type": "object"} | simplified if "oneOf" in simplified else simplified
 
 
-def read_form(config: Path) -> tuple[AirbyteS3, Place]:
+def read_form(config: Path) -> tuple[AirbyteS3, Position]:
     """Return the settings of a configuration, and the place in the file where they are."""
     content, position, _ = _read_config(config)
     return _validate(AirbyteS3, content, position), position
@@ -117,11 +117,11 @@ def read_connection(config: Path, catalog: Path | None) -> Spec:
     content, position, unknown = _read_config(config)
     form, file = _validate(AirbyteS3, content, position), position.file
     source = None
-    origins: dict[Location, Place] = {("destination",): position}
+    origins: dict[Location, Position] = {("destination",): position}
     if catalog is not None:
         of_catalog = read_json(catalog, "--catalog")
-        origins["source", "catalog"] = Place(of_catalog)
-        streams = _validate(ConfiguredCatalog, require_mapping(of_catalog, "a JSON object"), Place(of_catalog))
+        origins["source", "catalog"] = Position(of_catalog)
+        streams = _validate(ConfiguredCatalog, require_mapping(of_catalog, "a JSON object"), Position(of_catalog))
         source = SourceEntry(messages="-", catalog=streams)
     checked: CheckedFile[airbyte.AirbyteForm] = CheckedFile(
         PIPELINE, form, (), source, ContractEntry(), None, root="", folder=""
@@ -130,18 +130,22 @@ def read_connection(config: Path, catalog: Path | None) -> Spec:
         spec = airbyte.translate(checked).model_copy(update={"source": None})
     limits = airbyte.adjust_limits(form, Limits(upload_parallelism=form.upload_parallelism))
     warnings = (
-        *(f"{file.describe_place(position)} is not known here and has no effect." for position in unknown),
+        *(f"{file.describe_position(position)} is not known here and has no effect." for position in unknown),
         *spec.warnings,
     )
     return spec.model_copy(update={"limits": limits, "warnings": warnings})
 
 
-def _read_config(config: Path) -> tuple[dict[str, Any], Place, Sequence[Location]]:
+def _read_config(config: Path) -> tuple[dict[str, Any], Position, Sequence[Location]]:
     """Return the destination's keys in a file, where they are, and the places of keys that are not known here."""
     file = read_json(config, "--config")
     whole = require_mapping(file, "a JSON object")
     content, unknown = split_known_keys(AirbyteS3, whole, _EXTRA)
-    return {"type": "airbyte-s3"} | _with_default_compression(content), Place(file, find_configuration(whole)), unknown
+    return (
+        {"type": "airbyte-s3"} | _with_default_compression(content),
+        Position(file, find_configuration(whole)),
+        unknown,
+    )
 
 
 def _with_default_compression(content: dict[str, Any]) -> dict[str, Any]:
@@ -152,11 +156,11 @@ def _with_default_compression(content: dict[str, Any]) -> dict[str, Any]:
     return content | {"format": form | {"compression": {"compression_type": "No Compression"}}}
 
 
-def _validate(model: type[M], content: dict[str, Any], position: Place) -> M:
+def _validate(model: type[M], content: dict[str, Any], position: Position) -> M:
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        origins: dict[Location, Place] = {(key,): position.get_child(key) for key in (*list_keys(model), *content)}
+        origins: dict[Location, Position] = {(key,): position.get_child(key) for key in (*list_keys(model), *content)}
         document = Document(position.file, Path(), content, origins)
         problems = describe_problems(error, document, lambda _: list_keys(model), FORMAT_TAGS)
         raise SpecInvalidError(f"{position.file.name} cannot be used:", problems=problems) from error

@@ -12,7 +12,7 @@ from lakewriter.dialects.common.dialect import Dialect
 from lakewriter.dialects.common.problems import find_model, list_keys
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.spec.model import Model
-from lakewriter.spec.vendor_policy import Place, VendorPolicy, VendorStatement
+from lakewriter.spec.vendor_policy import Target, VendorPolicy, VendorStatement
 
 POLICY: Final = VendorPolicy(
     s3=(
@@ -28,7 +28,7 @@ POLICY: Final = VendorPolicy(
                 "s3:AbortMultipartUpload",
                 "s3:GetBucketLocation",
             ),
-            targets=(Place.OBJECTS, Place.BUCKET),
+            targets=(Target.OBJECTS, Target.BUCKET),
         ),
     )
 )

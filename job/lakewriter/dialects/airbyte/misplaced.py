@@ -8,7 +8,7 @@ from typing import Final
 from lakewriter.dialects.airbyte.file_formats import EXTENSIONS
 from lakewriter.dialects.airbyte.paths import DEFAULT_FILE, make_layout, make_s3_safe
 from lakewriter.dialects.airbyte.settings import AirbyteDestination
-from lakewriter.dialects.common.source_files import Place
+from lakewriter.dialects.common.source_files import Position
 from lakewriter.spec.key_template import CLASH, UUID
 from lakewriter.spec.layout import Layout
 
@@ -36,7 +36,7 @@ class Adviser:
     ``position`` is that of the configuration's keys, ``streams`` are those of the catalog.
     """
 
-    def __init__(self, form: AirbyteDestination, position: Place, streams: Sequence[Name]) -> None:
+    def __init__(self, form: AirbyteDestination, position: Position, streams: Sequence[Name]) -> None:
         self._form, self._position, self._streams = form, position, streams
 
     def advise_format(self, extension: str) -> str:

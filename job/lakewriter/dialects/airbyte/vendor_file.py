@@ -10,7 +10,7 @@ from lakewriter.dialects.airbyte.settings import AirbyteDestination, AirbyteS3, 
 from lakewriter.dialects.common.config_file import CONFIG_FILE, read_config_file, read_named
 from lakewriter.dialects.common.dialect import ForeignFiles
 from lakewriter.dialects.common.foreign_files import DESTINATION, refuse_other
-from lakewriter.dialects.common.source_files import Location, Place, SourceFile
+from lakewriter.dialects.common.source_files import Location, Position, SourceFile
 from lakewriter.dialects.common.yaml_text import Document
 
 TYPES: dict[str, type[AirbyteDestination]] = {"airbyte-s3": AirbyteS3, "heropixel-s3": HeroPixelS3}
@@ -25,10 +25,10 @@ def read_files(document: Document, kinds: ForeignFiles) -> tuple[Document, tuple
     if kind is not None:
 
         def drop_unknown(file: SourceFile, content: dict[str, Any]) -> dict[str, Any]:
-            refuse_other(file, (CONFIG, API, DESTINATION), document.describe_place(CONFIG_FILE), kinds)
+            refuse_other(file, (CONFIG, API, DESTINATION), document.describe_position(CONFIG_FILE), kinds)
             content_kept, unknown = split_known_keys(kind, content)
             warnings.extend(
-                f"{file.describe_place(location)} is not known here and has no effect." for location in unknown
+                f"{file.describe_position(location)} is not known here and has no effect." for location in unknown
             )
             return content_kept
 
@@ -42,9 +42,9 @@ def _read_catalog(document: Document, kinds: ForeignFiles) -> Document:
         return document
     location: Location = ("source", "catalog")
     file, content = read_named(document, location)
-    refuse_other(file, (CATALOG,), document.describe_place(location), kinds)
+    refuse_other(file, (CATALOG,), document.describe_position(location), kinds)
     data = {**document.data, "source": source | {"catalog": content}}
-    return replace(document, data=data, origins={**document.origins, location: Place(file)})
+    return replace(document, data=data, origins={**document.origins, location: Position(file)})
 
 
 def split_known_keys(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lakewriter.dialects.common.source_files import Location, Place, SourceFile, read_json, require_mapping
+from lakewriter.dialects.common.source_files import Location, Position, SourceFile, read_json, require_mapping
 from lakewriter.dialects.common.yaml_text import Document, require_file_name
 
 CONFIG_FILE: Location = ("destination", "config_file")
@@ -17,7 +17,7 @@ FindRoot = Callable[[Mapping[str, Any]], Location]
 
 def read_named(document: Document, location: Location) -> tuple[SourceFile, dict[str, Any]]:
     """Return the JSON file whose name is at ``location``, and its content."""
-    file = read_json(document.folder / require_file_name(document, location), document.describe_place(location))
+    file = read_json(document.folder / require_file_name(document, location), document.describe_position(location))
     return file, require_mapping(file, "a JSON object")
 
 
@@ -31,8 +31,8 @@ def read_config_file(
     keys = {key: value for key, value in destination.items() if key != "config_file"}
     file, content = read_named(document, CONFIG_FILE)
     root, content = find_root(content), select(file, content)
-    position = Place(file, root)
-    origins: dict[Location, Place] = {
+    position = Position(file, root)
+    origins: dict[Location, Position] = {
         ("destination", key): position.get_child(key) for key in content if key not in keys
     }
     data = {**document.data, "destination": content | keys}

@@ -274,12 +274,12 @@ class SharedExpectEntry(ExpectEntry):
     """The tables or streams that it is for, by their names in the source, or ``schema.table``. By default all."""
 
 
-Own = Sequence[tuple[Sequence[ExpectEntry], OnViolation | None]]
+OfTables = Sequence[tuple[Sequence[ExpectEntry], OnViolation | None]]
 """Holds for each entry in ``tables`` its expectations, and its ``on_violation``."""
 
 
 def apply_expectations(
-    spec: Spec, given: Own, shared: Sequence[SharedExpectEntry], on_violation: OnViolation | None
+    spec: Spec, given: OfTables, shared: Sequence[SharedExpectEntry], on_violation: OnViolation | None
 ) -> Spec:
     """Return the spec whose tables have their own expectations and the pipeline's; the first ones are those of
     ``given``."""

@@ -27,5 +27,5 @@ def locate_faults(document: Document) -> Iterator[None]:
     try:
         yield
     except FaultError as fault:
-        where = document.describe_place(fault.location)
+        where = document.describe_position(fault.location)
         raise fault.kind(f"{where}: {fault.message}", remedy=fault.remedy) from fault

@@ -155,7 +155,7 @@ def describe_problems(
         grouped.setdefault(location, []).append(error_details)
     grouped = {where: findings for where, findings in grouped.items() if not _is_said_below(findings, where, grouped)}
     lines = [
-        f"{document.describe_place(where)}: {_describe(findings, where, known_keys, tags)}"
+        f"{document.describe_position(where)}: {_describe(findings, where, known_keys, tags)}"
         f"{_suggest_home(findings, homes)}"
         for where, findings in list(grouped.items())[:MAX_PROBLEMS]
     ]

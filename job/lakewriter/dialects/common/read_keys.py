@@ -80,7 +80,7 @@ class ReadEntry(FileModel):
 
     @field_validator("options")
     @classmethod
-    def _known(cls, options: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    def _require_known_options(cls, options: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
         if problem := find_unknown_option(info.data.get("format") or "", options):
             raise ValueError(problem)
         return options

@@ -44,7 +44,7 @@ class SourceFile:
         self._node = node
         self._text = text
 
-    def describe_place(self, location: Location) -> str:
+    def describe_position(self, location: Location) -> str:
         """``lake.yaml:12: tables.0.read``: the nearest line to ``location`` that the file has, keys as it has them."""
         node, line, steps = self._root, None, []
         line = node and node.line if not location else None
@@ -67,18 +67,18 @@ class SourceFile:
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """A key's place in a file."""
 
     file: SourceFile
     steps: Location = ()
 
-    def get_child(self, *steps: str | int) -> "Place":
+    def get_child(self, *steps: str | int) -> "Position":
         """Return the place of a key in the mapping or the list here."""
-        return Place(self.file, (*self.steps, *steps))
+        return Position(self.file, (*self.steps, *steps))
 
     def __str__(self) -> str:
-        return self.file.describe_place(self.steps)
+        return self.file.describe_position(self.steps)
 
 
 def read_yaml(path: Path, called: str = "") -> SourceFile:

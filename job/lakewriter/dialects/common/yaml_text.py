@@ -10,7 +10,7 @@ import yaml
 
 from lakewriter.dialects.common.source_files import (
     Location,
-    Place,
+    Position,
     SourceFile,
     describe_kind,
     read_yaml,
@@ -26,23 +26,23 @@ class Document:
     file: SourceFile
     folder: Path
     data: Mapping[str, Any]
-    origins: Mapping[Location, Place] = field(default_factory=dict)
+    origins: Mapping[Location, Position] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """The file's."""
         return self.file.name
 
-    def find_place(self, location: Location) -> Place:
+    def find_position(self, location: Location) -> Position:
         """Return the place at which the value at ``location`` really is."""
         for end in range(len(location), 0, -1):
             if location[:end] in self.origins:
                 return self.origins[location[:end]].get_child(*location[end:])
-        return Place(self.file, location)
+        return Position(self.file, location)
 
-    def describe_place(self, location: Location) -> str:
+    def describe_position(self, location: Location) -> str:
         """``lake.yaml:12: tables.0.read``, or ``flow.yaml:7: materializations.m.bindings.0`` for what is from there."""
-        return str(self.find_place(location))
+        return str(self.find_position(location))
 
 
 def read(path: Path, *, stage: str | None = None) -> Document:
@@ -50,7 +50,7 @@ def read(path: Path, *, stage: str | None = None) -> Document:
     file = read_yaml(path)
     data = require_mapping(file, "a mapping with the keys 'pipeline', 'destination' and 'tables'")
     over = _read_overrides(data, stage, file) if stage is not None else {}
-    above = Place(file, ("deployment", "stages", str(stage)))
+    above = Position(file, ("deployment", "stages", str(stage)))
     origins = {location: above.get_child(*location) for location in _list_places(over, ())}
     return Document(file, path.resolve().parent, merge(data, over), origins)
 
@@ -67,11 +67,11 @@ def _read_overrides(data: Mapping[str, Any], stage: str, file: SourceFile) -> Ma
     stages = deployment.get("stages") if isinstance(deployment, dict) else None
     if not isinstance(stages, dict) or stage not in stages:
         names = ", ".join(sorted(map(str, stages))) if isinstance(stages, dict) and stages else "none"
-        where = file.describe_place(("deployment", "stages"))
+        where = file.describe_position(("deployment", "stages"))
         raise SpecInvalidError(f"{where}: there is no stage {stage!r}; known stages: {names}.")
     over = stages[stage] or {}
     if not isinstance(over, dict):
-        where = file.describe_place(("deployment", "stages", stage))
+        where = file.describe_position(("deployment", "stages", stage))
         raise SpecInvalidError(
             f"{where}: {describe_kind(over)}, expected a mapping of what the stage lays over the file."
         )
@@ -105,7 +105,7 @@ def require_file_name(document: Document, location: Location) -> str:
         value = value[step]
     if not isinstance(value, str) or not value:
         raise SpecInvalidError(
-            f"{document.describe_place(location)}: {describe_kind(value)}, expected the name of a file."
+            f"{document.describe_position(location)}: {describe_kind(value)}, expected the name of a file."
         )
     return value
 

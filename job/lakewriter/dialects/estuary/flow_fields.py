@@ -6,7 +6,7 @@ from typing import Any, Final, get_args, get_origin
 from pydantic import BaseModel
 
 from lakewriter.dialects.common.problems import list_keys, list_models, suggest_nearest
-from lakewriter.dialects.common.source_files import Place
+from lakewriter.dialects.common.source_files import Position
 from lakewriter.errors import SpecInvalidError
 
 Data = Mapping[str, Any]
@@ -30,7 +30,7 @@ class FlowKeys:
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
-    def select_endpoint_keys(self, data: Data, model: type[BaseModel], position: Place, keys: Sequence[str]) -> Data:
+    def select_endpoint_keys(self, data: Data, model: type[BaseModel], position: Position, keys: Sequence[str]) -> Data:
         """Return ``data`` with the keys of ``model``. Raise ``SPEC_INVALID`` for one that is not in ``keys``: it may
         say where to write."""
         _refuse_encrypted(data, position)
@@ -42,7 +42,7 @@ class FlowKeys:
                 )
         return self.select_keys({key: value for key, value in data.items() if key in keys}, model, position)
 
-    def select_keys(self, data: Data, model: type[BaseModel], position: Place) -> dict[str, Any]:
+    def select_keys(self, data: Data, model: type[BaseModel], position: Position) -> dict[str, Any]:
         """Return ``data`` with only the keys of ``model``, at every depth."""
         keys = list_keys(model)
         self.note(data, keys, position)
@@ -52,13 +52,13 @@ class FlowKeys:
                 selected[key] = self._select_inner(value, _find_annotation(model, key), position.get_child(key))
         return selected
 
-    def note(self, data: Any, keys: Collection[str], position: Place) -> None:
+    def note(self, data: Any, keys: Collection[str], position: Position) -> None:
         """Warn of keys that are not known."""
         for key in data if isinstance(data, Mapping) else ():
             if key not in keys:
                 self.warnings.append(f"{position.get_child(key)} is not known here and has no effect.")
 
-    def read_source(self, value: Any, position: Place) -> str:
+    def read_source(self, value: Any, position: Position) -> str:
         """Return the collection of a binding's source, which is a name, or a mapping with the name."""
         if not isinstance(value, Mapping):
             return str(value)
@@ -71,7 +71,7 @@ class FlowKeys:
         self.note(value, ("name", *_CHOOSING), position)
         return str(value.get("name"))
 
-    def refuse_backfill_on_change(self, data: Data, position: Place) -> None:
+    def refuse_backfill_on_change(self, data: Data, position: Position) -> None:
         """Raise ``SPEC_INVALID`` where a change of schema is to begin a backfill: here a load stops at it."""
         if data.get("onIncompatibleSchemaChange") == "backfill":
             raise SpecInvalidError(
@@ -80,7 +80,7 @@ class FlowKeys:
                 remedy="Set 'abort'; raise the binding's backfill to load everything again.",
             )
 
-    def settle_binding(self, binding: Data, keys: Sequence[str], position: Place) -> Data:
+    def settle_binding(self, binding: Data, keys: Sequence[str], position: Position) -> Data:
         """Return the binding without what is so here in any case: delta updates, and grouping by ``keys``.
 
         Raises ``SPEC_INVALID`` where it asks for something else.
@@ -102,7 +102,7 @@ class FlowKeys:
         settled = {"resource": resource, "fields": fields}
         return {key: settled.get(key, value) if isinstance(value, Mapping) else value for key, value in binding.items()}
 
-    def _select_inner(self, value: Any, annotation: Any, position: Place) -> Any:
+    def _select_inner(self, value: Any, annotation: Any, position: Position) -> Any:
         model = next(list_models(annotation), None)
         if model is None or not isinstance(value, Mapping):
             return value
@@ -121,7 +121,7 @@ def omit_given(config: Data, anew: Data) -> dict[str, Any]:
     return {key: value for key, value in config.items() if str(key).removesuffix(_ENCRYPTED) not in anew}
 
 
-def _refuse_encrypted(data: Data, position: Place) -> None:
+def _refuse_encrypted(data: Data, position: Position) -> None:
     """Refuse secrets that the platform has encrypted for itself: it renames their keys."""
     for key, value in data.items():
         if str(key).endswith(_ENCRYPTED):

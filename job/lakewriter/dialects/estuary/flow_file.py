@@ -10,7 +10,7 @@ from typing import Any, Final
 from lakewriter.dialects.common.dialect import ForeignFiles
 from lakewriter.dialects.common.foreign_files import refuse_other
 from lakewriter.dialects.common.problems import describe_value, suggest_nearest
-from lakewriter.dialects.common.source_files import Location, Place, describe_kind, read_yaml, require_mapping
+from lakewriter.dialects.common.source_files import Location, Position, describe_kind, read_yaml, require_mapping
 from lakewriter.dialects.common.yaml_text import Document, require_file_name
 from lakewriter.dialects.estuary.current_settings import CURRENT_KEYS, EstuaryConnector, is_current
 from lakewriter.dialects.estuary.flow_fields import OF_BINDINGS, Data, FlowKeys, omit_given
@@ -48,7 +48,7 @@ def _with_schemas(entry: Any, document: Document, number: int) -> Any:
     if not isinstance(collection, dict):
         return entry
     return entry | {
-        "collection": _opened(collection, document.folder, document.find_place(("tables", number, "collection")))
+        "collection": _opened(collection, document.folder, document.find_position(("tables", number, "collection")))
     }
 
 
@@ -58,7 +58,7 @@ class _Table:
 
     number: int
     content: dict[str, Any]
-    origins: Mapping[str, Place]
+    origins: Mapping[str, Position]
 
 
 class _Flow:
@@ -68,11 +68,11 @@ class _Flow:
         self.keys = FlowKeys()
         location: Location = ("destination", "config_file")
         self._path = document.folder / require_file_name(document, location)
-        self._file = read_yaml(self._path, document.describe_place(location))
-        refuse_other(self._file, (FLOW,), document.describe_place(location), kinds)
+        self._file = read_yaml(self._path, document.describe_position(location))
+        refuse_other(self._file, (FLOW,), document.describe_position(location), kinds)
         self._data = require_mapping(self._file, "a Flow specification with 'materializations'")
         self._name = self._choose_name(name)
-        self._position = Place(self._file, ("materializations", self._name))
+        self._position = Position(self._file, ("materializations", self._name))
         self._materialization = self._find_materialization()
 
     def lay_under(self, document: Document, destination: Data) -> Document:
@@ -82,7 +82,7 @@ class _Flow:
         entries = _require_entries(document)
         tables = self._make_tables(entries, document)
         for number, table in enumerate(tables):
-            position = document.find_place(("tables", table.number))
+            position = document.find_position(("tables", table.number))
             origins[("tables", number)] = position
             origins |= {("tables", number, key): at for key, at in table.origins.items()}
             origins |= {("tables", number, key): position.get_child(key) for key in entries[table.number]}
@@ -95,20 +95,20 @@ class _Flow:
         materializations = self._data.get("materializations")
         if not isinstance(materializations, dict) or not materializations:
             raise SpecInvalidError(
-                f"{self._file.describe_place(())}: there are no 'materializations'.",
+                f"{self._file.describe_position(())}: there are no 'materializations'.",
                 remedy="Name the Flow specification that has the materialization, its endpoint and its bindings.",
             )
         names = [str(materialization) for materialization in materializations]
         if name is None and len(names) > 1:
             raise SpecInvalidError(
-                f"{self._file.describe_place(('materializations',))}: there are {len(names)}: "
+                f"{self._file.describe_position(('materializations',))}: there are {len(names)}: "
                 f"{', '.join(map(repr, names))}.",
                 remedy="Name one as destination.materialization.",
             )
         chosen = names[0] if name is None else str(name)
         if chosen not in names:
             raise SpecInvalidError(
-                f"{self._file.describe_place(('materializations',))}: there is no {chosen!r}"
+                f"{self._file.describe_position(('materializations',))}: there is no {chosen!r}"
                 f"{suggest_nearest(chosen, names) or '; expected ' + ' or '.join(map(repr, names)) + '.'}"
             )
         return chosen
@@ -127,14 +127,14 @@ class _Flow:
         self.keys.refuse_backfill_on_change(materialization, self._position)
         return dict(materialization)
 
-    def _read_endpoint(self, anew: Data) -> tuple[dict[str, Any], dict[Location, Place]]:
+    def _read_endpoint(self, anew: Data) -> tuple[dict[str, Any], dict[Location, Position]]:
         """Read the connector's configuration without what is given ``anew``, from the file that it names where it is a
         name; and where it is."""
         config = _get(self._find_connector(), "config")
         position = self._position.get_child(*_CONFIG)
         if isinstance(config, str):
             file = read_yaml(self._path.parent / config, str(position))
-            config, position = require_mapping(file, "the endpoint's configuration"), Place(file)
+            config, position = require_mapping(file, "the endpoint's configuration"), Position(file)
         if not isinstance(config, dict):
             raise SpecInvalidError(
                 f"{position}: {describe_kind(config)}, expected the endpoint's configuration or the name of its file."
@@ -195,7 +195,7 @@ class _Flow:
             tables.append(self._make_table(binding, name, old, waiting.pop(old), position))
         for number, entry in waiting.items():
             if entry.get("source") not in disabled:
-                where = document.describe_place(("tables", number, "source"))
+                where = document.describe_position(("tables", number, "source"))
                 raise SpecInvalidError(
                     f"{where}: {describe_value(entry.get('source'), ())} is the source of no binding of "
                     f"{self._file.name}.",
@@ -204,7 +204,7 @@ class _Flow:
             self.keys.warnings.append(f"tables has {entry.get('source')!r}, whose binding is disabled: it is left out.")
         return sorted(tables, key=lambda table: table.number)
 
-    def _make_table(self, binding: Data, source: str, number: int, entry: Data, position: Place) -> _Table:
+    def _make_table(self, binding: Data, source: str, number: int, entry: Data, position: Position) -> _Table:
         self.keys.note(binding, (*_BINDING, "source", "disable", *OF_BINDINGS), position)
         self.keys.refuse_backfill_on_change(binding, position)
         collection = _get(self._data.get("collections"), source)
@@ -214,7 +214,7 @@ class _Flow:
         selected = self.keys.select_keys(keys, BindingEntry, position)
         origins = {key: position.get_child(key) for key in selected}
         if isinstance(collection, dict) and "collection" not in entry:
-            at = Place(self._file, ("collections", source))
+            at = Position(self._file, ("collections", source))
             collection_keys = {key: value for key, value in collection.items() if key in _COLLECTION}
             selected["collection"] = _opened(
                 self.keys.select_keys(collection_keys, CollectionEntry, at), self._path.parent, at
@@ -227,11 +227,11 @@ def _require_entries(document: Document) -> list[Data]:
     """Return the lake.yaml's own tables."""
     given = document.data.get("tables") or []
     if not isinstance(given, list):
-        raise SpecInvalidError(f"{document.describe_place(('tables',))}: {describe_kind(given)}, expected a list.")
+        raise SpecInvalidError(f"{document.describe_position(('tables',))}: {describe_kind(given)}, expected a list.")
     for number, entry in enumerate(given):
         if not isinstance(entry, dict):
             raise SpecInvalidError(
-                f"{document.describe_place(('tables', number))}: {describe_kind(entry)}, expected a mapping."
+                f"{document.describe_position(('tables', number))}: {describe_kind(entry)}, expected a mapping."
             )
     return given
 
@@ -243,7 +243,7 @@ def _get(value: Any, key: str) -> Any:
 _SCHEMAS: Final = ("schema", "readSchema", "writeSchema")
 
 
-def _opened(collection: Mapping[str, Any], folder: Path, position: Place) -> dict[str, Any]:
+def _opened(collection: Mapping[str, Any], folder: Path, position: Position) -> dict[str, Any]:
     """Return the collection at ``position`` with schemas instead of the names of their files, which start at
     ``folder``."""
     return {
@@ -252,7 +252,7 @@ def _opened(collection: Mapping[str, Any], folder: Path, position: Place) -> dic
     }
 
 
-def _schema(schema: Any, folder: Path, position: Place) -> Any:
+def _schema(schema: Any, folder: Path, position: Position) -> Any:
     if isinstance(schema, str):
         name, _, fragment = schema.partition("#")
         if fragment:
@@ -275,7 +275,7 @@ def _schema(schema: Any, folder: Path, position: Place) -> Any:
 class _Bundle:
     """The ``files`` that schemas refer to, under names that no scheme of the web has."""
 
-    def __init__(self, folder: Path, position: Place) -> None:
+    def __init__(self, folder: Path, position: Position) -> None:
         self.files: dict[str, Any] = {}
         self._folder = folder
         self._position = position

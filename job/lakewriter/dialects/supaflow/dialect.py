@@ -5,12 +5,12 @@ from typing import Final
 from lakewriter.dialects.common.dialect import Dialect, Variant
 from lakewriter.dialects.supaflow.settings import AnyDestination, S3DataLakeIceberg, S3DataLakeParquet, S3Parquet
 from lakewriter.dialects.supaflow.translate import make_form_fields, translate
-from lakewriter.spec.vendor_policy import Place, VendorPolicy, VendorStatement
+from lakewriter.spec.vendor_policy import Target, VendorPolicy, VendorStatement
 
 _LISTING: Final = VendorStatement(
     sid="AllowBucketListForPrefix",
     actions=("s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"),
-    targets=(Place.BUCKET,),
+    targets=(Target.BUCKET,),
     prefix_only=True,
 )
 _OBJECTS: Final = VendorStatement(
@@ -28,9 +28,9 @@ _OBJECTS: Final = VendorStatement(
         "s3:AbortMultipartUpload",
         "s3:ListMultipartUploadParts",
     ),
-    targets=(Place.OBJECTS_IN_PREFIX,),
+    targets=(Target.OBJECTS_IN_PREFIX,),
 )
-_WHERE: Final = (Place.CATALOG, Place.DATABASES, Place.TABLES)
+_WHERE: Final = (Target.CATALOG, Target.DATABASES, Target.TABLES)
 _TABLES: Final = VendorStatement(
     sid="AllowDbAndTableReadWriteForSupaflowPrefix",
     actions=(
@@ -63,7 +63,7 @@ POLICIES: Final = {
     kind: VendorPolicy(
         s3=(_LISTING, _OBJECTS),
         glue=(
-            VendorStatement(sid="AllowCatalogRead", actions=actions, targets=(Place.CATALOG,)),
+            VendorStatement(sid="AllowCatalogRead", actions=actions, targets=(Target.CATALOG,)),
             _TABLES,
             _RESET,
         ),

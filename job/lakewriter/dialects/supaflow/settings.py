@@ -137,7 +137,7 @@ class S3DataLakeParquet(ParquetDestination):
 
     @field_validator("table_format", mode="before")
     @classmethod
-    def _known(cls, value: Any) -> Any:
+    def _require_format(cls, value: Any) -> Any:
         if value != "PARQUET":
             raise ValueError("expected 'PARQUET' or 'ICEBERG'")
         return value
