@@ -24,7 +24,7 @@ class Calm:
     def play(self) -> None:
         """Play what comes when nothing fails any more."""
         history = self.history
-        history.is_calm = True
+        history.is_calm = history.sources.is_calm = True
         history.replays.begin_calm()
         history.world.quiet()
         history.network.weather = Weather()

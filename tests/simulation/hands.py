@@ -138,7 +138,8 @@ class Hands:
         controls, _ = self._controls(lake)
         for table in lake.spec.tables:
             if table.read.new_files:
-                there = self.world.auditor.sources.find_folder(lake.pipeline, table.id).list_files()
+                sources = self.world.auditor.sources
+                there = sources.find_folder(lake.pipeline, table.id).list_files(is_calm=sources.is_calm)
                 self.world.met[f"files {which}"] += 1
                 files = {"noted": None, "read": there, "unread": ()}[which]
                 repair.reset_files(controls[table.id], files, "a drill")

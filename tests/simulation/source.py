@@ -55,6 +55,7 @@ class Sources:
     names: random.Random | None = None
     readings: dict[int, Reading] = field(default_factory=dict)
     folders: dict[str, Folder] = field(default_factory=dict)
+    is_calm: bool = False
 
     def find_folder(self, pipeline: str, table: str) -> Folder:
         """The folder that a table reads new files of."""
