@@ -93,6 +93,7 @@ class World:
             if there is None or there.body != body:
                 self.auditor.find(f"stranger's object is not as it was: {key}")
             del self.auditor.strangers[key]
+            self.auditor.are_strangers_gone = True
             self.bucket.delete(key)
 
         for key, was in list(self.auditor.spoiled.items()):
