@@ -215,6 +215,7 @@ class Auditor:
             change.after is None
             and "/loads/" in change.key
             and change.key not in self.spoiled.keys() | self.lost_intents
+            and not self._is_of_blind_undo(change.key)
         ):
             self.swept.add(change.key)
             self._judge_sweep(change)
@@ -223,6 +224,12 @@ class Auditor:
         is_lost = is_failure and content["code"] == "STAGED_LOST"
         if is_lost and not self.lost_uploads and not any(reason in content["message"] for reason in WITHDRAWN):
             self.find(f"uploads of a bound load were aborted by us: {content['message']}")
+
+    def _is_of_blind_undo(self, key: str) -> bool:
+        """Whether it is the report of an undo whose intent is lost: a person ends it, and the load is undone again."""
+        folder = key.rpartition("/")[0]
+        is_lost = any(own.startswith(f"{folder}/") for own in self.lost_intents)
+        return is_lost and is_undo(folder.rpartition("/")[2]) and key.endswith(".report.json")
 
     def _judge_sweep(self, change: Change) -> None:
         """Records are cleared away when they are old by the store's own clock, unless a person does it before."""

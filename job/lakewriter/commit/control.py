@@ -221,6 +221,12 @@ class Control:
         content = self._get_once_written(key, again=True)
         return None if content is None else parse(TableReport, key, content)
 
+    def delete_report(self, job_id: str) -> None:
+        """Delete the table's report of this job id, if it has one: the job counts as not committed from then on."""
+        key = self.keys.report(job_id, self.table_id)
+        self._written.pop(key, None)
+        self.store.delete(key)
+
     def read_body(self, key: str) -> bytes | None:
         """Return the object's content, None where it is not there."""
         content = self.store.get(key)

@@ -47,6 +47,8 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
     objects = _find_objects(control, pending)
     shown = format_count(len(objects), "object")
     if job_id.startswith(UNDO):
+        # With its report the load would count as undone, while its cursor and its source's state are not put back.
+        control.delete_report(job_id)
         _end(control, pending, lambda state: _close_state(control, state, pending, {}), reason)
         return (
             "closed, without its intent: what it has taken out is not known. Undo the load again: it goes on from there"
