@@ -1,10 +1,12 @@
 """The Open Catalog path: who is let in, what is told apart, and commits whose answer is lost."""
 
+import json
 from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import RESTError, UnauthorizedError
+from werkzeug import Response
 
 from lakewriter.aws import Clients
 from lakewriter.commit.iceberg.catalog_errors import check_region, explain_errors
@@ -99,6 +101,17 @@ def test_token_expires_during_the_load(catalog):
     catalog.expire_tokens()
     table.publish(found, 1)
     assert len(table.seen.snapshots()) == 1
+
+
+def test_no_catalog_turns_on_signing(catalog):
+    """The library would sign with the default chain's credentials, for whoever the catalog is."""
+    overrides = {"prefix": "lake", "rest.sigv4-enabled": "true", "rest.signing-region": "us-east-1"}
+    catalog.failing["GET", "/v1/config"] = Response(json.dumps({"defaults": {}, "overrides": overrides}))
+    table = Table(catalog.aws, catalog)
+    table.publish(table.intent("a", ROWS), 1)
+    # What reads the table here is the library itself.
+    catalog.failing.clear()
+    assert table.seen.scan().to_arrow()["id"].to_pylist() == [1, 2]
 
 
 @pytest.mark.parametrize("fault", ["drop_commits", "fail_commits"])

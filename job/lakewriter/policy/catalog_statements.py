@@ -12,6 +12,7 @@ from lakewriter.policy.statements import Statement, allow, deny
 from lakewriter.policy.trust_policies import OPTIMIZER_SERVICE
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
+from lakewriter.spec.trust import Party
 from lakewriter.spec.vendor_policy import VendorPolicy
 
 _DATABASE: Final = "glue:GetDatabase"
@@ -51,13 +52,13 @@ _ARN: Final = 50
 """Characters of an ARN before its last part, with quotes and comma, in the partition with the longest names."""
 
 
-def allow_loader(spec: Spec, arns: Arns, *, new_databases: bool) -> list[Statement]:
+def allow_loader(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statement]:
     """Allow writing the file's databases and tables, and the table names that ``lakewriter check`` tries to write."""
     if not spec.in_glue:
         return []
     actions = [
         _DATABASE,
-        *([_NEW_DATABASE] if new_databases else []),
+        *([] if deployment.existing.databases else [_NEW_DATABASE]),
         *_TABLE,
         *(() if spec.iceberg else _LOADER_PARTITION),
     ]
@@ -66,10 +67,11 @@ def allow_loader(spec: Spec, arns: Arns, *, new_databases: bool) -> list[Stateme
         allow("WriteTables", actions, _make_resources(arns, _list_table_paths(spec))),
         *_allow_undo(spec, arns),
         *_allow_upkeep(spec, arns),
+        *_allow_data_access(deployment),
     ]
 
 
-def allow_optimizer(spec: Spec, arns: Arns) -> list[Statement]:
+def allow_optimizer(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statement]:
     """Allow Glue's optimizers to commit to the file's Iceberg tables, and to log what they do.
 
     https://docs.aws.amazon.com/glue/latest/dg/optimization-prerequisites.html
@@ -78,6 +80,7 @@ def allow_optimizer(spec: Spec, arns: Arns) -> list[Statement]:
     return [
         allow("MaintainTables", ["glue:GetTable", "glue:UpdateTable"], tables),
         allow("WriteOptimizerLogs", _LOG, list(map(arns.log_group, _OPTIMIZER_LOGS))),
+        *_allow_data_access(deployment),
     ]
 
 
@@ -112,7 +115,9 @@ def allow_operator(spec: Spec, arns: Arns) -> list[Statement]:
     ]
 
 
-def allow_vendor(spec: Spec, arns: Arns, reach: Reach, policy: VendorPolicy | None, *, reset: bool) -> list[Statement]:
+def allow_vendor(
+    spec: Spec, deployment: Deployment, arns: Arns, reach: Reach, policy: VendorPolicy | None
+) -> list[Statement]:
     """Allow a vendor its document's list of actions on its own databases and tables, and deny it the job's.
 
     At the vendor's own destination it gets what its document lists for the tables' format; in another's file its tables
@@ -124,6 +129,7 @@ def allow_vendor(spec: Spec, arns: Arns, reach: Reach, policy: VendorPolicy | No
     other = policy is not None and policy != spec.vendor_policy
     looked = () if spec.iceberg else _VENDOR_PARTITION
     functions = [path.replace("table/", "userDefinedFunction/") for path in paths if path.startswith("table/")]
+    reset = allow("ResetTables", _RESET, _make_resources(arns, [*paths, *functions]))
     return [
         allow(
             "ReadCatalog",
@@ -131,8 +137,9 @@ def allow_vendor(spec: Spec, arns: Arns, reach: Reach, policy: VendorPolicy | No
             [arns.glue("catalog")],
         ),
         allow("WriteTables", [*_VENDOR, *(_VENDOR_PARTITION if other else looked)], _make_resources(arns, paths)),
-        *([allow("ResetTables", _RESET, _make_resources(arns, [*paths, *functions]))] if reset else []),
+        *([reset] if deployment.allow_reset else []),
         *deny_what_is_the_jobs(arns, reach),
+        *_allow_data_access(deployment),
     ]
 
 
@@ -152,10 +159,12 @@ def deny_what_is_the_jobs(arns: Arns, reach: Reach) -> list[Statement]:
     ]
 
 
-def allow_reader(arns: Arns, reach: Reach) -> list[Statement]:
+def allow_reader(spec: Spec, deployment: Deployment, arns: Arns, party: Party) -> list[Statement]:
     """Allow looking up the tables and partitions that the party reaches."""
-    paths = reach.catalog
-    return [allow("ReadTables", _READ, _make_resources(arns, paths))] if paths else []
+    paths = find_reach(spec, party).catalog
+    if not paths:
+        return []
+    return [allow("ReadTables", _READ, _make_resources(arns, paths)), *_allow_data_access(deployment)]
 
 
 def bound_catalog(spec: Spec, deployment: Deployment, arns: Arns, *, exact: bool) -> list[Statement]:
@@ -187,9 +196,9 @@ def _list_bound_paths(spec: Spec, deployment: Deployment, *, exact: bool) -> lis
     return ["catalog", *(f"database/{name}" for name in listed), *below]
 
 
-def allow_data_access() -> Statement:
+def _allow_data_access(deployment: Deployment) -> list[Statement]:
     """Allow asking Lake Formation for data access: the action takes no resources, grants there name the tables."""
-    return allow("AskLakeFormation", ["lakeformation:GetDataAccess"], ["*"])
+    return [allow("AskLakeFormation", ["lakeformation:GetDataAccess"], ["*"])] if deployment.lake_formation else []
 
 
 def list_own_paths(spec: Spec) -> list[str]:

@@ -101,10 +101,9 @@ def _allow_checkpoints(spec: Spec, deployment: Deployment, arns: Arns, *, has_ke
 
 
 def _allow_loader(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
-    tables = catalog.allow_loader(spec, arns, new_databases=not deployment.existing.databases)
     return {
         "S3": storage.allow_loader(spec, arns),
-        "Glue": _add_lake_formation(tables, deployment),
+        "Glue": catalog.allow_loader(spec, deployment, arns),
         "Kms": storage.allow_encryption(spec, deployment, arns, writes=True),
     }
 
@@ -116,9 +115,8 @@ def _allow_vendor(spec: Spec, deployment: Deployment, arns: Arns, party: Party) 
         verbatim = _make_vendor_statements(spec, arns, policy, reach)
         denied = [*storage.deny_what_is_the_jobs(spec, arns, reach), *catalog.deny_what_is_the_jobs(arns, reach)]
         return {"S3": verbatim["S3"], "Control": denied, "Glue": verbatim["Glue"], "Kms": key}
-    tables = catalog.allow_vendor(spec, arns, reach, policy, reset=deployment.allow_reset)
-    files = storage.allow_vendor(spec, arns, reach, policy)
-    return {"S3": files, "Glue": _add_lake_formation(tables, deployment), "Kms": key}
+    tables = catalog.allow_vendor(spec, deployment, arns, reach, policy)
+    return {"S3": storage.allow_vendor(spec, arns, reach, policy), "Glue": tables, "Kms": key}
 
 
 def _allow_catalog(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
@@ -130,22 +128,17 @@ def _allow_catalog(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
 
 def _allow_optimizer(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
     """Allow what Open Catalog does with the files of Iceberg tables, and Glue in place of that."""
-    tables = catalog.allow_optimizer(spec, arns)
-    return _allow_catalog(spec, deployment, arns) | {"Glue": _add_lake_formation(tables, deployment)}
+    return _allow_catalog(spec, deployment, arns) | {"Glue": catalog.allow_optimizer(spec, deployment, arns)}
 
 
 def _allow_reader(spec: Spec, deployment: Deployment, arns: Arns, party: Party | None) -> Named:
     """Allow a party to read; None is Snowflake's compute, which lists whole locations."""
-    reach = find_reach(spec, party or Party(access="read"))
+    reader = party or Party(access="read")
     return {
-        "S3": storage.allow_reader(spec, arns, reach, hidden=party is not None),
-        "Glue": _add_lake_formation(catalog.allow_reader(arns, reach), deployment),
+        "S3": storage.allow_reader(spec, arns, find_reach(spec, reader), hidden=party is not None),
+        "Glue": catalog.allow_reader(spec, deployment, arns, reader),
         "Kms": storage.allow_encryption(spec, deployment, arns, writes=False),
     }
-
-
-def _add_lake_formation(tables: list[Statement], deployment: Deployment) -> list[Statement]:
-    return [*tables, catalog.allow_data_access()] if tables and deployment.lake_formation else tables
 
 
 _Targets = Mapping[Target, Callable[[], list[str]]]

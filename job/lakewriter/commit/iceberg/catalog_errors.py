@@ -33,7 +33,8 @@ def explain_errors(service: IcebergService, clients: aws.Clients, doing: str) ->
     try:
         yield
     except (aws.ClientError, aws.BotoCoreError) as error:
-        raise aws.explain(error, doing=f"glue: {doing}", access=clients.access) from error
+        catalog = service if isinstance(service, RestService) else "glue"
+        raise aws.explain(error, doing=f"{catalog}: {doing}", access=clients.access) from error
     except _REST_ERRORS as error:
         # Only an answer of the service has a request: the library raises the same classes for what it cannot do.
         is_limit = isinstance(error, NotImplementedError) and read_status(error) is None

@@ -76,6 +76,10 @@ class _Rest(_OwnFiles, RestCatalog):
             session.mount(scheme, self.properties[_MAKE_ADAPTER]())
         return super()._create_legacy_oauth2_auth_manager(session)
 
+    def _init_sigv4(self, session: requests.Session) -> None:
+        """Change nothing, although the catalog's own configuration asks for it: the library would sign with the default
+        chain's credentials, for any catalog, and without time-outs."""
+
     def commit_table(self, table: Table, requirements: Requirements, updates: Updates) -> CommitTableResponse:
         """See ``Catalog``."""
         try:
