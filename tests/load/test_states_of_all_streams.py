@@ -7,7 +7,7 @@ import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.errors import S3AccessDeniedError, SourceFailedError, SpecInvalidError
 from lakewriter.operate.repair import reset_cursor
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
@@ -163,6 +163,24 @@ def test_table_that_cannot_be_completed_holds_back_the_others(lake, source):
     assert not lake.data()
     assert play(lake, "a") == [("done", expect(6))]
     assert source.read_given(1) is None
+
+
+@pytest.mark.parametrize("kind", ["GLOBAL", "LEGACY"])
+def test_source_is_not_run_while_a_state_cannot_be_read(lake, source, kind):
+    """It would go on behind rows of that stream which nobody knows to be there, and nothing of it could be loaded."""
+
+    def deny(call, proceed):
+        return call.denied() if call.key.endswith("/public.orders/state.json") else proceed(call)
+
+    source.script(kind=kind, upto=4)
+    lake.load("a")
+    source.script(kind=kind, upto=8)
+    lake.aws.interceptors.append(deny)
+    with pytest.raises(S3AccessDeniedError, match=r"public\.orders/state\.json"):
+        lake.load("b")
+    lake.aws.interceptors.remove(deny)
+    assert (source.runs, loaded(lake)) == (1, expect(4))
+    assert play(lake, "b") == [("done", expect(8))]
 
 
 CHANGES = [

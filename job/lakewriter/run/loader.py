@@ -222,6 +222,9 @@ class Loader:
         with spool(spark, self._pipeline.clients, key) as spooled:
             if source.command:
                 self._resumed = self._plan_resumption(self._list_sound_tables(), self.states, continues=True)
+                if self.broken and self._resumed.before is not None:
+                    # A state for all streams would have the source go on behind rows that may not be loaded.
+                    raise next(iter(self.broken.values()))
                 with self.stop.waiting():
                     files, failure, mask = run_connector(source, self._resumed.text, spooled)
                 yield look_through(spark, files, failure).masked(mask)
@@ -232,9 +235,8 @@ class Loader:
 
     def read_saved_state(self) -> str | None:
         """Return the state for a source that is run by hand; a load cannot know that its input continues from there."""
-        states = call_all(lambda control: control.state.read(), self.controls.values())
-        by_table = dict(zip(self.controls, states, strict=True))
-        return self._plan_resumption(self.spec.tables, by_table, continues=False).text
+        states = zip(self.controls, call_all(lambda control: control.state.read(), self.controls.values()), strict=True)
+        return self._plan_resumption(self.spec.tables, dict(states), continues=False).text
 
     def _plan_resumption(
         self, tables: Sequence[TableSpec], states: Mapping[str, TableState], *, continues: bool
@@ -324,8 +326,8 @@ class Loader:
         if result.code:
             text = f"{text} Its load failed too: {result.code}: {result.message}"
         error = SourceFailedError(text, remedy=verdict.remedy)
-        message, remedy = f"{error.message} {error.remedy}".strip(), error.remedy or None
-        end = {"status": "failed", "code": error.code, "message": message, "remedy": remedy}
+        message = f"{error.message} {error.remedy}".strip()
+        end = {"status": "failed", "code": error.code, "message": message, "remedy": error.remedy or None}
         return result.model_copy(update=end), error
 
 
@@ -383,8 +385,7 @@ def with_messages(spec: Spec, path: str) -> Spec:
 def _make_decision(parts: Mapping[str, TablePart], before: str | None) -> Decision:
     """Return the decision that binds the tables of a sync together, with the state for all streams after it."""
     sources = [part.ending.source for part in parts.values() if part.ending is not None]
-    said = (source for source in sources if source is not None and source.is_shared and source.record is None)
-    source = next(said, None)
+    source = next((said for said in sources if said is not None and said.is_shared and said.record is None), None)
     common_source = None if source is None else source.model_copy(update={"first": None})
     return Decision(bound=True, tables=tuple(parts), source=common_source, before=before)
 
