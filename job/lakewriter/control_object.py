@@ -10,28 +10,31 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from lakewriter.errors import PendingUnrecoverableError
 
 VERSION: Final = 1
-"""The version of every control object. Another one is for changes that no reader of this one could live with."""
+"""The version of every control object. A new version is for changes that no reader of this version can handle."""
 
 INFERRED: Final = "inferred"
-"""Columns that documents without a schema have given a table: who neglects them gives a column another type."""
+"""Columns that documents without a schema have given a table: a release that ignores them gives a column another
+type."""
 RECEIPT_PARTS: Final = "receipt_parts"
-"""Receipts in objects of their own: who neglects them takes a load of many files for one of few, or none."""
+"""Receipts in objects of their own: a release that ignores them takes a load of many files for one of few, or none."""
 CHANGES: Final = "changes"
-"""Changes that are no loads, and job ids that they have taken back: who neglects them loads such an id again."""
+"""Changes that are no loads, and job ids that they have taken back: a release that ignores them loads such an id
+again."""
 QUARANTINED: Final = "quarantine"
-"""Rows that a load keeps out of its table: who neglects them publishes the load without them."""
+"""Rows that a load keeps out of its table: a release that ignores them publishes the load without them."""
 SYNC_STATE: Final = "sync_state"
-"""A source's state that the sync keeps for all of its tables: who neglects it hands the source an empty one."""
+"""A source's state that the sync keeps for all of its tables: a release that ignores it hands the source an empty
+one."""
 MERGED: Final = "merge"
-"""Rows that take the place of those of the same key: who neglects them adds them to these."""
+"""Rows that replace rows of the same key: a release that ignores this adds them to the old rows."""
 COMPACTED: Final = "compact"
-"""Files whose rows take the place of those of other files: who neglects them adds the rows to these."""
+"""Files whose rows replace those of other files: a release that ignores this adds them to the old rows."""
 KNOWN_NEEDS: Final[frozenset[str]] = frozenset(
     {INFERRED, RECEIPT_PARTS, CHANGES, QUARANTINED, SYNC_STATE, MERGED, COMPACTED}
 )
 """The names in ``needs`` that this release understands. A name is added with the code that acts on it."""
 LASTING: Final[frozenset[str]] = frozenset({INFERRED, CHANGES, SYNC_STATE, MERGED})
-"""Those that a table's state has once the change is closed: of the others it has nothing then."""
+"""The needs that a table's state keeps once the change is closed; the state has no trace of the others then."""
 
 MOST_LEVELS: Final = 100
 """Far more than any release writes, and less than a JSON encoder gives up at."""
@@ -42,7 +45,7 @@ _REMEDY: Final = (
 
 
 def is_none(value: object) -> bool:
-    """Of a field that is left out where it says nothing: 0.1.0 refuses objects with fields that it does not know."""
+    """Return whether a value is None, so that its field is left out: 0.1.0 refuses objects with unknown fields."""
     return value is None
 
 
@@ -95,7 +98,7 @@ Parsed = TypeVar("Parsed", bound=ControlObject)
 
 
 def require_understood(content: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` for an object of another version, or one that needs something unknown of its readers."""
+    """Raise ``ValueError`` for an object of another version, or one with ``needs`` that this release does not know."""
     version, needs = content.get("version", VERSION), content.get("needs", [])
     if version != VERSION:
         raise ValueError(f"it is of version {version!r}, expected {VERSION}")
@@ -127,8 +130,8 @@ def _refuse_constant(name: str) -> None:
 
 
 def _require_plain(content: Any) -> None:
-    """Raise ``ValueError`` for what could be read, and could not be written back: too deep, or with half a
-    character."""
+    """Raise ``ValueError`` for content that can be read but not written back: too deep, or with half a surrogate
+    pair."""
     level, depth = [content], 0
     while level := [value for item in level for value in _list_values(item)]:
         depth += 1
@@ -148,7 +151,7 @@ def parse(model: type[Parsed], key: str, body: bytes) -> Parsed:
     content = decode(key, body)
     try:
         return model.model_validate(content)
-    # Parts that are made by position say with a TypeError what is missing.
+    # Parts are made from positional values, so a missing one raises a TypeError.
     except (TypeError, ValueError) as error:
         raise _make_refusal_error(key, str(error)) from error
 

@@ -64,7 +64,7 @@ class LakeError(Exception):
 
     @property
     def report(self) -> str:
-        """The error as a person reads it, its notes on lines of their own."""
+        """The error as a person reads it, with each note on a line of its own."""
         return "\n".join([str(self), *getattr(self, "__notes__", ())])
 
 
@@ -266,7 +266,7 @@ class ConcurrentLoadError(LakeError):
 
 
 class CheckpointLostError(LakeError):
-    """A continuous run's checkpoint does not go with what the table has: to go on would repeat or leave out rows."""
+    """A continuous run's checkpoint does not match what the table has: continuing would repeat or leave out rows."""
 
     code = "CHECKPOINT_LOST"
 
@@ -347,9 +347,9 @@ _IN_TEXT = re.compile(rf"\b({'|'.join(CODES)}): ([^\n]*)")
 
 
 def from_text(text: str) -> LakeError | None:
-    """Return the error a task raised, out of the traceback text in which Spark brings it to the driver.
+    """Return the error that a task raised, from the traceback text that Spark brings to the driver.
 
-    What it was raised from precedes it.
+    The exception that it was raised from precedes it in the text.
     """
     match = _IN_TEXT.search(text.rpartition(_RAISED_FROM)[2]) or _IN_TEXT.search(text)
     return CODES[match[1]](match[2].strip()) if match else None

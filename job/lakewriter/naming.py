@@ -52,7 +52,7 @@ def normalise(name: str) -> str:
 
 
 def cut(name: str, *, distinct: str | None = None) -> str:
-    """Cut ``name`` to 255 characters; what is cut off lives on as ten hex digits."""
+    """Cut ``name`` to 255 characters; a hash of ten hex digits replaces its tail."""
     if len(name) <= MAX_NAME:
         return name
     digest = hashlib.sha256((distinct or name).encode()).hexdigest()[:10]
@@ -80,7 +80,7 @@ class NameRule:
         return name.lower() if self.folds_case else name
 
     def number(self, name: str, number: int) -> str:
-        """Return ``name`` with a number behind it, as the second and later of equal names get."""
+        """Return ``name`` with a number after it, as the second and later of equal names get."""
         suffix = f"_{number}"
         return (name[: MAX_NAME - len(suffix)] if self.folds_case else name) + suffix
 
@@ -157,7 +157,7 @@ def join_key(*segments: str) -> str:
 
 
 def describe_unfit_segment(path: str) -> str | None:
-    """Return what no key may have of ``path``, a key or a part of one, as a clause for a message; None where it is fit.
+    """Return why ``path``, a key or a part of one, may not be in a key, as a clause for a message; None where it may.
 
     Empty segments are not counted: ``join_key`` leaves them out. Any other segment, read as ``normalise`` reads it, so
     that a full-width dot is a dot and a full-width slash a slash, is unfit
@@ -194,7 +194,7 @@ def name_generation(number: int) -> str:
 
 
 def parse_generation(folder: str) -> int | None:
-    """Return the number in such a name; None for any other name."""
+    """Return the number in the name of a refresh's folder; None for any other name."""
     match = _GENERATION.fullmatch(folder)
     return int(match[1]) if match is not None else None
 
@@ -202,8 +202,8 @@ def parse_generation(folder: str) -> int | None:
 class ControlKeys:
     """Keys of the control objects of one pipeline, under ``{prefix}/_lakewriter/{pipeline}/``.
 
-    No two are equal, whatever tables and loads are called: what is named by a table has a folder or an ending that
-    nothing else in its place has.
+    No two keys are equal, whatever tables and loads are called: a key with a table's name has a folder or an ending
+    that no other kind of key has there.
     """
 
     def __init__(self, prefix: str, pipeline: str) -> None:
@@ -231,7 +231,7 @@ class ControlKeys:
         return f"{folder}tables/{table_id}/state.json"
 
     def inputs(self, table_id: str, name: str) -> str:
-        """Some of the files of the source that loads of a table have read."""
+        """Return the key of an object with some of the source files that loads of a table have read."""
         return f"{self.root}/tables/{table_id}/inputs/{name}.jsonl.gz"
 
     def load(self, job_id: str) -> str:
@@ -239,7 +239,7 @@ class ControlKeys:
         return f"{self.root}/loads/{job_id}"
 
     def load_of(self, folder: str, job_id: str) -> str:
-        """Return the directory of the load with the same job id of the pipeline whose ``folder`` this is."""
+        """Return the directory of the load with the same job id in the pipeline whose ``folder`` this is."""
         return f"{folder}loads/{job_id}/"
 
     def report(self, job_id: str, table_id: str) -> str:
@@ -256,8 +256,8 @@ class ControlKeys:
 
     @staticmethod
     def find_begun_table(name: str) -> str | None:
-        """Return the table that a begin record is of, blank for one of all tables; None where ``name``, the key behind
-        the attempt's folder, is no begin record's.
+        """Return the table of a begin record, blank for a record of all tables; None where ``name``, the key after the
+        attempt's folder, is not a begin record's.
         """
         if name == "begin.json":
             return ""
@@ -265,7 +265,7 @@ class ControlKeys:
         return file.removesuffix(".json") if folder == "begin" and file.endswith(".json") else None
 
     def intent(self, job_id: str, attempt: str, table_id: str) -> str:
-        """All that is needed to publish one table of one load."""
+        """Return the key of the intent: all that is needed to publish one table of one load."""
         return f"{self.load(job_id)}/{attempt}/tables/{table_id}.json"
 
     def decision(self, job_id: str, attempt: str) -> str:
@@ -285,11 +285,11 @@ class ControlKeys:
         return f"{self.load(job_id)}/{attempt}/failed/{table_id}.json"
 
     def first_failure(self, job_id: str, attempt: str, table_id: str) -> str:
-        """Return the key of that reason by release 0.1.0."""
+        """Return the key of that reason in release 0.1.0."""
         return f"{self.load(job_id)}/{attempt}/{table_id}.failed.json"
 
     def receipts(self, job_id: str, attempt: str, table_id: str) -> str:
-        """Begins the keys of the parts that hold the receipts of many files."""
+        """Return the prefix of the keys of the parts that hold the receipts of many files."""
         return f"{self.load(job_id)}/{attempt}/receipts/{table_id}/"
 
     def deleted_keys(self, job_id: str, attempt: str, table_id: str) -> str:
@@ -331,5 +331,5 @@ class ControlKeys:
 
     @property
     def runs(self) -> str:
-        """Begins the keys of such outcomes."""
+        """Begins the keys of the outcomes that ``run`` names."""
         return f"{self.root}/runs/"

@@ -54,7 +54,7 @@ class Cursor(ControlObject):
     """The highest value of the cursor column: its Arrow type and exact text (timestamps: UTC microseconds).
 
     ``edge`` has the keys of a database's rows that have the value, each as a JSON list of its columns' texts: the next
-    load reads others that have it. It is empty where they are not known.
+    load reads the other rows that have the value. ``edge`` is empty where the keys are not known.
     """
 
     type: str
@@ -97,7 +97,7 @@ class Violations(ControlObject):
 
 
 class RepeatedFiles(ControlObject):
-    """The number of files of a load that earlier loads have read, as far as their records show.
+    """The number of files of a load that earlier loads have read, by their records.
 
     files     those that the load has read, None where the source has none, or they could not be listed
     again     those of them that an earlier load has read as they are
@@ -173,8 +173,8 @@ class Origin(ControlObject):
 
 
 class DeletedKeys(ControlObject):
-    """The object that a merge has created with the keys that were deleted; all of them keep older rows out ``until``
-    then at most."""
+    """The object that a merge has created with the keys that were deleted; none of them keeps older rows out after
+    ``until``."""
 
     job_id: str
     key: str
@@ -355,7 +355,7 @@ class SetAside(ControlObject):
 
     @classmethod
     def of(cls, parts: Sequence["SetAside"]) -> "SetAside | None":
-        """Those of several tasks together; None where nothing was set aside."""
+        """Return the rows that several tasks have set aside; None where there are none."""
         if not parts:
             return None
         keys = tuple(key for part in parts for key in part.keys)

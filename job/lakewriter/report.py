@@ -35,7 +35,7 @@ def format_count(number: int, noun: str) -> str:
 
 
 def format_size(size: float) -> str:
-    """Bytes in the unit a person would choose."""
+    """Format bytes in the unit a person would choose."""
     for unit in ("B", "KB", "MB"):
         if size < 1000:
             return f"{size:.{0 if unit == 'B' else 1}f} {unit}"
@@ -116,11 +116,11 @@ class MergeCounts(Counts):
     """What became of the rows of a load that merges them; together they are all of its rows.
 
     inserted    those of a key that the table did not have
-    updated     those that took the place of the table's row
+    updated     those that replaced the table's row
     deleted     those that deleted the table's row
     unchanged   those that are as new as the table's row, and deletes of keys that the table does not have
     late        those that are older than the table's row
-    superseded  those that a later row of the same load took the place of
+    superseded  those that a later row of the same load replaced
     """
 
     field = "merged"
@@ -181,7 +181,7 @@ COUNTS: Final[Mapping[str, type[Counts]]] = {"merge": MergeCounts, "compact": Co
 class TableReport(ControlObject):
     """A committed table of a load; the object's existence is what makes the table done.
 
-    ``parts`` have the keys that ``keys`` lacks, of a load of many files.
+    For a load of many files, ``parts`` have the keys that ``keys`` lacks.
     """
 
     version: Literal[1] = 1

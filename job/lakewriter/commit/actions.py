@@ -1,4 +1,4 @@
-"""Describe what a load asks of its catalog, as an intent stores it: an action for each kind of catalog."""
+"""Define catalog actions: what a load asks of its catalog, as an intent stores it. Each kind of catalog has a class."""
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -15,12 +15,12 @@ def dump_part(value: Any) -> Any:
 
 
 class _Action(ControlObject):
-    """What a load asks of its catalog. What others ask of a catalog is a method here, not a question for its class."""
+    """What a load asks of its catalog. Callers use these methods; they never test the class of an action."""
 
     keeps_versions: ClassVar[bool] = False
-    """Whether the catalog has the table's earlier versions, and their files stay for these."""
+    """Whether the catalog keeps the table's earlier versions, so that their files must stay."""
     takes_statistics: ClassVar[bool] = False
-    """Whether the catalog has the bounds of every file's columns."""
+    """Whether the catalog stores the column bounds of every file."""
 
     @property
     def name(self) -> tuple[str, str] | None:
@@ -34,11 +34,11 @@ class _Action(ControlObject):
 
     @property
     def partition_column(self) -> str | None:
-        """The column that readers see beside those of the files; None where there is none."""
+        """The partition column, which readers see in addition to the columns of the files; None where there is none."""
         return None
 
     def list_columns(self) -> tuple[tuple[str, str], ...] | None:
-        """Return the columns with the catalog's types; None where the files alone have them."""
+        """Return the columns with the catalog's types; None where only the files define them."""
         return None
 
     def find_location(self) -> str | None:
@@ -50,8 +50,8 @@ class _Action(ControlObject):
         return None
 
     def find_listed_prefix(self, bucket: str, planned: str | None) -> str | None:
-        """Return the prefix of the keys that readers list, None where a catalog names every file; ``planned`` is the
-        layout's."""
+        """Return the key prefix that readers list; None where a catalog names every file. ``planned`` is the layout's
+        prefix."""
         return None
 
     def find_partition(self) -> tuple[str, str] | None:
@@ -81,8 +81,8 @@ class GlueAction(_Action):
     """A Hive-style table in Glue as this load needs it; names are in lower case, types are Glue's.
 
     ``partition`` is the value of ``partition_key``, None for a load that adds no partition. ``strategy`` is the
-    pipeline's ``partition_strategy``, blank where it is not known. ``root`` is the URI of the table's folder where
-    ``location`` is that of one generation in it; None for a table that is appended to.
+    pipeline's ``partition_strategy``, blank where it is not known. The ``location`` of a refreshed table is the folder
+    of one generation, and ``root`` is then the URI of the table's folder. A table that is appended to has no ``root``.
     """
 
     kind: Literal["glue"] = "glue"

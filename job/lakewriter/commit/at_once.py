@@ -10,19 +10,19 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 MOST: Final = 64
-"""Threads, as many as a client keeps connections. Each has one request on its way, and where S3 answers SlowDown the
-client sends fewer a second for all of them."""
+"""Number of threads: as many as the connections that a client keeps. Each thread has one request in flight. After a
+SlowDown of S3 the client sends fewer requests a second for all threads."""
 LEAST_INSIDE: Final = 4
-"""Threads of a call that is itself one of many: a table of thousands of files may be one of thousands of tables."""
+"""Threads of a call inside another one: a table of thousands of files may be one of thousands of tables."""
 TAKEN: Final = 1024
-"""Items that are taken at a time, so that those of a hundred thousand files are not held all together."""
+"""Items that are taken at a time, so that the items of a hundred thousand files are never all in memory."""
 
 _share = threading.local()
 
 
 def call_all(call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-    """Return the answers in the order of ``items``; after the first error in that order, which is raised when those
-    under way have ended, no further call begins."""
+    """Return the answers in the order of ``items``. After an error no further call begins; the first error, in that
+    order, is raised once the running calls have ended."""
     left = iter(items)
     taken = list(islice(left, TAKEN))
     if len(taken) < 2:

@@ -49,7 +49,7 @@ class Attempt:
 
 
 def make_begin_record(attempt: Attempt, names: Mapping[str, ObjectNames]) -> dict[str, Any]:
-    """Make the content of ``begin.json``, by which a later attempt finds the uploads that this one left."""
+    """Make the content of ``begin.json``, from which a later attempt finds the uploads that this one left."""
     tables = {table: BegunTable.of(object_names).model_dump() for table, object_names in names.items()}
     return {"version": 1, "attempt": attempt.id, "started": attempt.started.isoformat(), "tables": tables}
 
@@ -57,7 +57,7 @@ def make_begin_record(attempt: Attempt, names: Mapping[str, ObjectNames]) -> dic
 def register(
     control: Control, attempt: Attempt, open_clients: OpenClients, note_begin: Callable[[], None] = lambda: None
 ) -> TableState | None:
-    """Make this the attempt of its job that may bind, and abort the uploads of earlier ones.
+    """Register this as the one attempt of its job that may bind, and abort the uploads of earlier attempts.
 
     A pending intent, of any load, is recovered first. ``note_begin`` is called before the state names the attempt.
     Returns the state with this attempt in it; None when the job, or one that it repeats, is done. ``LOAD_UNDONE`` for a
@@ -66,7 +66,7 @@ def register(
     while True:
         recover(control, open_clients)
         if not attempt.job_id.startswith(UNDO):
-            # An undo may be about to show readers what is to be deleted.
+            # An undo keeps these objects: it may be about to show them to readers again.
             retire_due(control)
         seen = control.state.recall()
         if find_done(control, seen, attempt.job_id, attempt.repeats) is not None:
@@ -91,10 +91,10 @@ def register(
 
 
 def _find_gone(control: Control, seen: TableState, attempt: Attempt) -> frozenset[str]:
-    """Find the attempts that registered so long ago that their loads are forgotten, by the clock of the store: machines
-    write their registrations by clocks of their own.
+    """Find the attempts that registered so long ago that their loads are forgotten. The store's clock decides, since
+    each machine registers by its own clock.
 
-    Empty where the time is not certain. They are asked for once they are old by this machine's clock.
+    Empty where the time is not certain. The store is only asked about attempts that are old by this machine's clock.
     """
     others = seen.list_running_except(attempt.job_id).items()
     old = [(job, entry.attempt) for job, entry in others if attempt.started - entry.since >= attempt.keep]
@@ -113,15 +113,15 @@ def _find_gone(control: Control, seen: TableState, attempt: Attempt) -> frozense
 
 
 def _add_running(state: TableState, seen: TableState, attempt: Attempt, gone: frozenset[str]) -> TableState:
-    """Add the attempt to the state's running loads, and leave out those that are ``gone``; ``Lost`` where a load was
-    bound or committed since ``seen``, or another attempt of this job registered, whose uploads are to be looked for.
+    """Add the attempt to the state's running loads, and leave out those that are ``gone``. Raise ``Lost`` where a load
+    was bound or committed since ``seen``, or another attempt of this job registered: its uploads must be found first.
 
-    A report is written only while its intent is pending, so no report is new while ``committed`` is as it was seen.
+    A report is written only while its intent is pending, so an unchanged ``committed`` means that no report is new.
     """
     is_overtaken = state.running.get(attempt.job_id) != seen.running.get(attempt.job_id)
     if state.pending is not None or state.committed != seen.committed or is_overtaken:
         raise Lost
-    # An attempt at a load that this one repeats may no longer bind: its rows are this one's.
+    # An attempt at a load that this one repeats may no longer bind: this load has the same rows.
     others = {
         job: entry
         for job, entry in state.running.items()
@@ -152,13 +152,13 @@ def _read_begin_records(control: Control, attempt: Attempt, seen: TableState | N
 
 
 def _find_own_uploads(control: Control, job_id: str, attempt_id: str, files: BegunTable) -> list[Upload]:
-    """List the incomplete uploads whose keys match the attempt's patterns: S3 says nothing of an upload but its key.
-    Those in the quarantine are the attempt's in any case; of the others:
+    """List the incomplete uploads of an attempt. S3 shows only their keys, so the keys are matched with the attempt's
+    patterns.
 
-    Empty where another load that makes the same keys is running, since the uploads may be that load's: one of this
-    table with the same counter or the same time, or another pipeline's load of the same job id. All write a record
-    before they stage, so a load that has none after the listing owns none of the listed uploads. Uploads that stay are
-    removed by the bucket's lifecycle rule.
+    Uploads under the quarantine's prefix always belong to the attempt. Others are returned only if no other running
+    load can produce the same keys: a load of this table with the same counter or the same time, or another pipeline's
+    load of the same job id. Every load writes a record before it stages, so a load that has none after the listing owns
+    none of the listed uploads. The bucket's lifecycle rule removes the uploads that stay.
     """
     bad_rows = _list_matching(control, files.quarantine, files.quarantine_pattern) if files.quarantine else []
     uploads = _list_matching(control, files.location, files.pattern)
@@ -175,8 +175,8 @@ def _has_rival(control: Control, job_id: str, files: BegunTable, own_uuid: str) 
         return bool(others)
 
     def is_alike(other: str, attempt: str) -> bool:
-        """Return whether both keys carry only the time, and the same one: two loads that registered after the same
-        commit have it.
+        """Return whether both attempts make the same keys, apart from their UUIDs. Loads that registered after the same
+        commit can have the same time.
         """
         patterns = control.read_patterns(other, attempt)
         return files.pattern.replace(own_uuid, "") in [
@@ -195,8 +195,8 @@ def _list_matching(control: Control, location: str, pattern: str) -> list[Upload
 def avoid_taken_names(store: Store, attempt: Attempt, names: ObjectNames) -> ObjectNames:
     """Number the names beyond the objects that another pipeline's load of the same job id has written.
 
-    Objects of other writers are not avoided: their keys are ``KEY_EXISTS``. Names with the table's counter need no
-    other number, since no two loads are bound with the same counter.
+    Objects of other writers are not avoided: they cause ``KEY_EXISTS``. Names with the table's counter need no other
+    number, since no two loads are bound with the same counter.
     """
     if "seq" not in names.template.variables or names.unique or names.counts:
         return names
@@ -209,12 +209,12 @@ def avoid_taken_names(store: Store, attempt: Attempt, names: ObjectNames) -> Obj
 
 
 def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, open_clients: OpenClients) -> None:
-    """Write the intent and make the state name it as pending: the point of no return, or for an intent that is bound
-    together with others the step before it.
+    """Write the intent and make the state name it as pending. This is the point of no return; for an intent that is
+    bound together with others it is the step before that point.
 
-    ``CONCURRENT_LOAD`` where another attempt of the job has taken over, or the table is not as this load was planned
-    on: an exclusive load needs it unchanged, plain appends commit one after the other. Where another attempt has
-    finished the job, this one's uploads are aborted: no other intent names them.
+    ``CONCURRENT_LOAD`` where another attempt of the job has taken over, or the table has changed since this load was
+    planned: an exclusive load needs it unchanged, plain appends commit one after the other. Where another attempt has
+    finished the job, this attempt's uploads are aborted, since no other intent names them.
     """
     key = control.keys.intent(attempt.job_id, attempt.id, control.table_id)
     control.write_once(key, intent.model_dump_json(indent=1), remember=True)
@@ -233,7 +233,7 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
             is_done = _abort_if_done(control, attempt, intent)
             if is_done and not intent.together:
                 return
-            # Of a sync that another attempt has finished, no other table is bound without this one.
+            # Another attempt has finished this table of the sync: its other tables must not be bound without it.
             if is_done or not _may_bind(state, attempt, intent, began):
                 raise _make_concurrent_error(control, state, attempt) from None
         else:
@@ -297,7 +297,7 @@ def _make_concurrent_error(control: Control, state: TableState, attempt: Attempt
     if not state.is_registered(attempt.job_id, attempt.id):
         why = f"another attempt of load {attempt.job_id!r} has taken over"
     else:
-        why = "another load committed first, and this one went by what the table was before it"
+        why = "another load committed first, and this one was planned on the table before it"
     return ConcurrentLoadError(
         f"table {control.table_id}: {why}; nothing of this attempt was published.",
         remedy="Run the same job id again.",
@@ -305,7 +305,7 @@ def _make_concurrent_error(control: Control, state: TableState, attempt: Attempt
 
 
 def settle(control: Control, attempt: Attempt, open_clients: OpenClients) -> None:
-    """Publish the bound intent and write its report; where it was withdrawn, raise the error that is kept as why."""
+    """Publish the bound intent and write its report; where it was withdrawn, raise the error that was stored."""
     recover(control, open_clients, mine=attempt.id)
     if control.read_report(attempt.job_id) is None:
         failure = read_failure(control, attempt.job_id, attempt.id)
@@ -325,14 +325,14 @@ def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: It
     another process finished it.
 
     The state is replaced first, so that no write that would bind the attempt can still succeed. Uploads without a
-    receipt are found by their keys, listed while this is the registered attempt: a later one registers before it
-    stages, so none of them is a later one's. A process that dies here stays registered, and its job's next attempt
-    aborts the rest.
+    receipt are found by their keys, listed while this is the registered attempt: a later attempt registers before it
+    stages, so it owns none of them. A process that dies here stays registered, and its job's next attempt aborts the
+    rest.
     """
     files = BegunTable.of(names)
     strays = _find_own_uploads(control, attempt.job_id, attempt.id, files)
     if not _try_move(control, lambda state: _require_unbound(state, attempt)):
-        # The attempt that took over may have the same keys by now, but for those of bad rows.
+        # The attempt that took over may use the same keys by now, except for files with bad rows.
         strays = _select_bad_rows(files, strays)
     report = control.read_report(attempt.job_id)
     if _is_bound(control.state.recall(), attempt) or (report is not None and report.attempt == attempt.id):

@@ -1,4 +1,4 @@
-"""Retry a conditional write that another writer came before: how long, and after which pauses."""
+"""Retry a conditional write that another writer has won: for how long, and after which pauses."""
 
 import random
 import time
@@ -20,8 +20,9 @@ WRITE_SECONDS: Final = 180.0
 class Backoff:
     """Pauses that double up to a limit, each cut short at random, until ``seconds`` are over.
 
-    Writers that lose to each other and wait equally long meet again: how many there are decides how many tries one
-    needs, so tries are not counted. ``pause`` and ``clock`` are those of ``time``, or what a test puts in their place.
+    Writers that wait equally long collide again, so pauses are random. The number of writers decides how many tries one
+    needs, so the time is limited and not the tries. ``pause`` and ``clock`` are those of ``time``, or what a test puts
+    in their place.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Backoff:
         if max(self._clock() - self._began, self._paused) >= self._seconds:
             return False
         seconds = self._shorten(0, self._longest)
-        # What was cut short counts too: the end comes also where every pause is cut to nothing.
+        # Count half of the longest pause, whatever the random one is: pauses that are all near zero must end, too.
         self._paused += self._longest / 2
         self._longest = min(2 * self._longest, LONGEST_SECONDS)
         self._pause(seconds)
@@ -57,7 +58,7 @@ def write(
     *,
     remedy: str = "Run the same job id again.",
 ) -> T:
-    """Call ``step``, one try at a conditional write of ``key``, until it returns something else than None; return that.
+    """Call ``step``, one try at a conditional write of ``key``, until its result is not None; return the result.
 
     A try that raises ``Unclear`` counts as None. ``COMMIT_UNKNOWN`` when ``WRITE_SECONDS`` are over.
     """

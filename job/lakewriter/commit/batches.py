@@ -57,12 +57,12 @@ def is_due(state: TableState, batch: Batch, table: str, since: Batch | None) -> 
 
 
 def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -> bool:
-    """Return whether the batch is the one after ``last``; False for ``last`` itself, which Spark calls again where its
-    end is not in the checkpoint.
+    """Return whether the batch is the one after ``last``; False for ``last`` itself, which Spark runs again if the
+    checkpoint does not record its end.
 
-    ``CHECKPOINT_LOST`` where the checkpoint is not the one that the table's batches came from, or its older copy:
-    a batch that it plans anew under an old number would be taken for done. ``since`` was the last batch when this
-    process started the query: a batch committed after it by another process is ``CONCURRENT_LOAD``.
+    ``CHECKPOINT_LOST`` where the table's batches came from another checkpoint, or this one is an older copy: a batch
+    that it plans anew under an old number would count as done. ``since`` was the last batch when this process started
+    the query; ``CONCURRENT_LOAD`` where another process has committed a batch after it.
     """
     if last is None or last.query != batch.query:
         if last is None and batch.number == 0:

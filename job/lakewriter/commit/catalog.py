@@ -30,10 +30,12 @@ class CatalogTable(Protocol):
         """Return the ``s3://`` URI of the table in the catalog; None where the pipeline's layout decides."""
 
     def explain_occupied(self) -> str | None:
-        """Say by what the catalog shows that others have written to the table; None where only its path can show it."""
+        """Describe the catalog's evidence that others have written to the table; None where only its path can show
+        it."""
 
     def list_writers(self) -> tuple[str, ...]:
-        """Return the pipelines that have committed to the table, by their counts in it; none where it has no counts."""
+        """Return the pipelines that have a load count in the table, since they have committed to it; none without
+        counts."""
 
     @property
     def left(self) -> tuple[str, ...]:
@@ -49,7 +51,8 @@ class CatalogTable(Protocol):
         """Return the types of all of the table's columns by name in lower case; None without a table or a catalog."""
 
     def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
-        """Say what the load would change in the catalog, a phrase for each; ``SCHEMA_INCOMPATIBLE`` where it cannot."""
+        """List the changes that the load would make in the catalog, a phrase for each; ``SCHEMA_INCOMPATIBLE`` where it
+        cannot."""
 
     def prepare(
         self,
@@ -60,7 +63,7 @@ class CatalogTable(Protocol):
     ) -> tuple[CatalogAction, pa.Schema]:
         """Create or evolve the table if its catalog needs that before files are encoded.
 
-        Returns the action to commit and the schema to encode files by. ``state`` is the table's state with this
+        Returns the action to commit and the schema to encode files with. ``state`` is the table's state with this
         attempt registered; ``latest`` reads it again. ``partition`` are the fields of an Iceberg table.
         """
 
@@ -92,7 +95,8 @@ class CatalogWriter(Protocol):
         """
 
     def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
-        """After publishing, delete catalog files that other processes wrote for the intent, if they are ``gone``.
+        """After publishing, delete catalog files that other processes wrote for the intent, if those processes are
+        ``gone``.
 
         Returns a sentence for each file that could not be deleted, now or during ``publish``; raises nothing.
         """
@@ -182,13 +186,13 @@ class FilesOnly:
 
 
 class Catalog(ABC):
-    """A kind of catalog, for the table that an action names in it."""
+    """A kind of catalog, opened for the table that an action names."""
 
     @abstractmethod
     def open_table(
         self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode, keys: tuple[str, ...] = ()
     ) -> CatalogTable:
-        """Open the table as a load of this mode finds it. ``keys`` are its columns whose rows have a value."""
+        """Open the table as a load of this mode finds it. ``keys`` are the columns that have a value in every row."""
 
     @abstractmethod
     def open_writer(self, clients: aws.Clients, load: str, is_pending: Callable[[], bool]) -> CatalogWriter:

@@ -1,5 +1,5 @@
-"""Read the number of a pipeline's last change from a table in a catalog: it is committed together with the change, so
-that a process which comes late finds that its change, or a later one, is done."""
+"""Read the number of a pipeline's last change from a table in a catalog. The number is committed together with the
+change, so a late process finds that its change, or a later one, is done."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -19,7 +19,7 @@ from lakewriter.report import join_first
 from lakewriter.spec.load_ids import REPLAY, find_job_ids, make_next_job_id
 
 KEPT_UNDONE: Final = 100
-"""How many undone loads a state names; an older one is in the undo's report."""
+"""How many undone loads a state names; the undo's report names older ones."""
 
 KEPT_GENERATIONS: Final = 100
 """How many full refreshes of a table keep their files, however often it is refreshed: a state names each."""
@@ -35,11 +35,11 @@ class Effects:
     """What a change does to its table.
 
     adds            whether the intent's files become the table's
-    work            what a catalog has to do besides, as the intent has it: its type says how. None where files are
-                    added to those that the table has, or replace them
+    work            the part of the intent that says what else a catalog does; its type selects how. None where files
+                    are only added to the table's files, or replace them
     writes_deletes  whether the catalog writes files with deletes for it
     replaces        which of the older files readers no longer see
-    generation      the number of the files that readers see next, where a table has generations; None: as before
+    generation      the generation that readers see next, where a table has generations; None: as before
     deletes         objects that are deleted once readers see the change
     bad_rows        objects that leave the quarantine with the files
     loaded          objects that leave the quarantine last: the change has loaded their rows
@@ -61,7 +61,7 @@ class Effects:
 
     @property
     def ends(self) -> tuple[tuple[str, str], ...]:
-        """Key and etag of all objects that go once readers see the change."""
+        """Key and etag of all objects that are deleted once readers see the change."""
         return (*self.deletes, *((removal.key, removal.etag) for removal in self.loaded))
 
 
@@ -69,7 +69,7 @@ class Change(ABC):
     """A change of one table, by its intent."""
 
     is_exclusive: ClassVar[bool] = True
-    """Whether the change is valid only while no other has committed since it began: it takes loads away."""
+    """Whether the change is valid only while no other has committed since it began, because it removes loads."""
     lets_loads_go_on: ClassVar[bool] = False
     """Whether loads that began before it stay valid: it changes nothing that a load depends on."""
 
@@ -83,12 +83,12 @@ class Change(ABC):
 
     @property
     def is_decided(self) -> bool:
-        """True if rows would be visible twice, or not at all, unless the catalog is known to have the change."""
+        """True if the catalog must be known to have the change: else rows may be visible twice, or not at all."""
         return True
 
     def describe_unknown(self, why: str, before: Sequence[str]) -> str:
-        """Say what a person has to know of a change that is given up while nobody can tell whether readers see it;
-        ``before`` are the keys of the files whose place its own take, as far as records name them."""
+        """Describe, for a person, a change that is given up while nobody can tell whether readers see it. ``before``
+        are the keys of the files that it replaces, where records name them."""
         new = join_first(list(self.intent.files.list_keys()), MOST_NAMED) or "none"
         return f". Whether readers see this change cannot be known{why}. Its files: {new}"
 
@@ -97,7 +97,7 @@ class Change(ABC):
         return self.is_exclusive or self.intent.depends_on_state
 
     def may_bind(self, state: TableState, began: TableState) -> bool:
-        """Return whether the files that readers are to see again still exist: their deletion begins with the state.
+        """Return whether the files that an undo shows again still exist: the state drops them before they are deleted.
 
         ``began`` is the state that the change was planned on.
         """
@@ -106,10 +106,10 @@ class Change(ABC):
 
     @abstractmethod
     def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
-        """List the fields of the state that changes of the kind set, with their values after it, at ``now``."""
+        """List the fields of the state that changes of this kind set, with their new values, at ``now``."""
 
     def list_all_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
-        """List the fields of the state that the change sets: one of them says that loads may go on."""
+        """List all fields of the state that the change sets, also the one which says that running loads stay valid."""
         fields = self.list_state_changes(state, now, abandoned=abandoned)
         return fields | {"compactions": state.compactions + self.lets_loads_go_on}
 
@@ -158,7 +158,7 @@ class Append(Change):
                 state.sync, intent.sync, intent.job_id, files=bool(intent.files), batch=intent.batch
             )
         if intent.repeats:
-            # A slow attempt at a load that this one repeats is refused by these.
+            # These refuse a slow attempt at a load that this one repeats.
             burnt = [
                 Undone(job_id=job, by=intent.job_id, at=intent.started, next=make_next_job_id(job), reason=LOADED_AGAIN)
                 for job in intent.repeats
@@ -175,7 +175,7 @@ class Append(Change):
 
 
 class Merge(Append):
-    """A load whose rows take the place of the table's rows of the same key, where they are newer."""
+    """A load whose rows replace the table's older rows of the same key."""
 
     is_exclusive = True
 
@@ -185,8 +185,8 @@ class Merge(Append):
         return replace(super().effects, work=self.intent.merge, writes_deletes=True)
 
     def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
-        """See ``Change``. Of a merge that was abandoned nobody knows whether the table has it: the keys that were
-        deleted before stay."""
+        """See ``Change``. Nobody knows whether the table has an abandoned merge, so the keys that were deleted before
+        it stay."""
         changes, merge, intent = super().list_state_changes(state, now), self.intent.merge, self.intent
         if merge is None or abandoned:
             return changes
@@ -213,10 +213,10 @@ class Refresh(Append):
         )
 
     def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
-        """See ``Change``. The files of the refresh before it are kept for a while, so that it can be taken back; a
-        catalog with versions keeps them with these.
+        """See ``Change``. The files of the refresh before it are kept for a while, so that this one can be undone. A
+        catalog with versions keeps them with its versions.
 
-        Of one that was abandoned nobody knows which files readers see: those of both stay until the next one.
+        Nobody knows which files readers see after an abandoned refresh: the files of both stay until the next refresh.
         """
         changes, switch = super().list_state_changes(state, now), self.intent.switch
         changes["deleted_keys"] = None
@@ -252,7 +252,7 @@ class Refresh(Append):
 
 
 class Compact(Change):
-    """Replace files of a table by others with the same rows: nothing of what readers see or loads depend on changes."""
+    """Replace files of a table by others with the same rows, which changes nothing for readers and for loads."""
 
     is_exclusive = False
     lets_loads_go_on = True
@@ -281,7 +281,7 @@ class Undo(Change):
         return self.intent.undoes
 
     def may_bind(self, state: TableState, began: TableState) -> bool:
-        """See ``Change``: one that lets loads go on may have replaced the files that it names."""
+        """See ``Change``: a compaction since then may have replaced the files that the undo names."""
         return super().may_bind(state, began) and state.compactions == began.compactions
 
     @property
@@ -320,7 +320,7 @@ class Undo(Change):
         return changes
 
     def _list_switched_back(self, state: TableState, switch: Switch, until: datetime) -> dict[str, Any]:
-        """List what the undo of a full refresh sets beside: the files of the one before it stay, its own go."""
+        """List what else the undo of a full refresh sets: files of the refresh before it stay, its own are deleted."""
         gone = state.find_generation(switch.before)
         generations = tuple(other for other in state.generations if other.number != switch.before)
         retiring = tuple(entry for entry in state.retiring if entry.generation != switch.after)
@@ -349,8 +349,8 @@ def list_effects(intent: Intent) -> Effects:
 
 
 def require_able(effects: Effects, works: Container[type]) -> None:
-    """Raise ``TypeError`` where the work is of none of these types, or there is none and the change adds nothing: a
-    catalog that did nothing would let the change count as committed."""
+    """Raise ``TypeError`` for work of another type, and for a change that has no work and adds nothing: the catalog
+    would do nothing, and the change would count as committed."""
     if type(effects.work) not in works or not (effects.adds or effects.work):
         raise TypeError(f"the catalog has no way to publish the work {type(effects.work).__name__} of a change")
 
@@ -358,8 +358,8 @@ def require_able(effects: Effects, works: Container[type]) -> None:
 def close_state(
     state: TableState, pending: Pending, intent: Intent, now: datetime, *, abandoned: bool = False
 ) -> TableState:
-    """Return the state with the pending change counted as committed at ``now``; ``abandoned`` is one that its catalog
-    may lack."""
+    """Return the state with the pending change counted as committed at ``now``; ``abandoned`` says that its catalog may
+    lack it."""
     closed = state.replace(
         pending=None,
         committed=state.committed + 1,
@@ -372,9 +372,9 @@ def close_state(
 
 
 def choose_last_job(state: TableState, job_id: str) -> str | None:
-    """Return the last job of a table that load ``job_id`` was committed to. A continuous run goes on from its own last
-    batch alone: a replay, which has read nothing of the run's source, does not come between; nor does a change whose
-    job ids say so, such as a compaction."""
+    """Return the table's last job after the commit of ``job_id``. A continuous run continues only if the last job is
+    its own batch, so changes that read nothing of its source do not count: a replay, and a change whose job ids say so,
+    such as a compaction."""
     ids = find_job_ids(job_id)
     if ids is not None and not ids.becomes_last:
         return state.last_job
@@ -393,8 +393,8 @@ def _follow_replay(state: TableState, intent: Intent) -> Batch | None:
 
 
 def _follow_other(state: TableState) -> Batch | None:
-    """Return the state's batch after a replay or a compaction: where a continuous run may begin on top of so many
-    changes, it may after this one too."""
+    """Return the state's batch after a replay or a compaction: a continuous run that may begin on top of so many
+    changes may begin after this one, too."""
     mark = state.batch
     may_begin = mark is not None and state.last_batch is None and mark.number == state.committed
     return mark.model_copy(update={"number": mark.number + 1}) if mark and may_begin else mark

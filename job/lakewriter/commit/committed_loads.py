@@ -1,4 +1,5 @@
-"""Read the committed loads of a pipeline's tables that are not undone: whole reports, or the rows of the last ones."""
+"""Read the committed loads of a pipeline's tables that are not undone: whole reports, or the row counts of the last
+ones."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -18,9 +19,9 @@ from lakewriter.spec.load_ids import REPLAY, is_id_of_load
 
 @dataclass(frozen=True)
 class TableLoads:
-    """A table's state, and its loads that are kept and not undone, the oldest first.
+    """A table's state, and its loads that have a report and are not undone, the oldest first.
 
-    ``reported`` are the job ids of all changes that are kept.
+    ``reported`` are the job ids of all changes that have a report.
     """
 
     control: Control
@@ -61,7 +62,7 @@ def read_table_loads(controls: Sequence[Control]) -> list[TableLoads]:
 
 
 class LastLoads:
-    """The committed loads that are kept of a pipeline's tables, listed once: each table would list those of all."""
+    """The reports of a pipeline's tables, listed once: a listing for each table would list those of all tables."""
 
     def __init__(self, store: Store, history: History) -> None:
         self._store, self._history = store, history
@@ -69,10 +70,9 @@ class LastLoads:
         self._reports: dict[str, dict[str, Entry]] | None = None
 
     def read_rows(self, table_id: str, state: TableState, most: int) -> Sequence[int]:
-        """Return the rows of the table's last committed loads, of at most ``most``, the newest first.
+        """Return the row counts of the table's last committed loads, at most ``most`` of them, the newest first.
 
-        Loads whose records are no longer kept are not among them, nor those that were undone or whose rows are not
-        known.
+        Loads without a report are left out, and so are loads that were undone or whose rows are not known.
         """
         entries = self._list(table_id)
         newest = sorted(entries, key=lambda job_id: (entries[job_id].modified, job_id), reverse=True)
@@ -93,7 +93,7 @@ class LastLoads:
 
 
 def is_of_rows(report: TableReport) -> bool:
-    """Return whether the change is a load. Its job id says so only where the report was written without the intent:
+    """Return whether the change is a load. The job id decides only where the report was written without the intent:
     loads of earlier releases may have any id."""
     if _is_blind(report):
         return is_id_of_load(report.job_id)

@@ -104,7 +104,7 @@ class S3Store:
             raise self._explain(error, "GetObject", key) from error
 
     def complete(self, receipt: Receipt) -> Completion:
-        """See ``Store``: CompleteMultipartUpload with ``If-None-Match: *``, whose 200 is a claim at a custom endpoint.
+        """See ``Store``: CompleteMultipartUpload with ``If-None-Match: *``. A 200 of a custom endpoint is only a claim.
 
         The parts' checksums are sent again, as S3 requires for uploads that have them.
         """
@@ -124,7 +124,7 @@ class S3Store:
             )
         except (aws.ClientError, aws.BotoCoreError) as error:
             return self._read_refusal(error, receipt.key)
-        # Of the stores that are not Amazon's versitygw answers 200 for any upload that is gone, where its key is taken.
+        # versitygw, for one, answers 200 for any upload that is gone if its key is taken.
         return Completion.CLAIMED if self._clients.access.endpoint else Completion.DONE
 
     def abort(self, key: str, upload_id: str) -> None:
@@ -155,8 +155,8 @@ class S3Store:
             raise self._explain(error, "DeleteObject", key) from error
 
     def delete_all(self, keys: Sequence[str]) -> None:
-        """See ``Store``: DeleteObjects, a thousand keys at a time; what it does not delete, by DeleteObject, which
-        says why."""
+        """See ``Store``: DeleteObjects, a thousand keys at a time. DeleteObject then deletes the rest, or says why it
+        cannot."""
         for start in range(0, len(keys), _MOST_DELETED):
             batch = keys[start : start + _MOST_DELETED]
             wanted: Any = {"Objects": [{"Key": key} for key in batch], "Quiet": True}
@@ -221,7 +221,7 @@ class S3Store:
             raise self._explain(error, action, key) from error
 
     def _paginate(self, clients: aws.Clients, operation: str, **arguments: Any) -> Any:
-        # botocore makes a class, and its documentation, each time it is asked for one.
+        # botocore builds a class and its documentation for every paginator, so each is kept.
         if operation not in self._paginators:
             self._paginators[operation] = clients.s3.get_paginator(operation)
         return self._paginators[operation].paginate(**arguments)

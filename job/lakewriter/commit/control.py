@@ -33,20 +33,20 @@ from lakewriter.spec.table_spec import TableSpec
 
 _NO_KEY_NAMES: Final = KeyNames()
 MOST_APART: Final = timedelta(days=1)
-"""How far the clocks of this machine and of the store may differ where something is deleted because of its age. AWS
-refuses requests from 15 minutes on; other stores take them."""
+"""How far the clocks of this machine and of the store may differ for deletions by age. AWS refuses requests from 15
+minutes on; other stores accept them."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What is listed once for all tables of a pipeline: begin records, and which tables have records at all."""
+    """Listings that all tables of a pipeline share: begin records, and which tables have records at all."""
 
     begun: BeginRecords
     history: History
 
     @classmethod
     def open(cls, store: Store, keys: ControlKeys) -> "Shared":
-        """Nothing is asked of the store yet."""
+        """Make the listings' readers; nothing is asked of the store yet."""
         return cls(BeginRecords(store, keys), History(store, keys))
 
 
@@ -64,8 +64,8 @@ class Control:
     """The control objects of one table.
 
     ``layout`` is the layout of the table's data objects, None where the catalog chooses their location. ``key_names``
-    are today's, for messages: no intent has those that it was bound with. ``pause`` is ``time.sleep``, or what a test
-    puts in its place. ``shared`` is what the tables of a pipeline share.
+    are those of today's lake.yaml, for messages: intents do not store key names. ``pause`` is ``time.sleep``, or what a
+    test puts in its place. ``shared`` is what the tables of a pipeline share.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Control:
         self.table_id = table_id
         self.layout = layout
         self.quarantine = ""
-        """The folder of the table's bad rows; blank where it has none, or nobody has said."""
+        """The folder of the table's bad rows; blank where it has none, or none was set."""
         self.key_names = key_names
         self.pause = pause
         shared = shared or Shared.open(store, keys)
@@ -101,7 +101,7 @@ class Control:
 
     @contextmanager
     def note_failed_cleanup(self, what: str) -> Iterator[None]:
-        """Note an error of clearing up in ``left`` and go on: what stays takes storage and changes no result."""
+        """Note a failed clean-up in ``left`` and continue: objects that stay take storage and change no result."""
         try:
             yield
         except LakeError as error:
@@ -134,12 +134,12 @@ class Control:
     def write_once(
         self, key: str, content: Mapping[str, Any] | str | bytes, *, keep: bool = False, remember: bool = False
     ) -> None:
-        """Create the object; nothing to do where it is there with this content, as an earlier try may have written it.
+        """Create the object; do nothing where it exists with this content, which an earlier try may have written.
 
-        ``remember`` it where this process itself will read it next.
+        ``remember`` keeps the content in memory, for an object that this process reads next.
 
-        ``KEY_EXISTS`` where it is there with another content, unless ``keep`` says to leave it as it is.
-        ``COMMIT_UNKNOWN`` where S3 gives no clear answer.
+        ``KEY_EXISTS`` where it exists with other content, unless ``keep`` says to leave it as it is. ``COMMIT_UNKNOWN``
+        where S3 gives no clear answer.
         """
         body = _encode(content)
 
@@ -153,9 +153,9 @@ class Control:
         write(key, create, self.pause)
 
     def _get_once_written(self, key: str, *, again: bool = False) -> bytes | None:
-        """Return an object that no one replaces: as this process has written it, else as the store has it.
+        """Return an object that is never replaced: from memory if this process has written it, else from the store.
 
-        What is not read ``again`` is forgotten: an intent is as large as its load.
+        An object that is not read ``again`` leaves the memory: an intent is as large as its load.
         """
         written = self._written.get(key) if again else self._written.pop(key, None)
         if written is not None:
@@ -174,11 +174,11 @@ class Control:
         return content is not None
 
     def require_conditions(self, key: str, content: Mapping[str, Any]) -> None:
-        """Raise ``SPEC_INVALID`` where the store overwrites the object at ``key``, which is there, in spite of
-        ``If-None-Match: *``."""
+        """Raise ``SPEC_INVALID`` where the store, in spite of ``If-None-Match: *``, overwrites the existing object at
+        ``key``."""
         body = json.dumps(content, indent=1).encode()
         try:
-            # It is gone where this process slept for as long as records are kept.
+            # The object is gone if this process slept for as long as records are kept.
             is_overwritten = all(self.store.create(key, body) is not None for _ in range(2))
         except Unclear:
             return
@@ -189,7 +189,7 @@ class Control:
             )
 
     def read_patterns(self, job_id: str, attempt: str) -> list[str]:
-        """Read what an attempt's records say that the keys of the table's files match."""
+        """Read the patterns of the keys of the table's files from an attempt's records."""
         keys = (self.keys.table_begin(job_id, attempt, self.table_id), self.keys.begin(job_id, attempt))
         tables = [(self.read_json(key) or {}).get("tables", {}) for key in keys]
         return [table[self.table_id]["pattern"] for table in tables if self.table_id in table]

@@ -1,11 +1,11 @@
 """Decide once whether the intents that an attempt has for several tables are bound, all of them or none.
 
 Each table's state names its intent as ``prepared`` first. The decision is one object, which is created once. Its
-creator decides: the attempt that all are bound, another process that finds a table prepared that none is. It also keeps
-the source's state of the sync, once for all of the tables.
+creator decides: the attempt decides that all are bound; another process, which finds a table prepared, decides that
+none is. The object also keeps the sync's source state, once for all tables.
 
-A second object says in the same way whether the files of all tables could be completed. Until it is there no table is
-published, and where one of them cannot be completed, none of the tables is committed.
+A second object says in the same way whether the files of all tables could be completed. No table is published before it
+exists. If one table cannot be completed, none of the tables is committed.
 """
 
 from typing import Literal
@@ -20,8 +20,8 @@ from lakewriter.errors import PendingUnrecoverableError
 class Decision(ControlObject):
     """Whether the intents are bound; ``tables`` are those of the sync, by id.
 
-    ``source`` is the state for all streams with which the sync leaves them, None where it has none, ``before`` the
-    digest of the one that they were at when it began.
+    ``source`` is the state for all streams after the sync, None where there is none; ``before`` is the digest of the
+    state for all streams when the sync began.
     """
 
     version: Literal[1] = 1
@@ -32,7 +32,7 @@ class Decision(ControlObject):
 
 
 def decide(control: Control, job_id: str, attempt: str, decision: Decision) -> Decision:
-    """Return the decision of an attempt's intents: this one, or the one that another process came first with."""
+    """Return the decision of an attempt's intents: this one, or the one that another process wrote first."""
     key = control.keys.decision(job_id, attempt)
     control.write_once(key, decision.model_dump_json(indent=1), keep=True)
     written = find_decision(control, job_id, attempt)
@@ -49,7 +49,7 @@ def find_decision(control: Control, job_id: str, attempt: str) -> Decision | Non
 
 
 def is_bound(control: Control, pending: Pending) -> bool:
-    """Return whether a prepared intent is bound; one that is undecided never will be after that."""
+    """Return whether a prepared intent is bound; an undecided one is decided as not bound."""
     decision = find_decision(control, pending.job_id, pending.attempt)
     if decision is None:
         decision = decide(control, pending.job_id, pending.attempt, Decision(bound=False))
@@ -71,7 +71,7 @@ def find_completion(control: Control, job_id: str, attempt: str) -> GroupComplet
 
 
 def conclude_completion(control: Control, job_id: str, attempt: str, failure: Failure | None) -> Failure | None:
-    """Return why the tables cannot be completed: this ``failure``, or what another process came first with."""
+    """Return why the tables cannot be completed: this ``failure``, or what another process wrote first."""
     key = control.keys.completion(job_id, attempt)
     control.write_once(key, GroupCompletion(failure=failure).model_dump_json(indent=1), keep=True)
     written = find_completion(control, job_id, attempt)

@@ -1,7 +1,7 @@
 """Delete objects that a change took out of a table, once no query that began before it reads them any more.
 
-Those of a full refresh that another one has replaced are kept longer: an undo shows them again. So the state gives them
-up first, and an undo is bound only while the state has them.
+Objects of a replaced full refresh are kept longer, since an undo can show them again. So the state drops the refresh
+before its objects are deleted, and an undo is bound only while the state has the refresh.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.uploads import delete_own
 
 _ROUNDED: Final = timedelta(seconds=2)
-"""How far the store's time may be ahead of the time in its answers: they have whole seconds, and take a moment."""
+"""How far the store's clock may be ahead of the time in its answers, which have whole seconds and take a moment."""
 
 
 def retire_due(control: Control) -> None:
@@ -47,7 +47,8 @@ def _read_retiring(control: Control) -> Iterator[tuple[Retiring, Intent]]:
 
 
 def _retire(control: Control, entry: Retiring, intent: Intent | None) -> None:
-    """Delete the objects, then the entry. An intent that is gone names none: they stay, and nothing shows them."""
+    """Delete the objects, then the entry. If the intent is gone, its objects are not known: they stay, and no reader
+    sees them."""
     if entry.generation is not None and not _give_up_generation(control, entry):
         return
     if intent is not None and entry.generation is not None:
@@ -62,7 +63,7 @@ def _retire(control: Control, entry: Retiring, intent: Intent | None) -> None:
 
 
 def _give_up_generation(control: Control, entry: Retiring) -> bool:
-    """Leave the refresh out of those that an undo can show again; False where one may be showing it by now."""
+    """Drop the refresh from those that an undo can show again; return False where an undo may be showing it by now."""
 
     def is_given_up(state: TableState) -> bool:
         return entry in state.retiring and state.find_generation(entry.generation or 0) is None

@@ -1,4 +1,4 @@
-"""Read what other attempts of a load would name their files: by these names their staged uploads are found."""
+"""Read how other attempts of a load name their files, so that their staged uploads can be found."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,8 +18,8 @@ from lakewriter.spec.quarantine_names import QuarantineNames
 class BegunTable(ControlObject):
     """Where an attempt puts a table's files, and the regular expression that their keys match.
 
-    ``shared`` is true where another load of the table may write the same keys. ``quarantine`` is where its files with
-    bad rows go, and ``quarantine_pattern`` what their keys match, which no other attempt's do.
+    ``shared`` is true where another load of the table may write the same keys. ``quarantine`` is the folder of its
+    files with bad rows. Their keys match ``quarantine_pattern``, and no other attempt's keys do.
     """
 
     location: str
@@ -47,7 +47,7 @@ class BegunTable(ControlObject):
 
 
 class BeginRecord(ControlObject):
-    """The content of ``begin.json``: what an attempt names its files, by table id."""
+    """The content of ``begin.json``: how an attempt names its files, by table id."""
 
     version: Literal[1] = 1
     attempt: str
@@ -57,7 +57,7 @@ class BeginRecord(ControlObject):
 
 @dataclass
 class _Job:
-    """The begin records of one load, without this process's own attempt: of all tables, and of single ones."""
+    """The begin records of one load's other attempts: records of all tables, and records of single tables."""
 
     job_id: str
     attempt: str
@@ -68,7 +68,7 @@ class _Job:
 class BeginRecords:
     """The begin records of the load that a process works on, listed and read once for all tables of the pipeline.
 
-    For each of thousands of tables they would be thousands of keys again.
+    Otherwise each of thousands of tables would list thousands of keys.
     """
 
     def __init__(self, store: Store, keys: ControlKeys) -> None:
@@ -82,7 +82,7 @@ class BeginRecords:
         ``registered`` is the attempt that the table's state names: it may have begun, or named this table's files
         anew, since the listing.
         """
-        # Tables that are loaded side by side may each list here, which costs less than waiting for one another.
+        # Tables that load in parallel may each list here, which costs less than waiting for one another.
         job, other = self._job, registered if registered != attempt else None
         if job is None or (job.job_id, job.attempt) != (job_id, attempt) or (other and other not in job.records):
             job = self._job = self._list(job_id, attempt)

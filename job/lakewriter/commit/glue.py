@@ -40,7 +40,7 @@ _LATE: Final = ("AlreadyExistsException", *_CONFLICTS)
 """Error codes that mean that another writer is creating, or has created, the same thing or one beside it."""
 
 _GIVEN_UP: Final = "given up: "
-"""Begins the name of a load in a table's parameters whose change was given up."""
+"""Prefix of a load's name in a table's parameters: the load's change was given up."""
 
 T = TypeVar("T")
 
@@ -100,8 +100,8 @@ class GlueTables:
             )
 
     def decide(self, intent: Intent, number: int) -> bool | None:
-        """See ``CatalogWriter``. A switch that is not made is made impossible by a count without one; of a partition
-        that is not there a process may be about to add it."""
+        """See ``CatalogWriter``. A missing switch becomes impossible, since its number is used without it. A missing
+        partition may still be added by another process."""
         action = _require_glue(intent)
         if list_effects(intent).generation is not None:
             return self._decide_switch(action, intent, number)
@@ -112,9 +112,9 @@ class GlueTables:
         return True if is_there else None
 
     def _decide_switch(self, action: GlueAction, intent: Intent, number: int) -> bool | None:
-        """Decide whether to switch. A switch that is given up uses its number: a process that comes late has read the
-        table before, and is refused by its version, or finds the number. Nothing fences one that is about to create the
-        table.
+        """Return whether the table was switched, and use up the number if not. A late process is then refused by the
+        table's version, if it has read the table before, or finds the number. Nothing stops a process that is about to
+        create the table.
         """
         given_up = {name_count_property(intent.pipeline): str(number), LOAD_METADATA: f"{_GIVEN_UP}{intent.load}"}
 
@@ -234,9 +234,9 @@ class GlueTables:
         return _retry_until_done(f"table {name}", make_table)
 
     def _switch(self, action: GlueAction, intent: Intent, number: int) -> None:
-        """Make the table the files of another generation, with their columns, in one call.
+        """Point the table at the files of another generation, with their columns, in one call.
 
-        ``number`` goes with it, by which a process that comes late finds that it, or a later change, is done.
+        The call also stores ``number``: a late process finds there that this change, or a later one, is done.
         """
         counted = {name_count_property(intent.pipeline): str(number), LOAD_METADATA: intent.load}
 
@@ -269,7 +269,7 @@ class GlueTables:
         storage: Mapping[str, Any],
         parameters: Mapping[str, str] | None = None,
     ) -> bool:
-        """Replace what the table's storage descriptor and parameters say of these; False where another writer came
+        """Replace these fields of the table's storage descriptor and parameters; False where another writer came
         first."""
         settings = {key: table[key] for key in _UPDATED_FIELDS if key in table}
         described = keep_descriptions(table, storage["Columns"])
@@ -282,8 +282,8 @@ class GlueTables:
             absent=(*_CONFLICTS, "VersionMismatchException"),
             DatabaseName=action.database,
             TableInput=settings,
-            # Of a table that each load replaces, Glue would keep every version until no more fit. Iceberg's own writer
-            # leaves them out as well: https://iceberg.apache.org/docs/latest/aws/#skip-archive
+            # Glue would keep a version for every replacement until its limit is reached. Iceberg's own writer skips
+            # them, too: https://iceberg.apache.org/docs/latest/aws/#skip-archive
             SkipArchive=parameters is not None,
             **({"VersionId": table["VersionId"]} if "VersionId" in table else {}),
         )
@@ -295,8 +295,8 @@ class GlueTables:
         def make_partition() -> Any:
             if self.find_partition_location(action) is not None:
                 return True
-            # Another process may have ended the load, and an undo have dropped the partition, whose objects stay for
-            # a while: readers would see them again.
+            # Another process may have ended the load, and an undo may have dropped the partition. Its objects stay for
+            # a while, so readers would see them again.
             self._require_pending(name)
             return self._create_partition(action, columns, name)
 
@@ -327,7 +327,7 @@ class GlueTables:
         return True
 
     def _drop_partition(self, action: GlueAction) -> None:
-        """Drop the partition, in which nothing is but what an undo takes out; nothing to do where it is gone."""
+        """Drop the partition, which holds only files that an undo takes out; do nothing where it is gone."""
         name = f"partition {action.partition!r} of {_name(action)}"
 
         def drop() -> Any:
@@ -341,8 +341,8 @@ class GlueTables:
         _retry_until_done(name, drop)
 
     def _require_pending(self, name: str) -> None:
-        """Raise ``COMMIT_UNKNOWN`` where another process has ended the change. Partitions have no version: nothing
-        would fence a process that sleeps after this."""
+        """Raise ``COMMIT_UNKNOWN`` where another process has ended the change. Partitions have no version, so nothing
+        stops a process that sleeps after this check."""
         if not self._is_pending():
             raise CommitUnknownError(
                 f"Glue {name} was left as it is: another process has ended this change meanwhile.",
@@ -369,7 +369,7 @@ class GlueTables:
 
 
 def _retry_until_done(what: str, step: Callable[[], T | None]) -> T:
-    """Call ``step`` until it returns something else than None; ``COMMIT_UNKNOWN`` after ``CHANGE_SECONDS``."""
+    """Call ``step`` until its result is not None, and return it; ``COMMIT_UNKNOWN`` after ``CHANGE_SECONDS``."""
     backoff = Backoff(CHANGE_SECONDS)
     while (done := step()) is None:
         if not backoff.wait():

@@ -61,7 +61,7 @@ def to_column_inputs(columns: Columns) -> list[dict[str, str]]:
 
 
 def keep_descriptions(table: Mapping[str, Any], columns: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Return the columns with what people have noted on those of the same name, such as comments."""
+    """Return the columns with what people have added to existing columns of the same name, such as comments."""
     described = {column["Name"].lower(): column for column in table.get("StorageDescriptor", {}).get("Columns", ())}
     return [{**described.get(column["Name"], {}), **column} for column in columns]
 
@@ -103,7 +103,7 @@ def check_layout(table: Mapping[str, Any], action: GlueAction) -> None:
             f"{name} lies at {location!r}, expected {expected_location!r}.",
             remedy="Load into another schema, or drop the table from Glue if nobody needs it.",
         )
-    # A day's location holds those of its hours, and may lie in that of a job id such as 2024.
+    # A day's location contains the locations of its hours, and may itself lie in the location of a job id such as 2024.
     strategy = table.get("Parameters", {}).get(STRATEGY, "")
     if strategy != action.strategy and strategy and action.strategy:
         raise SchemaIncompatibleError(
@@ -126,7 +126,7 @@ def _is_of_generation(location: str, action: GlueAction) -> bool:
 
 
 def describe_differences(table: Mapping[str, Any], action: GlueAction) -> list[str]:
-    """Say in which columns, or by which location, a query would not see what the load wrote."""
+    """List the columns, and the location, that keep a query from seeing what the load wrote."""
     return [mismatch.message for mismatch in (*compare_columns(table, action), *_compare_location(table, action))]
 
 

@@ -25,11 +25,11 @@ class GlueTargetTable:
         return self._action.location
 
     def explain_occupied(self) -> str | None:
-        """Return None: the path shows it."""
+        """Return None: the objects under the table's path show it."""
         return None
 
     def list_writers(self) -> tuple[str, ...]:
-        """Return none: the path shows them."""
+        """Return no pipelines: the objects under the table's path show them."""
         return ()
 
     @property

@@ -13,8 +13,8 @@ from lakewriter.naming import ControlKeys
 from lakewriter.spec.layout import Layout
 
 FRESH_SECONDS: Final = 60.0
-"""How long one listing says of every table of a pipeline which have traces: a state that is created and lost within
-that time, by other processes, is taken for one that never was."""
+"""For how long one listing of the pipeline's tables with traces is used. A state that other processes create and lose
+within that time counts as never created."""
 
 Kind = Literal["report", "intent", "failure"]
 _REPORT: Final = re.compile(r"(?P<table>[^/]+)\.report\.json")
@@ -22,7 +22,7 @@ _RECORD: Final = re.compile(r"(?P<attempt>[^/]+)/(?P<folder>tables|failed)/(?P<t
 _FIRST: Final = re.compile(
     r"(?P<attempt>[^/]+)/(?!(?:begin|outcome)\.json)(?P<table>[^/]+?)(?P<failed>\.failed)?\.json"
 )
-"""How release 0.1.0 named intents and failures."""
+"""Matches the names of intents and failures in release 0.1.0."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class LoadObject:
         return self.name.partition("/")[0]
 
     def parse(self) -> Trace | None:
-        """Return the record of one table that it is; None for a record that belongs to no table."""
+        """Return the object as a record of one table; None for a record that belongs to no table."""
         if (report := _REPORT.fullmatch(self.name)) is not None:
             return Trace("report", self.job_id, "", report["table"], self.entry)
         if (record := _RECORD.fullmatch(self.name)) is not None:
@@ -69,8 +69,8 @@ class LoadObject:
 class History:
     """The loads of a pipeline whose control objects exist.
 
-    The tables that have traces are listed for all of them at once: at the first load of thousands of tables each would
-    list the records of all others.
+    One listing finds the tables that have traces: at the first load of thousands of tables, each would otherwise list
+    the records of all others.
     """
 
     def __init__(self, store: Store, keys: ControlKeys) -> None:
@@ -103,7 +103,7 @@ class History:
     def find_trace(self, table_id: str, layout: Layout | None, *, anew: bool) -> str | None:
         """Return a key that exists only if the table had a state: a record's or an object's; None where there is none.
 
-        ``anew`` asks for a listing of now.
+        ``anew`` asks for a fresh listing.
         """
         if (key := self._list_tables(anew).get(table_id)) is not None:
             return key
@@ -112,7 +112,7 @@ class History:
         return next((key for key, _ in find_own_objects(self._store, self._keys, table_id, layout)), None)
 
     def _list_tables(self, anew: bool) -> Mapping[str, str]:
-        # Tables that are loaded side by side may each list here, which costs less than waiting for one another.
+        # Tables that load in parallel may each list here, which costs less than waiting for one another.
         if anew or self._listed is None or time.monotonic() - self._listed[0] > FRESH_SECONDS:
             began, keys = time.monotonic(), dict[str, str]()
             for trace in parse_all(self.list_objects()):

@@ -35,7 +35,8 @@ class Inputs(ControlObject):
 
 
 class JoinedParts(ControlObject):
-    """Parts that were joined: ``parts`` have what those with the keys ``of`` had, but for the jobs ``without``."""
+    """Parts that were joined: ``parts`` have the content of those with the keys ``of``, except for the jobs
+    ``without``."""
 
     parts: tuple[InputPart, ...]
     of: tuple[str, ...]
@@ -93,5 +94,5 @@ def follow_undo(inputs: Inputs | None, job_id: str, committed: int) -> Inputs | 
 
 
 def _count(inputs: Inputs, committed: int) -> int:
-    """Return the number of loads that the record covers: a record that lacks a load lacks it for ever."""
+    """Return the number of changes that the record covers. A record that lacks a load never gets it later."""
     return committed + 1 if inputs.committed == committed else inputs.committed

@@ -55,9 +55,9 @@ class Removal(ControlObject):
 
 
 class Quarantine(ControlObject):
-    """The files of a load with the rows that it keeps out of its table: a table of their own, ``catalog``, which has
-    them together with the load or not at all. Many ``receipts`` are in ``parts``. A replay ``takes`` the files whose
-    rows it loads: they are deleted once it is published."""
+    """The files with the rows that a load keeps out of its table. They belong to a table of their own, ``catalog``, and
+    are published together with the load or not at all. Many ``receipts`` are in ``parts``. A replay ``takes`` the files
+    whose rows it loads: they are deleted once it is published."""
 
     catalog: Annotated[FilesAction | GlueAction, Field(discriminator="kind")]
     receipts: tuple[Receipt, ...] = ()
@@ -104,7 +104,7 @@ class UndoneLoad(ControlObject):
 
 
 class Switch(ControlObject):
-    """From which generation of its files a table's readers go to which, by their numbers; 0 is the empty one.
+    """The numbers of the generations of files that a table's readers leave and see next; 0 is the empty one.
 
     keep_seconds     for how long the files of ``before`` are kept
     job_id, attempt  the refresh whose files are ``after``, in an undo
@@ -120,7 +120,7 @@ class Switch(ControlObject):
 
 
 class MergeIntent(ControlObject):
-    """By which columns, as they are written, a load's rows take the place of the table's rows of the same key.
+    """The columns, by their written names, by which a load's rows replace the table's rows of the same key.
 
     deleted          the column that is true for a row that deletes; None where no row does
     keeps_deleted    whether such a row takes the place of the table's, and is read
@@ -143,7 +143,7 @@ class CompactedGroup(ControlObject):
     ``partition`` is the group's number.
 
     removes   the URIs of the data files
-    deletes   the URIs of the files whose deletes their rows are without
+    deletes   the URIs of the files with deletes that are already applied to these rows
     """
 
     removes: tuple[str, ...]
@@ -151,14 +151,14 @@ class CompactedGroup(ControlObject):
 
 
 class CompactIntent(ControlObject):
-    """The files that a compaction replaces, by the snapshot with the ``sequence`` number that it has read."""
+    """The files that a compaction replaces. ``sequence`` is the sequence number of the snapshot that it has read."""
 
     sequence: int
     groups: tuple[CompactedGroup, ...]
 
 
 def is_load(kind: str) -> bool:
-    """Of the kind of most intents, which is left out: 0.1.0 refuses objects with fields that it does not know."""
+    """Return whether the kind is a load, so that its field is left out: 0.1.0 refuses objects with unknown fields."""
     return kind == "load"
 
 
@@ -167,16 +167,14 @@ class Intent(ControlObject):
 
     Its ``kind`` is a load, which adds the files of its receipts; a refresh, whose files are all that the table has
     after it; or an undo, which takes what ``undoes`` names out of the table and deletes the objects in ``removes``. A
-    refresh, and the undo of one, ``switch`` the table's generation; with ``keeps_partitions`` it replaces those
-    partitions of an Iceberg table alone that it has files in. A load of the kind ``merge`` says by what it ``merge``s
-    its rows. A compaction says which files its own ``compact``. ``repeats`` are the job ids that a load after an
-    undo repeats.
+    refresh, and the undo of one, ``switch`` the table's generation; with ``keeps_partitions`` a refresh replaces only
+    those partitions of an Iceberg table that it has files in. ``merge`` says how a load of that kind merges its rows,
+    ``compact`` which files a compaction replaces. ``repeats`` are the job ids that a load after an undo repeats.
 
     ``inferred`` are the table's columns after the load, for documents without a schema; ``names`` are those that the
-    load's columns have in their source, None where the table keeps none. ``origin`` is the source
-    table, where the table keeps it. A load of few files has their
-    ``receipts``; of many files, ``parts`` name the objects that have them, and ``files`` are all of both. ``needs``
-    names features that a release must know to finish the load.
+    load's columns have in their source, None where the table keeps none. ``origin`` is the source table, where the
+    table keeps it. A load of few files has their ``receipts``; for many files, ``parts`` name the objects that have the
+    receipts. ``files`` are all receipts of both. ``needs`` names features that a release must know to finish the load.
     """
 
     version: Literal[1] = 1
@@ -278,7 +276,7 @@ class Intent(ControlObject):
         return self.model_copy(update=changed | files | {"catalog": self.quarantine.catalog})
 
     def reading_by(self, read: Read) -> "Intent":
-        """Return the intent with the reader of its parts, where it has any."""
+        """Return the intent with ``read`` as the reader of its parts, if it has parts."""
         if not self.parts and self.quarantine is None and self.merge is None:
             return self
         intent = self.model_copy()

@@ -11,8 +11,8 @@ from lakewriter.receipts import parts as receipt_parts
 from lakewriter.receipts.parts import PartWriter, Receipts, ReceiptTexts
 
 _SMALL: Final = 16
-"""A part is small whose object has less than this fraction of the bytes that a part's JSON may have: gzip takes JSON to
-a tenth, so two of them are one part."""
+"""A part is small if its object has less than one in so many of the bytes that a part's JSON may have. Gzip shrinks
+JSON to a tenth, so two small parts fit into one."""
 
 
 def keep_receipts(control: Control, prefix: str, texts: ReceiptTexts, parts: Sequence[ReceiptPart]) -> Receipts:

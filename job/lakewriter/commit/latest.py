@@ -1,6 +1,6 @@
-"""Name the files that readers of a bucket are to read of a table: those of its last full refresh.
+"""Write the object that tells readers of a bucket which files of a table to read: those of its last full refresh.
 
-Listing the table's folder shows files of several refreshes, since those of the one before are kept for a while.
+Listing the table's folder shows files of several refreshes, since the files of the refresh before are kept for a while.
 """
 
 import json
@@ -15,7 +15,8 @@ from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError
 
 
 def write_latest(control: Control, intent: Intent, number: int) -> None:
-    """Make the object name the files after change ``number`` of the table, unless it does, or a later change's."""
+    """Make the object name the files after change ``number`` of the table, unless it already names those, or a later
+    change's."""
     if intent.switch is None or intent.switch.latest is None:
         return
     key, body = intent.switch.latest, _encode(_make_content(control, intent, intent.switch, number))

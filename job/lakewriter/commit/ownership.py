@@ -1,8 +1,8 @@
 """Record which pipelines write into one directory of objects, and which write one table.
 
-A full refresh deletes what is older than itself, so a directory that one pipeline refreshes takes no other's objects.
-Pipelines that only append may share one. A pipeline that has no state for a table would load rows again that another
-one has loaded, as a pipeline does that was renamed: it joins a table's record before it registers.
+A full refresh deletes older objects, so a directory that one pipeline refreshes must not hold another's objects.
+Pipelines that only append may share a directory. A pipeline without a state for a table, such as a renamed one, would
+load rows again that another one has loaded: it joins the table's record before it registers.
 """
 
 import hashlib

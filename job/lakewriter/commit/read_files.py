@@ -1,4 +1,4 @@
-"""Keep which files of its source a table's loads have read, in objects that the table's state names.
+"""Record the source files that a table's loads have read, in objects that the table's state names.
 
 An object is gzip of JSON lines: the job id of a load, then a line for each file that it was the first to read.
 """
@@ -18,7 +18,7 @@ from lakewriter.errors import StateLostError
 from lakewriter.spec.listed_files import ListedFile
 
 MOST_FILES: Final = 50_000
-"""Of a part, about 8 MB of JSON and 2 MB compressed."""
+"""The files in a part, about 8 MB of JSON and 2 MB compressed."""
 MOST_PARTS: Final = 20
 """How many parts with fewer files a state names before they are joined: each later load reads all of them."""
 _LEVEL: Final = 6
@@ -26,7 +26,8 @@ _LEVEL: Final = 6
 
 @dataclass(frozen=True)
 class Compared:
-    """Files of a listing by what earlier loads have read: ``again`` as they are, ``changed`` with other contents."""
+    """The files of a listing that earlier loads have read: ``again`` with the same contents, ``changed`` with
+    others."""
 
     again: frozenset[str] = frozenset()
     changed: frozenset[str] = frozenset()
@@ -66,7 +67,8 @@ def _write_parts(control: Control, attempt: str, files: Iterable[tuple[str, List
     while some := list(islice(left, MOST_FILES)):
         body = gzip.compress(b"\n".join(_write_lines(some)), _LEVEL, mtime=0)
         digest = hashlib.sha256(body).hexdigest()
-        # Of one attempt alone: what no state names by now is not written once more before it is cleared away.
+        # The key has the attempt. An attempt could otherwise name an older object that is about to be cleared away,
+        # since no state names it.
         key = control.keys.inputs(control.table_id, f"{attempt}-{digest[:32]}")
         control.write_once(key, body, keep=True)
         parts.append(InputPart(key=key, sha256=digest, length=len(body), files=len(some)))

@@ -159,7 +159,7 @@ def _publish(
     if effects.removes is not None:
         note_repeat(control, effects.removes.job_id)
     if (deleted := catalog.note_deleted_keys(intent)) is not None:
-        # Before the state names it, whichever process closes the load.
+        # Written before the state names it: any process may close the load.
         control.write_once(*deleted, keep=True)
     catalog.publish(intent, number)
     _publish_quarantine(control, pending, intent, effects, number, open_clients)
@@ -193,7 +193,8 @@ def close(control: Control, pending: Pending, intent: Intent, report: TableRepor
 
     def close_with(state: TableState) -> TableState:
         closed = close_state(state, pending, intent, now, abandoned=abandoned)
-        # Of a table that others delete from as well, earlier releases read the state.
+        # Where only other writers delete from the table, earlier releases read its state: the field is left out for
+        # them.
         has_own = MERGED in closed.needs or closed.deletes is not None or list_effects(intent).writes_deletes
         is_known = has_own and report.health is not None
         return closed.replace(deletes=report.health and report.health.deletes) if is_known else closed

@@ -16,7 +16,7 @@ from lakewriter.spec.load_ids import find_job_ids, is_next_job_id, make_next_job
 
 
 class RepeatRecord(ControlObject):
-    """Which loads the load ``job_id`` repeats, the first one first; written before any of their files goes."""
+    """The loads that the load ``job_id`` repeats, the first one first; written before any of their files is removed."""
 
     version: Literal[1] = 1
     job_id: str
@@ -41,7 +41,7 @@ def read_repeats(control: Control, job_id: str) -> Repeats:
         )
     of = _read(control, job_id) if is_next_job_id(job_id) else ()
     if of is None:
-        # A load that began before such job ids had a meaning goes on.
+        # A load that began before such job ids had a meaning may continue.
         if not any(control.store.list_entries(f"{control.keys.load(job_id)}/", limit=1)):
             raise SpecInvalidError(
                 f"job id {job_id!r} is that of a load after an undo, and no load is undone that it would repeat.",
@@ -73,7 +73,7 @@ def _read(control: Control, job_id: str) -> tuple[str, ...] | None:
 
 
 def is_undone(control: Control, state: TableState, job_id: str) -> bool:
-    """Return whether the load, which has a report, is undone: the state names the last undos only, each undo has a
+    """Return whether the load, which has a report, is undone: the state names only the last undos, but each undo has a
     report.
     """
     return state.find_undone(job_id) is not None or control.read_report(make_undo_job_id(job_id)) is not None

@@ -54,7 +54,7 @@ def forget_source(state: TableState) -> SyncState:
 def begin_backfill(control: Control, reason: str) -> TableState:
     """Begin the next backfill, without cursor and batch, so that everything is loaded again; return the state.
 
-    Its number is above those of files that another writer has left: readers take the highest one's.
+    Its number is above those in files that another writer has left: readers use the files with the highest number.
     """
     left = _find_highest_backfill(control)
 
@@ -102,7 +102,7 @@ def number_backfill(state: TableState, number: int) -> TableState:
         running={},
         inferred=None,
         inputs=state.inputs and Inputs(committed=state.committed),
-        # Its files lie in a folder of their own.
+        # The files of the backfill lie in a folder of their own, so earlier names do not bind them.
         names=None if state.names is None else (),
         sync=forget_source(state),
     )

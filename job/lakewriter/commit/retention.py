@@ -45,10 +45,10 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
 
 
 def _list_old_inputs(control: Control, before: datetime, states: Mapping[str, TableState]) -> list[str]:
-    """List the objects with files that were read which no state names any more: their files are in others by now.
+    """List the records of read files that no state names any more: other records have their content by now.
 
-    Those of a table with a pending load stay, which its intent may name. What a load that is bound later names is
-    younger.
+    The records of a table with a pending load stay, since its intent may name them. A load that is bound later names
+    younger records.
     """
     root = f"{control.keys.root}/tables/"
     old: dict[str, list[str]] = {}
@@ -66,8 +66,8 @@ def _list_old_inputs(control: Control, before: datetime, states: Mapping[str, Ta
 
 
 def _list_old_loads(control: Control, before: datetime) -> dict[str, list[LoadObject]]:
-    """List the objects of the loads that wrote their last one ``before`` a time: all loads that are kept of thousands
-    of tables have millions, those of a day a small part of these."""
+    """List the objects of the loads that wrote their last one ``before`` a time. All kept loads of thousands of tables
+    have millions of objects; the old ones are a small part of these."""
     old: dict[str, list[LoadObject]] = {}
     for job, listed in control.history.list_by_load():
         items: list[LoadObject] = []
@@ -81,7 +81,7 @@ def _list_old_loads(control: Control, before: datetime) -> dict[str, list[LoadOb
 
 
 def _sweep_old(control: Control, prefix: str, before: datetime, below: str | None = None) -> int:
-    """Delete objects under ``prefix`` written ``before``, with ``below`` those whose keys come before it."""
+    """Delete objects under ``prefix`` written ``before``; with ``below``, only those whose keys sort before it."""
     entries = control.store.list_entries(prefix)
     old = [entry for entry in entries if entry.modified < before and (below is None or entry.key < below)]
     control.store.delete_all([entry.key for entry in old])

@@ -29,7 +29,7 @@ CURSOR_SET: Final = "cursor set to "
 """Begins the entry of a cursor that a person has set; ``{its text}, was {the text before}`` follows."""
 
 LOADED_AGAIN: Final = "loaded again"
-"""The reason of an entry for a load that another one repeats in this table."""
+"""The reason in the entry of a load that another one repeats in this table."""
 
 Phase = Literal["prepared", "intended", "uploaded", "aborting"]
 
@@ -85,9 +85,9 @@ class Undone(ControlObject):
 
 
 class Retiring(ControlObject):
-    """A change whose removed objects no new query finds, and running ones may still read until ``not_before``.
+    """A change whose removed objects new queries do not find. Running queries may still read them until ``not_before``.
 
-    With a ``generation`` these are the objects of the refresh itself, which another one has replaced.
+    With a ``generation`` they are the objects of a refresh that another one has replaced.
     """
 
     job_id: str
@@ -117,15 +117,15 @@ class Reset(ControlObject):
 
 ANEW: Final = "anew"
 ADOPTED: Final = "adopted"
-"""Replace a query's id in a state's ``batch`` after ``lakewriter reset``: a stream may begin (anew), or begin or go
-on (adopted), on top of ``number`` committed loads. Either is valid until the next load commits."""
+"""Values of a query's id in a state's ``batch`` after ``lakewriter reset``. On top of ``number`` committed loads, a
+stream may begin (anew), or begin or continue (adopted). Either is valid until the next load commits."""
 
 
 class TableState(ControlObject):
     """The content of ``state.json``.
 
     write     grows with every replacement, so that no two contents and no two etags are equal
-    counter   of the next file; never goes back
+    counter   the number of the next file; never decreases
     backfill  how often everything was loaded again
     batch     the last one of a continuous run
     inferred  the table's columns from documents without a schema, None where there were none
@@ -134,12 +134,12 @@ class TableState(ControlObject):
     needs     features that a release must know to use the state
     undone    loads that were taken back, the last one last
     retiring  changes whose removed objects are still to be deleted
-    generation   the number of the last full refresh; never goes back
+    generation   the number of the last full refresh; never decreases
     generations  the refreshes whose files are kept, the one that readers see last
     inputs    the files of the source that loads have read, None where no load noted them
-    compactions   how many of the committed changes let loads go on that began before, as compactions do
+    compactions   how many of the committed changes leave loads valid that began before them, as compactions do
     deletes       the share of rows that files with deletes delete, as of the last change; None where there are none
-    deleted_keys  the keys that merges have deleted, None where older rows of none are kept out
+    deleted_keys  the keys that merges have deleted, None where no key keeps older rows out
     """
 
     version: Literal[1] = 1
@@ -228,7 +228,7 @@ class TableState(ControlObject):
         return entry is not None and entry.attempt == attempt
 
     def list_running_except(self, job_id: str) -> dict[str, Running]:
-        """``running`` less one job."""
+        """Return ``running`` without one job."""
         return {job: entry for job, entry in self.running.items() if job != job_id}
 
     def replace(self, **changes: Any) -> "TableState":
@@ -256,8 +256,8 @@ class FindTrace(Protocol):
 class StateFile:
     """The state of one table in a store. ``pause`` is ``time.sleep``, or what a test puts in its place.
 
-    ``find_trace`` is called where there is no state: it returns a key that exists only if the table had a state. It
-    has to look ``anew`` for a state that was there.
+    ``find_trace`` is called where there is no state: it returns a key that exists only if the table had a state. It has
+    to list ``anew`` where the state was seen before.
     """
 
     def __init__(

@@ -19,7 +19,8 @@ class Unclear(Exception):  # noqa: N818 - it is an answer, not yet an error
 class Completion(Enum):
     """The answer to the completion of an upload: done, refused as the key is taken, upload gone, or a conflict.
 
-    ``CLAIMED`` is done as a store says that may say so, too, where the upload is gone and another's object has the key.
+    ``CLAIMED`` is the success of a store that may also report success where the upload is gone and another's object has
+    the key.
     """
 
     DONE = auto()

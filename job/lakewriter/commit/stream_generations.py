@@ -29,8 +29,8 @@ class StreamObject:
 def find_stream_objects(
     control: Control, layout: Layout, state: SyncState, others: Sequence[Layout]
 ) -> tuple[StreamObject, ...]:
-    """Return every object that the layout replaces and no other stream's, without control objects; also objects in
-    receipts that the layout of today does not name."""
+    """Return every object of this stream whose key the layout matches, without control objects, and objects in receipts
+    whose keys today's layout does not match."""
     generations = _read_known_generations(control, state)
     may_replace = layout.make_replacement_rule(others)
     entries = [
@@ -94,6 +94,6 @@ def _is_of_stream(control: Control, stored: StoredObject | None) -> bool:
 
 
 def _find_moved_object(control: Control, generations: dict[str, int], key: str) -> StreamObject | None:
-    """Return an object that a receipt names and the template of today does not match."""
+    """Return an object that a receipt names and today's template does not match."""
     stored = control.store.find(key)
     return StreamObject(key, stored.etag, generations[key]) if stored and _is_of_stream(control, stored) else None

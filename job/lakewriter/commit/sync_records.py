@@ -10,10 +10,11 @@ from lakewriter.control_object import ControlObject, is_false, is_none
 from lakewriter.receipt import Batch, make_batch_prefix
 
 MOST_LIVE: Final = 500
-"""How many loads keep their receipts for the next full refresh; of older ones the objects' metadata are read."""
+"""How many loads keep their receipts for the next full refresh. For older loads it reads the objects' metadata."""
 
 BATCHES_LIVE: Final = 20
-"""The same of a continuous run's batches, which are as many in an hour as other loads in a month."""
+"""The same for batches of a continuous run, which commits as many in an hour as other pipelines have loads in a
+month."""
 
 
 class FirstMessage(ControlObject):
@@ -30,10 +31,10 @@ class FirstMessage(ControlObject):
 class SourceState(ControlObject):
     """The source's last STATE message whose data are committed: its JSON text, and the load that brought it.
 
-    ``place`` is the position of the message in that load's input. ``first`` tells it apart from other inputs, where the
-    same load is to go on behind ``place``; None where the stream was complete, and of releases that did not note it.
-    A state for all streams is kept once, in the decision of the load and attempt that ``record`` names: its ``text`` is
-    blank here then. Earlier releases kept it in each table.
+    ``place`` is the position of the message in that load's input. ``first`` identifies the input, for the same load to
+    continue after ``place``; None where the stream was complete, and in states of releases that did not note it. A
+    state for all streams is kept once, in the decision of the load and attempt that ``record`` names; ``text`` is blank
+    here then. Earlier releases kept it in each table.
     """
 
     kind: Literal["stream", "global", "legacy"]
@@ -60,7 +61,7 @@ class SourceState(ControlObject):
 
 
 def make_partial_prefix(job_id: str) -> str:
-    """Begins the job ids of the parts of a load; 16 hexadecimal digits follow."""
+    """Return the prefix of the job ids of the parts of a load; 16 hexadecimal digits follow."""
     return f"{job_id[:60]}.s"
 
 

@@ -13,7 +13,7 @@ from lakewriter.spec.layout import Layout
 MOST_LISTED: Final = 50_000
 """How many objects of a table are listed at most: a table that others have filled is not listed for minutes."""
 MOST_ASKED: Final = 64
-"""Of how many of those, the newest first, HEAD reads which load wrote them."""
+"""For how many of these objects, the newest first, HEAD reads which load wrote them."""
 
 _NUMBERS: Final = {name: rf"(?P<{name}>\d+)" for name in ("backfill", "counter", "generation")}
 
@@ -52,8 +52,8 @@ def list_objects(store: Store, layout: Layout) -> list[Entry]:
 
 
 def _may_be_of(store: Store, keys: ControlKeys, table_id: str, load: str) -> bool:
-    """False where the attempt's begin record, if it is still kept, does not name the table: the directory of a table
-    without a schema may hold another table's."""
+    """Return False where the attempt's begin record, if it still exists, does not name the table: the directory of a
+    table without a schema may hold another table's."""
     _, _, attempt = load.partition("/")
     job_id, _, name = attempt.rpartition("/")
     record = store.get(keys.begin(job_id, name))
@@ -87,7 +87,7 @@ def find_last_numbers(layout: Layout, keys: Iterable[str]) -> Numbers:
 
 
 def _read_numbers(layout: Layout | None, keys: Iterable[str], start: str = r"(?:.*/)?") -> Sequence[Numbers]:
-    """Read the numbers of the keys that have all of their layout's behind ``start``, a regular expression."""
+    """Read the numbers in the keys that match ``start``, a regular expression, and then the whole layout."""
     if layout is None or not layout.template.variables & _NUMBERS.keys():
         return ()
     pattern = re.compile(f"{start}{layout.template.match_text(_NUMBERS)}")
@@ -103,7 +103,7 @@ def _read_numbers(layout: Layout | None, keys: Iterable[str], start: str = r"(?:
 
 
 def describe_left(store: Store, layout: Layout, backfill: int, counter: int) -> str:
-    """Say what lies at keys that a table's next files would have, or beyond them; blank for nothing.
+    """Describe the objects at keys that a table's next files would have, or beyond them; blank for none.
 
     ``backfill`` and ``counter`` are the next file's. Without a counter no key of another writer is in the way.
     """

@@ -12,11 +12,12 @@ from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, KeyExists
 from lakewriter.receipt import Receipt
 
 COMPLETE_SECONDS: Final = 30.0
-"""For how long a completion is tried again that S3 answers with a conflict, or not clearly."""
+"""For how long a completion is tried again after a conflict, or without a clear answer of S3."""
 
 
 def complete_all(store: Store, intent: Intent, pause: Callable[[float], None]) -> Failure | None:
-    """Complete every staged upload; None, or why one can never be completed. ``COMMIT_UNKNOWN`` without an answer."""
+    """Complete every staged upload; return why one can never be completed, else None. ``COMMIT_UNKNOWN`` without an
+    answer."""
     intent.files.require_parts()
     answers = call_all(lambda receipt: _complete(store, receipt, intent, pause), intent.files.without_statistics())
     return next((failure for failure in answers if failure), None)
@@ -76,7 +77,7 @@ def _make_occupied_error(
     if stored.load and stored.load.split("/")[1] != intent.job_id:
         return _make_taken_error(receipt, stored.load, "this", "its files are then named by another time.")
     if intent.counter_after is not None:
-        # Its number is the table's, whatever the job id.
+        # The key has the table's counter, which another job id does not change.
         return _make_key_exists_error(
             receipt, stored.load, "lakewriter adopt LAKE says what another writer has left there, and goes on from it."
         )

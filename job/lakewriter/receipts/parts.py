@@ -121,7 +121,7 @@ class Sum:
 
 
 class ReceiptTexts(Collection[Receipt]):
-    """Receipts as the JSON that tasks return, a tenth of what they are when parsed; ``size`` is their bytes."""
+    """Receipts as the JSON text that tasks return, a tenth of the size of parsed receipts; ``size`` is in bytes."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -203,7 +203,7 @@ class Receipts:
             yield from self._read_part(part, statistics=True)
 
     def without_statistics(self) -> Iterator[Receipt]:
-        """Yield the receipts; those of parts without their columns, which are most of them."""
+        """Yield the receipts. Those of parts lack the columns' statistics, which are most of a receipt."""
         yield from self.at_hand
         for part in self.parts:
             yield from self._read_part(part, statistics=False)

@@ -1,4 +1,4 @@
-"""Know which files of its source a table's earlier loads have read: leave them out, or say that they come again."""
+"""Find the source files that a table's earlier loads have read: leave them out, or report that they are read again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Chosen:
 
     @property
     def repeated(self) -> RepeatedFiles | None:
-        """The rows that are appended again, as far as is known; None for a table that no load appends to again."""
+        """Counts of the files that are read again; None for a table whose loads append no rows again."""
         if not is_appended(self.table) or (self.table.stream is not None and self.listed is None):
             return None
         is_allowed = self.table.repeated == "allow"
@@ -65,9 +65,10 @@ class Chosen:
         )
 
     def describe(self, committed: int) -> str | None:
-        """Describe in words for a user what a load appends again, after ``committed`` loads; None where it is nothing.
+        """Describe for a user what a load appends again, after ``committed`` loads; None where it appends nothing
+        again.
 
-        The sentence begins with what keeps a table from being read in part.
+        The sentence begins with the reason why the table is read whole.
         """
         repeated = self.repeated
         if repeated is None or self.table.repeated == "allow":
@@ -115,7 +116,7 @@ def is_appended(table: TableSpec) -> bool:
 
 
 def may_repeat(table: TableSpec) -> bool:
-    """Return True for a table of which each load appends all rows of its source again, and nobody has allowed it."""
+    """Return True for a table whose loads each append all rows of its source again, unless the file allows it."""
     is_asked_for = table.is_given or table.read.new_files or table.repeated == "allow"
     return table.stream is None and is_appended(table) and not is_asked_for
 
@@ -181,7 +182,8 @@ def _join(lists: _Lists) -> tuple[ListedFile, ...]:
 def _select_files(
     lists: _Lists, left_out: frozenset[str], *, is_new: bool
 ) -> tuple[dict[int, tuple[ListedFile, ...]], dict[int, ListedFile]]:
-    """Select the files of each read, by its ``id``; and of one that has none left, the file that gives its columns."""
+    """Select the files of each read, by its ``id``. A read without any files left keeps the one that gives its
+    columns."""
     chosen, samples = dict[int, tuple[ListedFile, ...]](), dict[int, ListedFile]()
     for prefix, (listed_files, is_own) in lists.items():
         remaining = tuple(file for file in listed_files if file.uri not in left_out)
@@ -203,7 +205,7 @@ def _list_all(table: TableSpec, reads: tuple[Read, ...], spark: SparkFactory) ->
         except SourceFailedError:
             if table.read.new_files:
                 raise
-            # Whatever is wrong with the source is reported where the table reads it.
+            # The table's own read reports what is wrong with the source.
             return None
     return lists
 

@@ -1,7 +1,7 @@
-"""Judge the streams of a sync together whose source has one state for all of them.
+"""Judge the streams of a sync together, if their source has one state for all of them.
 
-Such a state says nothing of a stream alone. So the streams are committed up to the same state, all of them or none, and
-none is done before the others are.
+Such a state does not describe a single stream. So the streams are committed up to the same state, all of them or none,
+and no stream is done before the others are.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ _DONE_AHEAD: Final = (
 
 @dataclass(frozen=True)
 class Member:
-    """A stream of the sync: its ``verdict`` alone, and whether the next sync ``goes_on`` from its state.
+    """A stream of the sync: the ``verdict`` on it alone, and whether the next sync ``goes_on`` from its state.
 
     ``before`` is the state with which its last load ended.
     """
@@ -37,7 +37,7 @@ class Member:
 
     @property
     def start(self) -> int:
-        """The place from which on its records are loaded."""
+        """The place from which its records are loaded."""
         return self.verdict.stretch.start if self.verdict.stretch is not None else self.verdict.reached + 1
 
     @property
@@ -100,9 +100,10 @@ def judge_together(
 
 
 def list_unsure(seen: Input, members: Sequence[Member]) -> list[Member]:
-    """Return the streams that have no state, of a source of which it is not known whether it has one for all streams.
+    """Return the streams that have no state, where it is not known yet whether the source has one state for all
+    streams.
 
-    What the source says next may be a state for all streams, which would be given back for these too.
+    The source's next state may be one for all streams. It would be handed back to the source for these streams, too.
     """
     return [
         member for member in members if member.goes_on and member.before is None and not seen.list_states(member.stream)
@@ -110,7 +111,7 @@ def list_unsure(seen: Input, members: Sequence[Member]) -> list[Member]:
 
 
 def hold_unsure(seen: Input, members: Sequence[Member]) -> dict[str, Verdict]:
-    """Return the verdicts of such a source. While another stream is not complete, no incremental stream without a state
+    """Return the verdicts for such a source: while another stream is incomplete, no incremental stream without a state
     is ended."""
     verdicts = {member.table_id: member.verdict for member in members}
     failed = next((member for member in members if not member.verdict.complete), None)
@@ -130,8 +131,8 @@ def _explain(why: str) -> str:
 
 
 def _complete(members: Sequence[Member], split: Callable[[Member], SourceState]) -> dict[str, Verdict]:
-    """All members to their ends. Where the source has changed to states of each stream, one that had nothing new since
-    takes its own out of the state for all."""
+    """Return verdicts that load all members to their ends. Where the source has changed to a state for each stream, a
+    stream that had nothing new since then takes its part out of the state for all."""
     sources = {member.table_id: member.verdict.source for member in members if member.goes_on and member.verdict.source}
     shared = {name for name, source in sources.items() if source.is_shared}
     verdicts = {member.table_id: member.verdict for member in members}
@@ -149,11 +150,11 @@ def _complete(members: Sequence[Member], split: Callable[[Member], SourceState])
 
 
 def _cut(seen: Input, members: Sequence[Member]) -> dict[str, Event]:
-    """Return the state up to which each member is loaded; empty where they have no state in common behind what is
+    """Return the state up to which each member is loaded; empty where they have no common state after what is
     committed.
 
-    A stream without a state is sent again from its beginning: no row of such a stream is loaded yet. A source that
-    has changed to states of each stream has none for all: each is loaded up to its own, if all have one.
+    A stream without a state is sent again from its beginning: no row of such a stream is loaded yet. A source that has
+    changed to a state for each stream has no common one: each stream is loaded up to its own, if all have one.
     """
     end = min((fault.position for member in members for fault in seen.list_faults(member.stream)), default=END)
     said = [event for event in seen.events if event.kind == "state" and event.position < end]
@@ -186,7 +187,7 @@ def _load_up_to(seen: Input, member: Member, job_id: str, state: Event | None, w
 
 def catch_up(seen: Input, members: Sequence[Member], job_id: str) -> dict[str, Verdict]:
     """Bring all members, of which some are done under this job id, to the last state for all streams; empty where there
-    is none behind what is committed. The others are done with that."""
+    is none after what is committed. The members that are not done yet are done by that."""
     digests = {member.before.digest if member.before is not None else "" for member in members}
     lost = any(member.verdict.stretch is None and member.verdict.reached == END for member in members)
     if (
@@ -202,13 +203,13 @@ def catch_up(seen: Input, members: Sequence[Member], job_id: str) -> dict[str, V
 
 
 def _is_exact(source: SourceState) -> bool:
-    """Return whether the rows of a table go up to its state: earlier releases ended a stream alone, beyond a state for
+    """Return whether the rows of a table end at its state: earlier releases let a single stream end beyond a state for
     all."""
     return not source.is_shared or source.record is not None
 
 
 def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Ended) -> dict[str, Verdict]:
-    """Return the rest of a load that is done in other tables: exactly up to the state that those are at."""
+    """Return verdicts for the rest of a load that is done in other tables: exactly up to the state of those tables."""
     verdicts = {member.table_id: member.verdict if member.verdict.complete else member.refuse("") for member in members}
     # A full refresh is read from its beginning by every sync, and has to be whole.
     left = [member for member in members if member.goes_on]
@@ -234,7 +235,8 @@ def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Ended) -
 
 
 def _explain_ended(ended: Ended, job_id: str) -> tuple[str, str]:
-    """Say why nothing can be committed beside a table that is done, and what to do; blank where something can."""
+    """Explain why nothing can be committed after a table is done under this job id, and what to do; blank where it
+    can."""
     if ended.source is None or not _is_exact(ended.source):
         return (
             f"table {ended.table_id} is done under this job id, and nothing shows up to which state",

@@ -24,15 +24,15 @@ from lakewriter.spec.specification import Spec
 from lakewriter.spec.streamable import require_continuous
 
 LAST_WORD_SECONDS: Final = 10.0
-"""A run that has ended waits so long for its last minute's metrics to be sent."""
+"""How long a run that has ended waits for its last minute's metrics to be sent."""
 
 
 def run_continuously(
     spec: Spec, *, clients: Clients, spark: SparkFactory, watch: Watch, stop: threading.Event, send: Send | None = None
 ) -> tuple[RunStatus, LakeError | None]:
-    """Run until ``stop`` is set or no table can go on: how it ended, and the error that speaks for all.
+    """Run until ``stop`` is set or no table can continue. Return how the run ended, and one error for all tables.
 
-    ``send`` takes every minute's metrics; what it cannot send is noted once, and ends nothing.
+    ``send`` takes every minute's metrics; its failure is noted once, and does not end the run.
     """
     require_continuous(spec)
     runs = [TableRun(spec, table, clients, spark, watch, stop) for table in spec.tables]
@@ -48,7 +48,7 @@ def run_continuously(
         tell_minutes(lambda: _refresh(runs, describe_now), _make_teller(spec, watch, send), over)
 
     beating = threading.Thread(target=lambda: beat(status, describe_now, over), name="status")
-    # A CloudWatch that does not answer keeps nobody from ending.
+    # A daemon thread: a CloudWatch that does not answer does not keep the process from ending.
     telling = threading.Thread(target=tell_each_minute, name="minutes", daemon=True)
     for thread in (beating, telling):
         thread.start()
@@ -90,13 +90,13 @@ def _make_teller(spec: Spec, watch: Watch, send: Send | None) -> Send:
 def _refresh(runs: list[TableRun], describe: Callable[[], RunStatus]) -> RunStatus:
     for run in runs:
         with contextlib.suppress(*SPARK_ERRORS):
-            # A query that ends while it is asked is seen to by the run itself.
+            # The run itself handles a query that ends during the request.
             run.refresh()
     return describe()
 
 
 def _wait_for(step: Callable[[], None], stop: threading.Event) -> None:
-    """Take ``step`` again while the store does not answer."""
+    """Repeat ``step`` while the store does not answer."""
     for restarts in itertools.count():
         try:
             step()

@@ -51,7 +51,7 @@ class MinuteMetrics(Model):
 
     @property
     def values(self) -> Mapping[str, float]:
-        """The metrics that there are."""
+        """The metrics that have a value."""
         values_by_name = {
             "FreshnessSeconds": self.freshness_seconds,
             "LagSeconds": self.lag_seconds,
@@ -64,7 +64,7 @@ class MinuteMetrics(Model):
 
 
 class Minutes:
-    """Takes what came since the last time out of a run's status."""
+    """Computes what is new in a run's status since the last call."""
 
     def __init__(self) -> None:
         self._before: Mapping[str, TableStatus] = {}
@@ -106,9 +106,10 @@ Send = Callable[[list[MinuteMetrics]], None]
 
 
 def make_sender(spec: Spec, stage: str) -> Send | None:
-    """Make the sender of metrics to CloudWatch, as the job and in the bucket's region; None if the file asks for none.
+    """Make the sender of metrics to CloudWatch, with the job's own credentials and in the bucket's region; None if the
+    file asks for none.
 
-    It raises the error that says what keeps them from being sent.
+    The sender raises an error that explains why metrics cannot be sent.
     """
     if not spec.put_metrics:
         return None
@@ -124,7 +125,7 @@ def make_sender(spec: Spec, stage: str) -> Send | None:
 
 
 def write_embedded(metrics: MinuteMetrics, stage: str) -> str:
-    """Return a line of JSON of which CloudWatch Logs makes metrics: by pipeline and stage, and by table.
+    """Return a line of JSON from which CloudWatch Logs makes metrics: by pipeline and stage, and by table.
 
     See: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
     """
@@ -139,12 +140,12 @@ def write_embedded(metrics: MinuteMetrics, stage: str) -> str:
 
 
 def write_plain(metrics: MinuteMetrics) -> dict[str, Any]:
-    """Return the same as people read it."""
+    """Return the metrics as people read them."""
     return {"step": "minute", **metrics.model_dump(mode="json", exclude_none=True)}
 
 
 def put_metrics(client: CloudWatch, minute: Iterable[MinuteMetrics], stage: str) -> None:
-    """Send a minute's metrics; what the client raises comes out."""
+    """Send a minute's metrics; errors of the client are raised as they are."""
     data = [datum for metrics in minute for datum in _make_data(metrics, stage)]
     for start in range(0, len(data), _MOST_DATA):
         client.put_metric_data(Namespace=METRICS_NAMESPACE, MetricData=data[start : start + _MOST_DATA])

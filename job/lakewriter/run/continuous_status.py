@@ -13,9 +13,9 @@ from lakewriter.errors import LakeError
 from lakewriter.spec.model import Model
 
 STATUS_SECONDS = 15.0
-"""The status object is written no more often than this, and at least every ``HEARTBEAT_SECONDS``."""
+"""The shortest time between two writes of the status object; the longest is ``HEARTBEAT_SECONDS``."""
 HEARTBEAT_SECONDS = 45.0
-"""Less than the minute that is promised: a write that has to be repeated takes its time."""
+"""Less than the promised minute, which leaves time for a write that has to be repeated."""
 POLL_SECONDS: Final = 0.5
 
 RunState = Literal["running", "stopping", "stopped", "failed"]
@@ -23,8 +23,8 @@ TableState = Literal["starting", "running", "restarting", "failed", "stopped"]
 
 
 class BatchMetrics(Model):
-    """One batch of one table. ``lag_seconds`` is how long its oldest row may have waited in a source that is caught
-    up; ``behind`` is what the source itself says of what it still has."""
+    """One batch of one table. ``lag_seconds`` is how long its oldest row may have waited in a source that is caught up;
+    ``behind`` is the backlog that the source itself reports."""
 
     version: Literal[1] = 1
     time: datetime
@@ -48,8 +48,8 @@ class BatchMetrics(Model):
 class TableStatus(Model):
     """One table; counts are since the run began. ``restarts`` are those in a row, ``failures`` all of them.
 
-    At ``fresh_at`` the table had all that its source had then. ``interval_seconds`` is that to the next batch, and
-    ``files_a_day`` by the last batches.
+    At ``fresh_at`` the table had all that its source had then. ``interval_seconds`` is the interval to the next batch,
+    and ``files_a_day`` the rate of the last batches.
     """
 
     state: TableState = "starting"
@@ -69,7 +69,7 @@ class TableStatus(Model):
     message: str | None = None
 
     def after(self, metrics: BatchMetrics) -> "TableStatus":
-        """Return the status with one batch more; one that was done before, and that Spark called again, is not
+        """Return the status with one more batch; a batch that was done before, and that Spark ran again, is not
         counted."""
         new = metrics.status == "done"
         return self.model_copy(
@@ -126,7 +126,7 @@ class Lag:
 
 
 class StatusObject:
-    """``continuous.json``. What keeps it from being written does not end the run."""
+    """``continuous.json``. A failed write does not end the run."""
 
     def __init__(self, store: Store, key: str) -> None:
         self._store = store
@@ -141,7 +141,7 @@ class StatusObject:
             decode(self._key, stored[0])
 
     def due(self, now: float, *, news: bool) -> bool:
-        """Return whether it is time, in seconds of a clock that never goes back."""
+        """Return whether a write is due at ``now``, in seconds of a clock that never goes back."""
         return now - self._written >= (STATUS_SECONDS if news else HEARTBEAT_SECONDS)
 
     def write(self, status: RunStatus, now: float) -> None:
@@ -170,8 +170,8 @@ class Over(Protocol):
 def beat(
     status: StatusObject, describe: Callable[[], RunStatus], over: Over, clock: Callable[[], float] = time.monotonic
 ) -> None:
-    """Write the status whenever it is due, and when the run's state changes, until it is over. This has a thread of its
-    own: what the run waits for, a batch in hand or a source that is looked through, may take long."""
+    """Write the status whenever it is due, and when the run's state changes, until the run is over. This runs in a
+    thread of its own, since a batch in hand or a scan of the source may take long."""
     last_news: tuple[str, int] | None = None
     while True:
         now = describe()

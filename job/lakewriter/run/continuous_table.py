@@ -47,8 +47,8 @@ OUTAGES: Final = (
     NoAnswerError,
     SourceUnreachableError,
 )
-"""Failures of services that do not answer: they are outlasted, however long they take. A load alone gives an endpoint
-up that never answered; a continuous run is there to wait for it."""
+"""Failures of services that do not answer. A continuous run waits for them, however long they take; a single load gives
+up an endpoint that has never answered."""
 MOST_NOTED: Final = 100
 """Properties without a column that a run reports one by one; every batch counts them."""
 _BACKLOGS: Final = ("maxOffsetsBehindLatest", "numFilesOutstanding", "numBytesOutstanding")
@@ -144,7 +144,7 @@ class TableRun:
     def _start(self) -> None:
         self._started.clear()
         self._raised = None
-        # The checkpoint is the backfill's own: no batch may change the number.
+        # Each backfill has its own checkpoint, so no batch may change the number.
         settle_backfill(self._control, self.table.backfill, self._pipeline.open_clients)
         state = self._control.state.read()
         if state.pending is None:
@@ -152,7 +152,7 @@ class TableRun:
             require_stream(state, self.table.id)
         folder = f"{self.spec.pipeline}/{self.table.id}/v{state.backfill:010d}"
         self._checkpoint = f"{str(self.spec.checkpoint).rstrip('/')}/{folder}"
-        # Read before Spark looks at the checkpoint, which is never behind what the table had before.
+        # Read before Spark reads the checkpoint, which is then never older than this batch.
         self._since = state.batch
         self._stream = TableStream(self._spark(), self.table, self._checkpoint)
         writer = self._stream.frame.writeStream.foreachBatch(self._run_batch).option(
@@ -167,7 +167,7 @@ class TableRun:
         self._started.set()
 
     def _run_batch(self, frame: DataFrame, number: int) -> None:
-        """Called by Spark for every micro-batch, in a thread of its own; what it raises ends the query."""
+        """Load a micro-batch. Spark calls this for every one, in a thread of its own; an exception ends the query."""
         self._started.wait()
         if not self._gate.acquire(blocking=False):
             raise _Stopping
@@ -187,14 +187,14 @@ class TableRun:
             self._lag.extend(time.time())
 
     def _load(self, frame: DataFrame, number: int) -> float:
-        """Load a batch: how long to wait before the next one."""
+        """Load a batch; return how long to wait before the next one."""
         began = time.time()
         stream = self._stream
         assert stream is not None
         planned = stream.read_plan(number)
         batch = Batch(str(self.status.query), number, planned.digest)
-        # As many as its input needs, or as the batch before filled files: rows may grow on their way, and intervals are
-        # alike.
+        # At least as many partitions as the files that the batch before filled: rows may grow on their way, and batches
+        # are alike.
         filled = math.ceil(self._bytes / self.spec.limits.target_file_bytes)
 
         def opener(
@@ -221,7 +221,7 @@ class TableRun:
         (result,) = report.tables
         if result.code is not None:
             raise CODES[result.code](result.message or "")
-        # What was accepted is accepted of the batch that could not be loaded, the first one.
+        # An acceptance is only for the batch that could not be loaded before, which is the first one.
         self.spec = self.spec.model_copy(update={"acceptance": None})
         self._bytes = result.bytes
         self._note_once(report.notes)
@@ -285,7 +285,7 @@ class TableRun:
             self._watch.step(self.table, "note", f"values of {name!r} are left out: the table has no column for them")
 
     def refresh(self) -> None:
-        """See whether the source has been found to have nothing new."""
+        """Note the time if the last trigger found nothing new in the source."""
         query = self._query
         if query is None or self._gate.locked() or not query.isActive or query.status["isDataAvailable"]:
             return
@@ -297,7 +297,7 @@ class TableRun:
         try:
             clear_batches(self._control, batch)
         except LakeError as error:
-            # The batch is done; what could not be cleared away is only taking room.
+            # The batch is done; objects that could not be deleted only take storage.
             self._tell_step(self.table, "done", f"old control objects were not cleared away: {error}")
 
     def _read_backlog(self) -> dict[str, str]:
@@ -319,7 +319,7 @@ class TableRun:
         self._query = None
         outage = isinstance(error, OUTAGES)
         self._failures += not outage
-        # What ails a source that ran until now is not known from its error: it may pass.
+        # The error of a source that worked until now does not say whether it may pass, so it may.
         may_pass = error.transient or (isinstance(error, SourceFailedError) and self.status.query is not None)
         again = outage or (may_pass and self._failures <= RESTARTS)
         pause = restart_pause(self.status.restarts)

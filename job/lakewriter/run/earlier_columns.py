@@ -26,8 +26,8 @@ _KINDS: Final = {ARROW[kind]: kind for kind in reversed(_TYPED)}
 def with_earlier_columns(
     store: Store, clients: Clients, table: TableSpec, state: TableState, names: ObjectNames
 ) -> TableState:
-    """Return the state with what earlier loads have given the table: where it says nothing, the types that its files
-    have.
+    """Return the state with the columns that earlier loads have given the table; where it has none, with the types in
+    the table's files.
 
     ``names`` are under the table's present backfill: files of another one lie in another directory.
     """
@@ -52,8 +52,8 @@ def _read_columns(clients: Clients, key: str) -> list[InferredColumn]:
 
 
 def kind_of_column(t: pa.DataType, statistics: ColumnStatistics | None) -> Kind:
-    """Return the kind of values that a column of documents held. Text is strings, unless its first in order is a JSON
-    string with its quotes: then it was written for values of several types."""
+    """Return the kind of values that a column of documents held. Text means strings, unless its lowest value is a JSON
+    string with quotes: then the column held values of several types."""
     kind = _KINDS.get(t, Kind.STRING)
     first = statistics.lower if statistics is not None else None
     if kind is not Kind.STRING or first is None or not first.startswith('"'):

@@ -1,5 +1,5 @@
-"""A load of one table whose tasks Spark's own writer runs, in three processes that share nothing but an ``OpenWrite``:
-one registers and checks it, the tasks stage the files, one binds and settles it, or withdraws what is staged."""
+"""Load one table whose tasks Spark's own writer runs. Three kinds of processes share only an ``OpenWrite``: the first
+registers and checks the load, the tasks stage the files, and the last binds and settles the load, or withdraws it."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -48,8 +48,8 @@ from lakewriter.staging.task import TaskPlan
 class OpenWrite:
     """A load that is registered and can be staged. It can be pickled: every process makes its own connections.
 
-    ``seconds`` are those of its steps so far, ``started`` is the time of its start;
-    that of the ``attempt`` may be after the table's last commit.
+    ``seconds`` are the durations of its steps so far. ``started`` is when it started; the ``attempt`` may have a later
+    time, which is after the table's last commit.
     """
 
     spec: Spec
@@ -66,7 +66,8 @@ class OpenWrite:
 def begin_write(
     spec: Spec, *, job_id: str, clients: Clients, opener: FeedOpener, progress: Progress, sync_id: int | None = None
 ) -> OpenWrite | RunReport:
-    """Steps 1 and 2 of the one table; the report where nothing is to be staged, since it is done or it failed."""
+    """Take steps 1 and 2 of the one table. Return the report where nothing is to be staged, since the load is done or
+    failed."""
     (table,) = spec.tables
     if (refusal := explain_unwritable(table)) is not None:
         raise refusal
@@ -82,7 +83,7 @@ def begin_write(
         load = begun.load
         with withdraw_on_error(load, table), check_table(load, table, begun.state, begun.sync) as checked:
             plan = plan_task(load, table, checked.planned, MOST_PARTITIONS, SparseIndexes(MOST_PARTITIONS), None)
-        # An opener is of this process.
+        # An opener works in this process only.
         plain = replace(kind, opener=None)
         names, planned = load.names[table.id], checked.planned
         opened.append(OpenWrite(spec, load.attempt, plain, names, begun.state, planned, plan, started))
@@ -101,7 +102,7 @@ def end_write(write: OpenWrite, clients: Clients, outputs: Sequence[str], progre
 
     def end(load: Load, table: TableSpec) -> tuple[TableResult, Totals]:
         with withdraw_on_error(load, table) as uploads:
-            # Nobody says here whether a task ran twice.
+            # Spark's writer does not say whether a task ran twice.
             staged = conclude_staging(load, table, write.planned, Returned.parse(outputs), uploads, repeats=True)
             intent = build_intent(load, table, write.state, staged)
         return commit_table(load, table, write.state, intent, staged.receipts), staged.receipts.totals
@@ -112,7 +113,7 @@ def end_write(write: OpenWrite, clients: Clients, outputs: Sequence[str], progre
 def abandon_write(write: OpenWrite, clients: Clients, outputs: Sequence[str], progress: Progress) -> RunReport | None:
     """Withdraw what is staged, after a task that failed for good; what is bound already is left as it is.
 
-    Spark asks for it after ``end_write`` has failed too: None, for that load has said how it ended.
+    Spark also calls this after ``end_write`` has failed. The load has reported its end by then, so None is returned.
     """
     load, table = _reopen(write, clients, progress)
     first = load.pipeline.first_control

@@ -37,7 +37,7 @@ def plan_watched(spec: Spec, table: TableSpec, shape: AnyPlan) -> Watched:
 
 
 def _settle(table: TableSpec, acceptance: Acceptance | None) -> TableSpec:
-    """Return the table whose checks keep no rows out that are accepted: these are loaded as they are."""
+    """Return the table with accepted checks that keep no rows out: their rows are loaded as they are."""
     if acceptance is None:
         return table
     accepted = tuple(
@@ -50,7 +50,7 @@ def _settle(table: TableSpec, acceptance: Acceptance | None) -> TableSpec:
 
 
 def look_for_repeated(watched: Watched, feed: Feed) -> dict[str, Violations]:
-    """Count the rows of the feed that have values of other rows where every row is to have its own, by check."""
+    """Count, by check, the rows of the feed that repeat values which should be unique."""
     if not watched.unique:
         return {}
     assert isinstance(feed, RowsFeed)
@@ -64,8 +64,9 @@ def look_for_repeated(watched: Watched, feed: Feed) -> dict[str, Violations]:
 
 @dataclass(frozen=True)
 class Judged:
-    """A table's files to judge, staged by an attempt that began on a state; ``kept_out`` are those with the rows
-    that are not in them, and ``allowed`` are so many whatever their share. ``is_batch`` is true of a micro-batch."""
+    """A table's staged files, and the state that their attempt began with. ``kept_out`` are the totals of the files
+    with rows that were kept out. ``allowed`` such rows are accepted whatever their share. ``is_batch`` is true for a
+    micro-batch."""
 
     table: TableSpec
     attempt: Attempt
@@ -122,7 +123,7 @@ def _judge_keys(table: TableSpec, keys: RepeatedKeys | None) -> tuple[Verdict, .
 
 
 def _find_excess(staged: Judged) -> str | None:
-    """Name the rule that allows fewer rows to be kept out of the table than there are; None if no rule is broken."""
+    """Name the rule that is broken because too many rows are kept out of the table; None if no rule is broken."""
     kept_out, rule = staged.kept_out.rows, staged.table.on_bad_row
     if rule is None or kept_out <= max(staged.allowed, rule.at_most * (kept_out + staged.totals.rows)):
         return None
@@ -183,8 +184,8 @@ def describe_verdict(verdict: Verdict) -> str:
 
 
 def list_departures(report: RunReport) -> Iterator[str]:
-    """Yield what the tables of a load have that is not as expected, or not known to be, and was published all the
-    same."""
+    """Yield the expectations that a load's tables do not meet, or are not known to meet, although they were
+    published."""
     for result in report.tables:
         name = result.id
         for verdict in result.expectations:
@@ -213,14 +214,15 @@ def accept(spec: Spec, acceptance: Acceptance) -> Spec:
 
 
 MOST_OF_A_BATCH: Final = 10
-"""Rows that a micro-batch may set aside whatever their share: of few rows one bad one is a large share."""
+"""Rows that a micro-batch may set aside whatever their share: one bad row of a few is a large share."""
 
 
 def require_few_bad_rows(
     table: TableSpec, set_aside: SetAside | None, rows: int, allowed: int, kept_out: Totals
 ) -> None:
-    """Raise ``SOURCE_FAILED`` where more rows cannot be loaded than the table lives with, and more than ``allowed``;
-    nothing is bound then. Those that ``kept_out`` has by a check are judged with the others of that check."""
+    """Raise ``SOURCE_FAILED`` where the rows that cannot be loaded are more than the table accepts, and more than
+    ``allowed``; nothing is bound then. Rows that a check kept out are in ``kept_out`` too; they are judged with that
+    check."""
     if set_aside is None or table.on_bad_row is None:
         return
     unloadable = kept_out.violations.get(ON_BAD_ROW, Violations(rows=0))

@@ -28,7 +28,7 @@ class _Whole:
     batch: ClassVar[None] = None
     follower: ClassVar[None] = None
     takes: tuple[Removal, ...]
-    """The files of the quarantine that a replay's rows come from; empty for other loads."""
+    """The files of the quarantine whose rows a replay loads; empty for other loads."""
 
     def is_due(self, state: TableState, table_id: str) -> bool:
         """Return True; raise ``SPEC_INVALID`` for a table of a continuous run, unless it is a replay: no batch has its
@@ -49,7 +49,8 @@ class Plain(_Whole):
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of a table's input: ``complete`` lets older generations go, ``continues`` stays in the one begun."""
+    """The end of a table's input. ``complete`` lets older generations be deleted; ``continues`` stays in the generation
+    that was begun."""
 
     complete: bool = True
     continues: bool = False
@@ -58,12 +59,12 @@ class Ending:
 
 @dataclass(frozen=True)
 class TablePart:
-    """One table's part of a sync, as far as it is known before the table registers.
+    """What is known of one table's part of a sync before the table registers.
 
     ``ending`` is None for a replay, which reads nothing of the source: what the last sync recorded of the source stays.
-    ``feed`` is None for a table that is read as its ``read`` says. ``read`` is the state by which the input was chosen
-    (where a source goes on, from which place on records are loaded); None where no state was looked at. ``listed`` are
-    the files of messages that are read whole; None where they are not, or come otherwise.
+    ``feed`` is None for a table that is read as its ``read`` says. ``read`` is the state from which the input was
+    chosen (where the source continues, and from which place records are loaded); None where no state was read.
+    ``listed`` are the files of messages, if they are read whole; else None.
     """
 
     ending: Ending | None = Ending()
@@ -76,7 +77,8 @@ class TablePart:
 class Sync(_Whole):
     """Tables by id, the only ones that are loaded; ``failures`` go into the report with the others.
 
-    Where the source has one state for all streams, ``together`` is what binds the tables that it names, or none.
+    Where the source has one state for all streams, ``together`` is the decision that binds all tables which it names,
+    or none of them.
     """
 
     sync_id: int

@@ -48,13 +48,13 @@ Outcome = tuple[TableResult, LakeError | None, Totals]
 """The result of one table, and the sums over its files."""
 NOTHING: Final = Totals()
 Way = Callable[[Load, Sequence[TableSpec]], tuple[Outcome, ...]]
-"""Loads tables; what became of each, in their order."""
+"""Loads tables; returns the outcome of each, in their order."""
 
 
 @dataclass(frozen=True)
 class Begun:
-    """A table whose attempt is registered: the ``state`` it goes on from, and ``load`` with a time after that state's
-    last commit."""
+    """A table whose attempt is registered: the ``state`` that it starts from, and ``load`` with a time after that
+    state's last commit."""
 
     load: Load
     state: TableState
@@ -62,7 +62,7 @@ class Begun:
 
 
 def load_table(load: Load, table: TableSpec) -> tuple[TableResult, Totals]:
-    """Do the nine steps of one table. What ends it before it is bound withdraws what is staged."""
+    """Do the nine steps of one table. A failure before the table is bound withdraws what is staged."""
     begun = begin_table(load, table)
     if isinstance(begun, TableResult):
         return begun, NOTHING
@@ -76,7 +76,7 @@ def load_table(load: Load, table: TableSpec) -> tuple[TableResult, Totals]:
 def begin_table(load: Load, table: TableSpec) -> Begun | TableResult:
     """Step 1: recover what is pending, register this attempt, abort what earlier ones of this job left staged.
 
-    A result where there is nothing to load.
+    Returns a result where there is nothing to load.
     """
     control = load.control(table)
     load.progress(table, "beginning", "")
@@ -102,7 +102,7 @@ def begin_table(load: Load, table: TableSpec) -> Begun | TableResult:
 
 
 def commit_table(load: Load, table: TableSpec, began: TableState, intent: Intent, receipts: Receipts) -> TableResult:
-    """Steps 4 to 9, of a table whose files are staged."""
+    """Take steps 4 to 9 of a table whose files are staged."""
     control = load.control(table)
     try:
         # 4. Intend: the point of no return.
@@ -186,14 +186,14 @@ def close_load(load: Load, results: Sequence[Outcome], clock: float) -> RunRepor
         _end(load, errors)
     else:
         _write_outcome(load, describe_stop(stopped, datetime.now(UTC)))
-    # After the outcome, which others wait for.
+    # Closed after the outcome is written, since others wait for that.
     return report.model_copy(update={"notes": load.follower.close("stopped" if stopped else report.status)})
 
 
 def open_load(pipeline: Pipeline, job_id: str, spark: SparkFactory, progress: Progress, kind: Kind, stop: Stop) -> Load:
     spec = pipeline.spec
     keep = timedelta(days=spec.keep_loads_days)
-    # No batch is undone to be loaded again: its checkpoint has gone on.
+    # A batch cannot be loaded again after an undo: its checkpoint has moved on.
     _require_own_job_id(job_id, kind)
     repeats = Repeats() if isinstance(kind, MicroBatch) else read_repeats(pipeline.first_control, job_id)
     attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], datetime.now(UTC), keep, repeats)
@@ -312,12 +312,13 @@ def _date_after(load: Load, table: TableSpec, began: TableState) -> Load:
     """Return the load with a time after the table's last commit, which another load may have made since this one
     started.
 
-    Its keys differ then, so a begin record of the table's own says them before anything is staged under them.
+    Its keys change with the time, so a begin record of the table's own names them before anything is staged under them.
     """
     last = began.last_commit
     if last is None or last < load.attempt.started:
         return load
-    # Keys that carry the time in milliseconds alone would be those of a load that began in the same one.
+    # Keys whose only variable is the time in milliseconds would equal those of a load that began in the same
+    # millisecond.
     is_coarse = "epoch" in table.layout.template.variables
     step = timedelta(milliseconds=1) if is_coarse else timedelta(microseconds=1)
     attempt = replace(load.attempt, started=last + step)
@@ -329,7 +330,8 @@ def _date_after(load: Load, table: TableSpec, began: TableState) -> Load:
 
 
 def _plan_sync(load: Load, table: TableSpec, began: TableState) -> TableSync | None:
-    """Return the table's part of a sync; ``CONCURRENT_LOAD`` where its input was chosen by a state that is over."""
+    """Return the table's part of a sync; ``CONCURRENT_LOAD`` where its input was chosen by a state that has been
+    replaced since."""
     sync, spec, control = load.kind.sync, load.pipeline.spec, load.control(table)
     if sync is None:
         return None
@@ -364,7 +366,7 @@ def withdraw_table(load: Load, table: TableSpec, receipts: Iterable[Receipt], er
     except LakeError as second:
         error.add_note(f"What was staged could not be withdrawn: {second}")
     if isinstance(error, Exception):
-        # Whatever it failed with: Spark's jobs are cancelled.
+        # After a stop any error may be raised here: Spark's jobs are cancelled.
         load.stop.check(cause=error)
 
 
@@ -376,11 +378,11 @@ def _end(load: Load, errors: list[LakeError]) -> None:
     control = load.pipeline.first_control
     try:
         state = control.state.recall()
-        # A state alone says that a pipeline has written the table: no sweep makes one.
+        # A state means that the pipeline has written the table, so a sweep must not create one.
         if state.write and is_sweep_due(state, now := control.require_time()):
             sweep(control, now, load.attempt.keep)
     except LakeError as error:
-        # The load has ended; what it could not clear away is only taking room.
+        # The load has ended; objects that could not be deleted only take storage.
         load.progress(load.pipeline.spec.tables[0], "done", f"old control objects were not cleared away: {error}")
 
 

@@ -1,6 +1,6 @@
 """Load the tables of a sync together: all are staged, then all are bound, or none is.
 
-Of a source with one state for all streams, no table may be committed up to it alone.
+If the source has one state for all streams, no table may be committed up to that state alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,12 +45,13 @@ class _Staged:
 
 
 def load_tables_together(load: Load, tables: Sequence[TableSpec], decision: Decision) -> tuple[Outcome, ...]:
-    """Load the tables of the decision, or none of them that is not done yet; then the others, each for itself."""
+    """Load all tables of the decision that are not done yet, or none of them; then the other tables, each for
+    itself."""
     members = [table for table in tables if table.id in decision.tables]
     others = [table for table in tables if table.id not in decision.tables]
     outcomes = _load_group(load, members, decision)
     if any(result.status in ("failed", "not_run") for result, _, _ in outcomes):
-        # No stream of a sync is done before those that the next one continues are.
+        # The streams that the next sync continues are done before any other stream of this sync.
         apart: tuple[Outcome, ...] = tuple((make_not_run(table), None, NOTHING) for table in others)
     else:
         apart = load_apart(load, others)
@@ -76,7 +77,7 @@ def _load_group(load: Load, tables: Sequence[TableSpec], decision: Decision) -> 
 def _replace(
     tables: Sequence[TableSpec], outcomes: Sequence[Outcome], later: Mapping[str, Outcome]
 ) -> tuple[Outcome, ...]:
-    """Put in what became of tables later; the seconds of both are theirs."""
+    """Replace the outcomes of tables by their later ones, with the seconds of both."""
 
     def choose(table: TableSpec, before: Outcome) -> Outcome:
         if table.id not in later:
@@ -89,19 +90,19 @@ def _replace(
 
 
 def _ignore_stops(load: Load) -> Load:
-    """Return the load as it is behind its point of no return: nothing ends it early."""
+    """Return the load as it is after its point of no return: nothing ends it early."""
     return replace(load, stop=Stop(), stopped=Event())
 
 
 class _Group:
-    """The tables of one load that are bound together; ``staged`` is by table what waits to be."""
+    """The tables of one load that are bound together; ``staged`` has, by id, the tables that wait to be bound."""
 
     def __init__(self, load: Load, decision: Decision) -> None:
         self._load, self._decision = load, decision
         self.staged: dict[str, _Staged] = {}
 
     def stage(self, load: Load, table: TableSpec) -> tuple[TableResult, Totals]:
-        """Take a table to where it can be bound."""
+        """Stage a table, so that it can be bound."""
         begun = begin_table(load, table)
         if isinstance(begun, TableResult):
             return begun, NOTHING

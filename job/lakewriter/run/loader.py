@@ -62,8 +62,8 @@ _STDIN: Final = ("-",)
 class Loader:
     """One load of one pipeline.
 
-    ``states`` are the tables' at its start, with nothing pending; ``broken`` says of the others why they have none:
-    they fail, and the rest goes on.
+    ``states`` are the tables' states at its start, with nothing pending; ``broken`` has the errors of the tables whose
+    state could not be read. These fail, and the others are loaded.
     """
 
     def __init__(
@@ -143,9 +143,9 @@ class Loader:
     def begin(self, given: int | None, *, counted_alone: bool = False) -> int:
         """Finish what earlier loads left pending, and return the sync's number.
 
-        A stream whose types cannot be stored fails here, before the first of the others is committed. A number that is
-        counted is claimed, so that no two loads have the same; ``counted_alone`` is for a load of one table that no
-        other load of that table can come between.
+        A stream whose types cannot be stored fails here, before the first of the others is committed. A counted number
+        is claimed, so that no two loads have the same. ``counted_alone`` skips the claim, for a load of one table
+        during which no other load of the table can commit.
         """
         _check_types(self.spec)
         self._require_near_tasks()
@@ -181,7 +181,7 @@ class Loader:
             )
 
     def _list_repeated(self) -> set[str]:
-        """Return the tables in which a load is done that this one repeats: no part of their streams is loaded again."""
+        """Return the tables in which a load that this one repeats is done: no part of their streams is loaded again."""
         repeats = read_repeats(self._pipeline.first_control, self.job_id)
 
         def is_done(name: str) -> bool:
@@ -205,7 +205,7 @@ class Loader:
             return error
 
     def take_over(self, table_id: str, job_id: str) -> None:
-        """Go on from the state that load ``job_id`` of this very sync has left; from no other load's."""
+        """Continue from the state that load ``job_id`` of this very sync has left, and from no other load's."""
         state = self.controls[table_id].state.read()
         if state.last_job == job_id:
             self.states[table_id] = state
@@ -234,7 +234,7 @@ class Loader:
             yield look_through(spark, files, "")
 
     def read_saved_state(self) -> str | None:
-        """Return the state for a source that is run by hand; a load cannot know that its input continues from there."""
+        """Return the state for a source that is run by hand; a load cannot know that its input starts there."""
         states = zip(self.controls, call_all(lambda control: control.state.read(), self.controls.values()), strict=True)
         return self._plan_resumption(self.spec.tables, dict(states), continues=False).text
 
@@ -263,13 +263,13 @@ class Loader:
         continues = is_given or verdict.stretch.start > 0
         ending = Ending(verdict.complete, self.states[table.id].sync.unfinished and continues, verdict.source)
         feed = messages.open_feed(self._spark(), verdict.stretch, table)
-        # What is read in part is counted when the rest follows.
+        # Files that are read in part count as read once the rest is loaded.
         listed = self._listed if verdict.complete and not verdict.stretch.start else None
         return TablePart(ending, feed, self.states[table.id], listed)
 
     def _require_unchanged(self) -> None:
-        """Raise ``CONCURRENT_LOAD`` where another attempt has continued the sync since this one began: what is done
-        and what is not was read of different moments."""
+        """Raise ``CONCURRENT_LOAD`` where another attempt has continued the sync since this one began: which tables are
+        done was then read at different moments."""
         states = call_all(lambda name: self.controls[name].state.read(), list(self.states))
         for name, state in zip(self.states, states, strict=True):
             if (state.committed, state.sync) != (self.states[name].committed, self.states[name].sync):
@@ -279,7 +279,8 @@ class Loader:
                 )
 
     def _catch_up(self, number: int, judged: Judged, messages: Messages) -> Mapping[str, Verdict]:
-        """Load what has to be first; the verdicts then: tables that are brought to the state of all are done."""
+        """Load what has to be first, and return the verdicts after that: tables brought to the state for all streams
+        are done."""
         if not judged.first:
             return judged.verdicts
         self._load_partial_streams(number, judged.first, judged, messages)
@@ -298,8 +299,8 @@ class Loader:
     def _load_partial_streams(
         self, number: int, verdicts: Mapping[str, Verdict], judged: Judged, messages: Messages
     ) -> Mapping[str, TableResult]:
-        """Streams that did not end, loaded up to their last state, under job ids that follow from that state: each in a
-        load of its own, or all together in one."""
+        """Load incomplete streams up to their last state, each in a load of its own or all together in one. The job ids
+        of these loads follow from the state."""
         parts, ids = dict[str, TablePart](), dict[str, str]()
         for table in self._filter_tables(verdicts, False):
             verdict = verdicts[table.id]

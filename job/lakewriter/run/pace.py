@@ -15,7 +15,7 @@ _REMEMBERED: Final = 64
 
 
 def restart_pause(restarts: int) -> float:
-    """Seconds before the next start, after so many in a row."""
+    """Return the seconds before the next start, after so many restarts in a row."""
     # An outage may have any number of restarts, and a float ends at 2 to the 1024th.
     return min(LONGEST_PAUSE, 2.0 ** min(restarts, 10))
 
@@ -33,7 +33,7 @@ class Pace:
         self._ends: deque[tuple[float, int]] = deque(maxlen=_REMEMBERED)
 
     def note(self, ended: float, *, size: int, files: int, seconds: float, is_behind: bool) -> float:
-        """Take in a batch of ``size`` bytes that took so many ``seconds``: how long to wait before the next one."""
+        """Note a batch of ``size`` bytes that took so many ``seconds``; return how long to wait before the next one."""
         self._ends.append((ended, files))
         if self._most is None:
             return 0.0
@@ -48,7 +48,7 @@ class Pace:
 
     @property
     def files_a_day(self) -> int | None:
-        """Files at the rate of the last batches; None before there are two."""
+        """The number of files a day at the rate of the last batches; None before there are two."""
         if len(self._ends) < 2 or self._ends[-1][0] <= self._ends[0][0]:
             return None
         files = sum(count for _, count in self._ends) - self._ends[0][1]

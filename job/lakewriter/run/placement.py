@@ -43,8 +43,8 @@ def number_objects(store: Store, names: ObjectNames, state: TableState) -> Objec
 
 
 def _find_next_generation(store: Store, names: ObjectNames, state: TableState) -> int:
-    """Return the number after the last full refresh's and after those of all folders: readers of the refresh would see
-    whatever lies in its folder as well."""
+    """Return a number above the last full refresh's and above those of all folders: readers of the refresh would also
+    see whatever already lies in its folder."""
     root = f"{join_key(names.directory)}/"
     numbers = (parse_generation(folder.removeprefix(root).rstrip("/")) for folder in store.list_folders(f"{root}g"))
     return max(state.generation, *(number for number in numbers if number is not None), 0) + 1
@@ -134,8 +134,9 @@ def _plan_refreshed(spec: Spec, table: TableSpec, names: ObjectNames, root: str)
 
 
 def plan_quarantine_action(spec: Spec, table: TableSpec) -> FilesAction | GlueAction:
-    """Return the table of the rows that are kept out of ``table``: in Glue if the pipeline's tables are there, in
-    whichever form, else files alone. Its files are plain Parquet, so that a load commits one Iceberg table at most."""
+    """Return the action for the table of the rows that are kept out of ``table``: in Glue if the pipeline's tables,
+    Iceberg tables included, are in Glue, else files alone. Its files are plain Parquet, so that a load commits one
+    Iceberg table at most."""
     if not spec.in_glue:
         return FilesAction()
     location = f"s3://{join_key(spec.access.bucket, table.quarantine or '')}"

@@ -93,7 +93,7 @@ def prepare(
 def _open_feed(
     table: TableSpec, condition: str | None, spark: SparkFactory, sync: TableSync | None, opener: FeedOpener | None
 ) -> Feed:
-    # One task knows each path that has come before.
+    # Only a single task knows every path that came before.
     has_files = table.stream is not None and table.stream.file_path is not None
     single = table.layout.single_file or has_files
     if sync is not None and sync.feed is not None:
@@ -106,8 +106,8 @@ def _open_feed(
 
 
 def _name_columns(spec: Spec, table: TableSpec, state: TableState, in_place: CatalogTable) -> ColumnNames:
-    """Name the columns of the load as the table's earlier loads did; a load that replaces all rows of a table of which
-    no record has the names begins anew."""
+    """Name the columns of the load as the table's earlier loads did. If no record has these names, a load that replaces
+    all rows begins anew."""
     begins = state.names is None and table.mode in {Mode.REFRESH, Mode.OVERWRITE}
     # A load that failed leaves an Iceberg table without rows, whose names do not count.
     is_empty = not state.committed and spec.iceberg and in_place.explain_occupied() is None
@@ -245,8 +245,9 @@ def choose_origin(table: TableSpec, state: TableState) -> Origin | None:
 
 
 def check_origin(spec: Spec, table: TableSpec, control: Control, table_state: TableState) -> None:
-    """Raise ``NAME_COLLISION`` where the table's path has another table's rows, or another path has its own: numbers
-    follow the order of lake.yaml, and a path stays with its table. ``table_state`` is the table's."""
+    """Raise ``NAME_COLLISION`` where the table's path has another table's rows, or another path has this table's rows:
+    the numbers of colliding names follow the order of lake.yaml, but a path stays with its table. ``table_state`` is
+    the table's."""
     if table.alike is None or table.is_pinned:
         return
     pinned = {other.id for other in spec.tables if other.is_pinned}
@@ -298,13 +299,13 @@ def check_mode(spec: Spec, table: TableSpec, state: TableState) -> None:
 def check_unwritten(
     in_place: CatalogTable, table: TableSpec, state: TableState, latest: Callable[[], TableState] | None = None
 ) -> None:
-    """Raise the same for the catalog's table, which others may have written to."""
+    """Raise ``TABLE_NOT_EMPTY`` if the catalog shows that others have written to a table that was never loaded."""
     if table.must_be_empty and not state.committed and (what := in_place.explain_occupied()) and not _is_begun(latest):
         raise _make_not_empty_error(table, what)
 
 
 def _is_begun(latest: Callable[[], TableState] | None) -> bool:
-    """Return True once a load of the table is past its point of no return: what lies there may be its own."""
+    """Return True once a load of the table is past its point of no return: the objects there may be the load's own."""
     state = latest() if latest is not None else None
     return state is not None and (state.committed > 0 or state.pending is not None)
 

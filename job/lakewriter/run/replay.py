@@ -1,4 +1,4 @@
-"""A load whose rows are those of a table's quarantine: what it loads leaves the quarantine in the same change."""
+"""Load the rows of a table's quarantine; the files that a load has taken leave the quarantine in the same change."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -85,18 +85,18 @@ _HINDRANCES: Final[Sequence[tuple[Callable[[Spec, TableSpec], bool], str, str]]]
 
 
 def _is_refreshed(table: TableSpec) -> bool:
-    """Return whether the catalog asks for a sync that older generations go with."""
+    """Return whether the catalog asks for a sync that deletes older generations."""
     return table.stream is not None and bool(table.stream.minimum_generation_id)
 
 
 def _is_of_rows(expectation: Expectation) -> bool:
-    """Return whether a check keeps every row out by itself or not."""
+    """Return whether a check decides on each row by itself."""
     return isinstance(expectation, RowCheck) and not (isinstance(expectation, NullShare) and expectation.at_most)
 
 
 @dataclass(frozen=True)
 class Replay:
-    """A replay of these files; ``job_id`` is that of the same files always."""
+    """A replay of these files; the same files always have the same ``job_id``."""
 
     spec: Spec
     table: TableSpec
@@ -113,8 +113,8 @@ class Replay:
         return Plain(partial(self._open, control), self.files)
 
     def make_spec(self) -> Spec:
-        """Return the pipeline with this table alone. What is asked of a whole load is not asked of some rows of others,
-        and rows that are still bad go back, however many."""
+        """Return the pipeline with this table alone. Checks of a whole load do not apply to some rows of other loads.
+        Rows that are still bad return to the quarantine, however many they are."""
         expect = tuple(expectation for expectation in self.table.expect if _is_of_rows(expectation))
         apart = BadRows(action="quarantine", at_most=1)
         table = self.table.model_copy(update={"expect": expect, "on_bad_row": apart})
@@ -123,8 +123,8 @@ class Replay:
     def _open(
         self, control: Control, spark_factory: Callable[[], SparkSession], table: TableSpec, **options: Any
     ) -> Feed:
-        """Called once the load is registered: what changes the quarantine from now on keeps it from being bound. The
-        cursor has passed these rows, so its condition is left out of the ``options``."""
+        """Open the feed, once the load is registered: any change of the quarantine from now on keeps the load from
+        being bound. The cursor has passed these rows, so its condition is left out of the ``options``."""
         if find_files(control, table, self.chosen) != self.files:
             raise _make_changed_error(table.id)
         read = partial(_read_file, self.spec.access, table.id)
@@ -134,7 +134,7 @@ class Replay:
 
 
 def _read_file(access: Access, table_id: str, key: str) -> bytes:
-    """Read a file, in a task; it is gone where a load or an undo that took it has committed meanwhile."""
+    """Read a file, in a task; it is gone if a load or an undo that took it has committed meanwhile."""
     content = S3Store(get_shared_clients(access)).get(key)
     if content is None:
         raise _make_changed_error(table_id)

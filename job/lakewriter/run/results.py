@@ -8,11 +8,11 @@ from lakewriter.spec.table_spec import TableSpec
 
 
 def read_result(control: Control, attempt: Attempt, done: str | None = None) -> TableResult:
-    """Return a table whose report says that it is done, by this attempt or by another of its job; ``done`` is the job
-    id under which it is, where that is one that the job repeats."""
+    """Return the result of a table whose report says that it is done, by this attempt or by another of its job.
+    ``done`` is the job id of the report, where it is a job id that this job repeats."""
     report = control.read_report(done or attempt.job_id)
     if report is None:
-        # It was held for longer than control objects are kept: its report was there when it was taken to its end.
+        # The process was suspended for longer than control objects are kept: the report existed when the load ended.
         schema, _, name = control.table_id.rpartition(".")
         return TableResult(schema_=schema, table=name, status="already_done")
     return TableResult(
@@ -38,8 +38,8 @@ def make_repeated(table: TableSpec) -> TableResult:
 
 
 def make_not_run(table: TableSpec, stopped: BaseException | None = None) -> TableResult:
-    """Return a table of which nothing is published; ``stopped`` is what ended it, noted with what could not be
-    withdrawn."""
+    """Return the result of a table of which nothing is published. ``stopped`` is the exception that ended it; its notes
+    say what could not be withdrawn."""
     notes = _collect_notes(stopped) if stopped is not None else ()
     return TableResult(schema_=table.schema_name, table=table.name, status="not_run", notes=notes)
 
@@ -50,7 +50,7 @@ def _collect_notes(error: BaseException) -> tuple[str, ...]:
 
 
 def make_failed(table: TableSpec, error: LakeError, seconds: float) -> TableResult:
-    """Return a table that could not be loaded, with what the error was noted with."""
+    """Return the result of a table that could not be loaded, with the notes of its error."""
     return TableResult(
         schema_=table.schema_name,
         table=table.name,

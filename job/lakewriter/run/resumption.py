@@ -33,7 +33,7 @@ ReadDecision = Callable[[str, SourceState], Decision | None]
 
 @dataclass(frozen=True)
 class Resumption:
-    """The file that a source takes as its state, None for none; ``given`` is by table the state for that table.
+    """The file that a source takes as its state, None for none; ``given`` has the state of each table, by its id.
 
     ``before`` is the digest of the state for all streams that is handed over, None where none is.
     """
@@ -44,8 +44,8 @@ class Resumption:
 
 
 def keeps_rows(table: TableSpec, state: SyncState, *, continues: bool) -> bool:
-    """Return True if the committed rows stay when the next load completes. ``continues`` says that it resumes the last
-    one."""
+    """Return True if the committed rows stay when the next load completes. ``continues`` says that this load resumes
+    the last one."""
     stream = table.stream
     if stream is not None and stream.generation_id is not None:
         return (stream.minimum_generation_id or 0) <= state.generation_id
@@ -53,8 +53,8 @@ def keeps_rows(table: TableSpec, state: SyncState, *, continues: bool) -> bool:
 
 
 def goes_on(table: TableSpec, state: SyncState, *, continues: bool) -> bool:
-    """Return whether the source is to go on behind what is committed of the stream: of incremental streams, and of
-    streams whose last sync did not end."""
+    """Return whether the source is to continue the stream after what is committed of it. This holds for incremental
+    streams, and for streams whose last sync did not end."""
     stream = table.stream
     is_resumed = stream is not None and (stream.sync_mode == "incremental" or state.unfinished)
     return is_resumed and keeps_rows(table, state, continues=continues)
@@ -63,7 +63,7 @@ def goes_on(table: TableSpec, state: SyncState, *, continues: bool) -> bool:
 def plan_resumption(
     tables: Iterable[TableSpec], states: Mapping[str, TableState], *, continues: bool, read: ReadDecision
 ) -> Resumption:
-    """Plan what the source is given: the states of all streams that go on behind what is committed.
+    """Plan what the source is given: the states of all streams that continue after what is committed.
 
     A state for all streams is handed over only if it is that of every such stream. Streams that begin anew are removed
     from it. ``SOURCE_FAILED`` where the streams have no state in common, or where one would append again what it has.
@@ -89,8 +89,8 @@ def plan_resumption(
 def _split(
     tables: Iterable[TableSpec], sources: Mapping[str, SourceState], decisions: Mapping[str, Decision | None]
 ) -> Iterator[str]:
-    """Yield the states of each stream where the source has begun to say such, and some streams had nothing new since
-    its last state for all streams."""
+    """Yield a state for each stream, where the source sends such states now, and some streams had nothing new since its
+    last state for all streams."""
     for table in tables:
         state = sources.get(table.id)
         if state is not None and table.stream is not None:
@@ -120,7 +120,7 @@ def _drop_replaced(
     tables: Iterable[TableSpec], states: Mapping[str, TableState], sources: Mapping[str, SourceState]
 ) -> Mapping[str, SourceState]:
     """Leave out full refreshes that did not end, where the others are at another state: they begin anew, and replace
-    what they had."""
+    what the tables have."""
     replaced = {table.id for table in tables if not keeps_rows(table, states[table.id].sync, continues=False)}
     digests = {state.digest for name, state in sources.items() if name not in replaced}
     if not digests:
@@ -134,10 +134,10 @@ def read_text(state: SourceState, decision: Decision | None) -> str:
 
 
 def split_state(stream: Stream, state: SourceState, decision: Decision | None) -> SourceState:
-    """Return the state of one stream that a state for all streams has; ``SOURCE_FAILED`` where it has none.
+    """Return one stream's part of a state for all streams; ``SOURCE_FAILED`` where it has none.
 
     Only a LEGACY state can be split: by convention it is an object by the streams' names, and Airbyte's own library for
-    sources takes it apart in this way. A GLOBAL state has a part that is of no single stream.
+    sources takes it apart in this way. A GLOBAL state has a part that belongs to no single stream.
     """
     name = ".".join(part for part in stream.key if part)
     if state.kind == "legacy":
@@ -149,8 +149,8 @@ def split_state(stream: Stream, state: SourceState, decision: Decision | None) -
             digest = hashlib.sha256(text.encode()).hexdigest()
             return SourceState(kind="stream", text=text, digest=digest, job_id=state.job_id)
     raise SourceFailedError(
-        f"the source says states of each stream now, and stream {name!r} is at a {state.kind.upper()} state for all "
-        "streams, of which it has said nothing since: no state can be given to it for both.",
+        f"the source sends a state for each stream now, and has sent none for stream {name!r}, which is at a "
+        f"{state.kind.upper()} state for all streams: no state can be given to it for both.",
         remedy=_ORDER.format(table=name),
     )
 
@@ -168,8 +168,8 @@ def _require_order(table: TableSpec, state: SyncState) -> None:
 
 
 def _require_exact(states: Mapping[str, TableState], sources: Mapping[str, SourceState]) -> None:
-    """Raise ``SOURCE_FAILED`` for streams that an earlier release left after one of them alone had ended: its
-    rows go beyond the state that it has."""
+    """Raise ``SOURCE_FAILED`` where an earlier release has ended one of the streams alone: its rows go beyond its
+    state."""
     alone = [name for name, state in sources.items() if state.record is None]
     ended = [name for name in alone if not states[name].sync.unfinished]
     if ended and len(ended) < len(alone):
@@ -203,11 +203,11 @@ def _require_removed(table: TableSpec, state: SyncState, common: SourceState, te
 def _find_common(
     sources: Mapping[str, SourceState], decisions: Mapping[str, Decision | None], new: Collection[str]
 ) -> str | None:
-    """Return a table at the state that all tables have reached, None where that is the beginning; some may be behind it
-    already.
+    """Return a table whose state all tables have reached, None where that is the beginning; some tables may have gone
+    beyond it.
 
-    A table is behind the state that its sync began with if that sync was not committed in all of its tables. ``new``
-    are those of which nothing is committed.
+    A table has gone beyond the state that its sync began with if that sync was not committed in all of its tables.
+    ``new`` are those of which nothing is committed.
     """
 
     def is_complete(decision: Decision | None) -> bool:
@@ -263,7 +263,7 @@ def _remove_streams(kind: str, text: str, fresh: Collection[StreamKey]) -> str:
 
 
 def is_covered(text: str, stream: StreamKey, *, needs_part: bool) -> bool:
-    """Return whether a source that is given this state for all streams continues a stream behind it.
+    """Return whether a source that is given this state for all streams continues a stream after it.
 
     It does where the state has a part of the stream, or no part of any; ``needs_part`` is for streams that are read
     from their beginning otherwise.

@@ -35,8 +35,8 @@ class _Request:
 class SharedJobs:
     """The shared jobs of one load. The threads of its tables call it; each waits for its own table.
 
-    Of ``tables`` that may come ``at_once`` are on their way at a time: a job waits for half of them, while the other
-    half is in the job before it. Without them no job waits.
+    At most ``at_once`` of the load's ``tables`` are in progress at a time: a job waits for half of them, while the
+    other half is in the job before it. Without ``tables`` no job waits.
     """
 
     def __init__(self, tables: int = 0, at_once: int = 1) -> None:
@@ -61,7 +61,8 @@ class SharedJobs:
 
     def _take_waiting(self) -> list[_Request]:
         while True:
-            # Two threads may look: what is too few for a job when one has taken its own waits for others again.
+            # Two threads may look at once: tables that are too few for a job, once one thread has taken its own, wait
+            # for others again.
             with self._lock:
                 if not self._is_worth_waiting():
                     taken = min(len(self._waiting), _MOST_TABLES)
@@ -76,7 +77,7 @@ class SharedJobs:
 
 
 def _run(spark: SparkFactory, requests: Sequence[_Request]) -> None:
-    """Run one job; whatever it ends with, every thread that waits for it goes on."""
+    """Run one job; however it ends, every thread that waits for it continues."""
     try:
         attempted = stage_together(spark(), [request.table for request in requests])
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""State that the tables of a load share, and of each of them between its steps."""
+"""Define the state that a load's tables share, and the state of each table between its steps."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -33,8 +33,8 @@ Progress = Callable[[TableSpec, str, str], None]
 
 @dataclass
 class BeginRecord:
-    """The attempt's begin record. A load that seems to be done writes it when a table registers after all: running a
-    finished load again leaves no trace.
+    """The attempt's begin record. A load that seems to be done writes it only when a table registers after all, so that
+    running a finished load again leaves no trace.
 
     Several tables may write it at the same time, with the same content.
     """
@@ -43,7 +43,7 @@ class BeginRecord:
     key: str
     content: Mapping[str, Any]
     is_checked: bool
-    """If true, the store is asked to refuse the object a second time, as a store with conditions does."""
+    """If true, the object is created a second time, which a store with conditions refuses."""
     is_written: bool = False
 
     def write(self) -> None:
@@ -57,7 +57,7 @@ class BeginRecord:
 
 
 def seems_done(pipeline: Pipeline, attempt: Attempt, kind: Kind) -> bool:
-    """Return whether the first table that is to be loaded is done: of a load that was finished, all are."""
+    """Return whether the first table that is to be loaded is done: if the load was finished, all tables are."""
     if isinstance(kind, MicroBatch):
         last = pipeline.first_control.state.recall().last_batch
         return last is not None and last.query == kind.batch.query and kind.batch.number <= last.number
@@ -105,11 +105,12 @@ class Load:
 
 @dataclass(frozen=True)
 class Planned:
-    """By what a checked table's files are staged, and what its intent says of that; other processes may take it over.
+    """The plan of one checked table, by which its files are staged and its intent is made. Spark's writer hands it to
+    other processes.
 
-    ``feed`` is its kind, ``opened`` when it was open, ``watched`` what expectations ask about. ``inputs`` are the files
-    of its source, None where its rows come from elsewhere. ``given`` are the names that the table keeps, ``edge`` the
-    highest value of the cursor where a database has compared it.
+    ``feed`` is the kind of its feed, ``opened`` when the feed was open, ``watched`` the columns that expectations ask
+    about. ``inputs`` are the files of its source, None where its rows come from elsewhere. ``given`` are the names that
+    the table keeps, ``edge`` the highest value of the cursor where a database has compared it.
     """
 
     shape: AnyPlan
@@ -126,14 +127,15 @@ class Planned:
 
 @dataclass(frozen=True)
 class Checked:
-    """A table that can be staged: its feed is open, its catalog's table ready for files, their keys fixed."""
+    """A table that can be staged: its feed is open, the catalog's table is ready for files, and the files' keys are
+    fixed."""
 
     feed: Feed
     planned: Planned
 
 
 class StagedUploads:
-    """The uploads of one table that nobody sees yet; it is iterated over the receipts of all of them."""
+    """The uploads of one table that nobody sees yet; iterating over them yields all their receipts."""
 
     def __init__(self) -> None:
         self.receipts, self._bad_rows = Receipts(), Receipts()
@@ -151,7 +153,7 @@ class StagedUploads:
 class Staged:
     """The result of staging. ``seconds`` begin when the feed is open; ``repeated`` are rows that are not unique,
     ``keys`` those with the primary key of another, ``quarantined`` the receipts of files with bad rows.
-    ``is_as_listed`` says that no other files were read than those that are listed."""
+    ``is_as_listed`` says that only listed files were read."""
 
     planned: Planned
     action: CatalogAction

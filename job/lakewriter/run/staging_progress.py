@@ -34,18 +34,18 @@ class Staging:
 
     @property
     def share(self) -> float:
-        """Of the rows where all are counted, else of the tasks."""
+        """The share of all rows where these are counted, else the share of the tasks."""
         done, total = (self.done.rows, self.all_rows) if self.all_rows else (self.done.tasks, self.tasks)
         return min(1.0, done / total) if total else 1.0
 
     @property
     def rows_a_second(self) -> float:
-        """Since staging began."""
+        """The rows a second since staging began."""
         return self.done.rows / self.seconds if self.seconds else 0.0
 
     @property
     def seconds_left(self) -> float | None:
-        """At the pace so far; None while that is a guess."""
+        """The time left at the pace so far; None while that would be a guess."""
         if self.seconds < _LEAST_SECONDS or self.share < _LEAST_SHARE:
             return None
         return self.seconds * (1 - self.share) / self.share
@@ -53,7 +53,7 @@ class Staging:
 
 @runtime_checkable
 class Measured(Protocol):
-    """A progress that wants to know how far the staging is."""
+    """A progress view that takes numbers of how far the staging is."""
 
     def measure(self, table: TableSpec, staging: Staging) -> None:
         """Take the table's numbers; called every half second while they change."""

@@ -19,8 +19,8 @@ class Stopped(Exception):  # noqa: N818 - not a failure: somebody asked for it
 class Stop:
     """A request to stop, once made: ``reason`` is a signal's name, such as ``SIGTERM``, or other words.
 
-    A handler of a signal may set the reason, but not ask, which takes a lock. ``may_interrupt`` is on while the main
-    thread waits for input, where nothing but an exception ends the wait.
+    A signal handler may set the reason, but may not call ``ask``, which takes a lock. ``may_interrupt`` is on while the
+    main thread waits for input, where nothing but an exception ends the wait.
     """
 
     def __init__(self) -> None:

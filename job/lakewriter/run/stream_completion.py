@@ -14,9 +14,9 @@ from lakewriter.spec.stream import MessageSource, StreamKey
 
 @dataclass(frozen=True)
 class Verdict:
-    """``stretch`` is None where nothing may be loaded. ``error`` says why the stream is not complete; ``remedy`` what
+    """``stretch`` is None where nothing may be loaded. ``error`` says why the stream is not complete, ``remedy`` what
     to do, blank where the reason says it. ``reached`` is the place up to which this load has committed it before,
-    behind all others where that is not in the input.
+    ``END`` where that is not in the input.
     """
 
     stretch: Stretch | None
@@ -28,11 +28,11 @@ class Verdict:
 
 
 Ended = Literal["unseen", "exit 0", "no statuses"]
-"""What is known of an input's end: nothing, that the connector which the job ran exited with 0, or that the user says
-its source never reports statuses."""
+"""What is known of an input's end: nothing; the connector, run by the job, exited with 0; or, by the user's word, the
+source never reports statuses."""
 
 END: Final = 1 << 62
-"""A place behind all others."""
+"""A place after all others."""
 _UNTOLD: Final = (
     "the input ended without its status COMPLETE, and carries no status of any stream, as when its source died. "
     "Where the source never reports statuses, say so: statuses: none under source in lake.yaml, or --statuses none"
@@ -95,8 +95,9 @@ class Input:
         """Decide what is loaded of a stream; ``before`` is the state with which its last load ended.
 
         Records up to a state that an earlier attempt of this load committed are not loaded again. A connector that was
-        ``given`` a state starts after it; where the stream is further than that, up to its own. Where what is committed
-        ``stays`` and the input may hold it once more, nothing is loaded.
+        ``given`` a state starts after it; if the stream has gone beyond that state, records up to the stream's own
+        state are not loaded again either. If committed rows stay (``stays``) and the input may hold them once more,
+        nothing is loaded.
         """
         states = self.list_states(stream)
         error = self.error(stream)
@@ -119,7 +120,7 @@ class Input:
                 return Verdict(None, before, False, why, _WHOLE_OR_ANOTHER, END)
             start = start_position or 0
         if not error:
-            # A source with nothing new may say nothing of where it is: then it still is where it was.
+            # A source with nothing new may send no state: then it is still at its earlier one.
             return Verdict(Stretch(stream, start), make_source_state(last, job_id) if last else before, complete=True)
         if last is None or last.position < start:
             return Verdict(None, before, complete=False, error=error, reached=start - 1)
@@ -127,7 +128,7 @@ class Input:
         return Verdict(Stretch(stream, start, last.position), source, complete=False, error=error, reached=start - 1)
 
     def _find_start(self, stream: StreamKey, part: SourceState, given: SourceState | None, error: str) -> int | None:
-        """Return the place behind the records that this load has committed, up to the state ``part``; 0 where the input
+        """Return the place after the records that this load has committed, up to the state ``part``; 0 where the input
         holds none of them, None where it may hold some.
 
         A source may repeat a state after new records, so the state's text alone does not identify its place: in an
@@ -143,11 +144,11 @@ class Input:
         return 0 if part.place is None or self._is_another(stream, part, part.place, error) else None
 
     def _is_another(self, stream: StreamKey, part: SourceState, position: int, error: str) -> bool:
-        """Return whether the input is not the one of which the records before ``position`` were committed."""
+        """Return whether this is another input than the one whose records before ``position`` were committed."""
         first = self.find_first(stream)
         if first is None:
-            # None of the stream's records can be loaded twice. That none follow is the user's word alone: for a file
-            # that was cut off as well.
+            # The input has no record of the stream, so none can be loaded twice. If only the user's word says that the
+            # input is whole, it may have been cut off.
             return bool(error) or self.ended != "no statuses" or self._find_status(stream) is not None
         if part.first is None:
             return self.last_line > position
@@ -172,7 +173,7 @@ class Input:
         return f"{committed}, and the input, which has the same first message of the stream, has another line there"
 
     def list_states(self, stream: StreamKey) -> list[Event]:
-        """Return the stream's states with all records before them: none behind a line that cannot be read."""
+        """Return the stream's states whose earlier records can all be read: none after a line that cannot be read."""
         faults = self.list_faults(stream)
         end = faults[0].position if faults else END
         return [
@@ -201,7 +202,7 @@ class Input:
         if status is not None and status.text == "COMPLETE":
             if self.last_records.get(stream, -1) > status.position:
                 return "the source sent more of its records after its status COMPLETE"
-            # An error of all streams is not this one's, which was complete before.
+            # An error for all streams does not concern this one, which was complete before it.
             errors = [event for event in errors if event.stream == stream and event.position > status.position]
             return f"the source reports: {errors[-1].text}" if errors else ""
         if errors:

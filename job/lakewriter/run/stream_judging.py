@@ -28,10 +28,11 @@ from lakewriter.spec.table_spec import Mode, TableSpec
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdicts by table, and whether the streams are committed ``together``, or it ``is_open`` whether they have to
-    be. ``before`` is the digest of the state for all streams that they were at, None where there is none.
+    """The verdicts by table. ``together`` says that the streams are committed together, ``is_open`` that this is not
+    known yet. ``before`` is the digest of the state for all streams that they were at, None where there is none.
     ``going_on`` are the tables that the next sync continues: it reads the others from their beginning. ``first`` is
-    what is loaded before of a sync that is done in some tables, in those too, so that the others can be done."""
+    what has to be loaded first, for a sync that is done in some tables: also in those, so that the others can be
+    done."""
 
     verdicts: Mapping[str, Verdict]
     together: bool = False
@@ -113,7 +114,7 @@ class StreamJudge:
         if why:
             return Verdict(None, state.source, complete=False, error=why, reached=END)
         stays = keeps_rows(table, state, continues=given is not None)
-        # Of a generation that goes, nothing is left out, wherever the input has its state.
+        # A generation that is replaced is loaded whole, wherever the input has its state.
         before = state.source if keeps_rows(table, state, continues=True) else None
         if self._resumed is not None and given is None:
             # The connector sends the stream from its beginning.
@@ -139,7 +140,7 @@ class StreamJudge:
             job = trace.job_id
             report = control.read_report(job)
             if report is not None and any(note.startswith(ABANDONED_BLIND) for note in report.notes):
-                # The table's state was not moved by it, so it says what to go on from.
+                # That part did not change the table's state, so the state says where to continue.
                 continue
             intent = control.find_intent(job, report.attempt) if report is not None else None
             if intent is None:
@@ -170,7 +171,7 @@ def make_partial_job_id(job_id: str, source: SourceState, committed: int) -> str
 
 
 def join_partial_job_ids(job_id: str, ids: Mapping[str, str]) -> str:
-    """Return the job id of the load of several tables, of the job ids that each would have alone."""
+    """Return the job id of a load of several tables, made from the job ids that each would have alone."""
     if len(set(ids.values())) == 1:
         return next(iter(ids.values()))
     ending = " ".join(f"{table} {table_job_id}" for table, table_job_id in sorted(ids.items()))

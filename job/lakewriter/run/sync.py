@@ -44,13 +44,13 @@ class TableSync:
 
     @property
     def refreshes(self) -> bool:
-        """True if older generations go, with this load or with a later one."""
+        """True if older generations are deleted, with this load or with a later one."""
         return self.intent.minimum_generation_id > 0
 
 
 def find_known_number(spec: Spec, reports: Iterable[int | None], given: int | None) -> int | None:
-    """Return the number of this sync: as given, as the catalog says, as an earlier attempt of the load had it; None
-    where it is to be counted."""
+    """Return the number of this sync: as given, as the catalog has it, or as an earlier attempt of the load had it;
+    None where it is to be counted."""
     if given is not None:
         return given
     said = [table.stream.sync_id for table in spec.tables if table.stream and table.stream.sync_id is not None]
@@ -148,7 +148,7 @@ def _create(control: Control, key: str, body: bytes) -> bool:
 def plan_sync(
     spec: Spec, table: TableSpec, control: Control, state: TableState, sync_id: int, part: TablePart
 ) -> TableSync:
-    """Return the generations of one table's load, and the objects that go with it, by the state it registered with."""
+    """Return the generations of one table's load, and the objects that it deletes, by the state it registered with."""
     ending = part.ending or Ending(complete=not state.sync.unfinished, source=state.sync.source)
     generation, lowest, objects = state.sync.generation_id, 0, None
     if table.stream and table.stream.generation_id is not None:

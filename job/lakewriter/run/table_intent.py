@@ -80,7 +80,8 @@ def _list_notes(began: TableState, staged: Staged) -> list[str]:
 
 
 def _note_inputs(load: Load, table: TableSpec, began: TableState, staged: Staged) -> InputsIntent | None:
-    """Return what the load adds to the record of the files that were read. Rows that a program gives are of none."""
+    """Return what the load adds to the record of the files that were read. Rows that a program gives belong to no
+    file."""
     inputs = staged.planned.inputs
     if inputs is not None:
         rows = staged.receipts.totals.rows + staged.quarantined.totals.rows
@@ -113,7 +114,7 @@ def _judge(load: Load, table: TableSpec, began: TableState, staged: Staged) -> t
 
 
 def count_allowed(load: Load) -> int:
-    """Return the number of bad rows that are few, whatever their share."""
+    """Return the number of bad rows that are accepted whatever their share."""
     return MOST_OF_A_BATCH if load.kind.batch else 0
 
 
@@ -141,7 +142,7 @@ def _plan_merge(load: Load, table: TableSpec, began: TableState, planned: Planne
         return merge
     control, attempt = load.control(table), load.attempt
     before = began.deleted_keys if began.deleted_keys and began.deleted_keys.until > attempt.started else None
-    # After an undo the state may name one whose load was cleared away.
+    # After an undo the state may name an object whose load was cleared away.
     if before is not None and control.store.find(before.key) is None:
         before = None
     noted = {
@@ -153,7 +154,8 @@ def _plan_merge(load: Load, table: TableSpec, began: TableState, planned: Planne
 
 
 def _plan_switch(spec: Spec, table: TableSpec, began: TableState, names: ObjectNames) -> Switch:
-    """From which generation readers go to which: the one that the keys of the load's files name, but for Iceberg."""
+    """Return the generations that readers leave and see next. The keys of the load's files name the next one, except
+    for Iceberg."""
     return Switch(
         before=began.shown.number if began.shown is not None else 0,
         after=names.generation or began.generation + 1,

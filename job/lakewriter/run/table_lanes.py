@@ -22,7 +22,8 @@ from lakewriter.source.session import use_scheduler_pool
 from lakewriter.spec.table_spec import TableSpec
 
 SMALL_AT_ONCE: Final = 32
-"""They wait for requests nearly all the time; half as many as the connections that a client keeps."""
+"""Small tables at a time: half as many as the connections that a client keeps, since they wait for requests nearly all
+the time."""
 
 Outcome = TypeVar("Outcome")
 
@@ -57,7 +58,7 @@ def run_tables(
 
 @dataclass(frozen=True)
 class _Lane:
-    """Tables that run beside those of other lanes, so many at once."""
+    """Tables that run beside those of other lanes, ``at_once`` of them at a time."""
 
     name: str
     at_once: int
@@ -81,7 +82,7 @@ def _open_in_turn(spark: SparkFactory) -> SparkFactory:
 
 
 def _open_in_pool(spark: SparkFactory, pool: str) -> SparkSession:
-    """Return the session, whose jobs from this thread are in a pool: neither kind of tables waits for all of the
+    """Return the session, with this thread's jobs in a pool: small tables and others do not wait for all of each
     other."""
     session = spark()
     use_scheduler_pool(session, pool)
@@ -89,7 +90,8 @@ def _open_in_pool(spark: SparkFactory, pool: str) -> SparkSession:
 
 
 def _find_small(load: Load, tables: Sequence[TableSpec]) -> set[str]:
-    """Return the tables whose input is known to be small without Spark; what cannot be listed may be of any size."""
+    """Return the tables whose input is known to be small without Spark; an input that cannot be listed may have any
+    size."""
     with ThreadPoolExecutor(SMALL_AT_ONCE, thread_name_prefix="size") as threads:
         sizes = list(threads.map(partial(_measure, load), tables))
     return {table.id for table, size in zip(tables, sizes, strict=True) if size is not None and size <= SMALL_BYTES}
@@ -103,5 +105,5 @@ def _measure(load: Load, table: TableSpec) -> int | None:
     try:
         return sum(file.size for file in list_stored(table.read.paths, read_plain_options(table.read), table.id).files)
     except LakeError:
-        # Whatever is wrong with the source is reported where the table reads it.
+        # The table's own read reports what is wrong with the source.
         return None

@@ -67,14 +67,14 @@ from lakewriter.staging.stage import choose_first_indexes, is_any_stage_repeated
 from lakewriter.staging.task import TaskPlan
 
 SAMPLED_BYTES: Final = 16 * MIB
-"""Messages with fewer bytes go to one task, whatever they become."""
+"""Messages with fewer bytes are read by one task, however large their rows become."""
 
 
 @contextmanager
 def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync | None) -> Iterator[Checked]:
-    """Step 2: whatever can fail before a byte is written fails here. The feed is open as long as the context is.
+    """Take step 2: whatever can fail before a byte is written fails here. The feed is open as long as the context is.
 
-    What a destination wants deleted before it is written to is deleted first.
+    Objects that the destination wants deleted before a load writes are deleted first.
     """
     control, spec, clients = load.control(table), load.pipeline.spec, load.pipeline.clients
     if sync is not None:
@@ -91,7 +91,7 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
     try:
         prepared = prepare(spec, source, before, in_place, load.spark, sync, load.kind.opener)
     except NameCollisionError:
-        # The catalog was read after the state: a load bound in between explains the names that nothing else does.
+        # The catalog was read after the state, so a load that was bound in between may have made these names.
         attempts.require_unbound(control, load.attempt, began)
         raise
     opened = datetime.now(UTC)
@@ -174,11 +174,11 @@ def _choose_inputs(load: Load, table: TableSpec, began: TableState) -> Chosen | 
 
 
 def _clear_attempted(load: Load, table: TableSpec, attempted: Attempted) -> None:
-    """Abort what a shared job has staged of a table that did not come back whole, as far as it is known.
+    """Abort the known uploads of a table that a shared job has not staged whole.
 
-    What is not is found by its keys, once the table's own job has ended.
+    Unknown uploads are found by their keys, once the table's own job has ended.
     """
-    # Whatever the shared job failed with: Spark's jobs are cancelled.
+    # After a stop the shared job may have failed in any way: Spark's jobs are cancelled.
     load.stop.check()
     control, left = load.control(table), Returned.parse(attempted.texts)
     with control.note_failed_cleanup("uploads of a job that tables shared"):
@@ -195,8 +195,8 @@ def conclude_staging(
     *,
     repeats: bool,
 ) -> Staged:
-    """Judge what the tasks have staged, whose receipts ``uploads`` gets first; ``repeats`` says that tasks may have run
-    twice and no receipt shows it."""
+    """Judge what the tasks have staged, after ``uploads`` has the receipts. ``repeats`` says that tasks may have run
+    twice although no receipt shows it."""
     control, allowed = load.control(table), count_allowed(load)
     bad_rows = Receipts(tuple(returned.quarantined))
     uploads.hold(returned.open(control.read_body), bad_rows)
@@ -246,7 +246,7 @@ def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
 def _tell_of_others(load: Load, table: TableSpec, began: TableState, *, exclusive: bool) -> None:
     """Say before anything is read that another load may make it worthless.
 
-    It is not refused: nothing tells a load that runs apart from one that was killed, which stays registered.
+    The load is not refused: a running load cannot be distinguished from one that was killed, which stays registered.
     """
     others = began.list_running_except(load.attempt.job_id) if exclusive else {}
     for job_id, entry in others.items():
@@ -283,7 +283,7 @@ def plan_task(
     first_indexes: Sequence[int],
     counts: tuple[int, ...] | None,
 ) -> TaskPlan:
-    """Return what the tasks need, in ``partitions`` of which each has its first index and, where known, its count of
+    """Return what the tasks need. Each of the ``partitions`` has its first index and, where known, its count of
     rows."""
     spec, shape, metadata = load.pipeline.spec, planned.shape, {}
     if planned.sync is not None:

@@ -51,10 +51,10 @@ from lakewriter.report import Counts, TableHealth, format_count
 from lakewriter.spec.specification import MIB
 
 MANIFESTS: Final = 20
-"""How many manifests are read to count files: when there are more, appends merge them."""
+"""How many manifests are read at most to count files: appends merge manifests beyond that number."""
 
 COUNTED_BATCHES: Final = 20
-"""Of a continuous run's batches, one in so many counts the table's files."""
+"""One in so many batches of a continuous run counts the table's files."""
 
 SMALL_FILE: Final = 32 * MIB
 
@@ -125,7 +125,7 @@ class IcebergTables:
             with explain_limits(f"count the files of {self._table.name}"):
                 return read_health(table, counts_files=_counts_files(intent))
         except LakeError:
-            # The load is committed: that its table's files were not counted does not fail it.
+            # The load is committed: it does not fail because its table's files could not be counted.
             return None
 
     def _require_removed(self, table: Table, load: UndoneLoad) -> None:
@@ -151,10 +151,10 @@ class IcebergTables:
         return snapshot.snapshot_id if snapshot is not None else None
 
     def look_before(self, intent: Intent, gone: Collection[str] = ()) -> tuple[str | None, int | None]:
-        """Return why what was there before a full refresh cannot be shown again, and the id of its snapshot.
+        """Return why the snapshot before a full refresh cannot be shown again, and the id of that snapshot.
 
-        ``gone`` are job ids of loads that are taken back before it.
-        Both are None where the refresh made the table's first snapshot, or none, since it has no rows.
+        ``gone`` are job ids of loads that are taken back before it. Both results are None where the refresh made the
+        table's first snapshot, or made none because it has no rows.
         """
         table = _require_same_table(self._table.load(), intent)
         current, snapshot = table.current_snapshot(), _find_snapshot(table, intent)
@@ -287,7 +287,7 @@ COMMITS: Final[Mapping[type, Commit]] = {
     CompactIntent: commit_compaction,
     UndoneLoad: commit_undo,
 }
-"""How each type of work is committed; a merge, which may be tried on several versions of its table, is one more."""
+"""The function that commits each type of work. A merge has its own, since it may be tried on several table versions."""
 
 
 def _list_replaced(table: Table, intent: Intent, schema: Schema) -> frozenset[Record]:
@@ -319,7 +319,7 @@ def _describe_differences(table: Table, intent: Intent, snapshot: Snapshot | Non
 
 
 def _counts_files(intent: Intent) -> bool:
-    """Return whether to read the manifests for the count: for a batch in so many, as a continuous run commits often."""
+    """Return whether to count the files in the manifests: of a continuous run, which commits often, few batches do."""
     return intent.batch is None or intent.batch.number % COUNTED_BATCHES == 0
 
 

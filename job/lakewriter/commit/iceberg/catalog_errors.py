@@ -36,7 +36,8 @@ def explain_errors(service: IcebergService, clients: aws.Clients, doing: str) ->
         catalog = service if isinstance(service, RestService) else "glue"
         raise aws.explain(error, doing=f"{catalog}: {doing}", access=clients.access) from error
     except _REST_ERRORS as error:
-        # Only an answer of the service has a request: the library raises the same classes for what it cannot do.
+        # Only an answer of the service has an HTTP status: the library raises the same class for what it cannot do
+        # itself.
         is_limit = isinstance(error, NotImplementedError) and read_status(error) is None
         if is_limit or not isinstance(service, RestService):
             raise
@@ -138,7 +139,7 @@ def _fill(remedy: str, service: AnyRestService, clients: aws.Clients) -> str:
 
 
 CONNECT: Final = "connect"
-"""What is done when a catalog is opened: its token and its configuration are asked for."""
+"""The step that opens a catalog: it requests a token and the catalog's configuration."""
 _LONGEST: Final = 500
 """Characters of a catalog's answer in a message."""
 _REST_ERRORS: Final = (
@@ -150,7 +151,7 @@ _REST_ERRORS: Final = (
     NotImplementedError,
 )
 _BUSY_STATUSES: Final = frozenset({429, 503})
-"""What they say of a region is which one is busy."""
+"""A region in the text of such an answer is the busy one, and no mismatch."""
 _PASSING_STATUSES: Final = frozenset({408, 419, 425, 429})
 """Time is up for the request, for the token, for replayed data, or there were too many requests."""
 _REFUSING_STATUSES: Final = frozenset({400, 422})

@@ -25,15 +25,15 @@ from lakewriter.commit.state import TableState
 from lakewriter.shape.partitions import Values
 
 FULL: Final = 0.75
-"""A file with this part of the target size is not small. Iceberg's own procedure has the same bound:
+"""A file of at least this fraction of the target size is not small. Iceberg's own procedure has the same bound:
 https://iceberg.apache.org/docs/latest/spark-procedures/#rewrite_data_files"""
 
 FEW: Final = 5
-"""So many small files are replaced even if they make no full one, as in Iceberg's procedure: fewer would be replaced
-again and again by a file that is hardly larger."""
+"""So many small files are replaced even if they do not fill one file, as in Iceberg's procedure. Fewer would be
+replaced again and again by a file that is hardly larger."""
 
 MOST_FILES: Final = 1_000
-"""So many files are replaced by one change at most: its intent names each."""
+"""One change replaces at most so many files: its intent names each."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Choice:
-    """The groups that are replaced within a budget; ``waiting`` more would be beyond it, ``foreign`` files are left as
-    they are: they have an earlier partition spec, or are no Parquet files."""
+    """The groups that fit into a budget. ``waiting`` is the number of groups beyond it. ``foreign`` is the number of
+    files that are left as they are, since they have an earlier partition spec or are not Parquet."""
 
     groups: tuple[Group, ...]
     waiting: int = 0
@@ -106,7 +106,8 @@ def choose_groups(table: Table, target: int, budget: int) -> Choice:
 
 
 def _pack(tasks: list[FileScanTask], target: int) -> Iterator[list[FileScanTask]]:
-    """Yield files that have the target size together, neighbours by their names: those of one load are alike."""
+    """Yield lists of files that have about the target size together, in the order of their names, which keeps files of
+    one load together."""
     tasks.sort(key=lambda task: task.file.file_path)
     packed, size = list[FileScanTask](), 0
     for task in tasks:
@@ -153,7 +154,8 @@ def _shorten(field: pa.Field) -> pa.Field:
 
 
 class Compactable:
-    """A table as it is before a compaction, ``action`` names it so: the files that are worth replacing."""
+    """A table before a compaction, with the ``choice`` of files that are worth replacing. ``action`` has the table's
+    present location, schema and partition spec."""
 
     def __init__(self, table: Table, action: IcebergAction, choice: Choice) -> None:
         snapshot = table.current_snapshot()

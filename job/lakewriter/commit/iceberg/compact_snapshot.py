@@ -1,7 +1,7 @@
 """Commit a compaction: files take the place of others with the same rows, in one snapshot.
 
-The snapshot that it is committed upon decides: a group whose files another writer has replaced, or deleted rows of,
-since they were read is left out.
+The snapshot that the commit is based on decides: a group is left out if another writer has replaced its files, or
+deleted rows of them, since they were read.
 """
 
 from collections.abc import Iterator
@@ -24,8 +24,9 @@ from lakewriter.report import CompactCounts
 
 
 def commit_compaction(table: Table, intent: Intent, effects: Effects, number: int) -> None:
-    """Commit the groups that are as they were read, with the number of the change. Where none is, the snapshot changes
-    nothing: it keeps a process that has read an earlier version from committing them."""
+    """Commit the groups that are unchanged since they were read, with the number of the change. If there is none,
+    commit a snapshot that changes nothing: it keeps a process that has read an earlier version from committing
+    groups."""
     compact = effects.work
     assert isinstance(intent.catalog, IcebergAction)
     assert isinstance(compact, CompactIntent)
@@ -64,8 +65,8 @@ def commit_compaction(table: Table, intent: Intent, effects: Effects, number: in
 
 
 class _Live:
-    """The files of a table's current snapshot; those with deletes that are newer than ``sequence`` are not applied to
-    what was read by it."""
+    """The files of a table's current snapshot. Files with deletes newer than ``sequence`` were not applied to the rows
+    that the compaction has read."""
 
     def __init__(self, table: Table, sequence: int) -> None:
         self.data: dict[str, DataFile] = {}
@@ -81,7 +82,7 @@ class _Live:
                     self._deletes[entry.data_file.file_path] = entry
 
     def is_unchanged(self, group: CompactedGroup) -> bool:
-        """Return whether the table has the files of the group, and just those of their rows deleted that were when the
+        """Return whether the table still has the group's files, and no more of their rows are deleted than when the
         group was read."""
         return (
             self.data.keys() >= set(group.removes)

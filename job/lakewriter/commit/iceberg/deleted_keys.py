@@ -1,4 +1,5 @@
-"""Read and write the keys that merges have deleted: for a while they keep older rows out, which no reader sees."""
+"""Read and write the keys that merges have deleted. For a while these keep older rows of the same keys out of the
+table; readers do not see them."""
 
 import io
 from datetime import datetime
@@ -15,7 +16,7 @@ UNTIL: Final = "until"
 """The time until which a key keeps older rows out."""
 UNTIL_TYPE: Final = pa.timestamp("us", "UTC")
 _FIELDS: Final = b"lakewriter.fields"
-"""In the file's metadata: the ids of the table's fields that the keys and orders are."""
+"""The entry of the file's metadata with the ids of the table's fields that are the keys and orders."""
 
 
 def write_deleted(rows: pa.Table, reader: RowReader) -> bytes:
@@ -29,9 +30,9 @@ def write_deleted(rows: pa.Table, reader: RowReader) -> bytes:
 
 
 def read_deleted(body: bytes | None, reader: RowReader, at: datetime) -> pa.Table:
-    """Return the keys of such a file that keep rows out at this time, as rows of the table that no file has.
+    """Return the keys of such a file that still keep rows out ``at`` a time, in the form of table rows without a file.
 
-    None are returned where the table is merged by other fields now: their orders say nothing of its rows.
+    Return none where the table is merged by other fields now: the orders cannot be compared with those of its rows.
     """
     schema = pa.schema([*reader.schema, (FILE, pa.int64()), (IS_LOADED, pa.bool_()), (UNTIL, UNTIL_TYPE)])
     rows = pq.read_table(io.BytesIO(body)) if body is not None else None

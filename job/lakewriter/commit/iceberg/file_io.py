@@ -56,7 +56,7 @@ class ClientsFileIO(FileIO):
         return S3Output(location, self._clients, self._load, self._written.append)
 
     def open_parts(self, location: str, size: int) -> ObjectFile:
-        """Open an object of so many bytes, of which only parts are read: of a data file, single columns."""
+        """Open an object of ``size`` bytes to read parts of it, such as single columns of a data file."""
         whole = S3Input(location, self._clients)
         return ObjectFile(location, lambda asked: whole.fetch(Range=asked), lambda: size)
 
@@ -109,7 +109,8 @@ class S3Input(InputFile):
         return len(self._read())
 
     def exists(self) -> bool:
-        """List the key: to a role for one prefix S3 answers 403 for an object that is not there."""
+        """Return whether a listing has the key: to a role for one prefix, S3 answers HEAD of a missing object with
+        403."""
         bucket, key = split(self.location)
 
         def look(s3: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Keep what ``maintenance`` asks for in an Iceberg table: properties for the tool that expires its snapshots, and the
+"""Set what ``maintenance`` asks for on an Iceberg table: properties for the tool that expires its snapshots, and the
 optimizers of Glue.
 
 https://docs.aws.amazon.com/glue/latest/dg/table-optimizers.html
@@ -17,8 +17,8 @@ from lakewriter.errors import LakeError
 from lakewriter.spec.maintenance import Maintenance
 
 MARK: Final = "lakewriter-maintenance"
-"""The table property that holds the last settings of Glue's optimizers, so that a load asks for nothing that it finds
-done; no pipeline's own property has this name."""
+"""The table property that holds the last settings of Glue's optimizers: a load repeats no request for settings that it
+finds there. No pipeline's own property has this name."""
 
 _DAY: Final = 86_400_000
 _MAX_AGE: Final = "history.expire.max-snapshot-age-ms"
@@ -33,7 +33,7 @@ _PURPOSES: Final = {
 
 
 def make_properties(maintenance: Maintenance) -> dict[str, str]:
-    """Make the properties that Iceberg's procedures, and Glue, expire snapshots by."""
+    """Make the table properties by which Iceberg's procedures, and Glue, expire snapshots."""
     if maintenance.expire_snapshots_days is None:
         return {}
     days = maintenance.expire_snapshots_days
@@ -64,8 +64,8 @@ _SET_AGAIN: Final = f"Remove the table's property {MARK!r}: the next load sets i
 
 
 def find_faults(optimizers: "Optimizers", maintenance: Maintenance) -> Iterator[tuple[str, str]]:
-    """Say of each of Glue's optimizers that is wanted how it is not as ``maintenance`` has it, or that it failed; with
-    what to do."""
+    """Yield each fault of a wanted optimizer, with its remedy: it is missing, differs from ``maintenance``, or has
+    failed."""
     for kind, wanted in make_configurations(maintenance).items():
         configured = optimizers.find(kind)
         if configured is None:
@@ -88,7 +88,7 @@ def find_faults(optimizers: "Optimizers", maintenance: Maintenance) -> Iterator[
 
 
 def _is_within(wanted: Any, actual: Any) -> bool:
-    """Return whether Glue's answer contains all wanted values: it has defaults besides."""
+    """Return whether Glue's answer contains all wanted values; it also has defaults."""
     if isinstance(wanted, dict) and isinstance(actual, dict):
         return all(_is_within(value, actual.get(key)) for key, value in wanted.items())
     return bool(wanted == actual)
@@ -115,7 +115,7 @@ class Upkeep:
         return changes + [f"stop Glue's {kind} of {name}" for kind in noted if kind not in self._configurations]
 
     def keep(self, table: Table) -> Table:
-        """Set the properties and configure the optimizers, where the table does not show that it is done; return the
+        """Set the properties and configure the optimizers, unless the table shows that this is done; return the
         table."""
         wanted = make_properties(self._maintenance)
         if not self._is_told(table.properties) and self._tell_optimizers(read_told(table.properties)):
@@ -192,7 +192,7 @@ class Optimizers:
 
 
 def read_told(properties: Mapping[str, str]) -> dict[str, Any]:
-    """Read the last settings of the optimizers, by their types; empty where nothing was."""
+    """Read the last settings of the optimizers, by their types; empty where there are none."""
     try:
         noted = json.loads(properties.get(MARK, "{}")).get("optimizers", {})
     except (ValueError, AttributeError):

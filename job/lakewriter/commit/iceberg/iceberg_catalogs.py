@@ -23,7 +23,7 @@ from lakewriter.spec.catalogs import GlueService, IcebergService
 _FILE_IO: Final = f"{ClientsFileIO.__module__}.{ClientsFileIO.__qualname__}"
 
 _MAKE_ADAPTER: Final = ":lakewriter.adapter"
-"""The catalog property that carries what makes the ``CatalogAdapter`` of a session of the library."""
+"""The catalog property with the function that makes the ``CatalogAdapter`` of a session of the library."""
 
 Requirements = tuple[TableRequirement, ...]
 Updates = tuple[TableUpdate, ...]
@@ -32,7 +32,7 @@ Updates = tuple[TableUpdate, ...]
 class LostRace(Exception):  # noqa: N818 - it is an answer, not yet an error
     """The catalog says that another commit came first, that the table is gone, or that it takes no commit now.
 
-    It says so, too, of a request that was sent twice and succeeded the first time.
+    It also says so after a request that was sent twice and succeeded the first time.
     """
 
 
@@ -51,7 +51,7 @@ class _OwnFiles:
 
 
 class _Glue(_OwnFiles, GlueCatalog):
-    """Commits once: the library's own retries would append a load again whose answer was lost."""
+    """Sends a commit once: after a lost answer the library's own retries would append the load again."""
 
     def commit_table(self, table: Table, requirements: Requirements, updates: Updates) -> CommitTableResponse:
         """See ``Catalog``."""
@@ -71,7 +71,7 @@ class _Rest(_OwnFiles, RestCatalog):
     """See ``_Glue``. A token that has expired is renewed by the library."""
 
     def _create_legacy_oauth2_auth_manager(self, session: requests.Session) -> AuthManager:
-        # Here, since the library asks for the first token as soon as it has a session, without a time-out.
+        # Mounted here, since the library requests the first token as soon as it has a session, without a time-out.
         for scheme in ("https://", "http://"):
             session.mount(scheme, self.properties[_MAKE_ADAPTER]())
         return super()._create_legacy_oauth2_auth_manager(session)
@@ -84,7 +84,7 @@ class _Rest(_OwnFiles, RestCatalog):
         """See ``Catalog``."""
         try:
             answer: CommitTableResponse = super().commit_table(table, requirements, updates)
-        # The catalog has not looked at what it counts as one request too many.
+        # A catalog that answers TooManyRequests has not looked at the request.
         except (
             exceptions.CommitFailedException,
             exceptions.NoSuchTableError,
@@ -117,7 +117,7 @@ def open_catalog(service: IcebergService, clients: aws.Clients, load: str, writt
     if isinstance(service, GlueService):
         return _Glue("glue", client=clients.glue, **shared)
     with explain_errors(service, clients, CONNECT):
-        # The library asks for vended credentials by itself; None takes its header back.
+        # The library always asks for vended credentials; None removes that header.
         vends = service.vends_credentials and not clients.access.explicit
         headers = {} if vends else {"header.X-Iceberg-Access-Delegation": None}
         named = {"uri": service.uri, "warehouse": service.warehouse}

@@ -212,7 +212,7 @@ class IcebergTable:
 
     @contextmanager
     def _note_failed_cleanup(self, what: str) -> Iterator[None]:
-        """Note an error of clearing up in ``left`` and go on: what stays takes storage and changes no result."""
+        """Note a failed clean-up in ``left`` and continue: files that stay take storage and change no result."""
         try:
             with (
                 explain_errors(self.action.service, self._clients, f"clear up {what}"),
@@ -230,8 +230,8 @@ class IcebergTable:
         return list(find_marked(metadata, load, since, list_known_files(table, since), self._clients))
 
     def clear_up(self, load: str, since: datetime, deletes: str | None = None) -> None:
-        """Delete the strays of a committed load: no attempt at it can commit any more. ``deletes`` begins the names of
-        its files with deletes, which lie among data files."""
+        """Delete the strays of a committed load: no attempt at it can commit any more. ``deletes`` is the prefix of the
+        names of its files with deletes, which lie among data files."""
         with self._note_failed_cleanup("what gone processes wrote"):
             table = self.load()
             if table is not None:
@@ -253,10 +253,10 @@ class IcebergTable:
     def clear_up_fenced(self, table: Table, load: str, since: datetime) -> Table:
         """Delete the strays of attempts at ``load`` that may still try to commit them; return the table.
 
-        A commit of the fence property, after the strays are listed and before they are deleted, makes it impossible for
-        an attempt that wrote them to commit: a new version of the metadata is written for the version that was read. A
-        manifest is written before that, and commits to whatever version is there: such strays are an attempt's that
-        was bound, and go once the load is committed.
+        The fence property is committed after the strays are listed and before they are deleted. A stray metadata file
+        is based on an earlier version of the table, so after this its attempt can no longer commit it. A manifest is
+        not tied to a version and could still be committed: stray manifests belong to a bound attempt, and are deleted
+        once the load is committed.
         """
         strays: list[str] = []
         with self._note_failed_cleanup("what gone processes wrote"):
@@ -279,11 +279,11 @@ class IcebergTable:
 
 
 def drop_history(table: Table, io: FileIO | None = None) -> Table:
-    """Return the table with its current snapshot alone, for a transaction that is about no other.
+    """Return the table with its current snapshot alone, for a transaction that needs no other.
 
-    PyIceberg copies all metadata some twenty times in a transaction: seconds where there are thousands of snapshots.
-    What is committed is what the transaction adds; the catalog has the others. The log of metadata files stays: by it
-    PyIceberg deletes the oldest where the table's properties say so.
+    PyIceberg copies all metadata some twenty times in a transaction: seconds where there are thousands of snapshots. A
+    commit sends only what the transaction adds; the catalog has the other snapshots. The log of metadata files stays:
+    PyIceberg deletes the oldest of them where the table's properties say so.
     """
     current = table.current_snapshot()
     alone = {

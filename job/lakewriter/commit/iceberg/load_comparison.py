@@ -49,7 +49,8 @@ class LoadComparison:
     def _compare_table(self, table: Table | None) -> None:
         why = explain_absence(table, self._intent)
         if why is not None and table is not None and self._intent.compact is not None:
-            # An undo goes back behind it, or another writer: readers see the rows of its loads without it.
+            # An undo, or another writer, went back to a snapshot before the compaction: readers see the same rows in
+            # other files.
             self._notes.append(f"readers do not see the files of {self._intent.job_id!r}: {why}")
             self._replaced = set(self._intent.files.list_keys())
         elif why is not None:

@@ -37,8 +37,8 @@ class StreamedAppend(_MergeAppendFiles):
     """Appends files in one snapshot; none of them is held once its entry is written.
 
     A manifest that has reached the table's ``commit.manifest.target-size-bytes`` is closed and another one begun.
-    Manifests are merged where the table asks for it. The library's own append holds all files, and writes one manifest
-    whatever they are; a manifest that is written already cannot be handed to its public classes.
+    Manifests are merged where the table asks for it. The library's own append holds all files in memory and writes a
+    single manifest; its public classes do not take a manifest that is written already.
     """
 
     operation: ClassVar = Operation.APPEND
@@ -109,7 +109,7 @@ class DeletesWriter(ManifestWriterV2):
 
 
 class StreamedReplacement(StreamedAppend):
-    """Replaces files of a table in one snapshot; of those that are removed, one manifest's are held at a time.
+    """Replaces files of a table in one snapshot, and holds the removed files of one manifest at a time.
 
     All files are removed, those with deletes too, unless a subclass chooses some of them.
     """
@@ -125,7 +125,7 @@ class StreamedReplacement(StreamedAppend):
         return self._process_manifests([*added, *(manifest for manifest in gone if manifest is not None)])
 
     def _write_gone(self, manifest: ManifestFile) -> ManifestFile | None:
-        """Write the manifest's files as deleted ones: cleaning up after expired snapshots uses these entries."""
+        """Write the manifest's files as deleted entries, which the clean-up of expired snapshots uses."""
         metadata = self._transaction.table_metadata
         spec, schema = metadata.specs()[manifest.partition_spec_id], metadata.schema()
         entries = manifest.fetch_manifest_entry(self._io, discard_deleted=True)
@@ -164,7 +164,7 @@ class StreamedReplacement(StreamedAppend):
 
 class StreamedPartitions(StreamedReplacement):
     """Replaces the data files of ``partitions``, which have the table's present partition spec. Files with deletes
-    stay: they say nothing of newer files."""
+    stay: they do not apply to newer files."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class StreamedRewrite(StreamedReplacement):
         return entry.data_file.file_path in self._locations
 
     def _summary(self, snapshot_properties: dict[str, str] | None = None) -> Summary:
-        # The library sums up no replace; its sums are those of an overwrite.
+        # The library makes no summary of a replace; the summary of an overwrite has the same sums.
         self._operation = Operation.OVERWRITE
         summary = super()._summary(snapshot_properties)
         self._operation = Operation.REPLACE

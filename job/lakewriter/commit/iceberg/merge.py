@@ -1,7 +1,7 @@
 """Merge a load into an Iceberg table by key: its rows, and deletes of the rows that they replace, in one snapshot.
 
-Which rows are replaced is looked for in the very snapshot that the commit is based on. So what comes between, a
-compaction or another writer of the same keys, costs another try, and a file that was read once is not read again.
+The rows to replace are looked up in the very snapshot that the commit is based on. A commit that comes between, of a
+compaction or of another writer of the same keys, costs another try. A file that was read once is not read again.
 """
 
 import uuid
@@ -96,7 +96,7 @@ class KeyMerge:
         return self._loaded.filter(pc.invert(_has_null(self._loaded, reader.keys)))
 
     def _read_deleted_before(self, reader: RowReader) -> pa.Table:
-        """Read the keys that earlier loads have deleted, as rows that no file has."""
+        """Read the keys that earlier loads have deleted, in the form of rows without a file."""
         body = self._intent.read_deleted_before()
         return read_deleted(body, reader, self._intent.started)
 
@@ -104,8 +104,8 @@ class KeyMerge:
         """Return the body of the object with the keys that are deleted after the load, each with its order and with the
         time until which it keeps older rows out.
 
-        It depends on the load's rows and on the object before alone, so every process makes the same. A row that is
-        older than the table's is among them too, and changes nothing.
+        The body depends only on the load's rows and on the previous object, so every process makes the same. Keys of
+        rows that are older than the table's are included, and change nothing.
         """
         reader = RowReader(table, schema, self._merge)
         loaded, before = self._read_loaded(table, reader, files), self._read_deleted_before(reader)
@@ -136,8 +136,8 @@ def _plan(table: Table, reader: RowReader, keys: pa.Table) -> Iterator[FileScanT
 
 
 def require_mergeable(table: Table, what: str = "rows are merged") -> None:
-    """Raise ``SCHEMA_INCOMPATIBLE`` for a table whose rows no positions can delete, or whose present rows are not
-    known."""
+    """Raise ``SCHEMA_INCOMPATIBLE`` for a table of another format version, and for one with equality deletes, which
+    hide what its present rows are."""
     name, snapshot = ".".join(table.name()), table.current_snapshot()
     if table.format_version != FORMAT_VERSION:
         raise SchemaIncompatibleError(
@@ -169,7 +169,8 @@ def describe_read(table: Table) -> str:
 
 
 def read_deletes(snapshot: Snapshot) -> DeletedRows | None:
-    """Return how many of the table's rows files with deletes delete, as the snapshot says; None where none does."""
+    """Return how many of the table's rows are deleted by files with deletes, by the snapshot's summary; None without
+    any."""
     files, rows, of = _read_totals(snapshot, "delete-files", "position-deletes", "records")
     return DeletedRows(files=files, rows=rows, of=of) if files else None
 

@@ -23,7 +23,7 @@ from lakewriter.commit.intent import MergeIntent
 from lakewriter.errors import SchemaIncompatibleError
 
 ROWS: Final = 131_072
-"""So many rows of a file are compared with the load's keys at a time."""
+"""The rows of a file that are compared with the load's keys at a time."""
 
 
 class RowReader:
@@ -43,7 +43,7 @@ class RowReader:
         self._types = {label: self._find_type(label, names[label]) for label in names}
 
     def describe_fields(self) -> str:
-        """Return which fields of the table the keys and orders are."""
+        """Return the ids of the table's fields that are the keys and orders, as JSON."""
         return json.dumps([[self._ids[label] for label in labels] for labels in (self.keys, self.orders)])
 
     def _find_type(self, label: str, name: str) -> pa.DataType:
@@ -59,7 +59,7 @@ class RowReader:
     def make_filter(self, keys: pa.Table) -> BooleanExpression:
         """Return a condition on files that may have one of the keys, by the bounds of each key column.
 
-        A file is passed over by its partition only where this follows from the keys: a row's partition may change.
+        A file's partition excludes it only where this follows from the keys: a row's partition may change.
         """
         schema, condition = self._table.schema(), cast("BooleanExpression", AlwaysTrue())
         for label in self.keys:
@@ -70,7 +70,7 @@ class RowReader:
         return condition
 
     def read(self, file: DataFile, among: pa.Table | None = None) -> pa.Table:
-        """Read the rows of a file, those alone whose keys are ``among`` these."""
+        """Read the rows of a file; with ``among``, only the rows that have one of these keys."""
         if file.file_format != FileFormat.PARQUET:
             raise SchemaIncompatibleError(
                 f"Iceberg table {'.'.join(self._table.name())} has file {file.file_path}, whose format is "
@@ -146,7 +146,7 @@ def open_parquet(io: Any, file: DataFile) -> Any:
 
 
 def read_gone(io: Any, deletes: Sequence[DataFile], path: str) -> pa.Array:
-    """Return the positions that the files with deletes name of a data file."""
+    """Return the positions in one data file that the files with deletes name."""
     positions: list[pa.Array] = [pa.array([], pa.int64())]
     for file in deletes:
         if file.file_format != FileFormat.PARQUET:

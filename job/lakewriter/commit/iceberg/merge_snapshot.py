@@ -39,8 +39,8 @@ _SCHEMA: Final = pa.schema(
 def write_position_deletes(
     table: Table, positions: Sequence[tuple[DataFile, pa.Array]], name: Callable[[], str]
 ) -> list[DataFile]:
-    """Write the positions that are gone of data files: a file for each partition of each partition spec, which readers
-    look for by both; ``name`` makes the names."""
+    """Write deletes of positions in data files: one file for each partition of each partition spec, since readers match
+    deletes with data files by both. ``name`` makes the file names."""
     groups = defaultdict[tuple[int, Record], list[tuple[DataFile, pa.Array]]](list)
     for file, gone in positions:
         groups[file.spec_id, file.partition].append((file, gone))
@@ -68,7 +68,7 @@ def _write_group(
         partition=partition,
         record_count=rows,
         file_size_in_bytes=len(body.getvalue()),
-        # In full length: readers compare whole paths with them.
+        # The bounds have the full path: readers compare whole paths with them.
         lower_bounds={PATH_ID: lower},
         upper_bounds={PATH_ID: upper},
     )
@@ -79,7 +79,7 @@ def _write_group(
 class StreamedMerge(StreamedAppend):
     """Appends data files and files with deletes in one snapshot; a manifest has the deletes of one partition spec.
 
-    Manifests of deletes are merged as those of data are: the library leaves one more for each snapshot.
+    Manifests of deletes are merged like those of data: the library would leave one more for each snapshot.
     """
 
     operation: ClassVar = Operation.OVERWRITE

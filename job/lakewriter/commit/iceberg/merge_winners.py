@@ -1,4 +1,4 @@
-"""Judge by key which rows a merge leaves: of the load's and the table's rows of one key, one stays."""
+"""Decide which rows a merge keeps: one row of each key, of all rows that the load and the table have of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ FILE: Final = "file"
 """The number of the row's file: those of the load are numbered first, in the order of its receipts."""
 POSITION: Final = "position"
 NO_FILE: Final = -1
-"""The number of a row that no file has: of a key that was deleted, which keeps older rows out."""
+"""The file number of a deleted key, which is in no file and keeps older rows out."""
 IS_LOADED: Final = "is_loaded"
 """Whether it is a row of the load, and not of the table."""
 DELETED: Final = "deleted"
@@ -32,9 +32,9 @@ class Judged:
 def judge(rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, keeps_deleted: bool) -> Judged:
     """Judge the rows of a load and the table's rows of the same keys; no key has a null.
 
-    The row with the highest order stays, a null being the lowest. Of rows with the same order that of the table stays,
-    so that the same load again changes nothing; a delete counts as later than a row of its order, and within the load
-    the row that is further down.
+    The row with the highest order stays; null is the lowest. Among rows of the same order a delete wins over other
+    rows. Then the table's row wins, so that the same load again changes nothing. Within the load the row that is
+    further down wins.
     """
     ranked = _rank(rows, orders)
     is_loaded, order = ranked[IS_LOADED], ranked[_ORDER]
@@ -53,20 +53,20 @@ def judge(rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, keeps_d
 
 
 def find_newest(rows: pa.Table, keys: Sequence[str], orders: Sequence[str]) -> pa.Table:
-    """Return the row that stays of each key, by the same order as ``judge``."""
+    """Return the row of each key that stays, by the same order as ``judge``."""
     ranked = _rank(rows, orders)
     highest = ranked.group_by(list(keys)).aggregate([(_RANK, "max")])
     return ranked.take(highest.sort_by(f"{_RANK}_max")[f"{_RANK}_max"])
 
 
 def _rank(rows: pa.Table, orders: Sequence[str]) -> pa.Table:
-    """Return the rows sorted, with their number in this order, and with that of their order's value."""
+    """Return the rows sorted, each with its rank and with the rank of its order's value."""
     # 0 a row of the load, 1 of the table, 2 a delete of the load, 3 a row that the table has as deleted
     weight = pc.add(pc.invert(rows[IS_LOADED]).cast(pa.int8()), pc.multiply(rows[DELETED].cast(pa.int8()), 2))
     rows = rows.append_column("weight", weight.cast(pa.int8()))
     by = []
     for name in orders:
-        # Nulls come first by this: where a sort puts them is spelled in other ways by other releases of Arrow.
+        # This column sorts nulls first: releases of Arrow spell the option for it in different ways.
         rows = rows.append_column(f"{name} is valid", pc.is_valid(rows[name]).cast(pa.int8()))
         by += [f"{name} is valid", name]
     keys = [(name, "ascending") for name in (*by, "weight", FILE, POSITION)]

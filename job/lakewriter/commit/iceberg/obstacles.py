@@ -37,8 +37,8 @@ _RETRY_PROPERTIES: Final = (
 def require_writable(
     table: Table, schema: pa.Schema, bucket: str, name: str, keys: Collection[str] = frozenset()
 ) -> None:
-    """Raise ``SCHEMA_INCOMPATIBLE``, with what to do, where a load of these columns could not be committed. It has a
-    value of each of the ``keys``, in lower case, in every row.
+    """Raise ``SCHEMA_INCOMPATIBLE``, with what to do, where a load of these columns could not be committed. ``keys``,
+    in lower case, are the columns that have a value in every row.
 
     What the specification leaves to a writer, such as the sort order, is no obstacle; nor are branches and tags.
     """
@@ -146,7 +146,7 @@ def _find_changed_columns(table: Table, intent: Intent, written: Schema, name: s
                 f"Rename that column, and field id {field_id} back if it is still there",
             )
     required = {field_id for field_id, field in now.items() if field.required}
-    # The statistics of all files are read for it, so only where a column allows no null.
+    # This reads the statistics of all files, so it is done only where a column allows no null.
     nulls = _count_nulls(intent, written) if required else {}
     for field_id in required:
         column, count = table.schema().find_column_name(field_id), nulls.get(field_id, 0)

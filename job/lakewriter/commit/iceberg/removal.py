@@ -21,7 +21,7 @@ from lakewriter.report import format_count
 
 
 def _find_live_files(table: Table, locations: frozenset[str]) -> Iterator[DataFile]:
-    """Yield those of the files that the current snapshot has."""
+    """Yield the files at ``locations`` that the current snapshot has."""
     snapshot = table.current_snapshot()
     for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
         for entry in manifest.fetch_manifest_entry(table.io):
@@ -46,11 +46,11 @@ def commit_undo(table: Table, intent: Intent, effects: Effects, number: int) -> 
 
 
 def show_again(table: Table, intent: Intent, load: UndoneLoad, snapshot_id: int, number: int) -> None:
-    """Make what the table had before a full refresh current again, with the number of the change.
+    """Make the snapshot before a full refresh current again, with the number of the change.
 
-    The snapshot before it gets a child without files of its own: a process that comes late, and has read the table
-    before the refresh, may commit only while that snapshot itself is the current one.
-    ``COMMIT_UNKNOWN`` where another snapshot than the refresh's is the current one: what it added would be lost.
+    That snapshot gets a child without files of its own: a late process that has read the table before the refresh can
+    commit only while the snapshot itself is the current one. ``COMMIT_UNKNOWN`` where another snapshot than the
+    refresh's is the current one: what it added would be lost.
     """
     if not is_current(table, intent, load):
         raise CommitUnknownError(
@@ -66,8 +66,8 @@ def show_again(table: Table, intent: Intent, load: UndoneLoad, snapshot_id: int,
 
 
 def is_rewritten(table: Table, load: UndoneLoad) -> bool:
-    """Return whether files that the load did not write may have its rows, and the undo names no column by which these
-    could be deleted: it was planned while the table had all of the load's files."""
+    """Return whether files that the load did not write may have its rows, and the undo names no column to find these
+    rows by, since it was planned while the table had all of the load's files."""
     if load.column is not None or load.is_absent:
         return False
     return len(list(_find_live_files(table, frozenset(load.locations)))) < len(load.locations)

@@ -18,7 +18,8 @@ class SignIn:
     properties: Mapping[str, str]
     """The library's own, see https://py.iceberg.apache.org/configuration/#rest-catalog"""
     make_adapter: Callable[[], CatalogAdapter]
-    """Makes what sends a session's requests, that for a token too. A class that derives from it may sign them."""
+    """Makes the adapter that sends a session's requests, including the request for a token. A subclass may sign
+    them."""
 
 
 def make_sign_in(service: AnyRestService, clients: aws.Clients) -> SignIn:
@@ -42,7 +43,7 @@ class Remedies:
     role: str
     name: str
     forbidden: tuple[tuple[re.Pattern[str], str], ...]
-    """What an answer 403 says, and the remedy for it; ``role`` for all others."""
+    """Patterns of the text of a 403 answer, each with its remedy; other 403 answers have the remedy ``role``."""
 
 
 _OAUTH: Final = Remedies(
@@ -54,7 +55,7 @@ _OAUTH: Final = Remedies(
     "https://org-account.snowflakecomputing.com/polaris/api/catalog, and that catalog_name is the name of a catalog "
     "there.",
     forbidden=(
-        # What Polaris says of S3, which it reaches through a role of its own, and Snowflake of the network.
+        # Polaris reports S3 errors, since it reaches S3 through a role of its own; Snowflake reports network errors.
         (
             re.compile(r"sts:AssumeRole|subscoped credentials|AssumeRole", re.IGNORECASE),
             "Have the IAM role of the catalog's storage configuration trust the catalog's IAM user with its external "

@@ -1,4 +1,4 @@
-"""Talk HTTP with a REST catalog: with time-outs, and a 200 counts only with the fields that the call must answer."""
+"""Send HTTP requests to a REST catalog with time-outs. A 200 counts only with the fields that the call must return."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import requests.adapters
 from urllib3.util.retry import Retry
 
 TIMEOUT_SECONDS: Final = (10, 60)
-"""For connecting, and between two bytes."""
+"""The limits for connecting, and between two bytes."""
 RETRIES: Final = 3
 LONGEST_WAIT_SECONDS: Final = 10
 """A catalog may ask for more in ``Retry-After``."""
@@ -29,7 +29,7 @@ _REQUIRED: Final = (
 
 
 _KEEP_THE_METHOD: Final = (307, 308)
-"""After these a POST is sent again as it was; after the others it would become a GET."""
+"""After these redirects a POST is sent again as it was; after others it would become a GET."""
 
 
 class ForeignAnswer(requests.ConnectionError):
@@ -37,10 +37,10 @@ class ForeignAnswer(requests.ConnectionError):
 
 
 class CatalogAdapter(requests.adapters.HTTPAdapter):
-    """Sets time-outs, reads again what a busy catalog refuses, and refuses answers that are not the catalog's own."""
+    """Sets time-outs, repeats reads that a busy catalog refuses, and rejects answers that are not the catalog's own."""
 
     def __init__(self) -> None:
-        # Only answers are waited for: a catalog that does not answer is reported at once. Reads alone are repeated.
+        # Only reads are repeated, and only after an answer: a catalog that does not answer is reported at once.
         super().__init__(
             max_retries=Retry(
                 total=None,

@@ -30,8 +30,8 @@ _DIFFER: Final = (ValidationError, ResolveError, ValueError)
 class IcebergTargetTable:
     """The Iceberg table that a load finds; ``load`` is ``{pipeline}/{job_id}/{attempt}``.
 
-    ``maintenance`` is what the load keeps besides, ``mode`` its effect on the rows that are there; ``keys`` are the
-    columns without which it loads no row.
+    ``maintenance`` is the upkeep that the load sets, ``mode`` its effect on existing rows; ``keys`` are the columns
+    that have a value in every loaded row.
     """
 
     def __init__(

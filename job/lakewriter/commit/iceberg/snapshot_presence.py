@@ -72,13 +72,13 @@ def make_summary(intent: Intent) -> dict[str, str]:
 
 
 def note_counts(counts: Counts) -> dict[str, str]:
-    """Return what the summary of a change's snapshot has besides, where it counts what became of its rows."""
+    """Return the property of a snapshot's summary that holds the change's row counts."""
     return {counts.name_property(): counts.model_dump_json()}
 
 
 def read_counts(snapshot: Snapshot | None, kind: str) -> Counts | None:
-    """Return what became of the rows of a change of the ``kind``, by its snapshot; no rows where it has none, or it has
-    expired, and None where such changes count none."""
+    """Return the row counts of a change of this ``kind`` from its snapshot's summary. All counts are zero without a
+    snapshot, or when it has expired; None for a kind that counts no rows."""
     of_kind = COUNTS.get(kind)
     if of_kind is None:
         return None
@@ -98,12 +98,12 @@ def is_refresh(snapshot: Snapshot) -> bool:
 
 
 def find_change_since(table: Table, load: str, gone: Collection[str] = ()) -> Snapshot | None:
-    """Find a snapshot that changed what readers see since that of a load, its metadata being ``load``; None where the
-    load's is the last one.
+    """Find a snapshot after a load's that changed what readers see; ``load`` is the load in the snapshot's summary.
+    None where there is no such snapshot.
 
     Loads that were undone since, their undos, and compactions, whose files have the same rows, are no change. ``gone``
-    are job ids of the pipeline's loads that are to be undone before. The undo of an older load is a change: going
-    back behind it would show that again.
+    are job ids of the pipeline's loads that are to be undone before. The undo of an older load is a change: going back
+    to a snapshot before the undo would show that load again.
     """
     pipeline, undone, taken_out = load.partition("/")[0], set(gone), dict[str, Snapshot]()
     current = table.current_snapshot()
@@ -127,7 +127,7 @@ def find_change_since(table: Table, load: str, gone: Collection[str] = ()) -> Sn
 
 def walk_ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:
     """Yield the current snapshot and its ancestors, up to the first one that has expired."""
-    # PyIceberg's own search goes through all snapshots for each.
+    # PyIceberg's own search scans all snapshots for each ancestor.
     by_id = {snapshot.snapshot_id: snapshot for snapshot in table.snapshots()}
     snapshot: Snapshot | None = current
     while snapshot is not None:
