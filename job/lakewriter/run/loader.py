@@ -259,8 +259,7 @@ class Loader:
     def _plan_part(self, table: TableSpec, verdict: Verdict, messages: Messages) -> TablePart:
         if verdict.stretch is None:
             raise ValueError(f"nothing of {table.id} may be loaded")
-        is_given = self._resumed is not None and table.id in self._resumed.given
-        continues = is_given or verdict.stretch.start > 0
+        continues = verdict.stretch.start > 0 or (self._resumed is not None and table.id in self._resumed.given)
         ending = Ending(verdict.complete, self.states[table.id].sync.unfinished and continues, verdict.source)
         feed = messages.open_feed(self._spark(), verdict.stretch, table)
         # Files that are read in part count as read once the rest is loaded.
