@@ -37,8 +37,8 @@ def register(spark: SparkSession) -> None:
     """Make ``df.write.format("lakewriter")`` known to a session.
 
     Args:
-        spark: The session. Options of the format are the arguments of ``write``: ``lake`` and ``table``, and at will
-            ``job_id``, ``stage``, ``sync_id`` and ``local``.
+        spark: The session. Options of the format are the arguments of ``write``: ``lake`` and ``table``, and
+            optionally ``job_id``, ``stage``, ``sync_id`` and ``local``.
     """
     spark.dataSource.register(LakewriterSource)
     if not isinstance(spark, SparkSession):
@@ -131,7 +131,7 @@ class Writer(DataSourceArrowWriter):
 
 
 def _list_outputs(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
-    """List what the tasks yielded; of one that failed Spark has None."""
+    """List what the tasks yielded; Spark has None for a task that failed."""
     return [output for message in messages if isinstance(message, TaskOutputs) for output in message.outputs]
 
 

@@ -47,7 +47,7 @@ def load(
 
     Args:
         lake: The path of lake.yaml, or of a vendor's own file.
-        job_id: The load's name: under one that is done nothing is loaded again. A new one by default.
+        job_id: The load's name; a name that is done loads nothing again. A new one by default.
         stage: The stage of the file whose settings are taken; none by default.
         sync_id: The number of the sync, where the destination numbers them; the next free one by default.
         accept: Names of expectations that this load need not meet, each with the reason; none by default.
@@ -120,7 +120,7 @@ def verify(lake: LakeFile, job_id: str, *, stage: str | None = None, rows: bool 
         rows: Read the load's files and count their rows. False by default: footers and receipts are compared.
 
     Returns:
-        What differs, what could not be compared, and the load's rows and files; no differences is all right.
+        What differs, what could not be compared, and the load's rows and files. No differences: all is right.
 
     Raises:
         LakeError: ``SPEC_INVALID`` where no table has the load, a service's error where no table could be compared.

@@ -21,7 +21,7 @@ from lakewriter.source.streams import Checkpoint
 from lakewriter.spec.table_spec import Mode
 
 _QUERY_ID: Final = "sql.streaming.queryId"
-"""Spark's local property in whatever runs for a streaming query."""
+"""The local property that Spark sets in the jobs of a streaming query."""
 
 
 @keep_active_session()
@@ -39,10 +39,10 @@ def write(  # noqa: PLR0913 - of keywords
     """Write a DataFrame to a table, exactly once under ``job_id``.
 
     Args:
-        df: The rows. It may be evaluated more than once, and is not at all under a job id that is done.
+        df: The rows. Spark may evaluate it more than once, and does not at all under a job id that is done.
         lake: The path of lake.yaml, or of a vendor's own file.
         table: The table's name in the file: ``table``, or ``schema.table`` where several schemas have the name.
-        job_id: The load's name: under one that is done nothing is written again. A new one by default.
+        job_id: The load's name; a name that is done writes nothing again. A new one by default.
         stage: The stage of the file whose settings are taken; none by default.
         sync_id: The number of the sync, where the destination numbers them; the next free one by default.
         accept: Names of expectations that the rows need not meet, each with the reason; none by default.

@@ -28,7 +28,7 @@ _MOST_NAMED = 5
     help="How far the other writer has read: the next load reads rows above it. Repeatable, for several tables.",
 )
 @click.option("--type", "kind", default="string", show_default=True, help="The cursor's type: int64, string, ...")
-@click.option("--from-start", is_flag=True, help="The next loads read all rows, of tables without --cursor.")
+@click.option("--from-start", is_flag=True, help="The next loads of tables without --cursor read all rows.")
 @click.option("--stopped", is_flag=True, help="Say that the other writer is stopped, and stays so.")
 @click.option("--reason", default="lakewriter adopt", help="The reason, kept in the tables' states.")
 @TABLES
@@ -39,8 +39,8 @@ _MOST_NAMED = 5
 def adopt(lake: Path, stage: str | None, writes: bool, as_json: bool, **options: Any) -> int:
     """Go on from the files that a vendor's connector, or a lost pipeline, has left in the bucket.
 
-    Nothing of them is changed or loaded again. What the bucket does not show is how far the source was read: say it by
-    --cursor or --from-start.
+    Nothing of them is changed or loaded again. The bucket does not show how far the source was read: say it by --cursor
+    or --from-start.
     """
     from lakewriter.operate.adoption import adopt_found, find_files
 

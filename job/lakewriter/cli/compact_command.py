@@ -16,7 +16,7 @@ from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, report_errors
     type=click.FloatRange(min=0, min_open=True),
     default=10.0,
     show_default=True,
-    help="Replace files of so many GiB at most; the next call goes on from there.",
+    help="Replace at most so many GiB of files; the next call continues.",
 )
 @click.option("--plan", "plan_only", is_flag=True, help="Only say which files would be replaced.")
 @STAGE

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lakewriter.operate.verification import Verified
 
 SHOWN_UNDONE: Final = 3
-"""The last so many of a table's undone loads are shown."""
+"""The most undone loads of a table that are shown, the last ones."""
 
 
 def show_status(out: Console, states: Mapping[str, TableState]) -> None:

@@ -39,13 +39,13 @@ class _Lines:
 
     def minute(self, metrics: list[MinuteMetrics]) -> None:
         for metric in metrics:
-            # Where they are sent as well, the log is not to count them a second time.
+            # If metrics are sent to CloudWatch too, the log must not count them a second time.
             line = json.dumps(write_plain(metric)) if self._spec.put_metrics else write_embedded(metric, self._stage)
             self._errors.out(line, highlight=False)
 
 
 class _Live:
-    """The same as a line per table that changes; what failed is shown whole above them, and stays."""
+    """A continuous run as a changing line per table; failures are shown in full above the lines, and stay."""
 
     def __init__(self, step: Progress, spec: Spec, errors: Console) -> None:
         self._step, self._spec, self._errors = step, spec, errors
@@ -70,7 +70,7 @@ class _Live:
         self.step(table, "waiting", describe_batch(metrics))
 
     def minute(self, metrics: list[MinuteMetrics]) -> None:
-        """Every batch has been shown."""
+        """Do nothing: every batch has been shown."""
 
 
 @contextmanager

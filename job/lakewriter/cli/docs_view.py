@@ -34,11 +34,11 @@ _LEAST_STEM: Final = 4
 _MOST_HITS: Final = 8
 _EXCERPT: Final = 150
 _LONG: Final = 200
-"""Words of a section that is long: in one of more each counts less."""
+"""The words of a long section: in a section with more of them each hit counts less."""
 _OF_DECISIONS: Final = 0.4
-"""A hit in a decision counts so much: who looks for a way to do something needs no reasons."""
+"""The weight of a hit in a decision: readers who look for a way to do something need no reasons."""
 _IN_TITLE: Final = 4.0
-"""Times that a word in a heading is worth one in the text."""
+"""The weight of a word in a heading, where one in the text has 1."""
 _SAME: Final = {
     "overwrit": "replac", "reload": "replac", "refresh": "replac", "full": "whole", "each": "every", "delet": "remov",
     "dedup": "again", "duplicat": "again", "rollback": "undo", "revert": "undo", "repeat": "again", "twice": "again",
@@ -86,7 +86,7 @@ def run_docs(words: Sequence[str], *, as_json: bool) -> int:
         return EXIT_OK
     given = text.lower().removeprefix("docs/").removesuffix(".md")
     names = (name for name in pages if given in (name, name.rpartition("/")[2]))
-    # Its whole name goes before the last part of another's.
+    # A page's whole name takes precedence over the last part of another page's name.
     name = given if given in pages else next(names, None)
     if name is not None:
         _print(pages[name].read_text("utf-8"), {"page": name}, as_json=as_json)

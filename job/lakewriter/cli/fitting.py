@@ -12,7 +12,7 @@ _LEAST_NAME: Final = 20
 
 @dataclass(frozen=True)
 class Column:
-    """A column of text. ``weight`` says which goes first where they do not fit; one of weight 0 stays."""
+    """A column of text. If columns do not fit, the highest ``weight`` is left out first; a column of weight 0 stays."""
 
     title: str
     cells: tuple[str, ...]
@@ -21,7 +21,7 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Of its longest text."""
+        """The width of its longest text."""
         return max(map(len, (self.title, *self.cells)))
 
 
@@ -34,7 +34,8 @@ def shorten(text: str, width: int) -> str:
 
 
 def fit_columns(names: Column, others: Sequence[Column], width: int | None) -> tuple[list[Column], list[str]]:
-    """Return the columns that fit beside ``names``, and the names as they then fit; None is as wide as it takes."""
+    """Return the columns that fit beside ``names``, and the names as they then fit; a ``width`` of None sets no
+    limit."""
     columns = list(others)
     most = names.width
     if width is not None:

@@ -84,7 +84,7 @@ def show_history(out: Console, loads: Sequence[LoadSummary]) -> None:
 
 
 def show_load(out: Console, record: LoadRecord) -> None:
-    """Print a load's end, a row for each table, what went otherwise than wanted, its cost and what to do next."""
+    """Print a load's end, a row for each table, what did not go as wanted, its cost and what to do next."""
     ended = f", ended {format_moment(record.finished)} UTC" if record.finished else ""
     lasted = f" after {format_seconds(record.seconds)}" if record.seconds is not None else ""
     out.print(

@@ -21,7 +21,7 @@ from lakewriter.cli.shared import JSON, report_errors
 @click.option("--bucket", help="The bucket to write to.")
 @click.option("--region", help="The bucket's region. By default that of the environment, or us-east-1.")
 @click.option("--pipeline", help="The pipeline's name. By default that of the first PATH.")
-@click.option("--schema", "schemas", multiple=True, help="Of a database, this schema only. May be repeated.")
+@click.option("--schema", "schemas", multiple=True, help="Take only this schema of a database. May be repeated.")
 @click.option("--expect", "expects", is_flag=True, help="Also propose what each load is expected to be.")
 @JSON
 @report_errors

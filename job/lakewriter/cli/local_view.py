@@ -11,7 +11,7 @@ from lakewriter.local_server.server import LocalServer, make_bucket
 
 def start_server(lake: Path, stage: str | None, *, as_json: bool) -> int:
     """Start the server, make the bucket of the file at ``lake`` there, and say how to reach it."""
-    # The server is of the folder: it also serves a program that has no file yet.
+    # The server belongs to the folder: it also serves a program that has no file yet.
     bucket = load(lake, stage=stage).spec.access.bucket if lake.exists() else None
     server = LocalServer.beside(lake)
     running = server.start()

@@ -55,13 +55,13 @@ SYNONYMS: Final = {
     "validate": "check",
     "write": "run",
 }
-"""Words of other tools; they are suggested, and are no commands."""
+"""Words of other tools: they are no commands, but name the command to suggest."""
 
 
 @click.group(
     cls=LazyGroup,
     groups=GROUPS,
-    # As they were before there was mend.
+    # The commands of ``mend`` stay callable by themselves, as before there was ``mend``.
     others=VERBS,
     synonyms=SYNONYMS,
     context_settings={"help_option_names": ["-h", "--help"]},

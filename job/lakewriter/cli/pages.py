@@ -48,7 +48,7 @@ def write_catalogue(lake: Path, stage: str | None, output: Path) -> int:
     written = queries.write_queries(spec, queries.list_engines(spec), last, context.deployment, stage)
     tables = describe_tables(spec, controls, {**states, **broken}, context.clients, written)
     setup = list_statements(written, brief=False).get(queries.ALL, ())
-    # So many more that each load has its charts.
+    # Twice as many, so that each load that is shown has its charts.
     loads, now = Loads(controls).read_last(2 * CHARTED), datetime.now(UTC)
     shown = loads[:CHARTED]
     if output == _STANDARD_OUTPUT or (output.suffix and not output.is_dir()):

@@ -1,4 +1,4 @@
-"""A plan as a person reads it: what would change first, what stays as it is folded into a count."""
+"""Print a plan for people: first what would change; columns that stay are only counted."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ def show_plan(out: Console, tables: Sequence[PlannedTable], *, columns: bool = F
 
 
 def _show_remarks(out: Console, table: PlannedTable) -> None:
-    # What columns would break is shown beside them.
+    # Breaks of columns are shown beside the columns.
     for what in table.breaks[sum(change.breaks for change in table.changes) :]:
         out.print(f"  [red]breaks     {escape(what)}[/]", soft_wrap=True)
     for expectation in table.expectations:

@@ -68,7 +68,7 @@ def _find_account(lake: Lake) -> str:
 def _choose_roles(
     lake: Lake, arns: Arns, who: Who | None, *, stage: str | None, state_machine: str | None
 ) -> list[Role]:
-    """Return the file's roles; for ``who`` that the file has none of, what one would need."""
+    """Return the file's roles; if the file has none for ``who``, the documents that such a role would need."""
     roles = [role for role in list_roles(lake.spec, lake.deployment, arns) if who in (None, role.who)]
     if roles or who is None:
         return roles

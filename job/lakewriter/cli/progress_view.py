@@ -22,13 +22,13 @@ from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
 
 LOG_SECONDS: Final = 30.0
-"""Between two lines of the log on how far a table is."""
+"""Seconds between two lines of the log on a table's progress."""
 
 Made = TypeVar("Made")
 
 _FINAL = {"done": "[green]✓[/]", "already done": "[green]✓[/]", "failed": "[red]✗[/]", "stopped": "[yellow]-[/]"}
 _BESIDE: Final = 20
-"""Columns of mark, step and gaps."""
+"""The width of mark, step and gaps."""
 _LINES_BESIDE: Final = 4
 """Lines of the load's id, of the sum, of what is waited for, and of the cursor."""
 
@@ -60,7 +60,7 @@ def show_progress(spec: Spec, errors: Console, *, job_id: str | None = None, qui
 
 
 def show_waiting(display: Display, reason: str, make: Callable[[], Made]) -> Callable[[], Made]:
-    """Call ``make``, which takes its time, and show the reason meanwhile."""
+    """Return ``make`` so that a call shows the reason until it returns."""
 
     def made() -> Made:
         with display.waiting(reason):
@@ -70,7 +70,7 @@ def show_waiting(display: Display, reason: str, make: Callable[[], Made]) -> Cal
 
 
 class _Silence:
-    """Nothing."""
+    """Shows nothing."""
 
     def __call__(self, table: TableSpec, step: str, detail: str, /) -> None:
         pass
@@ -220,7 +220,7 @@ class Lines:
 
 
 def describe_staging(staging: Staging, width: int | None = None) -> str:
-    """Describe how far it is, in so many columns: what matters least is left out first."""
+    """Describe the progress in so many columns: what matters least is left out first."""
     left, done = staging.seconds_left, staging.done
     parts = [
         # rank, text

@@ -29,8 +29,8 @@ def queries(
 ) -> int:
     """Print SQL that reads the tables, for each engine that can. No service is asked without --look or --as-of.
 
-    Run what is for all tables first: it makes the bucket or the catalog known. What only you know, such as a secret,
-    is in angle brackets.
+    Run the statements for all tables first: they make the bucket or the catalog known. What only you know, such as a
+    secret, is in angle brackets.
     """
     from lakewriter.cli.queries_view import print_queries
 

@@ -24,7 +24,7 @@ from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.load_ids import is_id_of_load
 
 LOOK_SECONDS: Final = 20.0
-"""The longest that the last loads are waited for: the SQL does without."""
+"""The longest wait for the last loads; after it the SQL has placeholders."""
 Answer = TypeVar("Answer")
 
 
@@ -37,7 +37,7 @@ def print_queries(
     """
     looks = look or is_local()
     context = open_context(lake, stage, asks=looks or as_of is not None)
-    # A server of this machine is looked at with what reads it without a cluster.
+    # DuckDB reads the server of this machine without a cluster.
     engines = engines or ([Engine.DUCKDB] if is_local() else [])
     possible = queries.list_engines(context.spec)
     chosen = [engine for engine in possible if not engines or engine in engines]

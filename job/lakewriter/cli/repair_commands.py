@@ -46,7 +46,7 @@ def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | N
 )
 @click.option("--files-read", "way", flag_value="files-read", help="All files that are there now count as read.")
 @click.option("--files-unread", "way", flag_value="files-unread", help="No file counts as read.")
-@click.option("--files-noted", "way", flag_value="files-noted", help="The files that are noted are all that were read.")
+@click.option("--files-noted", "way", flag_value="files-noted", help="The noted files are all that were read.")
 @click.option("--go-on", "way", flag_value="go-on", help="Let a continuous run follow single loads, or the reverse.")
 @REASON
 @STAGE

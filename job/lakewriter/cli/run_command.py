@@ -56,7 +56,7 @@ from lakewriter.operate import job_ids
 def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **options: Any) -> int:
     """Load every table once under a job id. If no option gives one, make a new one.
 
-    With --table load these alone; the same job id without it loads the rest.
+    With --table, load these tables alone; the same job id without it loads the rest.
     """
     wanted = Wanted(**options)
     if continuous and wanted.for_one_load:

@@ -103,8 +103,8 @@ def run_continuous(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bo
 def _choose_spec(spec: Spec, wanted: Wanted) -> Spec:
     if list_chosen_tables() and spec.source is not None:
         raise SpecInvalidError(
-            "--table is for a pipeline that reads each table by itself; the messages of this one are of all streams, "
-            "and so may be the state that its source goes on from.",
+            "--table is for a pipeline that reads each table by itself; this one reads the messages of all streams, "
+            "and its source may have one state for all of them.",
             remedy="Leave --table out, or name a catalog of these streams alone.",
         )
     if wanted.canary is None:
@@ -185,13 +185,13 @@ def _run_load(
 ) -> RunReport:
     """Load once; ``phases`` takes the seconds of each table's steps.
 
-    What is accepted is looked at here, so that an orchestrator gets an outcome where it is wrong.
+    Acceptances are checked here, so that an orchestrator gets an outcome if one is wrong.
     """
     context.spec = _accept(context.spec, wanted)
     given = wanted.job_id if wanted.canary is None else wanted.canary or None
     job_id = job_ids.choose_job_id(context.spec.pipeline, given, wanted.scheduled_at, wanted.run_id)
     if wanted.scheduled_at is not None:
-        # Nobody gives a schedule the job id that repeats an undone load.
+        # A schedule is never given the job id that repeats an undone load, so it is looked up here.
         job_id = find_last_repeat(Pipeline.open(context.spec, context.clients).first_control, job_id)
     remember_job_id(job_id)
     spec = context.spec if wanted.messages is None else with_messages(context.spec, wanted.messages)

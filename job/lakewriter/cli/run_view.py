@@ -11,7 +11,7 @@ from lakewriter.pages.load_page import SPARK_STARTS
 from lakewriter.report import RunReport, TableResult, describe_repeated, format_count, format_size
 
 _SLOW_START: Final = 1.0
-"""Seconds of Spark's start that are worth a word."""
+"""Spark's start is mentioned if it takes so many seconds."""
 _STYLES: Final = {"done": "green", "already done": "green", "failed": "red", "not run": "yellow"}
 
 

@@ -104,7 +104,7 @@ class Signals:
             self._over.wait(_CANCEL_SECONDS)
 
     def _end_at_once(self, name: str) -> None:
-        """Java ends by itself when this process is gone, and Python workers end with Java."""
+        """End this process; Java ends when it is gone, and Python workers end with Java."""
         show = _SHOW_CURSOR if sys.stderr.isatty() else b""
         with suppress(OSError):
             os.write(2, show + f"\n{name}: ended at once. {self._go_on}\n".encode())
@@ -123,7 +123,7 @@ def _print_nowhere() -> None:
 
 @contextmanager
 def handle_signals(signals: Signals) -> Iterator[Stop]:
-    """Yield what asks to stop, while the signals are handled; in another thread than the main one nothing does."""
+    """Handle the signals, and yield the ``Stop`` that they set. Outside the main thread nothing sets it."""
     if threading.current_thread() is not threading.main_thread():
         yield signals.stop
         return

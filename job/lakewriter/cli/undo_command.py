@@ -29,7 +29,8 @@ from lakewriter.operate import job_ids
 def undo(lake: Path, job: str, stage: str | None, as_json: bool, **options: Any) -> int:
     """Take a committed load out of its tables again. The next load reads its rows anew.
 
-    JOB is the load's job id, as run and history show it. Its id loads nothing again; the id that does is printed.
+    JOB is the load's job id, as run and history show it. Running it under this id again loads nothing; the id that
+    loads its rows again is printed.
     """
     from lakewriter.cli.undo_view import WantedUndo, undo_load
 

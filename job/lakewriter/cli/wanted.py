@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which load it is to be, what it reads in place of the file's messages, and under what name it records its end."""
+    """The options of a load: its id, what it reads in place of the file's messages, the name of its outcome."""
 
     job_id: str | None
     scheduled_at: str | None

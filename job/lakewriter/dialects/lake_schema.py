@@ -45,7 +45,7 @@ def _tidy_value(key: str, value: Any) -> Any:
 
 
 def _is_told(key: str, value: Any, schema: dict[str, Any]) -> bool:
-    """Return whether an editor shows a default: one of nothing, or of what the keys inside say themselves, is noise."""
+    """Return whether an editor shows a default: an empty one, or one that the keys inside show themselves, is noise."""
     if key == "default":
         return value not in (None, [], {}) and not (isinstance(value, dict) and "$ref" in schema)
     return key not in _OF_PYDANTIC

@@ -95,7 +95,7 @@ class LimitsEntry(FileModel):
     row_group_mb: int = Field(80, ge=1, le=2_000)
     """Megabytes of uncompressed rows gathered for one row group. It decides the memory of a task."""
     parallel_tables: int | None = Field(None, ge=1, le=32)
-    """Tables that are loaded at the same time. By default 2; of tables whose files have 16 MiB or less, 32 more."""
+    """Tables that are loaded at the same time. By default 2, and 32 more whose files have 16 MiB or less."""
 
 
 class AdaptiveInterval(FileModel):
@@ -151,7 +151,8 @@ class LakeFile(FileModel):
     knows them."""
     readers: tuple[ReaderName, ...] = ()
     """The programs that will read the Parquet files. Columns get the smallest encodings that all of these are known to
-    read; without any, those that every reader has. A codec that one of them may not read is refused."""
+    read. If none is named, they get the encodings that every reader has. A codec that one of them may not read is
+    refused."""
     contract: ContractEntry = ContractEntry()
     """What happens when columns or types change in the sources. A table's own ``contract`` comes first."""
     on_bad_row: BadRowEntry | None = None

@@ -77,7 +77,7 @@ class MessageProbes:
             yield from self._look_at_messages(list_message_files(source.paths))
 
     def _look_at_messages(self, listed: MessageFiles) -> Iterator[Finding]:
-        """Say how many messages the files begin with of each stream, and what a load would leave out."""
+        """Count each stream's messages at the beginning of the files, and say what a load would leave out."""
         size = sum(file.length for file in listed.files) / 1e6
         said = f"{format_count(len(listed.files), 'file')} of messages, {size:,.1f} MB"
         if not self.look:

@@ -34,7 +34,7 @@ from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import Read, TableSpec
 
 SECONDS: Final = 120.0
-"""One look may take so long, beside the start of Spark."""
+"""The longest that one look may take, without the start of Spark."""
 MOST_FILES: Final = 200
 """Files of one source whose columns are looked at."""
 _MOST_TEXT_BYTES: Final = 256 * 1024 * 1024

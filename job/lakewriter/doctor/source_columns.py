@@ -1,4 +1,4 @@
-"""Say what the columns of a table's source are, which of those that the file names it lacks, and what looks odd."""
+"""Describe the columns of a table's source, those that the file names and the source lacks, and what looks odd."""
 
 import difflib
 from collections.abc import Iterator, Sequence

@@ -59,7 +59,7 @@ class LakeProbes:
         ]
 
     def check_merged_tables(self) -> Iterator[Finding]:
-        """Say which tables' files with deletes nothing removes."""
+        """Name the merged tables whose files with deletes nothing removes."""
         names = join_first([table.id for table in self._list_merged()], _MOST_NAMED)
         if self.spec.maintenance is not None and self.spec.maintenance.compact:
             yield Finding("merged tables", "ok", f"Glue compacts {names}, and removes files with deletes.")
@@ -74,12 +74,12 @@ class LakeProbes:
         return [table for table in self.spec.tables if table.mode is Mode.MERGE]
 
     def _list_repeated(self) -> list[TableSpec]:
-        """List the tables of which each load appends all rows; a continuous run reads nothing twice."""
+        """List the tables to which each load appends all rows again; a continuous run reads nothing twice."""
         tables = [] if self.spec.checkpoint else self.spec.tables
         return [table for table in tables if may_repeat(table)]
 
     def check_second_loads(self) -> Iterator[Finding]:
-        """Say which tables a second load appends to again, before it does."""
+        """Name the tables to which a second load would append the same rows."""
         tables = self._list_repeated()
         names = join_first([table.id for table in tables], _MOST_NAMED)
         message = f"each load appends all rows of {names} again."

@@ -15,8 +15,8 @@ class ColumnFile:
     """A file that pyarrow can write one column to. Each page goes to ``take_page``, so that the file holds at most one;
     what follows the pages is kept.
 
-    An error of ``take_page`` is raised by ``finish`` and not where it occurs: Arrow makes an error of its own of what a
-    file raises, and closes the file once more.
+    An error of ``take_page`` is raised by ``finish`` and not where it occurs: Arrow replaces an error that a file
+    raises by its own, and closes the file once more.
     """
 
     closed = False
@@ -97,7 +97,7 @@ class ColumnFile:
 
 
 def read_footer(file: memoryview) -> FileMetaData:
-    """Return the metadata at the end of the file, of which ``file`` may hold the end alone."""
+    """Return the metadata at the end of the file; ``file`` may hold only that end."""
     size = int.from_bytes(file[-8:-4], "little")
     return FileMetaData.decode(bytes(file[-8 - size : -8]))[0]
 

@@ -1,4 +1,4 @@
-"""DEFLATE by three libraries: what is quickest for a column, and what a level means for those who set one.
+"""DEFLATE by three libraries: the quickest one for a column, or the one for a level that the user sets.
 
 ISA-L is several times as fast as zlib at about the size of zlib's lowest levels. zlib-ng searches longer, as a higher
 level asks for, and its Huffman-only strategy searches for no repetitions: hexadecimal digests have none.
@@ -24,9 +24,9 @@ RAW: Final = -15
 
 _SAMPLE_BYTES: Final = 65_536
 FEW_BYTES: Final = 2048
-"""Below it no choice is worth its time: setting up takes longer than searching, and zlib-ng makes the least."""
+"""Fewer bytes are not worth a choice: setting up takes longer than searching, and zlib-ng's output is the smallest."""
 _SEARCHED: Final = 1.25
-"""Where the Huffman code alone makes so many times what ISA-L makes, repetitions matter, and zlib-ng finds more."""
+"""If Huffman-only output is so many times as large as ISA-L's, repetitions matter, and zlib-ng finds more of them."""
 _SAVES: Final = 0.99
 _SAVES_MUCH: Final = 0.94
 """A slower way must make at most this share of the quicker one's size: Huffman-only takes about 1.3 times as long as

@@ -1,6 +1,6 @@
 """Parquet by pyarrow's encodings, with gzip by libraries that are several times as fast as its own.
 
-No Arrow schema is stored in the file: what it says of its columns is Parquet's own types and nothing else.
+No Arrow schema is stored in the file: only Parquet's own types describe its columns.
 """
 
 from collections.abc import Iterator
@@ -85,7 +85,7 @@ class ParquetEncoder:
         options: dict[str, Any] | None = None
         order = [(name, "ascending") for name in self._encoding.sort_by]
         for group in _gather_row_groups(batches, bare, row_group_rows):
-            # By rows as they came: the first ones of a sorted group are like each other.
+            # Chosen by the rows in their original order: the first rows of a sorted group are alike.
             options = self._choose_options(group[0]) if options is None else options
             row_order = pc.sort_indices(group[0], sort_keys=order) if order else None
             pages.add(group[0].num_rows, _list_columns(group, options, row_order))

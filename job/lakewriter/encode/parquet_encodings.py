@@ -11,10 +11,12 @@ from lakewriter.spec.readers import ValueEncoding
 
 SAMPLE_ROWS: Final = 65_536
 UNIQUE: Final = 0.9
-"""Of so many values, this share of distinct ones means more in all than a dictionary of a megabyte holds."""
+"""If this share of the sampled values is distinct, a column has more distinct values than a dictionary of a megabyte
+holds."""
 
 _SAMPLE_BYTES: Final = 4_194_304
-"""Of wide values fewer decide: as many as fill the dictionary several times over."""
+"""The bytes of a column that decide, which fill the dictionary several times over: wide values are sampled in fewer
+rows."""
 _FIRST_ROWS: Final = 4096
 
 

@@ -42,7 +42,7 @@ class RowRule:
             assert checks is not None
             return pc.invert(checks.field(self.position))
         if self.column is None:
-            # All its values are null: they are what no null may be, and in bounds.
+            # All its values are null: they fail a check for nulls, and no other.
             return pa.repeat(self.kind == "null_share", typed.num_rows)
         array = typed.column(self.column)
         if self.kind == "null_share":
@@ -79,7 +79,7 @@ def make_rule(check: RowCheck, column: pa.Field | None, position: int, what: str
 
 
 def _make_bound(t: pa.DataType, limit: Any, what: str, *, up: bool = True) -> pa.Array:
-    """Return the bound as a value of the column's type, or the next one inside the range if it has none such."""
+    """Return the bound as a value of the column's type, or the next value inside the range if the type lacks it."""
     if limit is None:
         return pa.array([], t)
     parsed = parse_limit(t, limit, what)
@@ -92,7 +92,7 @@ def _make_bound(t: pa.DataType, limit: Any, what: str, *, up: bool = True) -> pa
         return pa.array([parsed.quantize(Decimal(1).scaleb(-t.scale), rounding)], wide)
     whole = int(parsed.to_integral_value(rounding))
     fits = -(2 ** (t.bit_width - 1)) <= whole < 2 ** (t.bit_width - 1)
-    # Beyond the type all values are inside, or none is.
+    # A bound beyond the type's values has all of them inside, or none.
     return pa.array([whole], t if fits else pa.decimal256(76, 0))
 
 

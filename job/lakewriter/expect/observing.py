@@ -22,7 +22,7 @@ class Observer:
     """Counts over the typed rows of one task that the footers of its files do not have."""
 
     def __init__(self, watched: Watched) -> None:
-        # Two names of one column in other cases: the last one stays, which wants the most.
+        # One column may be named twice, in different case: the last entry stays, which wants the most.
         by_name = {watch.name: watch for watch in sorted(watched.columns.values(), key=lambda watch: watch.bounds)}
         valued = [watch for watch in by_name.values() if not pt.is_null(watch.type)]
         self._watched = watched
@@ -36,7 +36,7 @@ class Observer:
         self._violations = {name: Violations(rows=0) for name in self._rules}
 
     def observe(self, typed: pa.RecordBatch, checks: pa.Array | None = None) -> None:
-        """Count rows that go into the files; ``checks`` are what the conditions in SQL are of each."""
+        """Count rows that go into the files; ``checks`` are the results of the conditions in SQL for each."""
         for watch in self._counted:
             observed = _observe_values(typed.column(watch.name), bounds=watch.bounds)
             before = self._observed.get(watch.name)
@@ -71,8 +71,7 @@ def add_rows(
 ) -> Violations:
     """Add the rows of the batch that are marked to ``before``: their number, and samples while more are shown.
 
-    A sample is a row's ``keys``, or the whole row with the ``first`` column in front: of a long row its beginning is
-    shown.
+    A sample is a row's ``keys``, or the whole row with the ``first`` column in front, cut if it is long.
     """
     rows = pc.sum(is_false).as_py() or 0
     if not rows or len(before.samples) >= MOST_BAD_ROWS_SHOWN:

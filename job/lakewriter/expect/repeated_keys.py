@@ -1,7 +1,7 @@
 """Count the rows whose primary key another row of the load has, while its files are staged.
 
-A task compares its own rows. Of a load of several tasks each also returns a hash of every key, and the driver compares
-these. So many rows are looked at as memory is for; ``expect: unique`` has Spark look at all.
+A task compares its own rows. In a load of several tasks, each also returns a hash of every key, and the driver compares
+the hashes. Memory bounds the number of rows compared; ``expect: unique`` lets Spark compare all.
 """
 
 import base64
@@ -50,7 +50,7 @@ class RepeatedKeys:
 
 
 class KeyCounter:
-    """Comparison of the keys of the first rows of one of ``tasks`` tasks; ``columns`` are the written names."""
+    """Compares the keys of the first rows of one task out of ``tasks``; ``columns`` are the written names."""
 
     def __init__(self, columns: Sequence[str], tasks: int) -> None:
         self._columns = list(columns)
@@ -69,7 +69,7 @@ class KeyCounter:
             self._held.append(keys.replace_schema_metadata())
 
     def finish(self) -> TaskKeys | None:
-        """Compare what was taken; None where no row was looked at. A key with a null is none."""
+        """Compare the keys that were taken; None if no row was looked at. A key with a null does not count."""
         if not self._held:
             return None
         keys = pa.Table.from_batches(self._held)
@@ -105,7 +105,7 @@ def _hash(keys: pa.Table) -> str:
 
 
 def add_keys(tasks: Sequence[TaskKeys]) -> RepeatedKeys | None:
-    """Compare the keys of all tasks; None where no row was looked at."""
+    """Compare the keys of all tasks; None if no row was looked at."""
     if not tasks:
         return None
     inside = reduce(Violations.__add__, (task.repeated for task in tasks))

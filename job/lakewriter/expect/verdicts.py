@@ -1,4 +1,4 @@
-"""Judge what a load has staged by what its table is expected to be: true, false, or not known."""
+"""Judge a load's staged rows by the expectations of its table: true, false, or not known."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

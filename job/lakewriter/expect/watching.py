@@ -22,8 +22,8 @@ _OF_TIME: Final = (pt.is_date, pt.is_timestamp)
 _ORDERED: Final = (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_string, *_OF_TIME)
 _COMPARED: Final = (pt.is_boolean, *_ORDERED)
 _EXACT_IN_FOOTER: Final = (pt.is_integer, pt.is_decimal, pt.is_boolean, *_OF_TIME)
-"""A Parquet footer has all figures of these types: floats may be NaN, the bounds of long text are cut, and of a nested
-value it counts the leaves.
+"""A Parquet footer has exact figures for these types only: floats may be NaN, the bounds of long text are cut, and
+nested values are counted by their leaves.
 """
 
 _ANSWERS: Final[Mapping[type, tuple[Sequence[object], str]]] = {

@@ -1,6 +1,6 @@
 """Find what another writer of the same configuration has left in the bucket, and go on from there.
 
-Airbyte's own connector keeps no records: what its streams have is known from their objects alone.
+Airbyte's own connector keeps no records: only the objects show what its streams have.
 """
 
 import csv
@@ -39,7 +39,7 @@ _SHAPE: Final = re.compile(rf"{UUID}|\d")
 
 
 class OwnedObjects(Model):
-    """The objects of a stream: by extension how many there are, and the highest numbers found, 0 for none."""
+    """The objects of a stream: their number by extension, and the highest generation and sync found (0 for none)."""
 
     stream: str
     keys: tuple[str, ...]
@@ -47,18 +47,18 @@ class OwnedObjects(Model):
     generation_id: int
     sync_id: int
     foreign: tuple[str, ...] = ()
-    """Keys that match the stream's template, of objects that are another pipeline's or another stream's."""
+    """Keys that match the stream's template, but whose objects belong to another pipeline or stream."""
 
 
 class MissedObjects(Model):
-    """Objects of no stream, and what to change so that they are one's."""
+    """Objects of no stream, and what to change so that they belong to one."""
 
     advice: str
     keys: tuple[str, ...]
 
 
 class Adoption(Model):
-    """What the bucket has at a connection's place."""
+    """The objects in the bucket under a connection's path."""
 
     bucket: str
     streams: tuple[OwnedObjects, ...]
@@ -85,7 +85,7 @@ class LeftFiles(Model):
 def find_adoptable(
     spec: Spec, clients: Clients, advise: Callable[[str], str], find_extension: Callable[[str], str]
 ) -> Adoption:
-    """List the objects under the pipeline's path by what they are; ``advise`` says of a key what to change."""
+    """List the objects under the pipeline's path by stream; ``advise`` says what to change for a key of no stream."""
     pipeline = Pipeline.open(spec, clients)
     listed = {
         entry.key: entry.modified
@@ -116,7 +116,7 @@ def find_adoptable(
 
 
 def adopt_streams(spec: Spec, clients: Clients, adoption: Adoption) -> dict[str, bool]:
-    """Create or raise the states of streams that have objects; whether each was below what was found."""
+    """Create or raise the states of streams that have objects; return whether each was below what was found."""
     controls = Pipeline.open(spec, clients).controls
     return {
         stream.stream: adopt_objects(
@@ -172,8 +172,8 @@ def _find_files(table: TableSpec, control: Control) -> LeftFiles:
 def adopt_found(
     spec: Spec, clients: Clients, left_files: Sequence[LeftFiles], cursors: Mapping[str, Cursor | None], reason: str
 ) -> dict[str, bool]:
-    """Let the loads of each table go on from what was found. ``cursors`` says how far tables are read, None from the
-    start. Return which states were changed."""
+    """Let the loads of each table continue from what was found. ``cursors`` says how far each table was read; None
+    reads it from the start. Return which states were changed."""
     controls = Pipeline.open(spec, clients).controls
     changed = {}
     for left in left_files:
@@ -190,7 +190,7 @@ def adopt_found(
 
 
 def _group_missed(keys: Iterable[str], advise: Callable[[str], str]) -> tuple[MissedObjects, ...]:
-    """Return the keys by what is advised of them; keys that differ in digits only are asked about once."""
+    """Group the keys by the advice on them; ask once about keys that differ only in digits."""
     advices: dict[str, str] = {}
     groups: dict[str, list[str]] = defaultdict(list)
     for key in sorted(keys):
@@ -204,9 +204,7 @@ def _group_missed(keys: Iterable[str], advise: Callable[[str], str]) -> tuple[Mi
 def _find_highest_sync(
     table: TableSpec, spec: Spec, objects: Sequence[StreamObject], listed: dict[str, datetime], clients: Clients
 ) -> int:
-    """Return the highest number of a sync: from the keys that have it, otherwise from the first row of the newest
-    object.
-    """
+    """Return the highest sync number: from the keys if they have it, otherwise from the newest object's first row."""
     if "sync_id" in table.layout.template.variables:
         return max((_read_key(table.layout, stream_object.key) for stream_object in objects), default=0)
     listed_keys = [stream_object.key for stream_object in objects if stream_object.key in listed]
@@ -217,7 +215,7 @@ def _find_highest_sync(
     try:
         return _read_first_row(open_object(spec.access.bucket, newest, clients), newest, meta)
     except Exception:
-        # Whatever a library finds wrong with it: others wrote it. Its number is not known then, and no sync needs it.
+        # Another program wrote it, so a library may raise any error. The number then stays unknown: no sync needs it.
         LOG.info("The sync of %s is not known: it cannot be read.", newest, exc_info=True)
         return 0
 

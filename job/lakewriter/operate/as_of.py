@@ -1,4 +1,4 @@
-"""Find what a table was made of when a load had been committed: its files, or its Iceberg snapshot."""
+"""Find the files or the Iceberg snapshot that a table had once a load was committed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class AsOf:
     """A table as of a load: the keys of its files, or the id of its snapshot in Iceberg.
 
     ``job_id`` is the table's last load up to the one that was asked for. ``is_elsewhere`` says that the catalog's table
-    has a later full refresh by now, and so other files.
+    now shows a later full refresh, and so other files.
     """
 
     job_id: str
@@ -28,7 +28,7 @@ class AsOf:
 
 
 def find_as_of(spec: Spec, tables: Sequence[TableLoads], job_id: str, clients: Clients) -> Mapping[str, AsOf]:
-    """Return by table what it was made of; a table without a load by then is left out.
+    """Return the files or the snapshot of each table at that load; leave out tables that had no load by then.
 
     ``SPEC_INVALID`` where no table has the load, and where a table's files of that time are not known exactly.
     """
@@ -46,7 +46,7 @@ def find_as_of(spec: Spec, tables: Sequence[TableLoads], job_id: str, clients: C
 
 def _find(spec: Spec, table: TableLoads, moment: datetime, job_id: str, clients: Clients) -> AsOf | None:
     at = table.find(job_id)
-    # A table that the load did not touch is as its last load before it left it.
+    # If the load did not touch this table, the table's last load before it counts.
     loads = table.loads[: at + 1] if at is not None else [load for load in table.loads if load.started <= moment]
     if not loads:
         return None
@@ -75,7 +75,7 @@ def _find_refresh(table: TableLoads, last: TableReport, job_id: str) -> AsOf:
 
 
 def _find_snapshot(table: TableLoads, loads: Sequence[TableReport], clients: Clients) -> AsOf | None:
-    """Return the snapshot of the last load with files; one without any has no snapshot of its own."""
+    """Return the snapshot of the last load with files: a load without files has none."""
     for load in reversed(loads):
         if not load.files:
             continue

@@ -21,13 +21,14 @@ from lakewriter.spec.specification import Spec, Tracking
 from lakewriter.spec.table_spec import Mode, TableSpec
 
 READERS: Final = 8
-"""Tables that are looked at side by side."""
+"""Tables that are read in parallel."""
 MOST_WITH_ALL: Final = 100
-"""Tables up to which each has all its statements; more have one for each engine, so that a browser can bear them."""
+"""Up to this many tables, the page has all statements of each. With more tables it has one per engine, to stay
+small."""
 _HOLDS: Final = {Tracking.SYNCED: "time of the load"}
-"""What tracking columns hold, where their vendors' word says something else."""
+"""The content of tracking columns whose own name would mislead."""
 _NAME: Final = "catalogue"
-"""Takes the place of a load's id in names that nothing is written under."""
+"""Stands for the job id in names of objects that are never written."""
 
 
 def describe_tables(
@@ -37,7 +38,7 @@ def describe_tables(
     clients: Clients,
     queries: Sequence[Query],
 ) -> list[CatalogueTable]:
-    """Describe all tables; what cannot be read of one is said in its place."""
+    """Describe all tables; the description of one that cannot be read says why."""
     statements = list_statements(queries, brief=len(spec.tables) > MOST_WITH_ALL)
 
     def describe(table: TableSpec) -> CatalogueTable:
@@ -49,7 +50,7 @@ def describe_tables(
 
 
 def list_statements(queries: Sequence[Query], *, brief: bool) -> dict[str, tuple[Statement, ...]]:
-    """Return the statements by table; where it is to be ``brief``, those of each engine that read the whole table."""
+    """Return the statements by table; if ``brief``, only those by which each engine reads the whole table."""
     statements: dict[str, list[Statement]] = defaultdict(list)
     for query in queries:
         engines = {statement.engine for statement in statements[query.table] if statement.title == QUERY}
@@ -106,8 +107,8 @@ def _find_columns(
 
 
 def _measure_files(control: Control, state: TableState) -> dict[str, Any]:
-    """Return the files that the layout names, of a refreshed table those that readers see; an Iceberg catalog alone
-    knows which of a table's files count.
+    """Return the number and size of the files that match the layout, or of those that readers see of a refreshed table.
+    Of an Iceberg table only the catalog knows the files.
     """
     if control.layout is None:
         return {}

@@ -1,4 +1,4 @@
-"""Compare what a load would write with what readers have now, and say for whom a change would be one too many."""
+"""Compare the columns that a load would write with those that readers have now, and say which readers would fail."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ _VARIABLE: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
 
 
 class ColumnChange(Model):
-    """How a column would differ; ``effect`` says what its readers would see, ``breaks`` whether some would fail."""
+    """The change of one column; ``effect`` says what its readers would see, ``breaks`` whether some would fail."""
 
     name: str
     change: Kind
@@ -39,7 +39,7 @@ def list_changes(
 ) -> tuple[ColumnChange, ...]:
     """Return the columns that differ, present ones first, in their order; ``kind`` is the format of new files.
 
-    ``is_replaced`` says that the load's files take the place of all others: readers never have both.
+    ``is_replaced`` says that the load's files replace all others: readers never see both.
     """
     before = {name.lower(): (name, t) for name, t in written.columns.items()}
     after = {name.lower(): (name, t) for name, t in now.items()}
@@ -89,7 +89,7 @@ def _compare_types(name: str, before: str, after: str, kind: str) -> ColumnChang
 
 
 def _compare_order(before: Sequence[str], after: Sequence[str]) -> list[ColumnChange]:
-    """CSV is read by position too: what was there must be there still, and new columns come behind."""
+    """Compare positions, by which CSV is read too: present columns must keep theirs, and new columns must follow."""
     if list(after[: len(before)]) == list(before) or list(before[: len(after)]) == list(after):
         return []
     index = next(index for index, (old, new) in enumerate(zip(before, after, strict=False)) if old != new)
@@ -103,7 +103,7 @@ def _compare_order(before: Sequence[str], after: Sequence[str]) -> list[ColumnCh
 
 
 def is_widened(before: str, after: str) -> bool:
-    """True if every value of the old type is one of the new, and Iceberg, Spark and Parquet's readers promote it.
+    """Return True if the new type has every value of the old, and Iceberg, Spark and Parquet's readers promote it.
 
     See: https://iceberg.apache.org/spec/#schema-evolution
     """
@@ -120,7 +120,7 @@ def is_widened(before: str, after: str) -> bool:
 
 
 def list_layout_changes(written: Written, key: str, kind: str, *, is_known: bool) -> tuple[str, ...]:
-    """Return the differences of the files themselves that break their readers; ``key`` is the first new file's.
+    """Return the changes of format and folder that break readers of the files; ``key`` is the first new file's.
 
     ``is_known`` says that the present layout could have named the old file, whatever the load.
     """
@@ -135,5 +135,6 @@ def list_layout_changes(written: Written, key: str, kind: str, *, is_known: bool
 
 
 def _list_partition_keys(folder: str) -> list[str]:
-    """For each folder of a path its key, ``load_date`` of ``load_date=2026-01-31``: readers make columns of them."""
+    """List the keys of a path's folders, such as ``load_date`` of ``load_date=2026-01-31``: readers turn keys into
+    columns."""
     return [part.partition("=")[0] if "=" in part else "" for part in folder.split("/")]

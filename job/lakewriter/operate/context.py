@@ -21,7 +21,7 @@ from lakewriter.spec.specification import Spec
 
 _UNKNOWN_REGION: Final = "<region>"
 MOST_NAMED: Final = 10
-"""So many tables are named in a message."""
+"""The most tables that a message names."""
 
 
 class Context:
@@ -30,9 +30,9 @@ class Context:
     def __init__(
         self, lake: Path, stage: str | None, *, local: bool = False, is_started: bool = False, asks: bool = True
     ) -> None:
-        """``is_started`` says that Spark may run already, whose tasks do not see what this process exports.
+        """``is_started`` says that Spark may run already: its tasks do not see what this process exports now.
 
-        Unless it ``asks`` the bucket, a placeholder is used for a region that the file leaves out.
+        A region that the file leaves out is read from the bucket; unless ``asks``, a placeholder stands for it.
         """
         loaded = load(lake, stage=stage)
         if local:
@@ -41,7 +41,7 @@ class Context:
             access = loaded.spec.access
             regional = access if access.region else access.model_copy(update={"region": _UNKNOWN_REGION})
             self.spec = loaded.spec.model_copy(update={"access": fill_region(access) if asks else regional})
-        # The stacks have no part in what is on this machine.
+        # A server on this machine has no stacks.
         self.deployment = Deployment() if local else loaded.deployment
         self._spark: SparkSession | None = None
         self._lock = threading.Lock()
@@ -67,7 +67,7 @@ class Context:
     def choose_tables(self, names: Sequence[str]) -> None:
         """Leave the file's other tables out, as if it did not have them; all stay where no name is given.
 
-        A name is a table's id, or what the file calls it where it calls one table so. ``SPEC_INVALID`` for any other.
+        A name is a table's id, or its name in the file if only one table has that name. ``SPEC_INVALID`` for any other.
         """
         chosen = {self._find_id(name) for name in names}
         if chosen:
@@ -87,7 +87,7 @@ class Context:
 
 
 def _open_locally(lake: Path, spec: Spec, *, holds_keys: bool) -> Spec:
-    """Return the same pipeline, on the S3 server beside its file, which is started where it does not run."""
+    """Return the same pipeline on the S3 server beside its file; start the server if it does not run."""
     localized = localize(spec, LocalServer.beside(lake), holds_keys=holds_keys)
     make_bucket(localized.access)
     return localized

@@ -16,7 +16,7 @@ _OPTIONS: Final = {
     # Backfills lie side by side, and files of one table may differ in columns.
     "parquet": ("union_by_name = true",),
     "avro": (),
-    # The text "" is empty, where an empty field is null.
+    # The field "" is an empty string, and an empty field is null.
     "csv": ("header = true", "allow_quoted_nulls = false", "union_by_name = true"),
     "jsonl": ("format = 'newline_delimited'", "union_by_name = true"),
 }
@@ -24,7 +24,7 @@ _CATALOG: Final = "lake"
 
 
 def write_setup(spec: Spec, account: str) -> list[tuple[str, str]]:
-    """Titles and statements to run once: credentials for the bucket, and the Iceberg catalog."""
+    """Return titles and statements to run once: credentials for the bucket, and the Iceberg catalog."""
     statements = [("Let DuckDB read the bucket", _write_s3_secret(spec.access))]
     if service := spec.rest_service:
         secret, attached = find_sign_in(service).list_duckdb_options()
@@ -41,7 +41,7 @@ def write_setup(spec: Spec, account: str) -> list[tuple[str, str]]:
 
 
 def write_views(spec: Spec) -> list[tuple[str, str]]:
-    """For each table a title and the statement that makes a view of its files; blank where its catalog knows it."""
+    """Return for each table a title and the statement that makes a view of its files; both are blank in a catalog."""
     if spec.iceberg:
         return [("", "") for _ in spec.tables]
     names = zip(spec.tables, name_views(spec), strict=True)
@@ -62,7 +62,7 @@ def _write_view(spec: Spec, table: TableSpec, name: str) -> tuple[str, str]:
 
 
 def _name_variable(table: TableSpec) -> str:
-    # Not made an identifier: of two tables, ``a.b_c`` and ``a_b.c``, each has its own.
+    # The id stays as it is, so that the tables ``a.b_c`` and ``a_b.c`` get different variables.
     return f"{table.id}_files"
 
 

@@ -19,7 +19,7 @@ def require_job_id(text: str, what: str = "job id") -> str:
 
 
 def choose_job_id(pipeline: str, job_id: str | None, scheduled_at: str | None = None, run_id: str | None = None) -> str:
-    """Return the given id, that of an orchestrator's run, that of a schedule's time, or else a new one."""
+    """Return the given job id, or that of an orchestrator's run or of a scheduled time; without any, a new one."""
     if sum(given is not None for given in (job_id, scheduled_at, run_id)) > 1:
         raise SpecInvalidError("expected one of --job-id, --run-id and --scheduled-at.")
     if run_id is not None:

@@ -24,9 +24,9 @@ from lakewriter.spec.table_spec import TableSpec
 
 LOG: Final = logging.getLogger(__name__)
 MOST_INTENTS: Final = 200
-"""Tables whose intent is read for its columns and the sizes of its files: each is a request."""
+"""The most intents that are read for columns and file sizes: each is a request."""
 MOST_LISTED: Final = 20_000
-"""Control objects of all loads that are listed at the end of one, in 20 requests: a pipeline of thousands of tables has
+"""The most control objects that are listed at the end of a load, in 20 requests: a pipeline of thousands of tables has
 millions. ``lakewriter report`` lists them all."""
 MOST_UNDECLARED: Final = 50
 _ENDS: Final = ("done", "already done", "failed", "stopped")
@@ -35,9 +35,9 @@ Started = TypeVar("Started")
 
 
 class PhaseClock:
-    """Measures how long each table is in each step, and passes the step on; ``seconds`` is filled by table.
+    """Measures how long each table is in each step, and passes the step on; ``seconds`` collects the times by table.
 
-    The time in which tables wait for Spark to start is a step of its own, in whatever step they wait.
+    Time that a table waits for Spark to start counts as a step of its own, whichever step the table is in.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class PhaseClock:
         self._now: dict[str, tuple[str, float]] = {}
         self._waited_until = -math.inf
         if isinstance(progress, Measured):
-            # Whether a progress wants numbers is asked of its attributes.
+            # Callers look for this attribute to learn whether a progress wants numbers.
             self.measure = progress.measure
 
     def __call__(self, table: TableSpec, step: str, detail: str, /) -> None:
@@ -60,7 +60,7 @@ class PhaseClock:
         self._progress(table, step, detail)
 
     def waits(self, start: Callable[[], Started]) -> Callable[[], Started]:
-        """``start``, whose time is counted apart; of calls at once it counts once."""
+        """Return ``start`` with its time counted apart; the time of concurrent calls counts once."""
 
         def started() -> Started:
             began = self._clock()
@@ -94,7 +94,7 @@ def leave_record(
 
     A failure to do so is a warning: it does not change how the load ended.
 
-    A load that was finished already keeps those that it has, or has none.
+    A load that was finished already keeps the record and the page that it has, if any.
     """
     if report.tables and report.status == "done" and all(table.status == "already_done" for table in report.tables):
         return None
@@ -156,7 +156,7 @@ def make_record(
 
 
 def _read_intents(report: RunReport, controls: Mapping[str, Control]) -> dict[str, Intent]:
-    """Return the intents of the tables that this attempt committed, as far as they can be read."""
+    """Return the readable intents of the tables that this attempt committed."""
     done = [result.id for result in report.tables if result.status == "done"][:MOST_INTENTS]
     committed_names = [name for name in done if name in controls]
 
@@ -211,6 +211,6 @@ def _measure_files(intent: Intent) -> FileSizes | None:
 
 
 def _put(control: Control, key: str, body: bytes) -> None:
-    """Another attempt at the same load replaces the page of the one before it."""
+    """Write an object, over the one that an earlier attempt at the same load wrote."""
     if control.store.create(key, body) is None and (stored := control.store.get(key)):
         control.store.replace(key, body, stored[1])

@@ -50,9 +50,9 @@ def compare_objects(
 def _look(
     receipt: Receipt, store: Store, clients: aws.Clients, intent: Intent
 ) -> tuple[StoredObject | None, bytes | None]:
-    """Return what S3 says of the file, and its last bytes if its footer is to be read: in one request where it can be.
+    """Return the object's metadata, and its last bytes if its footer is needed: in one request where possible.
 
-    S3 has no checksum for a range: it is asked for where the etag does not say that the content is the receipt's.
+    The answer for a range has no checksum: a second request gets it, unless the etag proves the content.
     """
     if receipt.engine in PARQUET_ENGINES:
         # The bucket may be a replica, or have been moved, since the receipt was written.
@@ -60,7 +60,7 @@ def _look(
         try:
             body, answer = aws.read_answer(clients.s3, **where)
         except (aws.ClientError, aws.BotoCoreError):
-            # Whether it is gone, or what else is wrong, says ``find``.
+            # ``find`` below says whether the object is gone, or raises the error.
             pass
         else:
             stored = parse_object(answer)
@@ -69,7 +69,7 @@ def _look(
 
 
 def _is_told_by_etag(receipt: Receipt, stored: StoredObject, intent: Intent) -> bool:
-    """Return whether the etag says that the content is what the receipt has: it is made of the MD5s of the parts."""
+    """Return whether the etag, which is made of the parts' MD5s, proves that the content is the receipt's."""
     etag = stored.etag.strip('"')
     return not stored.is_kms and not _has_foreign_etag(etag, intent) and etag in _compute_etags(receipt)
 
@@ -114,7 +114,8 @@ def _compute_etags(receipt: Receipt) -> tuple[str, ...]:
 
 
 def _has_foreign_etag(etag: str, intent: Intent) -> bool:
-    """Return whether the store, not being AWS's, has other etags for objects of several parts, of no use here."""
+    """Return whether the store is not AWS's and gives objects of several parts other etags, which prove nothing
+    here."""
     return intent.access.endpoint is not None and "-" not in etag
 
 

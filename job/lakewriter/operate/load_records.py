@@ -21,7 +21,7 @@ from lakewriter.spec.load_ids import REPLAY, UNDO, make_undo_job_id
 COMPARED: Final = tuple(
     name for name, field in TableReport.model_fields.items() if field.is_required() and name != "staged_seconds"
 )
-"""The fields that a report repeats of its intent in every release; later ones have defaults."""
+"""The fields of the intent that a report repeats in every release; fields added later have defaults."""
 
 CLOCKS_APART: Final = timedelta(minutes=30)
 """How far the clocks of two machines may differ: S3 refuses requests that are 15 minutes off its own clock.
@@ -67,7 +67,7 @@ class TableRecords:
         return self._reports[job_id]
 
     def list_taken(self) -> frozenset[str]:
-        """Return the keys of the quarantine whose rows replays have loaded, as far as their records are kept."""
+        """Return the keys of the quarantine whose rows were loaded by replays with kept records."""
         if self._taken is None:
             replays = [job_id for job_id in self.report_entries if job_id.startswith(REPLAY)]
             intents = call_all(self._find_replay, replays)
@@ -84,7 +84,7 @@ class TableRecords:
             report = self.find_report(job_id)
             return self.control.find_intent(job_id, report.attempt) if report is not None else None
         except _DAMAGE:
-            # Said of that load itself.
+            # Comparing that replay itself reports the damage.
             return None
 
     @property
@@ -117,7 +117,7 @@ class TableRecords:
         return records
 
     def _note_replacement(self, job_id: str, records: LoadRecords) -> None:
-        """Say that readers see another full refresh; in Iceberg its snapshot says so."""
+        """Note that readers see another full refresh; an Iceberg table's snapshot says so itself."""
         intent, state = records.intent, self.state
         if intent is None or intent.switch is None or isinstance(state, LakeError) or not list_effects(intent).adds:
             return
@@ -234,13 +234,13 @@ class TableRecords:
         last = state.last_job
         if last is None or last in self.report_entries or last == job_id or job_id in state.sync.live_jobs:
             return
-        # An undo that was ended so may be done again: it leaves the state's note, and no report.
+        # An undo that was abandoned without its intent may be done again: it leaves a note in the state, and no report.
         if last.startswith(UNDO) and any(
             reset.what.startswith(f"load {last} {ABANDONED_BLIND}") for reset in state.resets
         ):
             return
-        # A load's control objects are deleted by the age of the youngest of them: a load that was tried again later
-        # may outlive the last load.
+        # The age of its youngest object decides when a load's records are deleted: a load that was tried again later
+        # may keep them longer than the last load.
         items = self.control.history.list_objects_of(job_id)
         youngest = max((item.entry.modified for item in items), default=None)
         if youngest is not None and state.last_commit is not None and youngest < state.last_commit:
@@ -263,7 +263,7 @@ def _compare_report(control: Control, report: TableReport, intent: Intent) -> li
 
 
 def _compare_progress(state: TableState, intent: Intent | None, job_id: str) -> Iterator[str]:
-    """Yield what the state has lower or other than the load left it, though only a reset moves it back."""
+    """Yield each value of the state that is lower or other than the load left it: only a reset moves one back."""
     if intent is None:
         return
     if intent.counter_after is not None and state.counter < intent.counter_after:
@@ -280,8 +280,8 @@ def _compare_progress(state: TableState, intent: Intent | None, job_id: str) -> 
 
 
 def _is_later(reset: Reset, state: TableState) -> bool:
-    """Return whether a change by hand may have come after the last load; by their times, which are of several clocks,
-    where it does not say how many loads there were.
+    """Return whether a change by hand may have come after the last load. If it does not say how many loads there were,
+    the times decide, which different clocks gave.
     """
     if reset.committed is not None:
         return reset.committed >= state.changes

@@ -19,7 +19,7 @@ READERS: Final = 8
 _UNFINISHED: Final = datetime.max.replace(tzinfo=UTC)
 """A load that has not finished is newer than those that have."""
 MOST_READ: Final = 200
-"""Reports of tables that are read of a load that has left no record."""
+"""The most table reports that are read for a load that has left no record."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class LoadObjects:
         return max(item.entry.modified for item in self.items)
 
     def list_newest(self, ending: str) -> list[LoadObject]:
-        """List the newest objects whose key ends so: several where they were written within one second."""
+        """List the newest objects whose key has this ending: several if they were written within one second."""
         items = [item for item in self.items if item.entry.key.endswith(ending)]
         newest = max((item.entry.modified for item in items), default=None)
         return [item for item in items if item.entry.modified == newest]
@@ -50,8 +50,8 @@ class Loads:
         self._first = next(iter(controls.values()))
 
     def list_loads(self, most: int | None = None) -> list[LoadObjects]:
-        """List all loads, the one that wrote last first; a page that was made anew does not count. Return none where
-        they have more than ``most`` objects: which loads are the last is known when all are listed."""
+        """List all loads, the last one to write first; a page that was made anew does not count. Return none if they
+        have more than ``most`` objects: only a full listing shows which loads are the last."""
         objects: dict[str, list[LoadObject]] = {}
         for number, item in enumerate(self._first.history.list_objects()):
             if number == most:
@@ -88,7 +88,7 @@ class Loads:
         return (self._add_tables(record, loads[positions[0]]) if positions else record), earlier
 
     def read_one(self, job_id: str | None) -> LoadRecord:
-        """One load, the last one without an id; ``SPEC_INVALID`` where there is none."""
+        """Read one load, the last one without an id; ``SPEC_INVALID`` where there is none."""
         loads = self.list_loads()
         if loads and job_id is None:
             return self._read_in_order(_cut_between_seconds(loads, 1)[0])[0]
@@ -108,7 +108,7 @@ class Loads:
     def _read_in_order(self, loads: Sequence[LoadObjects]) -> list[LoadRecord]:
         """Read the records of loads, the newest first.
 
-        S3 has the time of each object to the second. For loads that wrote in the same second, their records decide.
+        S3 keeps times to the second. The records decide the order of loads that wrote in the same second.
         """
         with ThreadPoolExecutor(READERS, thread_name_prefix="load") as pool:
             records = list(zip(loads, pool.map(self.read_record, loads), strict=True))
@@ -116,7 +116,7 @@ class Loads:
         return [record for _, record in records]
 
     def read_record(self, load: LoadObjects) -> LoadRecord:
-        """Read the load's record, and in which tables it is undone since."""
+        """Read the load's record, with the tables in which it was undone since."""
         record = self._read_record(load)
         if not load.undone:
             return record
@@ -128,7 +128,7 @@ class Loads:
         return record.model_copy(update={"tables": tables, "status": "undone" if is_whole else record.status})
 
     def _read_record(self, load: LoadObjects) -> LoadRecord:
-        """Return the record by the load's last attempt, or else by its tables' reports and its outcome."""
+        """Return the record of the load's last attempt, or else one made from its tables' reports and its outcome."""
         outcomes, records = load.list_newest("/outcome.json"), list[LoadRecord]()
         ended = {item.attempt for item in outcomes}
         for item in load.list_newest("/run/record.json"):

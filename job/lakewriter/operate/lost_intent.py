@@ -47,17 +47,17 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
     objects = _find_objects(control, pending)
     shown = format_count(len(objects), "object")
     if job_id.startswith(UNDO):
-        # With its report the load would count as undone, while its cursor and its source's state are not put back.
+        # With the undo's report the load would count as undone, though cursor and source's state are not put back.
         control.delete_report(job_id)
         _end(control, pending, lambda state: _close_state(control, state, pending, {}), reason)
         return (
             "closed, without its intent: what it has taken out is not known. Undo the load again: it goes on from there"
         )
     if pending.phase == "prepared":
-        # Undecided, the sync is given up in every table: no other is bound without this one.
+        # If the sync is undecided, this gives it up in every table: none is bound without this one.
         is_bound(control, pending)
     if find_decision(control, job_id, pending.attempt) is not None and pending.phase != "uploaded":
-        # Nor is another published without this one's files.
+        # The sync's other tables are not published without this one's files.
         conclude_completion(control, job_id, pending.attempt, _make_lost(control))
     if pending.phase == "uploaded":
         _close(control, pending, objects, reason)

@@ -96,11 +96,11 @@ class PlannedTable(Model):
     columns_line: str = ""
     expectations: tuple[str, ...] = ()
     failure: ErrorReport | None = Field(None, exclude=True)
-    """The error with its code and remedy, for the command's own."""
+    """The error with its code and remedy, which the command reports as its own."""
 
 
 class _PlanFields(TypedDict, total=False):
-    """Fields of a table's plan, as far as they are known."""
+    """The known fields of a table's plan."""
 
     key: str
     feed: str
@@ -231,8 +231,8 @@ def _compare(spec: Spec, table: TableSpec, prepared: Prepared, written: Written 
 
 
 def _propose_types(spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None) -> _PlanFields:
-    """Return the types that columns of text could have, by the first rows, and their line; nothing where files have no
-    types.
+    """Return the types that the first rows of text columns allow, and the line that declares them; nothing for files
+    without types.
 
     A column that was loaded as text keeps its type: another one would break its readers.
     """
@@ -254,7 +254,7 @@ def _propose_types(spec: Spec, table: TableSpec, prepared: Prepared, written: Wr
 def _warn_of_repetition(
     spec: Spec, inputs: Chosen, control: Control, state: TableState, rows: int | None
 ) -> tuple[str, ...]:
-    """Return the warning of rows that every load appends again, with how many they are, and what to do about it."""
+    """Return the warning that every load appends the same rows again, with their number and the remedies."""
     # A pipeline with a checkpoint is run continuously, and reads nothing twice.
     again = None if spec.checkpoint else inputs.describe(state.committed)
     if again is None:
@@ -339,7 +339,7 @@ def _describe_change(stored: str | None, read: pa.DataType, written: pa.DataType
 
 
 def _warn_of_streams(spec: Spec, table: TableSpec) -> tuple[str, ...]:
-    """Return the warning of a continuous run that reads files otherwise than a single load."""
+    """Return the warning that a continuous run reads files with other readers than a single load."""
     names = [name for name, view in table.read.views.items() if has_reader(view)]
     if spec.checkpoint is None or not names:
         return ()

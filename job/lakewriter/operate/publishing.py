@@ -31,8 +31,9 @@ class Asset:
     bucket: str
     key: str
     owner: str
-    """The account that the bucket must belong to: S3 refuses a call on another one's, which an attacker may have made
-    under a name that is easy to guess (https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-owner-condition.html).
+    """The account that must own the bucket. S3 refuses calls on another account's bucket: an attacker may have created
+    it under a name that is easy to guess
+    (https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-owner-condition.html).
     """
 
     @property
@@ -78,8 +79,8 @@ class Published:
 def list_assets(assembly: Path, account: str, region: str, owner: str) -> Iterator[Asset]:
     """List what the stacks of an assembly refer to, in the order of their manifests.
 
-    ``account`` is the stacks' and ``owner`` the buckets'.
-    Raises ``SPEC_INVALID`` for a folder that is no assembly, and for an assembly of another region.
+    ``account`` is the account of the stacks, ``owner`` that of the buckets. Raises ``SPEC_INVALID`` for a folder that
+    is no assembly, and for an assembly of another region.
     """
     manifests = sorted(assembly.glob(f"*{_MANIFEST}"))
     if not manifests:
@@ -133,7 +134,7 @@ def publish(assembly: Path, region: str | None = None, bucket_owner: str | None 
 
 
 def _exists(s3: Any, asset: Asset, region: str) -> bool:
-    """Return True if the object is there. A bucket that may not be listed answers 403 for one that is not."""
+    """Return True if the object exists. Without permission to list the bucket, S3 answers 403 for an absent object."""
     try:
         s3.head_object(Bucket=asset.bucket, Key=asset.key, ExpectedBucketOwner=asset.owner)
     except (aws.ClientError, aws.BotoCoreError) as error:

@@ -30,7 +30,7 @@ _LATEST: Final = "latest-job-id"
 
 @dataclass(frozen=True)
 class LastLoads:
-    """What the tables' states say, by table: the last job id, and the time of the last commit (UTC)."""
+    """The last job id and the time of the last commit (UTC) by table, from the tables' states."""
 
     jobs: Mapping[str, str] = field(default_factory=dict)
     times: Mapping[str, datetime] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class LastLoads:
 def write_as_of(
     spec: Spec, engines: Sequence[Engine], moments: Mapping[str, AsOf], deployment: Deployment | None = None
 ) -> tuple[Query, ...]:
-    """Write what to run once, and for each table the statement that reads it as of its moment in ``moments``."""
+    """Write the statements to run once, and for each table in ``moments`` the one that reads it as it was then."""
     about, queries = deployment or Deployment(), list[Query]()
     for engine in engines:
         if engine is Engine.SNOWFLAKE:
@@ -99,7 +99,7 @@ def write_queries(
 
 
 def reads_files(spec: Spec) -> bool:
-    """Return whether the tables are in no catalog, nor files that a vendor's documents say to register by hand."""
+    """Return whether the tables are files in no catalog, and no vendor's document says to register them by hand."""
     return isinstance(spec.catalog, NoCatalog) and {column.holds for column in spec.tracking} != set(Tracking)
 
 
@@ -163,7 +163,8 @@ def _write_table_queries(engine: Engine, spec: Spec, table: TableSpec, source: s
 
 
 def _write_tracking_queries(engine: Engine, spec: Spec, source: str, job_id: str) -> list[tuple[str, str]]:
-    """Titles and statements over ``source``; a query is left out where the pipeline lacks its tracking columns."""
+    """Return titles and statements over ``source``; a query is left out where the pipeline lacks its tracking
+    columns."""
     names = {column.holds: quote_name(engine, column.name) for column in spec.tracking}
     statements = (
         ("Read the rows of the last load", _write_latest_sync(engine, names, source, job_id)),

@@ -55,7 +55,7 @@ def ask_catalog(spec: Spec, table: TableSpec, clients: Clients) -> InCatalog:
     number, loads = catalog.find_changes(clients, spec.pipeline)
     if table.latest is None:
         return InCatalog(number, loads, lambda action: catalog.has_partition(action, clients))
-    # A change with a lower number than the last one would be taken for done.
+    # The state needs the higher of both numbers: a change with a lower one would count as done.
     last, load = find_last_change(S3Store(clients), table.latest)
     changes, highest = ((number, loads), (last, {load} - {""})), max(number, last)
     return InCatalog(highest, frozenset(load for count, loads in changes for load in loads if count == highest))
@@ -85,7 +85,7 @@ def rebuild(
 
 
 def _is_cursor_taken_back(left: Leftovers) -> bool:
-    """Return whether the last record with the cursor is that of an undo, after which there was none."""
+    """Return whether the last record about the cursor is an undo that left no cursor."""
     telling = [load for load in left.closed if load.report.cursor_after or load.report.undoes]
     return bool(telling) and telling[-1].report.cursor_after is None
 
@@ -149,7 +149,7 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
         changes = _conclude_changes(state, closed)
     changes["batch"] = closed.batch or state.batch
     if intent is not None and intent.inputs is not None:
-        # Each intent repeats the record of the loads before it. Whether later ones are missing, a person has to say.
+        # Each intent repeats the record of the loads before it. Only a person knows whether later ones are missing.
         changes["inputs"] = follow_load(intent.inputs.before.model_copy(update={"committed": -1}), intent.inputs, 0)
     return state.replace(
         committed=state.committed + 1,
@@ -205,7 +205,7 @@ def _find_phase(control: Control, intent: Intent, catalog: InCatalog) -> Phase |
     if intent.load in catalog.loads:
         return "uploaded"
     if (undone := list_effects(intent).removes) is not None:
-        # Nothing is deleted before the undo is bound, nor taken out of the catalog.
+        # Until an undo is bound, it deletes no object and takes nothing out of the catalog.
         if undone.drops_partition and not catalog.has_partition(intent.catalog):
             return "uploaded"
         removes = [*undone.quarantined, *intent.removes]
@@ -216,7 +216,7 @@ def _find_phase(control: Control, intent: Intent, catalog: InCatalog) -> Phase |
         decision = find_decision(control, intent.job_id, intent.attempt) if intent.together else None
         return "intended" if decision is not None and decision.bound else None
     if intent.together:
-        # Whether those of the other tables are complete too is for the recovery to find out.
+        # The recovery finds out whether the other tables' uploads are complete too.
         return "intended"
     return "uploaded" if all(mine) else "intended"
 
@@ -270,7 +270,7 @@ def _describe_unknown(control: Control, state: TableState, left: Leftovers) -> l
             "lakewriter reset --files-noted, --files-read or --files-unread before a load reads 'files: new'"
         )
     if state.batch is not None and state.batch.offsets is None:
-        lines.append("what the checkpoint planned for the last batch: that it is not an older copy is up to you")
+        lines.append("what the checkpoint planned for the last batch: make sure that it is not an older copy")
     return lines
 
 

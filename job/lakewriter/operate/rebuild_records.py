@@ -18,7 +18,7 @@ from lakewriter.receipt import Batch
 from lakewriter.report import TableReport
 
 MOST_ASKED: Final = 1000
-"""Of how many objects, the newest first, HEAD reads which load wrote them."""
+"""The most objects, the newest first, for which HEAD reads which load wrote them."""
 _BATCH: Final = re.compile(r"stream-(.+)-(\d{10})")
 
 
@@ -33,7 +33,7 @@ class Closed:
 
     @property
     def batch(self) -> Batch | None:
-        """The batch of a continuous run that the load is, from its intent or its job id; None for a plain load."""
+        """The load's batch of a continuous run, from its intent or its job id; None for a plain load."""
         return (self.intent.batch if self.intent else None) or parse_batch(self.job_id)
 
 

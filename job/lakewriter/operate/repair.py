@@ -39,8 +39,8 @@ from lakewriter.spec.load_ids import UNDO
 def abandon(controls: Mapping[str, Control], job_id: str, reason: str, clients: Clients) -> dict[str, str]:
     """Abandon the load in each table where it is pending; return what was done, by table.
 
-    The load is undone where no catalog has it, otherwise closed as it is. What replaces older rows is closed once these
-    are gone where readers see it, and undone where the catalog certainly does not have it.
+    The load is undone where no catalog has it, otherwise closed as it is. A load that replaces older rows is undone
+    only if the catalog certainly does not have it. If readers see it, the older files are deleted, then it is closed.
     """
     chosen = find_pending_tables(controls, job_id)
     return {control.table_id: _abandon(control, job_id, reason, clients) for control in chosen}
@@ -90,8 +90,8 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
 
 
 def _choose_phase(control: Control, pending: Pending, intent: Intent) -> Phase:
-    """Return the phase in which an abandoned intent goes on. Those of other tables that are bound together with it go
-    the same way."""
+    """Return the phase from which an abandoned intent is ended. Intents of other tables that are bound together with it
+    end in the same way."""
     if pending.phase == "prepared":
         return "intended" if is_bound(control, pending) else "aborting"
     if not intent.together:
@@ -125,7 +125,7 @@ def _make_undo_error(control: Control, load: UndoneLoad) -> SpecInvalidError:
 
 
 def _end_uploaded(control: Control, pending: Pending, intent: Intent, clients: Clients) -> str:
-    """End a load whose files are there by what its catalog shows; return what was done, blank for one that is now being
+    """End a load whose files exist as its catalog shows it; return what was done, blank if it is now being
     withdrawn."""
     effects = list_effects(intent)
     if not read_change(intent).is_decided:
@@ -169,7 +169,7 @@ def _close_unknown(control: Control, pending: Pending, intent: Intent, why: str)
 
 
 def _list_replaced(control: Control, intent: Intent) -> list[str]:
-    """List the files that the change replaces, as far as records name them."""
+    """List the files that the change replaces and that records name."""
     if intent.sync is not None:
         return [key for key, _ in intent.sync.retire]
     before = control.state.recall().find_generation(intent.switch.before) if intent.switch is not None else None
@@ -263,8 +263,8 @@ def change_over(control: Control, reason: str) -> TableState:
 
 
 def adopt_objects(control: Control, objects: int, generation_id: int, sync_id: int, reason: str) -> bool:
-    """Let the syncs of a stream go on from those of another writer, whose ``objects`` it has; whether its state was
-    below their numbers."""
+    """Let the syncs of a stream continue those of another writer, whose ``objects`` it has; return whether its state
+    was below their numbers."""
     before = control.state.read().sync
     numbers = {"generation_id": max(before.generation_id, generation_id), "sync_id": max(before.sync_id, sync_id)}
     if before == before.model_copy(update=numbers):
@@ -279,8 +279,8 @@ def adopt_objects(control: Control, objects: int, generation_id: int, sync_id: i
 
 
 def adopt_files(control: Control, files: int, numbers: Numbers, cursor: Cursor | None, reason: str) -> TableState:
-    """Let a table's loads go on from another writer's ``files``: number theirs behind ``numbers``, and read above the
-    ``cursor``, or from the start without one. Return the state."""
+    """Let a table's loads continue after another writer's ``files``: they number files above ``numbers``, and read rows
+    above ``cursor``, all rows without it. Return the state."""
 
     def change(state: TableState) -> TableState:
         read = f"rows above {cursor.text}" if cursor is not None else "all rows"

@@ -13,19 +13,19 @@ class SignIn(Protocol):
     """One way to sign in, in the settings of each engine."""
 
     def list_spark_settings(self) -> dict[str, str]:
-        """https://iceberg.apache.org/docs/latest/configuration/#catalog-properties"""
+        """Return Spark's settings: https://iceberg.apache.org/docs/latest/configuration/#catalog-properties"""
 
     def list_trino_settings(self) -> dict[str, str]:
-        """https://trino.io/docs/current/object-storage/metastores.html#iceberg-rest-catalog"""
+        """Return Trino's settings: https://trino.io/docs/current/object-storage/metastores.html#iceberg-rest-catalog"""
 
     def list_duckdb_options(self) -> tuple[list[str], list[str]]:
-        """Return the options of a secret, none if there is no secret, and those of ATTACH.
+        """Return the options of the secret, none without a secret, and the options of ATTACH.
 
         https://duckdb.org/docs/stable/core_extensions/iceberg/iceberg_rest_catalogs
         """
 
     def list_snowflake_options(self) -> list[str]:
-        """https://docs.snowflake.com/en/sql-reference/sql/create-catalog-integration-rest"""
+        """Return the options: https://docs.snowflake.com/en/sql-reference/sql/create-catalog-integration-rest"""
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def count_rows(
     clients: aws.Clients,
     of_table: int,
 ) -> tuple[RowCount, list[Mismatch]]:
-    """Count the rows of the load's ``files``, and of ``copies`` of them, which queries read, too.
+    """Count the rows of the load's ``files``, and of ``copies`` of them, which queries also read.
 
     ``of_table`` is the number of rows by the receipts, including files that cannot be read. Returns the count and a
     mismatch for each file that cannot be read, and for rows that are missing, added or repeated.

@@ -24,9 +24,9 @@ def write_statements(
 ) -> tuple[Query, ...]:
     """Write the statements for volume, trust, integration, tables and refresh, in the order to run them.
 
-    The volume has the role and the external id of the file, as the vendor's document has it, where the file has them
-    and no ``deployment.snowflake``; else those of the stacks of ``stage`` for Snowflake's compute. What no file
-    of the pipeline contains, secrets and that role's ARN, is in angle brackets, with where to find it.
+    If the file has a role and an external id, and no ``deployment.snowflake``, the volume has these, as in the vendor's
+    document. Otherwise it has those that the stacks of ``stage`` make for Snowflake's compute. Secrets and that role's
+    ARN, which no file of the pipeline contains, are in angle brackets, with where to find them.
     """
     compute = (deployment.snowflake or Snowflake()).compute
     of_file = deployment.snowflake is None and spec.access.role_arn is not None
@@ -36,7 +36,7 @@ def write_statements(
     only = namespaces[0] if len(namespaces) == 1 else None
     setting_up = [
         _query("all", "Create an external volume", _write_volume(spec, compute, stage, of_file=of_file)),
-        _query("all", "See whom Snowflake will come as", f"DESC EXTERNAL VOLUME {_name_volume(spec)};"),
+        _query("all", "See which user Snowflake takes the role as", f"DESC EXTERNAL VOLUME {_name_volume(spec)};"),
         _query(
             "all",
             "Have the volume's role trust that user: set deployment.snowflake.compute.iam_user_arn and deploy, or, "

@@ -22,15 +22,15 @@ _OPTIONS: Final = {
     "jsonl": {},
 }
 _GLOB: Final = re.compile(r"[\\{}\[\],*?]")
-"""What has a meaning in Hadoop's patterns of paths."""
+"""Characters that have a meaning in Hadoop's path patterns."""
 _PACKAGES: Final = {"avro": "org.apache.spark:spark-avro_2.13:4.1.1"}
-"""What Spark does not bring along, by file format."""
+"""Packages that Spark does not include, by file format."""
 _CATALOG: Final = "lake"
 _ICEBERG: Final = f"spark.sql.catalog.{_CATALOG}"
 
 
 def write_setup(spec: Spec) -> list[tuple[str, str]]:
-    """Titles and statements to run once: the store, and the Iceberg catalog."""
+    """Return titles and statements to run once: the store, and the Iceberg catalog."""
     statements = []
     if spec.access.endpoint and not spec.iceberg:
         statements.append(("Let Spark find the store", _write_store(spec.access.endpoint)))
@@ -48,7 +48,7 @@ def write_setup(spec: Spec) -> list[tuple[str, str]]:
 
 
 def write_views(spec: Spec) -> list[tuple[str, str]]:
-    """For each table a title and the statement that makes it known; blank where its catalog does."""
+    """Return for each table a title and the statement that makes its view; both are blank in a catalog."""
     if spec.iceberg or isinstance(spec.catalog, GlueCatalog):
         return [("", "") for _ in spec.tables]
     names = zip(spec.tables, name_views(spec), strict=True)

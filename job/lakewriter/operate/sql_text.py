@@ -24,7 +24,7 @@ _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
 
 
 class Engine(StrEnum):
-    """What reads the tables."""
+    """A query engine that reads the tables."""
 
     ATHENA = "athena"
     DUCKDB = "duckdb"
@@ -34,7 +34,7 @@ class Engine(StrEnum):
 
     @property
     def label(self) -> str:
-        """Its name as its vendor writes it."""
+        """The name as the vendor writes it."""
         return {"duckdb": "DuckDB"}.get(self.value, self.value.capitalize())
 
 
@@ -54,8 +54,8 @@ def name_views(spec: Spec) -> list[str]:
 
 
 def quote_name(engine: Engine, name: str) -> str:
-    """Return the name of a table or a column. Athena's and Trino's have quotes only where they need them, as the
-    vendors' pages do.
+    """Return the name of a table or a column. For Athena and Trino it has quotes only where it needs them, as on the
+    vendors' pages.
     """
     if engine is Engine.SPARK:
         return f"`{name.replace('`', '``')}`"
@@ -66,9 +66,7 @@ def quote_name(engine: Engine, name: str) -> str:
 
 
 def quote_text(engine: Engine, text: str) -> str:
-    """Return a text in quotes. Spark and Snowflake take a backslash for the beginning of an escape, the others for
-    itself.
-    """
+    """Return a text in quotes. In Spark and Snowflake a backslash begins an escape; elsewhere it stands for itself."""
     if engine is Engine.SPARK:
         escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     elif engine is Engine.SNOWFLAKE:
@@ -80,7 +78,7 @@ def quote_text(engine: Engine, text: str) -> str:
 
 
 def write_time_travel(engine: Engine, source: str, at: datetime | None) -> str:
-    """Read ``source`` as it was at a moment, a placeholder without one."""
+    """Write a query of ``source`` as it was at a moment; without one, at a placeholder."""
     # A second later, so that the table is as that load left it.
     text = f"{at.astimezone(UTC) + timedelta(seconds=1):%Y-%m-%d %H:%M:%S}" if at else "2025-03-15 10:00:00"
     if engine is Engine.DUCKDB:
@@ -91,7 +89,7 @@ def write_time_travel(engine: Engine, source: str, at: datetime | None) -> str:
 
 
 def write_version(engine: Engine, source: str, snapshot_id: int) -> str:
-    """Read ``source``, an Iceberg table, as one of its snapshots has it."""
+    """Write a query of one snapshot of ``source``, an Iceberg table."""
     if engine is Engine.DUCKDB:
         return f"SELECT *\nFROM {source} AT (VERSION => {snapshot_id});"
     words = "VERSION AS OF" if engine is Engine.SPARK else "FOR VERSION AS OF"
@@ -99,7 +97,7 @@ def write_version(engine: Engine, source: str, snapshot_id: int) -> str:
 
 
 def write_files(engine: Engine, source: str, bucket: str, keys: Sequence[str]) -> str:
-    """Read of ``source`` exactly these files, by the column in which the engine has a file's name."""
+    """Write a query of exactly these files of ``source``, by the engine's column with the file's name."""
     paths = [f"s3://{bucket}/{key}" for key in keys]
     column = '"$path"'
     if engine is Engine.SPARK:

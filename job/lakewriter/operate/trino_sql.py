@@ -50,7 +50,7 @@ def write_registration(spec: Spec) -> list[tuple[str, str]]:
 
 
 def write_source(engine: Engine, spec: Spec, table: TableSpec) -> str:
-    """Return the text behind FROM: the table of the catalog, which Athena names if it is another account's."""
+    """Return the text behind FROM: the table; in Athena with the name of the catalog if that is another account's."""
     first = (_CATALOG,) if engine is Engine.TRINO or spec.access.catalog_account else ()
     names = filter(None, (*first, table.schema_name, table.name))
     return ".".join(quote_name(engine, name) for name in names)

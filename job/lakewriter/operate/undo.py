@@ -19,7 +19,7 @@ from lakewriter.report import ABANDONED_BLIND, TableReport
 from lakewriter.spec.load_ids import find_job_ids, make_undo_job_id
 
 TRIES: Final = 5
-"""How often an undo is planned anew where loads of the table commit meanwhile."""
+"""How often an undo is planned anew if loads of the table commit meanwhile."""
 _TICK: Final = timedelta(microseconds=1)
 
 
@@ -35,7 +35,7 @@ class Undoing:
 class Undo:
     """Undoes a load of a pipeline in every table that has it, or in the ``tables`` with these ids.
 
-    With ``through`` the loads of such a table that began later go first, the newest first.
+    With ``through``, later loads of these tables are undone first, the newest first.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Undo:
         return tuple(undoing for _, planned in self._plan_tables() for undoing in planned)
 
     def run(self) -> tuple[Undoing, ...]:
-        """Undo; what is refused is refused before anything is changed."""
+        """Undo the load; every refusal comes before anything is changed."""
         done = call_all(
             lambda planned: [self._undo(planned[0], undoing) for undoing in planned[1]], self._plan_tables()
         )

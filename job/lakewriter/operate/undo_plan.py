@@ -22,19 +22,20 @@ from lakewriter.spec.load_ids import REPLAY, make_next_job_id
 from lakewriter.spec.specification import Tracking
 
 View = Literal["snapshot", "switch", "partition", "files", "nothing"]
-"""How readers see a load go: at once with a snapshot, with a switch to other files, or with a partition; or file by
-file; or it has no files."""
+"""How a load disappears for readers: at once, with a snapshot, a switch to other files, or a partition; file by file;
+or not at all, since it has no files."""
 
 _REQUESTS: Final = 20
-"""Of an undo without files: its records, the state three times, the catalog."""
+"""Requests that every undo makes: its records, three state reads, the catalog."""
 _THROUGH: Final = "Undo those as well: --through"
 MOST_NAMED: Final = 3
-"""So many job ids or keys are named in a sentence."""
+"""The most job ids or keys that a sentence names."""
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What a person decides: why, whether the cursor stays where it is, whether rewritten files are written again."""
+    """A person's choices: the reason, whether the cursor stays where it is, whether rewritten files are written
+    again."""
 
     reason: str
     keep_cursor: bool = False
@@ -45,7 +46,7 @@ class Choices:
 class UndoPlan:
     """What the undo of one load does to its table; ``notes`` are sentences for the person who decides.
 
-    ``catalog`` is the table as the undo leaves it, where that is not as the load left it.
+    ``catalog`` is the table as the undo leaves it, if the load left it otherwise.
     """
 
     intent: Intent
@@ -60,7 +61,7 @@ class UndoPlan:
 
     @property
     def requests(self) -> int:
-        """About how many requests to AWS it takes: a HEAD and a DELETE for each object, and the change itself."""
+        """The approximate number of requests to AWS: a HEAD and a DELETE for each object, and the change itself."""
         return _REQUESTS + 2 * (len(self.removes) + len(self.undone.quarantined))
 
     def make_intent(self, attempt: Attempt, began: TableState) -> Intent:
@@ -90,7 +91,7 @@ class UndoPlan:
         )
 
     def leave(self, state: TableState) -> TableState:
-        """Return the state after this undo, as far as the plan of another undo depends on it."""
+        """Return the state after this undo, with what the plan of another undo depends on."""
         undone, sync = self.undone, state.sync
         if undone.restores_source:
             sync = sync.model_copy(update={"source": undone.source, "unfinished": undone.unfinished})
@@ -211,7 +212,7 @@ class UndoPlanner:
         return any(other is not None and other.digest == source.digest for other in sources)
 
     def _plan_switch(self, plan: UndoPlan, switch: Switch) -> UndoPlan:
-        """Readers see what the table had before the full refresh, as long as that is kept."""
+        """Plan to show readers the table as it was before the full refresh, while its files are kept."""
         intent, shown = plan.intent, self.state.shown
         if shown is None or shown.job_id != intent.job_id:
             later = f"full refresh {shown.job_id!r}" if shown is not None else "an undo"
@@ -256,7 +257,7 @@ class UndoPlanner:
         return replace(plan, undone=undone, view="snapshot")
 
     def _plan_snapshot(self, plan: UndoPlan) -> UndoPlan:
-        """One snapshot without the files; the objects stay for the older ones."""
+        """Plan one snapshot without the load's files; the objects stay for older snapshots."""
         intent, undone = plan.intent, plan.undone
         writer = open_iceberg_writer(intent, self.pipeline.clients)
         keys = tuple(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
@@ -306,7 +307,8 @@ class UndoPlanner:
             return replace(plan, removes=removes, view="files")
         partition, location = target
         if self.control.has_other_writer():
-            # Its load would show what is left of this one again, which only this pipeline's loads delete.
+            # If its load adds the partition again, readers see this load's remaining files, which only this pipeline
+            # deletes.
             self.notes.append(f"another pipeline loads the table too, and may add partition {partition}: it stays")
             return replace(plan, removes=removes, view="files")
         if self._is_alone(location, {removal.key for removal in removes}):

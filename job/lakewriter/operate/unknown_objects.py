@@ -19,7 +19,7 @@ from lakewriter.spec.beside import Starts
 from lakewriter.spec.layout import Layout
 
 MOST_ASKED: Final = 1000
-"""Of how many objects, the newest first, HEAD reads which load wrote them."""
+"""The most objects, the newest first, for which HEAD reads which load wrote them."""
 SLACK: Final = timedelta(minutes=1)
 """How far the clocks of a loading machine and of S3 may differ."""
 
@@ -33,15 +33,15 @@ class Stranger:
 
 
 class Neighbours:
-    """The layouts of a pipeline's tables, by what their keys begin with: each of ten thousand tables has few that its
-    own keys may lie beside."""
+    """The layouts of a pipeline's tables by the beginning of their keys: a table finds the few of ten thousand whose
+    keys may lie among its own."""
 
     def __init__(self, controls: Mapping[str, Control]) -> None:
         layouts = ((name, control.layout) for name, control in controls.items() if control.layout is not None)
         self._starts = Starts((layout.prefix, (name, layout)) for name, layout in layouts)
 
     def list_under(self, prefix: str, without: str) -> list[Layout]:
-        """Return the layouts of other tables to which a key with ``prefix`` can be assigned by its name."""
+        """Return the layouts of other tables that a key with ``prefix`` may match."""
         above = (item for item in self._starts.list_above(prefix) if not item[1].directory)
         return [layout for name, layout in chain(self._starts.list_from(prefix), above) if name != without]
 
@@ -49,7 +49,7 @@ class Neighbours:
 class TablePath:
     """The objects that a table's readers see; ``neighbours`` are the layouts of all tables of the pipeline.
 
-    Of ``since`` a time, only objects as new as that are looked at.
+    With ``since``, only objects that are at least as new are compared.
     """
 
     def __init__(

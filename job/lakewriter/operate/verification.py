@@ -66,8 +66,8 @@ class Verified(Model):
 class Verifier:
     """Verifies loads of one pipeline; what several loads need is read once. With ``counting`` rows are counted.
 
-    ``only_newer`` leaves out objects under a table's path that are older than the load: to tell its files apart from
-    those takes the report of every load that is kept.
+    ``only_newer`` leaves out objects under a table's path that are older than the load: without it the report of every
+    kept load is needed to tell them apart.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Verifier:
             except LakeError as error:
                 return error
 
-        # Counting reads the files: one table's at a time are memory enough.
+        # Counting reads the files: memory suffices for one table at a time.
         answers = call_all(compare, self._controls) if self._counting is None else map(compare, self._controls)
         return dict(zip(self._controls, answers, strict=True))
 
@@ -149,7 +149,7 @@ class Verifier:
         records = self._records[table_id].compare(job_id)
         if records is None:
             return None
-        # Of a load that was undone or replaced, and of an undo, nothing is expected to be there.
+        # No object is expected of an undo, or of a load that was undone or replaced.
         is_gone = records.is_undone or records.is_replaced
         intent = None if is_gone or records.intent is None or not list_effects(records.intent).adds else records.intent
         table = _Table(list(records.mismatches), list(records.notes), intent)
@@ -219,7 +219,7 @@ class Verifier:
             return Comparison((Mismatch(Kind.NOT_COMPARED, error.message, "", error.code),))
 
     def _find_path(self, table_id: str, intent: Intent) -> TablePath:
-        """Return the location of the table, by the first load asked about."""
+        """Return the table's path; the first load that asks decides how old its objects may be."""
         if table_id not in self._paths:
             since = intent.started - SLACK if self._only_newer else None
             self._paths[table_id] = TablePath(self._records[table_id], self._neighbours, intent, since)
@@ -227,7 +227,7 @@ class Verifier:
 
 
 class _Table:
-    """What was found of one table."""
+    """The result for one table."""
 
     def __init__(
         self, mismatches: list[Mismatch], notes: list[str] | None = None, intent: Intent | None = None
@@ -245,7 +245,7 @@ def _to_table(compared: _Table | LakeError) -> _Table:
 def verify(
     controls: Mapping[str, Control], job_id: str, clients: aws.Clients, counting: Counting | None = None
 ) -> Verified:
-    """One load; see ``Verifier.verify``. Objects that are older than it are for ``verify_all`` to compare."""
+    """Verify one load; see ``Verifier.verify``. Only ``verify_all`` compares objects that are older than the load."""
     return Verifier(controls, clients, counting, only_newer=True).verify(job_id)
 
 

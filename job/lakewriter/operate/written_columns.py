@@ -87,7 +87,7 @@ def _find_last_key(table: TableSpec, control: Control, state: TableState) -> str
     job_id = shown if table.layout.has_generations else state.last_job
     report = control.read_report(job_id) if job_id else None
     if report is not None and report.files:
-        # Of a load whose keys are in parts any file will do.
+        # If the load's keys are in parts, any of its files will do.
         return report.keys[-1] if report.keys else next(control.list_written_keys(report))
     if table.layout.has_generations:
         return None

@@ -237,7 +237,7 @@ class EnvelopeShaper:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def take_cursor(self) -> tuple[Cursor | None, int]:
-        """See ``Shaper``; documents have no cursor of ours."""
+        """See ``Shaper``; documents have no cursor column."""
         return self._rows.take_cursor() if self._rows else (None, 0)
 
     def read_cursor(self, batch: pa.RecordBatch) -> Cursor | None:
@@ -361,7 +361,7 @@ def _put_first(changes: Changes, supplied: pa.Array) -> None:
 
 
 def _read_change(entry: msgspec.Raw) -> dict[str, str]:
-    """Read one change in the source's words; what is not an object has no field to name, and is a reason.
+    """Read one change in the source's words; an entry that is not an object names no field, and counts as a reason.
 
     No part of a change may be null in the files, so what the source leaves out is blank.
     """

@@ -132,7 +132,7 @@ def plan_flatten(
 
 def _group_properties(locations: Iterable[Location]) -> Mapping[Path, frozenset[str]]:
     """Return the names of properties by the path of their object, with those that the vendor's platform adds to
-    documents: the platform alone decides what is in those, unless the schema says what is in it.
+    documents. Only the platform decides what these hold, unless the schema declares it.
     """
     names: dict[Path, set[str]] = {(): {"_meta"}}
     for location in locations:

@@ -46,7 +46,7 @@ class Flattener:
     def shape(self, batch: pa.RecordBatch) -> Shaped:
         """Return ``batch`` with exactly the plan's schema.
 
-        ``VALUE_UNREPRESENTABLE`` for a document that is none, or that holds a value its column cannot.
+        ``VALUE_UNREPRESENTABLE`` for text that is no document, or for a value that its column cannot hold.
         """
         expected = self.plan.source_schema
         if batch.schema.names != expected.names:
@@ -90,7 +90,7 @@ class Flattener:
         try:
             return self._find_highest(batch)
         except (pa.ArrowInvalid, ValueUnrepresentableError):
-            # It may be what keeps the row out.
+            # The cursor's value may be what keeps the row out.
             return None
 
     def take_findings(self) -> Findings:

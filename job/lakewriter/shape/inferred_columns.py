@@ -1,6 +1,6 @@
 """The columns of documents without a schema: what a table has kept, and what a load's documents have besides; pure.
 
-What a value becomes hangs on its path and on itself alone, never on the documents beside it. Each string, number and
+What a value becomes depends only on its path and on the value, never on other documents. Each string, number and
 boolean is JSON text in the column of its path, objects are opened, and arrays left out, whatever else is at that path.
 """
 
@@ -17,7 +17,8 @@ from lakewriter.spec.table_spec import TableSpec
 
 INCLUDED: Final = "included"
 _KINDS: Final = (Kind.VALUE, Kind.OBJECT, Kind.ARRAY, Kind.MAP)
-"""A path that has several of them has this one's column, or is left out as the first of them."""
+"""The kinds in order of precedence: a path with several of them counts as the first, which has a column or is left
+out."""
 
 InferredColumns = Sequence[InferredColumn]
 
@@ -62,7 +63,7 @@ def find_pinned_name(inferred: InferredColumns, path: tuple[str, ...], name: str
 def apply_contract(
     table: TableSpec, chosen: Chosen, inferred: InferredColumns
 ) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
-    """Return the fields to write, and those left out by the contract: of a table that has columns, what is new."""
+    """Return the fields to write, and those that the contract leaves out: the new ones of a table that has columns."""
     columns = table.contract.columns if table.contract is not None else "evolve"
     paths = {column.path for column in inferred}
     asked = paths | chosen.named

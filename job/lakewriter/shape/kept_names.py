@@ -1,9 +1,9 @@
-"""Name the columns of one table: a name that the table has given stays with its source column, whatever comes beside.
+"""Name the columns of one table: a source column keeps the name that the table gave it, whatever columns are added.
 
 Names are decided level by level: the columns of the table, then the fields of each struct in them. In each level
 
 1. a source column that the table has named before keeps that name, and one that lake.yaml names gets that one
-2. a name that is in the table, and of which no record says whose it is, goes to the one source column that it fits;
+2. a name in the table whose source column no record has goes to the one source column that it fits;
    where it fits several, nothing is guessed: ``NAME_COLLISION``
 3. a new source column gets the name that it has by itself, or the first free one with a number, in the source's order
 """
@@ -154,7 +154,7 @@ class ColumnNames(NamesByPath):
         renamed = self._find_renamed(dict.fromkeys(entry.source for entry in given), sources)
         names = defaultdict[str, deque[str]](deque)
         for entry in given:
-            # A name that the rule does not take is of a format that took other names.
+            # A name that the rule does not take comes from an earlier file format with other rules.
             if self._rule.takes(entry.name) and self._rule.fold(entry.name) not in shared:
                 names[renamed.get(entry.source, entry.source)].append(entry.name)
         for position, (source, _) in enumerate(fields):
@@ -173,8 +173,8 @@ class ColumnNames(NamesByPath):
                 )
 
     def _find_renamed(self, before: Collection[str], now: Collection[str]) -> dict[str, str]:
-        """Find columns whose names have changed by case alone, where engines do not distinguish names by case: there is
-        one of the name before and one now."""
+        """Find columns whose names have changed only in case, where engines do not distinguish case: one column had the
+        name before, and one has it now."""
         if not self._rule.folds_case:
             return {}
         earlier, later = _group_by_case(before), _group_by_case(now)
@@ -233,12 +233,12 @@ class ColumnNames(NamesByPath):
                 if len(names) > 1:
                     raise self._make_collision_error(list(names), [dict(fields)[source] for source in names])
                 ((source, name),) = names.items()
-                # Of several columns of one name in the source the first that has none yet.
+                # If several source columns have this name, take the first that is not named yet.
                 chosen[next(n for n, field in enumerate(fields) if field[0] == source and chosen[n] is None)] = name
                 owned.append(name)
 
     def _find_untold(self, name: str, taken: Collection[str], untold: Collection[str]) -> str | None:
-        """Find the name in the table that a column may have which wants ``name``; None where there is none."""
+        """Find the name in the table for a column that wants ``name``; None if there is none."""
         numbered = (self._rule.number(name, number) for number in count(1))
         if self._earlier.is_untold:
             return next(free for free in chain([name], numbered) if self._rule.fold(free) not in taken)

@@ -37,7 +37,7 @@ from lakewriter.shape.table import ColumnPlan, ShapePlan
 from lakewriter.spec.table_spec import PartitionField
 
 Values = tuple[str | int | bool | None, ...]
-"""A partition is a value for each of its fields."""
+"""The values of a partition, one for each of its fields."""
 
 MAX_VALUE_CHARACTERS: Final = 100
 """A value in an object's key is cut to so many characters: the key has 1024 bytes in all."""
@@ -114,7 +114,7 @@ class Transforms:
             yield partition, batch.slice(start, end - start)
 
     def write_keys(self, arrays: Sequence[pa.Array]) -> pa.Array:
-        """Return a text for each row, the same for rows of one partition only; ``arrays`` are the fields' columns."""
+        """Return a text for each row, equal only for rows of one partition; ``arrays`` are the fields' columns."""
         texts = []
         for column, array in zip(self.columns, arrays, strict=True):
             indices, values = column.compute_values(array)

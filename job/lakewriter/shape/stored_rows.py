@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StoredRowsPlan:
-    """The schema of the rows, which they have."""
+    """The schema that the rows already have."""
 
     schema: pa.Schema
     notes: tuple[str, ...] = ()

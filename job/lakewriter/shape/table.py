@@ -123,7 +123,7 @@ def _require_deleted(source: pa.Schema, table: TableSpec) -> None:
 def _plan_columns(
     fields: list[pa.Field], spec: Spec, existing: Mapping[str, pa.DataType], rename: Rename
 ) -> tuple[tuple[ColumnPlan, ...], tuple[str, ...]]:
-    # A void column takes its name too: it keeps it on the day it gets a type.
+    # A void column takes a name too, and keeps it once it gets a type.
     reserved = spec.reserved_columns
     names = rename([*reserved, *(field.name for field in fields)])[len(reserved) :]
     columns, left_out = [], []
@@ -225,7 +225,7 @@ def _plan_partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequen
         field.model_copy(update={"column": find_column(field.column, available, what, left_out)})
         for field in table.partition_by
     )
-    # As Iceberg's own library has it: of one column an hour within a day adds nothing new.
+    # The rule of Iceberg's own library: two units of time of one column are redundant.
     kinds = [(field.column, "time" if field.of_time else field.kind) for field in fields]
     columns = {name.lower() for _, name in names}
     for position, field in enumerate(fields):
@@ -329,7 +329,7 @@ class Shaper:
         try:
             return find_highest(convert(batch.column(column.position), column.conversion), column.name, 0)
         except (pa.ArrowInvalid, ValueUnrepresentableError):
-            # It may be what keeps the row out.
+            # The cursor's value may be what keeps the row out.
             return None
 
     def take_findings(self) -> Findings:

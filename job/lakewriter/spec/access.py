@@ -57,7 +57,7 @@ class SecretText:
 
 
 class KeyNames(Model):
-    """Names of the parts of an ``Access`` in the user's file: messages say these."""
+    """The names of an ``Access``'s parts in the user's file, for messages."""
 
     bucket: str = "s3_bucket_name"
     region: str = "bucket_region"
@@ -96,10 +96,10 @@ class Access(Model):
     single_writer: bool = False
     role_wait_seconds: float = 60.0
     catalog_account: str | None = Field(None, exclude=True)
-    """The account of the Glue Data Catalog, where it is another one. In no intent: earlier releases refuse fields that
-    they do not know, and a recovery publishes a load where today's lake.yaml says."""
+    """The account of the Glue Data Catalog, where it is another one. Not stored in intents: earlier releases refuse
+    fields that they do not know, and a recovery publishes a load where today's lake.yaml says."""
     key_names: KeyNames = Field(KeyNames(), exclude=True)
-    """In no intent: a recovery reads the messages beside a lake.yaml of today."""
+    """Not stored in intents: the messages of a recovery are read beside today's lake.yaml."""
 
     @property
     def explicit(self) -> bool:

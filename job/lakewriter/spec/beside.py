@@ -1,4 +1,4 @@
-"""Find the few tables of a pipeline whose keys may begin as another one's do: each of ten thousand asks for its own."""
+"""Find the few tables whose keys may begin like those of a given table, quickly for each of ten thousand tables."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ class Starts(Generic[Item]):
         return (item for _, item in takewhile(lambda pair: pair[0].startswith(prefix), following))
 
     def list_above(self, prefix: str) -> Iterator[Item]:
-        """Yield the items whose own beginning is a shorter one of ``prefix``."""
+        """Yield the items whose beginning is a shorter beginning of ``prefix``."""
         for end in range(len(prefix)):
             index = bisect_left(self._starts, prefix[:end])
             while index < len(self._starts) and self._starts[index] == prefix[:end]:

@@ -38,7 +38,7 @@ class Replication(FileModel):
 
 
 class SourceBucket(FileModel):
-    """A bucket that sources are read from, where reading takes more than a permission of the job's."""
+    """A bucket of sources that takes more than a permission of the job to read."""
 
     bucket: str
     """The name of the bucket."""
@@ -54,7 +54,7 @@ class SourceBucket(FileModel):
 
 
 class Existing(FileModel):
-    """What is there already and is used as it is."""
+    """What exists already and is used as it is."""
 
     bucket: bool = False
     """The destination's bucket exists already. Synth prints what its owner has to add to its policy."""

@@ -25,7 +25,7 @@ class GlueCatalog(Model):
 
 
 class _Service(Model):
-    """Where Iceberg tables are listed. An intent stores it, with the fields that a later release adds."""
+    """The catalog that lists Iceberg tables. An intent stores it, with the fields that a later release adds."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -74,7 +74,7 @@ class RestService(_Service):
 
     @property
     def server(self) -> str | None:
-        """The URL by which others know the tables' catalog; None where that is the Glue Data Catalog."""
+        """The URL that others know the tables' catalog by; None for the Glue Data Catalog."""
         return None if self.in_glue else self.uri
 
     @property

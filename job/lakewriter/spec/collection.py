@@ -49,7 +49,7 @@ PUBLISHED_AT: Final = "flow_published_at"
 """The field that has the time in a document's UUID."""
 
 LogicalType = Literal["json", "interval"]
-"""A type of Parquet's that few readers know: without it, what it says of a column is left to its text."""
+"""A Parquet type that few readers know. Without it the column is plain text."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Location:
 class Selection:
     """The locations that become columns, by field name: a location's path joined by ``/``, or a projection's own name.
 
-    Of others only those do whose path has at most ``depth`` names; None is no limit. ``projections`` are
+    Other locations do only if their path has at most ``depth`` names; None sets no limit. ``projections`` are
     ``(field, JSON pointer)``. Fields of ``as_text`` are strings, whatever the schema says; JSON and durations are
     strings, too, where ``logical_types`` does not have them.
     """

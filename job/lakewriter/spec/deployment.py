@@ -32,7 +32,7 @@ class Schedule(FileModel):
     timezone: str = "UTC"
     """The time zone that ``cron`` is read in, such as ``America/New_York``."""
     flexible_minutes: int = Field(0, ge=0, le=1440)
-    """A start may come up to so many minutes after its time."""
+    """A load may start up to so many minutes after its time."""
     enabled: bool = True
     """``false`` stops the schedule and removes the alarm for missing successes."""
 
@@ -109,7 +109,7 @@ class Spark(FileModel):
     attempts: int = Field(3, ge=1, le=10)
     """Attempts of one load, the first included. It is tried again only where a retry can help."""
     conf: dict[str, str] = Field(default_factory=dict)
-    """Further Spark settings, which come before those that the stack gives."""
+    """Further Spark settings. They take precedence over those that the stack gives."""
 
     @field_validator("release")
     @classmethod
@@ -120,24 +120,24 @@ class Spark(FileModel):
 
     @property
     def vcpus(self) -> int:
-        """The most that run at a time; beside a continuous run, its canary."""
+        """The most vCPUs that run at a time, with the canary beside a continuous run."""
         canary = 2 * CANARY.cores if self.mode == "STREAMING" else 0
         return self.driver.cores + self.max_executors * self.executor.cores + canary
 
     @property
     def pauses(self) -> tuple[timedelta, ...]:
-        """Between one attempt and the next: a minute, doubled each time, a quarter of an hour at most."""
+        """The pauses between attempts: a minute, doubled each time, a quarter of an hour at most."""
         return tuple(timedelta(minutes=min(2**number, 15)) for number in range(self.attempts - 1))
 
     @property
     def longest_load(self) -> timedelta:
-        """From the first attempt's start to the last one's end, waits included."""
+        """The longest time from the first attempt's start to the last one's end, waits included."""
         attempts = self.attempts * timedelta(minutes=self.timeout_minutes + self.queue_timeout_minutes)
         return attempts + sum(self.pauses, timedelta())
 
 
 class Network(FileModel):
-    """A VPC with a way out, for what EMR Serverless does not reach on its own."""
+    """A VPC with a route out, to reach what EMR Serverless does not reach on its own."""
 
     subnet_ids: tuple[str, ...] = Field(min_length=1, max_length=16)
     """The subnets of the workers, with a route to what the load calls."""
@@ -160,8 +160,8 @@ class Alarms(FileModel):
     late_minutes: int | None = Field(None, ge=1, le=1440)
     """Minutes that a continuous run may be behind before an alarm. By default three intervals, and 15 at least."""
     monthly_budget_usd: int | None = Field(None, ge=1)
-    """US dollars a month that the stage may cost: whom alarms call hears of four fifths of it, and of a forecast above
-    it. Needs the tag ``LakewriterStack`` as a cost-allocation tag."""
+    """US dollars a month that the stage may cost. The receivers of alarms are also notified at four fifths of it, and
+    of a forecast above it. Needs the tag ``LakewriterStack`` as a cost-allocation tag."""
 
     @model_validator(mode="after")
     def _one_topic(self) -> "Alarms":
@@ -179,8 +179,8 @@ class LakeFormation(FileModel):
     """LF-tags of the databases, such as ``{domain: flights}``. Their tables inherit them, also those that loads make
     later."""
     create_tags: bool = False
-    """Makes the keys of ``tags``, each with its one value. Without it they are there already, as keys that several
-    databases share have to be."""
+    """Makes the keys of ``tags``, each with its one value. Without it the keys have to exist already. Keys that several
+    databases share always have to exist."""
 
 
 class Deployment(FileModel):
@@ -191,7 +191,7 @@ class Deployment(FileModel):
     stages: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
     """What each stage merges over the file: ``dev: {destination: {s3_bucket_name: acme-lake-dev}}``."""
     protect: bool | None = None
-    """Keeps bucket, keys and databases when their stack is deleted, and protects the stack. By default on, but not in
+    """Keeps bucket, keys and databases when their stack is deleted, and protects the stack. On by default, except in
     the stage ``dev``."""
     destroy_data: bool = False
     """Empties the bucket when an unprotected stack is deleted."""
@@ -215,11 +215,11 @@ class Deployment(FileModel):
     encryption: Literal["SSE-S3", "SSE-KMS"] = "SSE-S3"
     """The bucket's encryption: S3's own keys, or a KMS key that the stack makes or ``existing.kms_key_arn`` names."""
     earlier_kms_key_arns: tuple[Annotated[str, Field(pattern=KEY_ARN)], ...] = ()
-    """KMS keys that encrypted objects of the bucket before: every role may decrypt with them, and with none encrypt."""
+    """KMS keys that encrypted objects of the bucket before. Every role may decrypt with them, and none may encrypt."""
     left_behind: tuple[Annotated[str, Field(pattern=r"^(s3://[^/]+(/[^/]+)*|glue:(own|\d{12}))$")], ...] = ()
-    """Places such as ``s3://acme-lake/data`` that the tables lay at before, and whose data stays there as it is, and
-    catalogs that they were in: ``glue:123456789012``, or ``glue:own`` for the stacks' account. With ``-c deployed``
-    synth refuses another bucket, prefix, region or catalog until the old one is listed here."""
+    """Earlier places of the tables, such as ``s3://acme-lake/data``, whose data stays there as it is, and their earlier
+    catalogs: ``glue:123456789012``, or ``glue:own`` for the stacks' account. With ``-c deployed`` synth refuses another
+    bucket, prefix, region or catalog until the old one is listed here."""
     versioning: bool | None = None
     """Keeps versions of objects. By default on for files and off for Iceberg, which has versions of its own."""
     access_logs: bool = True
@@ -231,8 +231,8 @@ class Deployment(FileModel):
     abort_incomplete_uploads_days: int = Field(30, ge=1, le=365)
     """Days after which S3 aborts uploads that nobody has completed. It must be longer than the longest load."""
     operators: tuple[Annotated[str, Field(pattern=_PRINCIPAL_ARN)], ...] = ()
-    """The roles and users of this account that may take the role of an operator, who follows the runbook. Without any
-    no such role is made."""
+    """The roles and users of this account that may take the role of an operator, who follows the runbook. Without any,
+    the stack makes no such role."""
     permissions_boundary_arn: str | None = Field(
         None, pattern=r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$"
     )
@@ -253,7 +253,7 @@ class Deployment(FileModel):
     spark: Spark = Spark()
     """The EMR Serverless application, its workers, and how long a load may take."""
     network: Network | None = None
-    """A VPC for the job, which it needs for all that is not an AWS service of its region."""
+    """A VPC for the job. The job needs it to reach anything but AWS services of its region."""
     alarms: Alarms = Alarms()
     """Whom to call, and when."""
     stopped_stacks: tuple[str, ...] = ()
@@ -269,8 +269,8 @@ class Deployment(FileModel):
     """The qualifier of CDK's bootstrap, where the account's is not the usual one."""
 
     artifact_bucket: str | None = Field(None, pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")
-    """A bucket of yours that the job, its packages and the templates are uploaded to, by ``lakewriter publish`` or the
-    CDK's command, in place of that of CDK's bootstrap. The templates ask for no bootstrap then."""
+    """A bucket of yours for the job, its packages and the templates, in place of the bucket of CDK's bootstrap.
+    ``lakewriter publish`` or the CDK's command uploads them. The templates then ask for no bootstrap."""
 
     @property
     def qualifier(self) -> str:

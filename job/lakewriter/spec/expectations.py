@@ -81,7 +81,7 @@ class Unique(_Expectation):
 
 
 class Condition(_Expectation):
-    """A condition in Spark's SQL over the source's columns that is false of no row; null is not false."""
+    """A condition in Spark's SQL over the source's columns that must not be false for any row; null is not false."""
 
     kind: Literal["sql"] = "sql"
     column: None = None
@@ -92,7 +92,7 @@ Expectation = RowCount | RowsOfLastLoads | NullShare | Range | Fresh | AcceptedV
 
 
 class Acceptance(Model):
-    """Expectations that a person takes as they are for one load, by name or by ``TABLE:NAME``; who, and why."""
+    """Expectations that one load need not meet, by name or by ``TABLE:NAME``; who accepts that, and why."""
 
     checks: tuple[str, ...]
     reason: str

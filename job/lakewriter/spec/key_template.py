@@ -86,7 +86,7 @@ class Template:
 
     @property
     def pattern(self) -> str:
-        """The same for readers whose ``*`` matches no slash: a date has as many as it has folders."""
+        """The glob for readers whose ``*`` matches no slash: a date has one ``*`` for each of its folders."""
         return "".join(
             part if isinstance(part, str) else "/".join("*" * (part[1].count("/") + 1)) for part in self.parts
         )

@@ -40,12 +40,12 @@ _NEVER: Final = re.compile(r"(?!)")
 class Layout:
     """The keys of one table's objects, of all loads: ``{directory}/{Iceberg partition}/{template}``.
 
-    ``directory`` is the table's own, with nothing of another table in it. It is blank where the template alone says
-    the whole key: other tables' objects may lie among this one's then, and the template tells them apart. ``depth`` is
-    how many directories an Iceberg partition has. ``purged`` is a directory of which a full refresh replaces every
-    object, whatever its name; blank where it replaces what matches the template. ``variants`` are the templates of the
-    same keys in other file formats: what matches one of them is the table's from before its format changed. ``folder``
-    is that of files that belong to records; None where they have none.
+    ``directory`` is the table's own, with nothing of another table in it. It is blank where the template alone says the
+    whole key: other tables' objects may lie among this one's then, and the template tells them apart. ``depth`` is how
+    many directories an Iceberg partition has. ``purged`` is a directory in which a full refresh replaces every object,
+    whatever its name; if it is blank, it replaces the objects that match the template. ``variants`` are the templates
+    of the same keys in other file formats: objects that match one are the table's, from before its format changed.
+    ``folder`` has the files that belong to records; None if there are none.
     """
 
     directory: str
@@ -77,7 +77,7 @@ class Layout:
 
     @property
     def glob(self) -> str:
-        """Matches the keys of all loads. The record of a directory's writers is named by it: it never changes."""
+        """The glob of all loads' keys. It never changes: the record of a directory's writers is named after it."""
         return join_key(self.directory, "*/" * self.depth, self.template.glob)
 
     @property
@@ -87,7 +87,7 @@ class Layout:
 
     @property
     def pattern(self) -> str:
-        """The same for readers whose ``*`` matches no slash."""
+        """The glob for readers whose ``*`` matches no slash."""
         return join_key(self.directory, "*/" * self.depth, self.template.pattern)
 
     @property
@@ -102,8 +102,8 @@ class Layout:
     def make_replacement_rule(self, others: Iterable["Layout"]) -> Callable[[str], bool]:
         """Return the function that says whether a refresh may replace the object of a key, as far as the name says.
 
-        ``others`` are the layouts of the pipeline's other tables: what is theirs by template stays, and so does a
-        directory of another table inside this one's. A directory that two tables have is neither's own.
+        ``others`` are the layouts of the pipeline's other tables: objects that match their templates stay, and so does
+        another table's directory inside this one's. A directory that two tables share belongs to neither.
         """
         start = self.replaced_prefix
         others = [other for other in others if other._may_share(start)]
@@ -269,8 +269,9 @@ class ObjectNames:
         return self.location.removeprefix(join_key(self.directory)).strip("/")
 
     def pattern(self) -> re.Pattern[str]:
-        """Matches the keys that this attempt can make, and, where the template has a job id or UUID, no other load's;
-        none at all where another load could make them and no counter shows which."""
+        """Return what matches the keys that this attempt can make. With a job id or UUID in the template it matches no
+        other load's keys. It matches nothing if another load could make the same keys and no counter tells them
+        apart."""
         own_uuid, patterns = uuid_pattern(self.attempt), list[str]()
         if self.varies or self.counts:
             patterns.append(self._match({"uuid": own_uuid, "part": rf"(?:\d+|{own_uuid})"}))

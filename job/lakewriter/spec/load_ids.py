@@ -26,7 +26,7 @@ _DIGEST_AT_END = re.compile(rf"--[0-9a-f]{{{_DIGEST}}}$")
 
 @dataclass(frozen=True)
 class JobIds:
-    """The job ids of one kind of change that no caller chooses: all begin with ``start``, and no other's may.
+    """The job ids of one kind of change that no caller chooses. All begin with ``start``, and no other job id may.
 
     kind            the kind of their intents
     one, many       what such a change is called, and several of them
@@ -73,10 +73,10 @@ def make_job_id(run_id: str) -> str:
     """Return the job id of an orchestrator's run: the same for the same run id, and another for every other one.
 
     - a run id that is of the form of a job id is taken as it is
-    - of any other, and of one over 80 characters, what can be read comes first: every character outside
+    - for any other, or one over 80 characters, the readable part comes first: every character outside
       ``[A-Za-z0-9._-]`` becomes ``-``, what precedes the first letter or digit is left out, and the rest is cut at 46;
       then ``--`` and the first 32 hex digits of the SHA-256 of the run id in UTF-8
-    - a run id that ends like such a job id counts as of no form, so that none can be taken for another's
+    - a run id that ends like such a job id is treated likewise, so that no two run ids get one job id
     """
     if JOB_ID.fullmatch(run_id) and not _DIGEST_AT_END.search(run_id):
         return run_id
@@ -101,8 +101,8 @@ def make_undo_job_id(job_id: str) -> str:
 
 
 def make_replay_job_id(files: Iterable[tuple[str, str]]) -> str:
-    """Return the job id of the load whose rows are those of ``files`` in the quarantine, each by key and etag: the same
-    files are the same load.
+    """Return the job id of the replay of ``files`` in the quarantine, each given by key and etag: the same files are
+    the same load.
     """
     return f"{REPLAY}{hashlib.sha256(repr(sorted(files)).encode()).hexdigest()[:_DIGEST]}"
 

@@ -4,7 +4,8 @@ from lakewriter.spec.model import Model
 
 
 class Maintenance(Model):
-    """The days that an Iceberg table keeps what no reader needs any more; None is for good, as without any maintenance.
+    """The days that an Iceberg table keeps what no reader needs any more; None keeps it forever, as without any
+    maintenance.
 
     ``optimizer_role`` is the role that Glue's optimizers take, by its ARN, or by its name with its path. Without it the
     table's properties say what to expire, and another tool has to do so.

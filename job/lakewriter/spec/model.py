@@ -7,7 +7,7 @@ from pydantic_core import CoreSchema
 
 
 def _require_numbers(schema: Any) -> None:
-    """Pydantic would take ``true`` for 1, and text for the number it spells."""
+    """Require numbers as numbers: pydantic would take ``true`` for 1, and text for the number it spells."""
     if isinstance(schema, list | tuple):
         for part in schema:
             _require_numbers(part)

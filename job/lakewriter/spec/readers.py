@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 ValueEncoding = Literal["DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT"]
-"""Parquet stores values so if a dictionary would only make them larger."""
+"""The encodings of values that a dictionary would only make larger."""
 
 ReaderName = Literal[
     "athena",

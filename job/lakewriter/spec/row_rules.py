@@ -7,7 +7,7 @@ from lakewriter.spec.model import Model
 LINES: Final = ("csv", "json", "text")
 """Formats whose rows are lines, which can be told apart however bad one of them is."""
 SHARE: Final = 0.001
-"""Bad rows that a load lives with, of all its rows, where the file gives no share of its own."""
+"""The share of bad rows that a load accepts if the file gives none."""
 
 
 class Contract(Model):

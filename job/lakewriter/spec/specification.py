@@ -94,7 +94,7 @@ class Spec(Model):
     limits: Limits = Limits()
     interval_seconds: int = 300
     most_interval_seconds: int | None = None
-    """An interval grows so far where little arrives; None for a fixed one."""
+    """The longest that the interval grows to while little arrives; None for a fixed one."""
     put_metrics: bool = False
     checkpoint: str | None = None
     on_failure: Literal["continue", "stop"] = "continue"
@@ -108,7 +108,7 @@ class Spec(Model):
     roots: tuple[str, ...] = ()
     """The folders that the tables lie in, where they have none in common."""
     database_prefix: str = ""
-    """The name of the vendor's database without a schema in Glue; ``databases_below`` begins those of all others."""
+    """The vendor's database in Glue for tables without a schema; ``databases_below`` begins the names of all others."""
     folder_keys: tuple[str, ...] = ()
     """Keys in the names of folders, ``key=value``: readers make columns of them."""
     column_names: Literal["normalised", "kept"] = "normalised"

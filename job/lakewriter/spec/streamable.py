@@ -19,7 +19,7 @@ def require_continuous(spec: Spec) -> None:
 
 
 def unfit(spec: Spec) -> Iterator[SpecInvalidError]:
-    """Everything that keeps the pipeline from running continuously."""
+    """Yield an error for each thing that keeps the pipeline from running continuously."""
     if spec.checkpoint is None:
         yield SpecInvalidError(
             "a continuous run needs a place for its checkpoints.",

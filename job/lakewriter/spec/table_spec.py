@@ -91,9 +91,8 @@ class ColumnType(Model):
 
 
 class Mode(StrEnum):
-    """A load's effect on the rows that are there. It adds to them, or replaces them file by file after it. It replaces
-    them at once, all of them or those of the partitions that it has rows for. Or its rows take the place of those of
-    the same key."""
+    """A load's effect on the rows that are there. It adds rows; or it replaces rows: file by file at its end; or at
+    once, all of them or those of the partitions that it has rows for; or those with the same key as one of its own."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -137,7 +136,7 @@ class PartitionField(Model):
 
     @property
     def of_time(self) -> bool:
-        """Return whether the transform takes no more of a value than a unit of time."""
+        """Return whether the transform keeps only a unit of time of a value."""
         return self.kind in {"year", "month", "day", "hour"}
 
     @property
@@ -179,7 +178,7 @@ class TableSpec(Model):
     """The source columns by which rows of one key are newer than others; none but merged tables have any."""
     keep_deleted: bool = False
     deleted_seconds: float = 0.0
-    """For how long deleted rows that a merge does not keep keep older rows of their key out."""
+    """Seconds for which a deleted row, which a merge does not keep, keeps older rows of its key out."""
     columns: Mapping[str, ColumnType] = {}
     truncates_nanoseconds: bool = False
     """Times finer than microseconds are cut, and counted, instead of being bad values."""

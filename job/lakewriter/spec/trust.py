@@ -77,8 +77,8 @@ Database = Annotated[str, AfterValidator(_require_database)]
 
 
 class Party(FileModel):
-    """What a party from outside reaches: ``tables`` or ``paths``, which are its own; with neither, everything under the
-    destination's prefix but what is the job's."""
+    """What a party from outside reaches: its own ``tables`` or ``paths``; with neither, everything under the
+    destination's prefix except the job's own objects."""
 
     access: Literal["write", "read", "load"] = "write"
     """What the party may do: ``write`` its tables or folders, only ``read`` them, or ``load``: run this pipeline
@@ -116,7 +116,7 @@ class KeyedParty(Party):
     """What a user with an access key reaches."""
 
     vendor: Literal["supaflow", "airbyte-cloud", "heropixel-cloud", "estuary"] | None = None
-    """The vendor that has the key, and so whose page says what it calls. By default the destination's own."""
+    """The vendor that has the key; its page lists what it calls. By default the destination's own vendor."""
 
     @property
     def follows(self) -> str | None:
@@ -135,8 +135,8 @@ class Trust(Party):
     """The external id that the party gives when it takes the role: as text, ``${ssm:NAME}`` or ``${env:NAME}``. The
     trust policy shows it."""
     earlier_external_ids: tuple[SecretText, ...] = ()
-    """External ids that the party may still give, while it takes up ``external_id``: one role has them all. Remove them
-    once it gives the new one."""
+    """External ids that the party may still give, while it changes to ``external_id``: one role has them all. Remove
+    them once it gives the new one."""
     name: str | None = Field(None, pattern=r"^[a-z][a-z0-9-]{0,31}$")
     """Tells the roles of two parties apart. By default the vendor's name."""
 
@@ -194,7 +194,7 @@ class Trust(Party):
 
 
 class SnowflakePrincipal(FileModel):
-    """What Snowflake prints of itself once it has been told the role: until then nobody may take the role."""
+    """The identity that Snowflake prints once it knows the role. Until then nobody may take the role."""
 
     iam_user_arn: str | None = None
     """The user that Snowflake takes the role with: ``STORAGE_AWS_IAM_USER_ARN`` of DESC EXTERNAL VOLUME, or the

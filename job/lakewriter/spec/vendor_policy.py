@@ -8,8 +8,8 @@ from lakewriter.spec.model import Model
 class Target(StrEnum):
     """The subject of a statement.
 
-    ``databases`` are those that the vendor's prefix begins, or, without a prefix, the tables' own; ``tables`` are
-    theirs.
+    ``databases`` are those whose names begin with the vendor's prefix or, without a prefix, those of the tables;
+    ``tables`` are the tables in these databases.
     """
 
     BUCKET = "bucket"

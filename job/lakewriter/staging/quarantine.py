@@ -112,7 +112,7 @@ class _Held:
 
 
 class QuarantineWriter:
-    """Stages the bad rows of one partition, and counts them: a file for each check, or some where they are many.
+    """Stages and counts the bad rows of one partition: a file for each check, or several if its rows are many.
 
     ``read_cursor`` gives the highest cursor of rows.
     """
@@ -166,8 +166,8 @@ class QuarantineWriter:
         self._keep(ON_BAD_ROW, row, self._make_columns(ON_BAD_ROW, row, reasons, render_rows(row.batch)))
 
     def keep_failing(self, rows: Rows, failing: Sequence[Failing], typed: pa.RecordBatch, keys: Sequence[str]) -> None:
-        """Keep the rows that fail a check, each with the first that it fails; ``typed`` are the same rows as they would
-        be written, whose ``keys`` describe those that fail."""
+        """Keep the rows that fail a check, each under the first check that it fails. ``typed`` are the same rows as
+        they would be written; the columns ``keys`` of these describe a failing row."""
         taken = pa.repeat(False, rows.batch.num_rows)
         for failed_check in failing:
             check = failed_check.rule.name
@@ -230,7 +230,7 @@ class QuarantineWriter:
         held, plan = self._held.pop(check), self._plan
         held.render()
         rows = sum(batch.num_rows for batch in held.batches)
-        # As of the table's own files, the numbers of a task that runs again are the same.
+        # A task that runs again gives its files the same numbers, as for the table's own files.
         seq = self._partition + len(self._uploads) * plan.partitions
         key = plan.names.make_key(check, seq)
         metadata, sent = {LOAD_METADATA: plan.load}, Counter(self._clients.requests)
@@ -273,7 +273,7 @@ def render_rows(batch: pa.RecordBatch) -> pa.Array:
     try:
         return render_members(zip(names, batch.columns, strict=True), rows, WHOLE)
     except pa.ArrowInvalid:
-        # A time that lies beyond what microseconds count, for one: it has no text but Arrow's.
+        # Such as a time beyond the range of microseconds: only Arrow has a text for it.
         columns = map(_make_renderable, batch.columns)
         return render_members(zip(names, columns, strict=True), rows, WHOLE)
 
@@ -313,7 +313,7 @@ def _list_reasons(failing: Sequence[Failing], rows: pa.Array) -> pa.Array:
     """Return why the ``rows`` with these numbers fail: for each the reasons of all checks that it fails."""
     if len(failing) == 1:
         return _make_lists(pa.repeat(failing[0].rule.reason, len(rows)))
-    # Of many rows few fail other checks together than the rest: each such set is listed once.
+    # Most rows fail the same checks together: each such set of checks is listed once.
     digits = [pc.if_else(check.mask.take(rows), "1", "0") for check in failing]
     sets = pc.binary_join_element_wise(*digits, "").dictionary_encode()
     lists = [
@@ -324,7 +324,7 @@ def _list_reasons(failing: Sequence[Failing], rows: pa.Array) -> pa.Array:
 
 
 def _set_misfits(text: str, name: str | None, value: str | None, several: str | None) -> str:
-    # Of a row its columns without a value are left out, so these are not there. Numbers stay as they are written.
+    # The text leaves out columns without a value, so misfits are not in it yet. Numbers stay as they are written.
     if name is None:
         return text
     members = several or json.dumps({name: value}, ensure_ascii=False, separators=(",", ":"))

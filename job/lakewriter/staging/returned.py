@@ -1,5 +1,5 @@
-"""Encode what a task returns to the driver, as JSON: a few receipts themselves, of many the parts that it has
-written."""
+"""Encode as JSON what a task returns to the driver: few receipts as they are, many as the parts that it has written
+them to."""
 
 import itertools
 import json
@@ -22,8 +22,8 @@ _PAUSE: Final = 0.2
 
 @dataclass(frozen=True)
 class Spill:
-    """The target of a task's receipts: into parts under ``prefix``, of ``part_bytes`` each, where they have more than
-    ``most_bytes`` as JSON."""
+    """The limits for a task's receipts: if they have more than ``most_bytes`` as JSON, they go into parts of
+    ``part_bytes`` under ``prefix``."""
 
     prefix: str
     part_bytes: int

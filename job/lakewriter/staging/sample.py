@@ -1,4 +1,4 @@
-"""Write a few messages to nowhere, to see how large files of all of them become."""
+"""Encode a few messages without keeping the result, to learn how large files of all of them become."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -30,7 +30,7 @@ class _Count:
 def learn_size(
     sizes: FileSizes, documents: Iterable[pa.RecordBatch], shape: AnyPlan, encoding: FileEncoding, start: datetime
 ) -> None:
-    """Let ``sizes`` learn from documents; from none of them where one cannot be written, which its task will say."""
+    """Let ``sizes`` learn from documents, or from none if one cannot be written: its task will report that."""
     shaper, sink, taken, rows = make_shaper(shape, job_id="sample", start=start, first_index=1), _Count(), 0, 0
     shaped = []
     try:

@@ -35,8 +35,8 @@ class SharedTable:
 
 @dataclass(frozen=True)
 class Attempted:
-    """The result of a shared job for one table: ``texts`` are as those of a job of its own. Where it is not ``whole``
-    they are what is known of the uploads that it has left."""
+    """The result of a shared job for one table: ``texts`` are those that a job of its own would return. If it is not
+    ``whole``, they are the known uploads that it has left."""
 
     texts: tuple[str, ...] = ()
     whole: bool = False
@@ -76,7 +76,7 @@ def _run_shares(shares: Iterable[Sequence[tuple[int, SharedTable]]]) -> Iterator
 
 
 def stage_share(share: Sequence[tuple[int, SharedTable]], run: RunTask = run_task) -> Iterator[str]:
-    """Stage one table after another; yield of each its number, what its tasks returned, and whether it is whole.
+    """Stage one table after another; yield for each its number, what its tasks returned, and whether it is whole.
 
     A table that fails does not end the task: the others would be staged again with it.
     """
@@ -86,7 +86,7 @@ def stage_share(share: Sequence[tuple[int, SharedTable]], run: RunTask = run_tas
             for partition, read in enumerate(table.readers):
                 texts += run(table.plan, None, partition, read())
         except Exception:
-            # Its own uploads are aborted by now. Staged in a job of its own, it fails in Spark's words, or does not.
+            # Its own uploads are aborted by now. It is staged again in a job of its own, where Spark reports an error.
             LOG.info("A table of load %s failed in a shared task.", table.plan.load, exc_info=True)
             is_whole = False
         yield json.dumps([number, texts, is_whole])

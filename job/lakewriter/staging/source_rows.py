@@ -56,7 +56,7 @@ class Rows:
 
 
 def keep_rows(batch: pa.RecordBatch, is_kept: pa.Array) -> pa.RecordBatch:
-    """Return the rows that stay. Numbers without nulls are taken by their indices, a third of what filtering takes."""
+    """Return the rows that stay. Numbers without nulls are taken by index, in a third of the time of a filter."""
     indices = pc.indices_nonzero(is_kept)
     columns = [
         column.filter(is_kept) if column.null_count or not pt.is_primitive(column.type) else column.take(indices)

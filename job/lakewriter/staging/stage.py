@@ -41,7 +41,7 @@ class _AddingTally(TaskTally):
 
 @dataclass(frozen=True)
 class AccumulatorTally:
-    """On a cluster each task adds to one of Spark's accumulators when it ends; one that failed adds nothing."""
+    """A tally for clusters: each task adds to one of Spark's accumulators when it ends; a failed task adds nothing."""
 
     total: Accumulator[Staged]
 

@@ -81,7 +81,7 @@ class Tally(Protocol):
         """Return what is known to be done by now."""
 
     def close(self) -> None:
-        """Nobody reads any more."""
+        """Stop reading."""
 
 
 class _DatagramTally(TaskTally):

@@ -96,9 +96,10 @@ def write_partition(
     keys: KeyCounter | None = None,
 ) -> Iterator[Packed]:
     """Yield what ``pack`` makes of the receipts, one for each file as soon as it is staged, none for a partition
-    without rows; ``bad`` takes bad rows, ``keys`` those of the others.
+    without rows; ``bad`` takes bad rows, ``keys`` the keys of the others.
 
-    Whatever ends this early, ``pack``, a closed generator and an interrupt included, aborts every upload it has begun.
+    If this ends early, by an error of ``pack``, a closed generator or an interrupt too, it aborts every upload it has
+    begun.
     """
     writer = _PartitionWriter(plan, partition, clients or get_shared_clients(plan.access, plan.vendor), bad, keys)
     try:
@@ -184,7 +185,7 @@ class _PartitionWriter:
             yield from self._shape_good_rows(half)
 
     def _leave_failing_out(self, rows: Rows, done: Shaped) -> Iterator[pa.RecordBatch]:
-        """Yield the shaped rows that no check keeps out; those it does go into the quarantine."""
+        """Yield the shaped rows that no check keeps out; the others go into the quarantine."""
         shaped, typed, checks, watched = *done, rows.checks, self._plan.watched
         failing = find_failing(watched.rules, typed, checks) if watched.rules else []
         if failing:
@@ -192,7 +193,7 @@ class _PartitionWriter:
             self._bad.keep_failing(rows, failing, typed, watched.keys)
             good = pc.invert(reduce(pc.or_, (check.mask for check in failing)))
             good_rows = keep_rows(shaped, good)
-            # Of most shapers they are the same rows.
+            # Most shapers return the same batch for both.
             shaped, typed = good_rows, good_rows if typed is shaped else keep_rows(typed, good)
             checks = None if checks is None else checks.filter(good)
         self._observer.observe(typed, checks)

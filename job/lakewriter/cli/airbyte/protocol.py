@@ -21,12 +21,12 @@ Emit = Callable[[dict[str, Any]], None]
 
 @contextmanager
 def standard_output() -> Iterator[Emit]:
-    """Yield the way to standard output; whatever else writes there goes to standard error meanwhile."""
+    """Yield the function that writes to standard output; other output goes to standard error meanwhile."""
     sys.stdout.flush()
     output = os.dup(1)
     os.dup2(2, 1)
     try:
-        # Without a buffer: what a reader who is gone was to have is not written again at the end.
+        # Without a buffer: at the end nothing is written again for a reader that is gone.
         with os.fdopen(os.dup(output), "wb", buffering=0) as out:
 
             def emit(message: dict[str, Any]) -> None:
@@ -47,7 +47,7 @@ def make_log(level: str, message: str) -> dict[str, Any]:
 
 
 def make_trace(error: BaseException) -> dict[str, Any]:
-    """Return a TRACE with an error, by which the platform knows whether a retry may help."""
+    """Return a TRACE with an error, which shows the platform whether a retry may help."""
     kind = "system_error"
     if isinstance(error, SpecInvalidError):
         kind = "config_error"
@@ -59,10 +59,10 @@ def make_trace(error: BaseException) -> dict[str, Any]:
 
 
 def make_state(text: str, records: int, counts: Mapping[str, int] = MappingProxyType({})) -> dict[str, Any]:
-    """Return a STATE handed back: the records before it, so many since the one before, are committed.
+    """Return a STATE to hand back: all records before it are committed, ``records`` of them since the last STATE.
 
-    Its parts stay text: the source's numbers may be of more digits than a float has. ``counts`` are what else is
-    counted of the records.
+    Its parts stay text: the source's numbers may have more digits than a float. ``counts`` are other counts of the
+    records.
     """
     message = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     additional = {"additionalStats": dict(counts)} if counts else {}

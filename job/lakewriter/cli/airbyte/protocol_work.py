@@ -68,7 +68,7 @@ def write(config: Path, catalog: Path, step_mb: int | None, step_seconds: float,
             try:
                 load(emit, spec, spark, stop)
             except Exception as error:
-                # Whatever it failed with: Spark's jobs are cancelled.
+                # Any error may follow from Spark's cancelled jobs.
                 stop.check(cause=error)
                 raise
 
@@ -82,7 +82,7 @@ def write(config: Path, catalog: Path, step_mb: int | None, step_seconds: float,
             try:
                 writer.write(sys.stdin.buffer)
             finally:
-                # Whatever ended it: what was committed before stays, and so does what became of its values.
+                # After any ending: committed rows stay, so the platform gets what became of their values.
                 for level, text in writer.statistics.summarise():
                     emit(make_log(level, text))
 

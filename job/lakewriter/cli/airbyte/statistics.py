@@ -67,7 +67,7 @@ class SyncStatistics:
         self._untold: dict[StreamKey | None, Counter[str]] = defaultdict(Counter)
 
     def add(self, key: StreamKey, result: TableResult) -> str:
-        """Add one commit of a stream; a line about it alone."""
+        """Add one commit of a stream; return a line about that commit."""
         commit = StreamStatistics()
         commit.add(result)
         self._streams[key].add(result)
@@ -77,7 +77,8 @@ class SyncStatistics:
         return f"{commit.name}: {result.status}, {commit.describe()}"
 
     def take_counts(self, key: StreamKey | None) -> dict[str, int]:
-        """Take the counts that a STATE of this stream, or of all of them, reports: of commits since the one before."""
+        """Take the counts that a STATE of this stream, or of all streams, reports: those of commits since the last
+        STATE."""
         return {name: count for name, count in self._untold.pop(key, Counter[str]()).items() if count}
 
     def summarise(self) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from lakewriter.spec.table_spec import TableSpec
 HELD_BYTES: Final = 128 * MIB
 """A load holds at most so many bytes of records that follow its last STATE."""
 END: Final = 1 << 62
-"""A position behind all."""
+"""A position behind all records."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Cut:
 
 
 class StreamQueue:
-    """A stream's records that wait. ``start`` is the position up to which all is committed; ``feed`` that of the
-    running load, ``end`` where it ends."""
+    """The waiting records of a stream. All before the position ``start`` is committed. ``feed`` is the feed of the
+    running load, ``end`` where that load ends."""
 
     def __init__(self, key: StreamKey, table: TableSpec, backlog: Backlog) -> None:
         self.key, self.table, self.backlog = key, table, backlog
@@ -47,7 +47,7 @@ class StreamQueue:
         self._since: float | None = None
 
     def add(self, records: Records, now: float) -> None:
-        """More records."""
+        """Add records."""
         size = self.backlog.add(records)
         self.records += len(records.positions)
         self.last_record = records.positions[-1]
@@ -109,7 +109,7 @@ class StreamQueue:
         return self.feed is None and (bool(self._cuts) or more)
 
     def begin(self, feed: ArrivingFeed) -> bool:
-        """Start a load; whether it completes the stream."""
+        """Start a load; return whether it completes the stream."""
         self.feed, self.whole = feed, bool(self._cuts) and self._cuts[0].whole
         self.advance()
         return self.whole

@@ -5,8 +5,8 @@ The main thread starts Spark meanwhile, then runs loads: of a stream one after t
 A load's tasks shape, encode and upload records as they come, until the load ends at a STATE: when its files have their
 size, when the STATE has waited for long, or when another stream needs the room. See ``StreamQueue``.
 
-A full refresh without generation ids is begun anew by the next caller. So its STATEs go back when it is whole: a
-source that went on from an earlier one would leave out what the next refresh replaces.
+The next call begins a full refresh without generation ids anew. So its STATEs go back only when it is whole: a source
+that continued from an earlier STATE would leave out rows that the next refresh replaces.
 """
 
 import itertools
@@ -46,7 +46,7 @@ WAITING_BYTES: Final = 256 * MIB
 MEMORY_BYTES: Final = 64 * MIB
 """Memory holds so many bytes of records of all streams."""
 ROOM_BYTES: Final = 64 * MIB
-"""A waiting stream with so many bytes of records is worth the end of another one's load."""
+"""For a waiting stream with so many bytes of records, the load of another stream is ended."""
 _LOOK_SECONDS: Final = 0.2
 
 
@@ -225,7 +225,7 @@ class Writer:
         self._raise_failure(failed)
 
     def _finish(self) -> list[str]:
-        """End each stream as far as it can be loaded; why some are not complete."""
+        """End each stream with what can be loaded of it; return why some are not complete."""
         whole = self._sum_contents()
         seen = Input(whole.events, self._failure, whole.last_records, self._ended, whole.is_cut)
         errors = {key: seen.error(key) for key in self._queues}
@@ -277,7 +277,7 @@ class Writer:
             self._changed.notify_all()
 
     def _end_loads(self) -> None:
-        """Take in what became of loads that are over."""
+        """Take the reports of loads that have ended."""
         for key, future in [(key, future) for key, future in self._loads.items() if future.done()]:
             queue, report = self._queues[key], None
             try:
@@ -329,7 +329,7 @@ class Writer:
         return any(is_covered(event.text, key, needs_part=True) for key in self._silent)
 
     def _give_up_loads(self) -> None:
-        """Withdraw what runs still, but for loads that are past the point of no return."""
+        """Withdraw running loads, except those past the point of no return."""
         for key in self._loads:
             queue = self._queues[key]
             if queue.feed is not None:

@@ -192,7 +192,7 @@ FORMAT_TAGS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def find_part_model(value: Mapping[str, Any]) -> type[Model] | None:
-    """Return the model of a format's own object, if what it says it is is known."""
+    """Return the model of a format's own object; None for an unknown one."""
     return (
         CODECS.get(str(_normalise_codec(value["codec"])))
         if "codec" in value

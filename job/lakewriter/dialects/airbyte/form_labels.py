@@ -18,7 +18,7 @@ REGIONS: Final = (
     "me-central-1", "me-south-1", "mx-central-1", "sa-east-1", "us-east-1", "us-east-2", "us-gov-east-1",
     "us-gov-west-1", "us-west-1", "us-west-2",
 )  # fmt: skip
-"""To choose from; blank for an S3-compatible store without regions. What a lake.yaml may have is not bound to them."""
+"""The regions to choose from; blank for an S3-compatible store without regions. A lake.yaml may have others."""
 
 
 @dataclass(frozen=True)

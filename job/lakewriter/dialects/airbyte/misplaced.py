@@ -1,4 +1,4 @@
-"""Objects that a configuration would not write as they are: the line to change so that it would."""
+"""Advise on objects whose keys a configuration would not write: the line to change so that it would."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ def find_extension(key: str) -> str:
 
 
 class Adviser:
-    """Advice on keys: by which line of a configuration they would be a stream's.
+    """Advises on keys: which line of a configuration would make them a stream's.
 
     ``position`` is that of the configuration's keys, ``streams`` are those of the catalog.
     """
@@ -56,7 +56,7 @@ class Adviser:
         return self._find_absent_stream(key) or self._find_path(key, extension) or NO_SETTING
 
     def _find_absent_stream(self, key: str) -> str:
-        """Return whether the key is that of a stream that the catalog does not name."""
+        """Return advice if the key is that of a stream that the catalog does not name; blank otherwise."""
         parts = list(dict.fromkeys(part for part in key.split("/")[:-1] if part))
         namespaces = list(dict.fromkeys([*(namespace for namespace, _ in self._streams), *parts, ""]))
         for namespace, name in product(namespaces, parts):

@@ -119,8 +119,7 @@ def _parse_directory(
 
 
 def _refuse_lookalikes(literal: str) -> None:
-    """Refuse text that looks like a variable: the vendor writes it unchanged, and its writer meant a
-    variable."""
+    """Refuse text that looks like a variable: the vendor writes it unchanged, but the user meant a variable."""
     if "${" in literal:
         raise ValueError(f"{literal!r} has a variable that does not end; expected ${{NAME}}")
     match = _LOOKALIKE.search(literal)

@@ -20,8 +20,8 @@ D = TypeVar("D", bound=Destination)
 
 ForeignFiles = Sequence[ForeignFile]
 ReadFiles = Callable[[Document, ForeignFiles], tuple[Document, tuple[str, ...]]]
-"""Puts the content of the files that a lake.yaml names in place of their names; also gives warnings. It leaves a
-document alone that is not its dialect's. The second argument are the vendors' files that may be given by mistake."""
+"""Puts the content of the files that a lake.yaml names in place of their names; also gives warnings. It leaves
+documents of other dialects alone. The second argument has the vendors' files that may be given by mistake."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class TableForm:
-    """Table entries with keys of their own: ``name`` is what messages call one, no plain one has ``keys``."""
+    """Table entries with keys of their own: ``name`` is what messages call one; no plain entry has ``keys``."""
 
     name: str
     model: type[TableEntry]

@@ -95,7 +95,7 @@ class RowsEntry(FileModel):
     at_most: int | None = Field(None, ge=0)
     """The most rows that a load has."""
     of_last_loads: int | None = Field(None, ge=1, le=100)
-    """How many committed loads before it the load is compared with, by the median of their rows."""
+    """The number of earlier committed loads. The load is compared with the median of their rows."""
     between: tuple[Ratio, ...] | None = Field(None, min_length=2, max_length=2)
     """For ``of_last_loads``: the fewest and the most rows as percentages of that median, such as ``[50%, 200%]``."""
 
@@ -199,8 +199,8 @@ class ExpectEntry(FileModel):
     """A column that has no value twice in one load, or a list of columns that have none together. Spark reads the rows
     a second time for it."""
     sql: Annotated[str, Field(min_length=1)] | None = None
-    """A condition in Spark's SQL over the source's columns, such as ``arr_time >= dep_time``, that is false of no
-    row. It needs a ``name``."""
+    """A condition in Spark's SQL over the source's columns, such as ``arr_time >= dep_time``, that must not be false
+    for any row. It needs a ``name``."""
 
     @model_validator(mode="after")
     def _one_check(self) -> "ExpectEntry":
@@ -264,7 +264,7 @@ class ExpectEntry(FileModel):
 
 CHECKS: Final = ("rows", "not_null", "null_share", "range", "fresh", "accepted_values", "unique", "sql")
 ROW_CHECKS: Final = ("not_null", "range", "accepted_values", "sql")
-"""The checks of which each row holds or does not."""
+"""The checks that each row by itself meets or fails."""
 
 
 class SharedExpectEntry(ExpectEntry):
@@ -300,7 +300,7 @@ def apply_expectations(
 
 
 def _require_keys(table: TableSpec) -> TableSpec:
-    """Return a table whose rows are merged with the check that their keys have no null, which is of no other row."""
+    """Return the table; if its rows are merged, with a check that each key column has no null."""
     if table.mode is not Mode.MERGE:
         return table
     rule: OnViolation = "quarantine" if table.quarantine is not None else "fail"

@@ -22,7 +22,7 @@ class FormField:
     label: str
     value: str | Provided
     is_prefix: bool = False
-    """True if it says where in the bucket all files go: a party with a folder of its own types that one."""
+    """True if it says where in the bucket all files go: a party with its own folder types that folder instead."""
 
 
 def list_fields(values: Mapping[str, str | Provided], *, prefix: str) -> tuple[FormField, ...]:

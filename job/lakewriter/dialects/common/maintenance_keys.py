@@ -21,7 +21,7 @@ class MaintenanceEntry(FileModel):
     the undo of a full refresh, go back no further. Glue's optimizer expires snapshots if there is an
     ``optimizer_role``; otherwise another tool has to do so."""
     keep_snapshots: int = Field(1, ge=1, le=100_000)
-    """So many snapshots are kept, however old: ``history.expire.min-snapshots-to-keep``."""
+    """The number of snapshots that are kept, however old: ``history.expire.min-snapshots-to-keep``."""
     compact: bool = False
     """Lets Glue compact small files. A compacted load is undone with ``--rewrite`` only. Needs ``optimizer_role``."""
     delete_orphans_days: int | None = Field(None, ge=3, le=3650)

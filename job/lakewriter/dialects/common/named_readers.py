@@ -14,9 +14,8 @@ _MOST_NAMED: Final = 5
 
 
 def fit_readers(spec: Spec, readers: Sequence[ReaderName], *, delta: bool) -> Spec:
-    """Return the same pipeline, whose Parquet files have the encodings that all of ``readers`` read: at the least
-    dictionary and plain ones, and only those where no reader is named. With ``delta`` they have DELTA encodings for all
-    readers."""
+    """Return the same pipeline with Parquet files in the encodings that all of ``readers`` read; if none is named, in
+    dictionary and plain encoding only. With ``delta`` they have DELTA encodings for all readers."""
     if not readers and not delta:
         return spec
 
@@ -35,7 +34,7 @@ def fit_readers(spec: Spec, readers: Sequence[ReaderName], *, delta: bool) -> Sp
 
 
 def warn_of_merges(spec: Spec, readers: Sequence[ReaderName]) -> Iterator[str]:
-    """Yield a warning of readers that see rows which a merged table has no more."""
+    """Yield a warning of readers that see rows which merges have deleted from a table."""
     tables = [table.id for table in spec.tables if table.mode is Mode.MERGE]
     if tables and (blind := [name for name in readers if not READERS[name].reads_tables]):
         yield (

@@ -64,7 +64,7 @@ def require_plain(value: str, example: str, *, before: str = "", behind: str = "
 
 
 def require_fit_keys(table: TableSpec, location: Location) -> None:
-    """``SPEC_INVALID`` at ``location`` where the keys of a table, or of its bad rows, have a segment that no key may
+    """Raise ``SPEC_INVALID`` at ``location`` if the keys of a table, or of its bad rows, have a segment that no key may
     have."""
     for key in (table.layout.example, table.quarantine):
         fault = describe_unfit_segment(key or "")

@@ -13,7 +13,7 @@ from lakewriter.dialects.common.source_files import Location, describe_kind
 from lakewriter.dialects.common.yaml_text import Document
 
 MAX_PROBLEMS: Final = 50
-"""A message has at most so many problems."""
+"""The most problems that a message lists."""
 
 _CONFIDENTIAL: Final = re.compile(
     r"secret|passw|pwd|token|credential|external_?id|access_?key|api_?key|url|^options$", re.I
@@ -138,7 +138,8 @@ def describe_problems(
     tags: Tags,
     homes: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
-    """One line for each place. ``homes`` are the keys under which what is at the top by mistake belongs."""
+    """Return one line for each place. ``homes`` has, for a key that is at the top by mistake, the key that it belongs
+    under."""
     members = {member for tag in tags.values() for member in tag}
     grouped: dict[Location, list[Any]] = {}
     for error_details in error.errors(include_url=False):

@@ -37,12 +37,12 @@ class JdbcEntry(FileModel):
     """How a database is read."""
 
     quote: Literal['"', "`", "["] | None = None
-    """What the names of a database stand in that Lakewriter does not know, such as ``'"'``. A probe confirms it. The
-    values are then what the database's driver and Spark make of them."""
+    """The character that quotes names in a database that Lakewriter does not know, such as ``'"'``. A probe confirms
+    it. The values are then what the database's driver and Spark make of them."""
     reconcile: Annotated[Literal["counts", "columns", "off"], BeforeValidator(_read_off)] | None = None
-    """Compares what was read with the database's own answer over the same rows, before anybody sees them: ``counts`` of
-    rows and of values in each column, or of ``columns`` the bounds and sums too. By default ``counts`` where the rows
-    are those of a snapshot or up to a cursor."""
+    """Compares what was read with the database's own answer over the same rows, before anybody sees them: ``counts``
+    compares the numbers of rows and of values in each column, ``columns`` their bounds and sums too. By default
+    ``counts`` where the rows are those of a snapshot or up to a cursor."""
     lock: bool = False
     """Locks a table of MySQL or MariaDB against writing until the connections of ``partition`` have begun, so that all
     of them see one state. The user needs the right LOCK TABLES."""
@@ -68,8 +68,8 @@ class ReadEntry(FileModel):
     jdbc: JdbcEntry | None = None
     """How a database is read. Only for ``format: jdbc``."""
     engine: Literal["spark"] | None = None
-    """``spark`` lets Spark read a format that Lakewriter has a reader for: a way out for options that this one does not
-    take. Nothing is promised of values then, and bad rows cannot be kept apart."""
+    """``spark`` lets Spark read a format that Lakewriter has a reader for, such as for options that this reader does
+    not take. Values then have no guarantee, and bad rows cannot be kept apart."""
     sql: str | None = None
     """A SELECT over ``views``, for filters, joins and expressions. Give either this or ``format``."""
     views: "dict[str, ReadEntry]" = Field(default_factory=dict)
@@ -142,7 +142,7 @@ class ReadEntry(FileModel):
 
 
 def list_option_notes(table: str, read: Read) -> Iterator[str]:
-    """Notes on options of a table that nothing here knows."""
+    """Yield notes on options of a table that nothing here knows."""
     for view in read.views.values():
         yield from list_option_notes(table, view)
     if note := note_unknown_options(read.format or "", read.options):

@@ -15,7 +15,8 @@ from lakewriter.spec.table_spec import Read, TableSpec
 
 
 class ContractEntry(FileModel):
-    """What becomes of what changes in the source. A key that a table leaves out is the pipeline's."""
+    """What happens when columns or types change in the source. A table takes the pipeline's value of a key that it
+    leaves out."""
 
     columns: Literal["evolve", "freeze", "discard"] | None = None
     """What happens to a new column: ``evolve`` adds it (the default), ``freeze`` fails the load, ``discard`` leaves it
@@ -71,8 +72,7 @@ class BadRowEntry(FileModel):
 
 
 def refuse_unsupported(spec: Spec, data: Mapping[str, Any]) -> None:
-    """Raise ``SPEC_INVALID`` for a rule that a table cannot keep: none is left aside in silence. ``data`` is the
-    file's."""
+    """Raise ``SPEC_INVALID`` for a rule that a table cannot keep: none is ignored silently. ``data`` is the file's."""
     for number, table in enumerate(spec.tables):
         for rule, value, why in _list_unsupported(table, in_catalog=spec.iceberg or spec.in_glue):
             raise FaultError(

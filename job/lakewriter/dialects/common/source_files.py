@@ -18,7 +18,7 @@ MAX_MIB: Final = 32
 MAX_JSON_MIB: Final = 64
 """A JSON file is at most so large. The configured catalog of a source with thousands of streams has tens of MiB."""
 MAX_VALUES: Final = 8_000_000
-"""This is the limit of a JSON file, which has no aliases."""
+"""The most keys and values of a JSON file, which has no aliases."""
 _KINDS: Final[Mapping[type, str]] = {
     type(None): "nothing",
     bool: "true or false",
@@ -45,7 +45,8 @@ class SourceFile:
         self._text = text
 
     def describe_position(self, location: Location) -> str:
-        """``lake.yaml:12: tables.0.read``: the nearest line to ``location`` that the file has, keys as it has them."""
+        """Return ``lake.yaml:12: tables.0.read``: the nearest line to ``location`` that the file has, keys as it has
+        them."""
         node, line, steps = self._root, None, []
         line = node and node.line if not location else None
         for step in location:
@@ -57,7 +58,8 @@ class SourceFile:
 
     @cached_property
     def _root(self) -> Node | None:
-        """Of JSON only asked for when something is wrong with the file: most JSON is YAML too."""
+        """The root of the nodes. For JSON it is needed only when something is wrong with the file: most JSON is YAML
+        too."""
         if self._node is not None or not self._text:
             return self._node
         try:

@@ -48,10 +48,10 @@ class TableEntry(FileModel):
     unique_key: tuple[str, ...] = ()
     """The columns that row ids are computed from, where there is no ``primary_key``."""
     mode: Mode = Mode.APPEND
-    """``append`` adds rows to those of earlier loads. Where the destination can, ``overwrite`` replaces them, file by
-    file at its end; ``refresh`` replaces them at once, so that readers see one load, and ``replace_partitions`` those
-    partitions of an Iceberg table that the load has rows for. ``merge`` keeps one row of each ``primary_key`` in an
-    Iceberg table: the newest by ``order_by``."""
+    """``append`` adds rows to those of earlier loads. The other modes need a destination that can do them.
+    ``overwrite`` replaces the rows file by file at the end of the load. ``refresh`` replaces them at once, so that
+    readers see one load. ``replace_partitions`` replaces, in an Iceberg table, the partitions that the load has rows
+    for. ``merge`` keeps one row of each ``primary_key`` in an Iceberg table: the newest by ``order_by``."""
     cursor: str | None = None
     """A column that grows with every change, such as ``updated_at``: later loads read only rows above the highest value
     loaded."""
@@ -67,7 +67,7 @@ class TableEntry(FileModel):
     """With ``mode: merge``: deleted rows stay in the table, flagged, and keep older rows of their key out. Without it
     they are gone from it."""
     deleted_for: Duration | None = None
-    """With ``mode: merge``: for how long a deleted row that is gone from the table keeps older rows of its key out,
+    """With ``mode: merge``: how long a deleted row, once gone from the table, still keeps older rows of its key out,
     such as ``12 hours``; ``0 days`` for not at all. By default ``7 days``."""
     columns: dict[str, TypeText | ColumnEntry] = Field(default_factory=dict)
     """Types of single columns, where the source has only text or its type changes: ``{updated_at: timestamp}``; with a
@@ -86,8 +86,8 @@ class TableEntry(FileModel):
     """For Iceberg tables: columns, or ``year(c)``, ``month(c)``, ``day(c)``, ``hour(c)``, ``bucket(16, c)``,
     ``truncate(4, c)``."""
     sort_by: tuple[str, ...] = ()
-    """For Parquet files: columns by which the rows of each row group are sorted, nulls last. Columns whose values then
-    repeat take less space, and queries that name some of their values read less."""
+    """For Parquet files: columns by which the rows of each row group are sorted, nulls last. Sorted columns compress
+    better, and queries that name some of their values read less."""
     contract: ContractEntry = ContractEntry()
     """What happens when the columns or types of this table change in the source."""
     on_bad_row: BadRowEntry | None = None

@@ -9,7 +9,7 @@ import yaml
 from lakewriter.dialects.common.yaml_problems import YamlProblemError, explain_error, refuse_unprintable
 
 MAX_NODES: Final = 2_000_000
-"""Keys and values, those that an alias stands for counted wherever the alias is: each of them is checked and copied."""
+"""The most keys and values. What an alias stands for counts at each use: each of them is checked and copied."""
 MAX_ALIASES: Final = 100_000
 MAX_DEPTH: Final = 100
 """Mappings and lists inside each other: what reads them recurses, and Python's stack ends near 1,000."""

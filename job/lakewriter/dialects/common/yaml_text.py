@@ -21,7 +21,7 @@ from lakewriter.errors import SpecInvalidError
 
 @dataclass(frozen=True)
 class Document:
-    """The file's content. ``origins`` has, for what is elsewhere than its place says, the file and the place."""
+    """The file's content. ``origins`` has the file and the place of values that come from another file."""
 
     file: SourceFile
     folder: Path
@@ -41,7 +41,8 @@ class Document:
         return Position(self.file, location)
 
     def describe_position(self, location: Location) -> str:
-        """``lake.yaml:12: tables.0.read``, or ``flow.yaml:7: materializations.m.bindings.0`` for what is from there."""
+        """Return ``lake.yaml:12: tables.0.read``, or ``flow.yaml:7: materializations.m.bindings.0`` for a value from
+        there."""
         return str(self.find_position(location))
 
 
@@ -79,7 +80,7 @@ def _read_overrides(data: Mapping[str, Any], stage: str, file: SourceFile) -> Ma
 
 
 def _list_places(over: Any, above: Location) -> Iterator[Location]:
-    """Those of a stage's values: mappings are merged key by key, everything else as a whole."""
+    """Yield the places of a stage's values: mappings are merged key by key, everything else as a whole."""
     for key, value in over.items():
         location = (*above, str(key))
         if isinstance(value, dict) and value:

@@ -1,4 +1,4 @@
-"""The keys of a Flow file as far as they mean something here: blanks count as absent, others get a warning."""
+"""The keys of a Flow file that have a meaning here: blanks count as absent, and other keys get a warning."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, get_args, get_origin
@@ -81,7 +81,7 @@ class FlowKeys:
             )
 
     def settle_binding(self, binding: Data, keys: Sequence[str], position: Position) -> Data:
-        """Return the binding without what is so here in any case: delta updates, and grouping by ``keys``.
+        """Return the binding without settings that always hold here: delta updates, and grouping by ``keys``.
 
         Raises ``SPEC_INVALID`` where it asks for something else.
         """

@@ -128,8 +128,8 @@ class _Flow:
         return dict(materialization)
 
     def _read_endpoint(self, anew: Data) -> tuple[dict[str, Any], dict[Location, Position]]:
-        """Read the connector's configuration without what is given ``anew``, from the file that it names where it is a
-        name; and where it is."""
+        """Return the connector's configuration without what is given ``anew``, read from a file if it is a file's name,
+        and the place of each of its keys."""
         config = _get(self._find_connector(), "config")
         position = self._position.get_child(*_CONFIG)
         if isinstance(config, str):

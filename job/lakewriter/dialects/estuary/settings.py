@@ -20,7 +20,7 @@ from lakewriter.spec.model import FileModel, require_one
 Compression = Literal["snappy", "gzip", "lz4", "zstd"]
 
 MOST_SECONDS: Final = 86_400
-"""An interval is at most so long."""
+"""The longest interval."""
 
 
 class Advanced(FileModel):
@@ -61,7 +61,7 @@ class EstuaryDestination(Destination):
     compressionType: Compression = "snappy"  # noqa: N815 - the vendor's key
     """The codec of the Parquet files, for bindings that name none."""
     flatten_separator: Literal["/", "_", ".", "__"] = "/"
-    """What stands between the property names in the name of a flattened field."""
+    """The separator of property names in the name of a flattened field."""
     logical_types: tuple[LogicalType, ...] = ()
     """Writes JSON text and durations with the Parquet types for them, which few readers know. Without it both are
     strings."""
@@ -160,7 +160,7 @@ class ResourceEntry(FileModel):
 
 
 class FieldOptions(FileModel):
-    """What is asked for one field's column."""
+    """The options of one field's column."""
 
     castToString: bool = False  # noqa: N815 - the vendor's key
     """Makes the field's column text: strings as they are, anything else as its JSON."""

@@ -63,7 +63,7 @@ def make_form_fields(form: LakewriterS3) -> tuple[FormField, ...]:
 
 
 def _choose_partition(form: LakewriterS3) -> tuple[str, str]:
-    """Key and value of the folders that files lie in; blank for none."""
+    """Return the key and the value of the folders that files lie in; blank for none."""
     return ("", "") if form.is_iceberg else PARTITIONS[form.partition_strategy]
 
 

@@ -58,7 +58,7 @@ _CATALOG: Final = {
     "supaflow-s3": ("glue:GetCatalogImportStatus",),
     "supaflow-s3-data-lake": ("glue:GetCatalog", "glue:GetCatalogs", "glue:GetCatalogImportStatus"),
 }
-"""The two pages differ in what they look at first."""
+"""The actions on the catalog, in which the two pages differ."""
 POLICIES: Final = {
     kind: VendorPolicy(
         s3=(_LISTING, _OBJECTS),

@@ -63,8 +63,8 @@ class SupaflowDestination(Destination):
     destination_prefix: str = ""
     """Supaflow's pipeline setting: a part of each schema's name, between the Glue prefix and the source's schema."""
     destination_table_handling: Literal["APPEND", "FAIL"] = "APPEND"
-    """Supaflow's pipeline setting: with ``FAIL`` a table's first load needs an empty path, with ``APPEND`` it does not
-    look."""
+    """Supaflow's pipeline setting. With ``FAIL``, a table's first load needs an empty path; with ``APPEND``, it does
+    not look at the path."""
 
     @model_validator(mode="before")
     @classmethod
