@@ -6,7 +6,11 @@ import pytest
 import yaml
 
 from lakewriter.commit.glue import GlueTables
+from lakewriter.commit.recover import recover
+from lakewriter.commit.resets import note_change
+from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
+from lakewriter.operate import repair
 from lakewriter.operate.repair import abandon
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import FOLDER, Refreshed
@@ -106,6 +110,29 @@ def test_refresh_that_is_being_shown_when_it_is_given_up(tmp_path, aws, bucket, 
     assert users.keys() == ["g0000000001/part-a-00000.parquet"]
     users.load(job, id=[3])
     assert users.ids() == [3]
+    assert users.differences() == []
+
+
+@pytest.mark.parametrize("catalog", ["none", "glue", "iceberg"])
+def test_refresh_that_another_process_ends_while_it_is_given_up(tmp_path, aws, bucket, monkeypatch, catalog):
+    """It was shown again under the next change's number, so that the next refresh counted as shown."""
+    users = Refreshed(tmp_path, aws, catalog, keep_days=0)
+    users.load("a", id=[1])
+    cut_off(users, is_report, id=[2])
+
+    ended: list[TableState] = []
+
+    def end(*arguments):
+        if not ended:
+            ended.append(recover(users.pipeline.first_control, users.pipeline.open_clients))
+        return note_change(*arguments)
+
+    monkeypatch.setattr(repair, "note_change", end)
+    assert give_up(users) == "nothing: another process brought it to its end meanwhile, with 1 row"
+    assert (users.ids(), users.state.committed) == ([2], 2)
+    for number in (3, 4):
+        users.load(f"c{number}", id=[number])
+        assert users.ids() == [number]
     assert users.differences() == []
 
 

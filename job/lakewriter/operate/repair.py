@@ -72,7 +72,9 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
         if not noted:
             what = f"load {job_id} abandoned ({pending.phase})"
             control.state.move(lambda state, what=what: note_change(control, state, what, reason))  # type: ignore[misc]
+            # Another process may have ended the load: nothing may be published under the number of the next change.
             noted = True
+            continue
         files = format_count(len(intent.files), "file")
         if is_withdrawn:
             _undo(control, pending, intent, clients)
