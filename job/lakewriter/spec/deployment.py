@@ -109,7 +109,7 @@ class Spark(FileModel):
     attempts: int = Field(3, ge=1, le=10)
     """Attempts of one load, the first included. It is tried again only where a retry can help."""
     conf: dict[str, str] = Field(default_factory=dict)
-    """Further Spark settings. They take precedence over those that the stack gives, except the time zone, which is UTC."""
+    """Further Spark settings. They take precedence over those that the stack gives. The time zone stays UTC."""
 
     @field_validator("release")
     @classmethod

@@ -50,8 +50,8 @@ class TableEntry(FileModel):
     mode: Mode = Mode.APPEND
     """``append`` adds rows to those of earlier loads. The other modes need a destination that can do them.
     ``overwrite`` replaces the rows file by file at the end of the load. ``refresh`` replaces them at once, so that
-    readers see one load. ``replace_partitions`` replaces, in an Iceberg table, the partitions that the load has rows
-    for. ``merge`` keeps one row of each ``primary_key`` in an Iceberg table: the newest by ``order_by``."""
+    readers see one load. In Iceberg tables ``replace_partitions`` replaces the partitions that the load has rows for,
+    and ``merge`` keeps one row of each ``primary_key``: the newest by ``order_by``."""
     cursor: str | None = None
     """A column that grows with every change, such as ``updated_at``: later loads read only rows above the highest value
     loaded."""
