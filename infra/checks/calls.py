@@ -41,13 +41,16 @@ def list_calls(settings: Settings) -> Iterator[Call]:
     """List what a load calls beside the logs, which EMR Serverless writes: destination, catalog, sources, secrets."""
     spec = settings.spec
     endpoint, rest = spec.access.endpoint, spec.rest_service
-    in_glue = spec.access.key_names.name_catalog("glue")
     if endpoint:
         yield Call(ELSEWHERE, f"the destination's custom endpoint {endpoint!r} is", "none")
     else:
         yield Call("s3", f"the bucket {spec.access.bucket!r} is", "")
     if rest:
-        yield Call(rest.aws_service or ELSEWHERE, f"the Iceberg catalog {rest.uri!r} is", in_glue)
+        yield Call(
+            rest.aws_service or ELSEWHERE,
+            f"the Iceberg catalog {rest.uri!r} is",
+            spec.access.key_names.name_catalog("glue"),
+        )
     elif spec.in_glue:
         yield Call("glue", "the Glue Data Catalog is", "")
     if spec.access.role_arn:

@@ -10,6 +10,7 @@ import pytest
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt, bind, register
 from lakewriter.commit.committed_loads import read_table_loads
+from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import read_sync_decision
 from lakewriter.commit.iceberg import removal
 from lakewriter.commit.pipeline import Pipeline
@@ -549,6 +550,30 @@ def test_an_undo_whose_intent_is_lost_is_undone_again(shop, match):
     assert said.startswith("closed, without its intent")
     (undoing,) = shop.undo("b").run()
     assert undoing.plan is not None
+    assert shop.ids() == [0, 1]
+    assert shop.control.state.read().cursor.text == "1"
+
+
+def test_an_undo_that_another_process_completes_while_it_is_ended_keeps_its_report(shop, monkeypatch):
+    """That process still has the intent in its memory."""
+    shop = shop(FILES, cursor="id")
+    shop.load("a", "b")
+    cut_off(shop, ReportIsWritten(), "b")
+    pending, client = shop.control.state.read().pending, shop.aws.client("s3")
+    key = shop.control.keys.intent("undo.b", pending.attempt, shop.control.table_id)
+    intent = shop.aws.objects(BUCKET)[key]
+    client.delete_object(Bucket=BUCKET, Key=key)
+    delete = Control.delete_report
+
+    def complete(control, job_id):
+        client.put_object(Bucket=BUCKET, Key=key, Body=intent)
+        recover(shop.pipeline.first_control, shop.pipeline.open_clients)
+        return delete(control, job_id)
+
+    monkeypatch.setattr(Control, "delete_report", complete)
+    (said,) = abandon_without_intent(shop.pipeline.controls, "undo.b", "a drill").values()
+    assert said == "nothing: another process brought it to its end meanwhile"
+    assert need(shop.control.read_report("undo.b")).undoes == "b"
     assert shop.ids() == [0, 1]
     assert shop.control.state.read().cursor.text == "1"
 

@@ -33,8 +33,8 @@ from lakewriter.spec.table_spec import TableSpec
 
 _NO_KEY_NAMES: Final = KeyNames()
 MOST_APART: Final = timedelta(days=1)
-"""How far the clocks of this machine and of the store may differ for deletions by age. AWS refuses requests from 15
-minutes on; other stores accept them."""
+"""The greatest difference between this machine's clock and the store's with which objects are deleted by their age. AWS
+refuses requests from 15 minutes on; other stores accept them."""
 
 
 @dataclass(frozen=True)
@@ -221,11 +221,14 @@ class Control:
         content = self._get_once_written(key, again=True)
         return None if content is None else parse(TableReport, key, content)
 
-    def delete_report(self, job_id: str) -> None:
+    def delete_report(self, job_id: str) -> bytes | None:
         """Delete the table's report of this job id, if it has one: the job counts as not committed from then on."""
         key = self.keys.report(job_id, self.table_id)
         self._written.pop(key, None)
-        self.store.delete(key)
+        body = self.read_body(key)
+        if body is not None:
+            self.store.delete(key)
+        return body
 
     def read_body(self, key: str) -> bytes | None:
         """Return the object's content, None where it is not there."""

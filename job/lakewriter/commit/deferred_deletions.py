@@ -15,7 +15,7 @@ from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.uploads import delete_own
 
 _ROUNDED: Final = timedelta(seconds=2)
-"""How far the store's clock may be ahead of the time in its answers, which have whole seconds and take a moment."""
+"""The store's clock may be ahead of the time in its answers by this: they have whole seconds and take a moment."""
 
 
 def retire_due(control: Control) -> None:

@@ -10,7 +10,8 @@ from lakewriter.control_object import ControlObject, is_false, is_none
 from lakewriter.receipt import Batch, make_batch_prefix
 
 MOST_LIVE: Final = 500
-"""How many loads keep their receipts for the next full refresh. For older loads it reads the objects' metadata."""
+"""The number of loads whose receipts are kept for the next full refresh. For older loads it reads the objects'
+metadata."""
 
 BATCHES_LIVE: Final = 20
 """The same for batches of a continuous run, which commits as many in an hour as other pipelines have loads in a

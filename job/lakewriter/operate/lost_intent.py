@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from itertools import islice
+from typing import Final
 
 from lakewriter.commit.changes import choose_last_job
 from lakewriter.commit.control import Control
@@ -17,6 +18,8 @@ from lakewriter.operate.rebuild_records import MOST_ASKED, parse_batch
 from lakewriter.operate.repair import find_pending, find_pending_tables
 from lakewriter.report import ABANDONED_BLIND, TableReport, format_count
 from lakewriter.spec.load_ids import UNDO
+
+_OVERTAKEN: Final = "nothing: another process brought it to its end meanwhile"
 
 Objects = Mapping[str, StoredObject]
 
@@ -43,16 +46,11 @@ def abandon_without_intent(controls: Mapping[str, Control], job_id: str, reason:
 def _abandon(control: Control, job_id: str, reason: str) -> str:
     pending = find_pending(control, job_id)
     if pending is None:
-        return "nothing: another process brought it to its end meanwhile"
+        return _OVERTAKEN
+    if job_id.startswith(UNDO):
+        return _end_undo(control, pending, reason)
     objects = _find_objects(control, pending)
     shown = format_count(len(objects), "object")
-    if job_id.startswith(UNDO):
-        # With the undo's report the load would count as undone, though cursor and source's state are not put back.
-        control.delete_report(job_id)
-        _end(control, pending, lambda state: _close_state(control, state, pending, {}), reason)
-        return (
-            "closed, without its intent: what it has taken out is not known. Undo the load again: it goes on from there"
-        )
     if pending.phase == "prepared":
         # If the sync is undecided, this gives it up in every table: none is bound without this one.
         is_bound(control, pending)
@@ -77,6 +75,22 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
         f"undone, without its intent: {shown} that it wrote deleted, the cursor as it was. What cannot be known: "
         "whether it wrote others; uploads that it did not complete are left to the bucket's lifecycle rule"
     )
+
+
+def _end_undo(control: Control, pending: Pending, reason: str) -> str:
+    """End an undo, so that the load counts as done and can be undone again.
+
+    With the undo's report the load would count as undone, though cursor and source's state are not put back. The report
+    returns where another process, which has the intent in memory, has completed the undo meanwhile.
+    """
+    report = control.delete_report(pending.job_id)
+    if _end(control, pending, lambda state: _close_state(control, state, pending, {}), reason):
+        return (
+            "closed, without its intent: what it has taken out is not known. Undo the load again: it goes on from there"
+        )
+    if report is not None and any(undone.by == pending.job_id for undone in control.state.read().undone):
+        control.write_once(control.keys.report(pending.job_id, control.table_id), report)
+    return _OVERTAKEN
 
 
 def _make_lost(control: Control) -> Failure:
@@ -178,8 +192,9 @@ def _close_state(control: Control, state: TableState, pending: Pending, objects:
     )
 
 
-def _end(control: Control, pending: Pending, change: Callable[[TableState], TableState], reason: str) -> None:
-    """Remove the intent from the state and note the reason; do nothing where another process removed it."""
+def _end(control: Control, pending: Pending, change: Callable[[TableState], TableState], reason: str) -> bool:
+    """Remove the intent from the state and note the reason. Return False, and do nothing, where another process removed
+    it."""
 
     def end(state: TableState) -> TableState:
         if not pending.is_same(state.pending):
@@ -190,4 +205,5 @@ def _end(control: Control, pending: Pending, change: Callable[[TableState], Tabl
     try:
         control.state.move(end)
     except Lost:
-        return
+        return False
+    return True

@@ -22,8 +22,8 @@ from lakewriter.spec.load_ids import REPLAY, make_next_job_id
 from lakewriter.spec.specification import Tracking
 
 View = Literal["snapshot", "switch", "partition", "files", "nothing"]
-"""How a load disappears for readers: at once, with a snapshot, a switch to other files, or a partition; file by file;
-or not at all, since it has no files."""
+"""A load disappears for readers at once, with a snapshot, a switch to other files, or a partition; or file by file.
+Nothing disappears of a load without files."""
 
 _REQUESTS: Final = 20
 """Requests that every undo makes: its records, three state reads, the catalog."""

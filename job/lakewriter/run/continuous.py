@@ -24,7 +24,7 @@ from lakewriter.spec.specification import Spec
 from lakewriter.spec.streamable import require_continuous
 
 LAST_WORD_SECONDS: Final = 10.0
-"""How long a run that has ended waits for its last minute's metrics to be sent."""
+"""A run that has ended waits so long for the metrics of its last minute to be sent."""
 
 
 def run_continuously(

@@ -13,7 +13,7 @@ from lakewriter.spec.catalogs import AnyRestService, OAuthService
 
 @dataclass(frozen=True)
 class SignIn:
-    """How PyIceberg signs in to a catalog."""
+    """The properties and the adapter by which PyIceberg signs in to a catalog."""
 
     properties: Mapping[str, str]
     """The library's own, see https://py.iceberg.apache.org/configuration/#rest-catalog"""

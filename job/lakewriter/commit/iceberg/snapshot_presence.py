@@ -28,7 +28,8 @@ UNDOES: Final = "lakewriter.undoes"
 """In the summary of an undo's snapshot: the job id of the load that it takes back."""
 
 SLACK: Final = timedelta(minutes=1)
-"""How far the clocks of two writers may differ: Iceberg lets a snapshot be that much older than its parent."""
+"""The greatest difference between the clocks of two writers: Iceberg lets a snapshot be that much older than its
+parent."""
 
 FIRST: Final = 1
 """The sequence number of a table's first snapshot; any other one without a parent has lost it by expiry."""
@@ -99,7 +100,7 @@ def is_refresh(snapshot: Snapshot) -> bool:
 
 def find_change_since(table: Table, load: str, gone: Collection[str] = ()) -> Snapshot | None:
     """Find a snapshot after a load's that changed what readers see; ``load`` is the load in the snapshot's summary.
-    None where there is no such snapshot.
+    Return None where the table has none.
 
     Loads that were undone since, their undos, and compactions, whose files have the same rows, are no change. ``gone``
     are job ids of the pipeline's loads that are to be undone before. The undo of an older load is a change: going back

@@ -48,7 +48,9 @@ def _with_schemas(entry: Any, document: Document, number: int) -> Any:
     if not isinstance(collection, dict):
         return entry
     return entry | {
-        "collection": _opened(collection, document.folder, document.find_position(("tables", number, "collection")))
+        "collection": _read_schemas(
+            collection, document.folder, document.find_position(("tables", number, "collection"))
+        )
     }
 
 
@@ -216,7 +218,7 @@ class _Flow:
         if isinstance(collection, dict) and "collection" not in entry:
             at = Position(self._file, ("collections", source))
             collection_keys = {key: value for key, value in collection.items() if key in _COLLECTION}
-            selected["collection"] = _opened(
+            selected["collection"] = _read_schemas(
                 self.keys.select_keys(collection_keys, CollectionEntry, at), self._path.parent, at
             )
             origins["collection"] = at
@@ -243,20 +245,20 @@ def _get(value: Any, key: str) -> Any:
 _SCHEMAS: Final = ("schema", "readSchema", "writeSchema")
 
 
-def _opened(collection: Mapping[str, Any], folder: Path, position: Position) -> dict[str, Any]:
+def _read_schemas(collection: Mapping[str, Any], folder: Path, position: Position) -> dict[str, Any]:
     """Return the collection at ``position`` with schemas instead of the names of their files, which start at
     ``folder``."""
     return {
-        key: _schema(value, folder, position.get_child(key)) if key in _SCHEMAS else value
+        key: _read_schema(value, folder, position.get_child(key)) if key in _SCHEMAS else value
         for key, value in collection.items()
     }
 
 
-def _schema(schema: Any, folder: Path, position: Position) -> Any:
+def _read_schema(schema: Any, folder: Path, position: Position) -> Any:
     if isinstance(schema, str):
         name, _, fragment = schema.partition("#")
         if fragment:
-            return _schema({"$ref": schema}, folder, position)
+            return _read_schema({"$ref": schema}, folder, position)
         schema, start = require_mapping(read_yaml(folder / name, str(position))), (folder / name).parent
     else:
         start = folder
