@@ -23,7 +23,11 @@ REASONS: Final[Mapping[str, Reason]] = {
     "NameTheKey": Reason("No object is under S3's own keys, or AWS's key for S3."),
     "NoKeyOfTheCaller": Reason("No object is under a key that only its writer has."),
     "UseEarlierKeysThroughS3": Reason("Objects of before a change of the key are under these; nothing new is."),
-    "AlarmsOfThisAccount": Reason("Only alarms and rules of this account may publish to the topic."),
+    "AlarmsOfThisAccount": Reason("Only alarms of this account may publish to the topic."),
+    "RulesOfEventBridge": Reason(
+        "EventBridge names each failed load in a message to this topic. Its pages disagree on conditions in a topic's "
+        "policy, so there is none: a stranger's rule could send mail, and read nothing."
+    ),
     "StartAndFindLoads": Reason("An operator starts loads of this pipeline, and looks for them."),
     "FollowAndStopLoads": Reason(
         "An operator follows loads of this pipeline, and stops them.",

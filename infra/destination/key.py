@@ -12,8 +12,9 @@ from infra.destination.logical_ids import pin
 from infra.removal import choose_removal
 from infra.settings import Settings
 from lakewriter.policy.arns import Arns
+from lakewriter.policy.deployed_names import DeployedNames
 from lakewriter.policy.deployer_statements import allow_key_administration
-from lakewriter.policy.statements import Statement
+from lakewriter.policy.statements import Conditions, Statement
 
 LOGICAL_ID: Final = "Key"
 
@@ -47,12 +48,16 @@ class Key(Construct):
             removal_policy=choose_removal(settings),
         )
         pin(key, LOGICAL_ID)
-        for statement in allow_services(settings, arns):
-            key.add_to_resource_policy(iam.PolicyStatement.from_json(statement))
-        if settings.deployment.permissions_boundary_arn:
-            administration = allow_key_administration(settings.deployment, arns)
-            key.add_to_resource_policy(iam.PolicyStatement.from_json(administration))
+        add_key_policy(key, allow_services(settings, arns), settings=settings, arns=arns)
         self.key = key
+
+
+def add_key_policy(key: kms.Key, statements: list[Statement], *, settings: Settings, arns: Arns) -> None:
+    """Add statements to the policy of a key of the stacks, and let a bound deployer administer it."""
+    if settings.deployment.permissions_boundary_arn:
+        statements = [*statements, allow_key_administration(settings.deployment, arns)]
+    for statement in statements:
+        key.add_to_resource_policy(iam.PolicyStatement.from_json(statement))
 
 
 def allow_services(settings: Settings, arns: Arns) -> list[Statement]:
@@ -74,14 +79,30 @@ def allow_services(settings: Settings, arns: Arns) -> list[Statement]:
             {**account, **applications},
         ),
     ]
-    if settings.deployment.alarms.email:
-        actions = ["kms:Decrypt", "kms:GenerateDataKey*"]
-        statements.append(_allow("NotifyOfAlarms", "cloudwatch.amazonaws.com", actions, account))
-        statements.append(_allow("NotifyOfFailedLoads", "events.amazonaws.com", actions, account))
-    return statements
+    return [*statements, *allow_notifications(settings, arns)]
 
 
-def _allow(sid: str, service: str, actions: list[str], conditions: dict[str, dict[str, str]]) -> Statement:
+def allow_notifications(settings: Settings, arns: Arns) -> list[Statement]:
+    """Allow alarms and rules to publish to the topics that the stage and its guests make; none without an e-mail.
+
+    For EventBridge the key's policy may have no condition on the event's source:
+    https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html#compatibility-with-aws-services. The topics are
+    named by the beginning of their names instead, since each refers to its key.
+    """
+    mailed = [one for one in (settings, *settings.guests) if one.deployment.alarms.email]
+    topics = [arn for one in mailed for arn in DeployedNames(one.spec.pipeline, one.stage).list_arns("Topics", arns)]
+    if not topics:
+        return []
+    actions = ["kms:Decrypt", "kms:GenerateDataKey*"]
+    account = {"StringEquals": {"aws:SourceAccount": arns.account}}
+    for_topics = {"ArnLike": {"kms:EncryptionContext:aws:sns:topicArn": topics}}
+    return [
+        _allow("NotifyOfAlarms", "cloudwatch.amazonaws.com", actions, account),
+        _allow("NotifyOfFailedLoads", "events.amazonaws.com", actions, for_topics),
+    ]
+
+
+def _allow(sid: str, service: str, actions: list[str], conditions: Conditions) -> Statement:
     return {
         "Sid": sid,
         "Effect": "Allow",

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -22,10 +22,12 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.cron import measure_periods
+from infra.destination.key import add_key_policy, allow_notifications
 from infra.pipeline.application import Application
 from infra.pipeline.metrics import NAMESPACE, LoadMetric, make_dimensions
 from infra.pipeline.stream_alarms import list_stream_alarms
 from infra.settings import Settings
+from lakewriter.policy.arns import Arns
 from lakewriter.spec.deployment import STACK_TAG, Deployment
 
 RUNBOOK: Final = "docs/runbook.md"
@@ -63,6 +65,8 @@ class Watched:
     """None without a schedule."""
     job_log: logs.ILogGroup
     load_log: logs.ILogGroup
+    rules: tuple[events.CfnRule, ...]
+    """The stack's rules of EventBridge but for the one that Alarms adds."""
 
     @property
     def hints(self) -> str:
@@ -155,12 +159,16 @@ class Alarms(Construct):
     def __init__(self, scope: Construct, id_: str, *, watched: Watched, key: kms.IKey | None) -> None:
         super().__init__(scope, id_)
         self._hints = watched.hints
+        topic = self._make_topic(watched, key)
+        telling = (
+            self._tell_of_failed_loads(watched, topic) if topic and watched.settings.deployment.alarms.email else None
+        )
         self.all: list[cloudwatch.Alarm] = [
             *self._make_load_alarms(watched),
             *self._make_start_alarms(watched),
             *self._make_stream_alarms(watched),
+            self._make_rules_alarm([*watched.rules, *([telling] if telling else [])]),
         ]
-        topic = self._make_topic(watched, key)
         if topic is None:
             Annotations.of(self).add_warning_v2(
                 "lakewriter:alarms",
@@ -247,6 +255,27 @@ class Alarms(Construct):
                 missing=stream_alarm.missing,
             )
 
+    def _make_rules_alarm(self, rules: Sequence[events.CfnRule]) -> cloudwatch.Alarm:
+        """Make the alarm of events that EventBridge could not deliver, which nothing else shows.
+
+        https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-monitoring.html
+        """
+        metrics = {
+            f"m{number}": cloudwatch.Metric(
+                namespace="AWS/Events",
+                metric_name="FailedInvocations",
+                dimensions_map={"RuleName": rule.ref},
+                statistic="Sum",
+                period=Duration.minutes(5),
+            )
+            for number, rule in enumerate(rules)
+        }
+        return self._make_alarm(
+            "Rules",
+            cloudwatch.MathExpression(expression="SUM(METRICS())", using_metrics=metrics, period=Duration.minutes(5)),
+            "EventBridge could not deliver an event: the mail that names a failed load, or the start of a handover.",
+        )
+
     def _make_alarm(
         self,
         id_: str,
@@ -278,11 +307,9 @@ class Alarms(Construct):
             return sns.Topic.from_topic_arn(self, "Topic", given.topic_arn)
         if not given.email:
             return None
-        topic = EmailTopic(self, "Email", address=given.email, key=key).topic
-        self._tell_of_failed_loads(watched, topic)
-        return topic
+        return EmailTopic(self, "Email", settings=watched.settings, address=given.email, key=key).topic
 
-    def _tell_of_failed_loads(self, watched: Watched, topic: sns.ITopic) -> None:
+    def _tell_of_failed_loads(self, watched: Watched, topic: sns.ITopic) -> events.CfnRule:
         """Send a message that names the execution, which an alarm cannot.
 
         A cause may hold quotes, which would break the message; its error is the title of an entry of the runbook.
@@ -292,7 +319,7 @@ class Alarms(Construct):
             f"{watched.hints} What to do: {RUNBOOK}, under <error>."
         )
         fields = {"name": "name", "execution": "executionArn", "status": "status", "error": "error"}
-        events.CfnRule(
+        return events.CfnRule(
             self,
             "FailedLoad",
             event_pattern={
@@ -339,38 +366,40 @@ def compute_silence_hours(deployment: Deployment) -> int | None:
 
 
 class EmailTopic(Construct):
-    """An encrypted topic with an e-mail subscription, to which only this account's alarms and rules may publish."""
+    """An encrypted topic with an e-mail subscription, to which only alarms and rules may publish."""
 
-    def __init__(self, scope: Construct, id_: str, *, address: str, key: kms.IKey | None) -> None:
+    def __init__(self, scope: Construct, id_: str, *, settings: Settings, address: str, key: kms.IKey | None) -> None:
         super().__init__(scope, id_)
-        account = {"StringEquals": {"aws:SourceAccount": Stack.of(self).account}}
-        tellers = [iam.ServicePrincipal(f"{service}.amazonaws.com") for service in ("cloudwatch", "events")]
+        stack = Stack.of(self)
         if key is None:
             # Alarms cannot publish to a topic under the AWS managed key of SNS, whose policy admits no service.
-            key = kms.Key(
+            made = kms.Key(
                 self,
                 "Key",
-                description=f"{Stack.of(self).stack_name}: alarms",
+                description=f"{stack.stack_name}: alarms",
                 enable_key_rotation=True,
                 removal_policy=RemovalPolicy.DESTROY,
             )
-            key.add_to_resource_policy(
+            arns = Arns(stack.partition, stack.account, stack.region)
+            add_key_policy(made, allow_notifications(settings, arns), settings=settings, arns=arns)
+            key = made
+        self.topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
+        account = {"StringEquals": {"aws:SourceAccount": stack.account}}
+        # AWS's pages disagree whether EventBridge can meet a condition here: its table of condition keys has
+        # aws:SourceAccount, its troubleshooting page says that no topic's policy may have a condition for it. Without
+        # one, who knows the topic's ARN could have a rule send mail to the address, and could read nothing.
+        # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-troubleshooting.html
+        for sid, service, conditions in (
+            ("AlarmsOfThisAccount", "cloudwatch", account),
+            ("RulesOfEventBridge", "events", None),
+        ):
+            self.topic.add_to_resource_policy(
                 iam.PolicyStatement(
-                    sid="NotifyOfAlarms",
-                    principals=[*tellers],
-                    actions=["kms:Decrypt", "kms:GenerateDataKey*"],
-                    resources=["*"],
-                    conditions=account,
+                    sid=sid,
+                    principals=[iam.ServicePrincipal(f"{service}.amazonaws.com")],
+                    actions=["sns:Publish"],
+                    resources=[self.topic.topic_arn],
+                    conditions=conditions,
                 )
             )
-        self.topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
-        self.topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="AlarmsOfThisAccount",
-                principals=[*tellers],
-                actions=["sns:Publish"],
-                resources=[self.topic.topic_arn],
-                conditions=account,
-            )
-        )
         self.topic.add_subscription(subscriptions.EmailSubscription(address))

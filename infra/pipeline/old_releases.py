@@ -23,7 +23,7 @@ ENDED = ["SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"]
 
 
 class OldReleases(Construct):
-    """The state machine that follows deployments, and the rules that start it."""
+    """The state machine that follows deployments, and the ``rules`` that start it."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class OldReleases(Construct):
         machine = make_logged_machine(self, "Handover", handover.build_definition(), role, log_group)
         machine.node.add_dependency(*policies)
         self.state_machine = sfn.StateMachine.from_state_machine_arn(self, "Made", machine.attr_arn)
-        self._start(machine.attr_arn, loads.resource.attr_arn, path)
+        self.rules = self._start(machine.attr_arn, loads.resource.attr_arn, path)
 
     def _allow_loads(self, role: iam.Role, loads: sfn.CfnStateMachine, *, is_stream: bool) -> iam.Policy:
         machine = loads.attr_arn
@@ -110,7 +110,7 @@ class OldReleases(Construct):
         )
         return policy
 
-    def _start(self, handover: str, loads: str, path: str) -> None:
+    def _start(self, handover: str, loads: str, path: str) -> tuple[events.CfnRule, ...]:
         starting = iam.PolicyStatement(sid="StartHandovers", actions=["states:StartExecution"], resources=[handover])
         trusted = iam.ServicePrincipal("events.amazonaws.com").with_conditions(
             {"StringEquals": {"aws:SourceAccount": Stack.of(self).account}}
@@ -130,5 +130,7 @@ class OldReleases(Construct):
                 "detail": {"stateMachineArn": [loads], "status": ENDED},
             },
         }
-        for name, pattern in patterns.items():
+        return tuple(
             events.CfnRule(self, name, event_pattern=pattern, state="ENABLED", targets=[target])
+            for name, pattern in patterns.items()
+        )

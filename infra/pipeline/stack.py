@@ -90,7 +90,14 @@ class PipelineStack(Stack):
                 key=key,
             ).dead_letters
         watched = Watched(
-            settings, application, loads.state_machine, releases.state_machine, dead_letters, logs.job, logs.loads
+            settings,
+            application,
+            loads.state_machine,
+            handover=releases.state_machine,
+            dead_letters=dead_letters,
+            job_log=logs.job,
+            load_log=logs.loads,
+            rules=releases.rules,
         )
         alarms = Alarms(self, "Alarms", watched=watched, key=key)
         LoadDashboard(self, "Overview", watched=watched, alarms=alarms.all)

@@ -42,7 +42,11 @@ KEYED = {"encryption": "SSE-KMS", "account": "123456789012"}
 
 def test_first_owner_takes_further_files(hosting: Any, tmp_path: Path) -> None:
     bundle = light_bundle(tmp_path / "bundle", "x86_64")
-    party = {"trust": [SUPAFLOW | {"tables": ["crm_own.*"]}], "account": "123456789012"}
+    party = {
+        "trust": [SUPAFLOW | {"tables": ["crm_own.*"]}],
+        "account": "123456789012",
+        "alarms": {"email": "a@example.org"},
+    }
     settings = hosting(lake(KEYED), guest(deployment=party), bundle=bundle)
     app = cdk.App(context=read_defaults(), analytics_reporting=False, outdir=str(tmp_path / "cdk.out"))
     add_stacks(app, settings)
@@ -65,6 +69,15 @@ def test_first_owner_takes_further_files(hosting: Any, tmp_path: Path) -> None:
     kms = [each for each in of_type(hosted, "IAM::ManagedPolicy").values() if "Kms for" in each["Description"]]
     assert len(kms) == 2
     assert len(of_type(pipeline, "EMRServerless::Application")) == 1
+    # and its alarms' topic is under that key too
+    (mail,) = (
+        each
+        for each in of_type(host, "KMS::Key")["Key"]["KeyPolicy"]["Statement"]
+        if each.get("Sid") == "NotifyOfFailedLoads"
+    )
+    topics = mail["Condition"]["ArnLike"]["kms:EncryptionContext:aws:sns:topicArn"]
+    assert "lakewriter-crm-" in str(topics)
+    assert of_type(pipeline, "KMS::Key") == {}
     # and no owner has to be told anything
     stack = app.node.find_child(settings.guests[0].stack_names[0])
     assert isinstance(stack, DestinationStack)

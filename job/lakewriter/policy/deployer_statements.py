@@ -231,7 +231,7 @@ def _allow_keys(deployment: Deployment, arns: Arns) -> Iterator[Statement]:
     existing = deployment.existing.kms_key_arn
     if existing:
         yield allow("DescribeKey", ["kms:DescribeKey"], [existing])
-    elif deployment.encryption == "SSE-KMS":
+    elif deployment.makes_key:
         region: Conditions = {"StringEquals": {"aws:RequestedRegion": arns.region}}
         yield allow("MakeKey", ["kms:CreateKey"], ["*"], region)
         if deployment.tags:

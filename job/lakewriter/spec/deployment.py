@@ -282,6 +282,11 @@ class Deployment(FileModel):
         return self.artifact_bucket or f"cdk-{self.qualifier}-assets-{account}-{region}"
 
     @property
+    def makes_key(self) -> bool:
+        """Return True if a stack makes a KMS key: the bucket's, or without one that of the topic of alarms."""
+        return not self.existing.kms_key_arn and (self.encryption == "SSE-KMS" or self.alarms.email is not None)
+
+    @property
     def user(self) -> Party | None:
         """Return the party whose access key the stack makes; None without one."""
         if isinstance(self.iam_user, Party):

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.synth
 
 ACCOUNT = {"aws:SourceAccount": "123456789012"}
 LOG_GROUPS = "arn:aws:logs:us-east-1:123456789012:log-group:*"
+TOPICS = "arn:aws:sns:us-east-1:123456789012:lakewriter-flights-prod-pipeline-*"
 APPLICATIONS = "arn:aws:emr-serverless:us-east-1:123456789012:/applications/*"
 
 
@@ -47,6 +48,12 @@ def test_key_serves_this_accounts_logs_workers_and_alarms(full: dict[str, Any]) 
         ["kms:Decrypt", "kms:GenerateDataKey"],
         {"StringEquals": ACCOUNT, "ArnLike": {"aws:SourceArn": APPLICATIONS}},
     )
-    tellers = {"NotifyOfAlarms": "cloudwatch.amazonaws.com", "NotifyOfFailedLoads": "events.amazonaws.com"}
     actions = ["kms:Decrypt", "kms:GenerateDataKey*"]
-    assert [alarms, failures] == [_service(*each, actions, {"StringEquals": ACCOUNT}) for each in tellers.items()]
+    assert alarms == _service("NotifyOfAlarms", "cloudwatch.amazonaws.com", actions, {"StringEquals": ACCOUNT})
+    # docs.aws.amazon.com/sns/latest/dg/sns-key-management.html: no aws:SourceAccount, aws:SourceArn or aws:SourceOrgID
+    assert failures == _service(
+        "NotifyOfFailedLoads",
+        "events.amazonaws.com",
+        actions,
+        {"ArnLike": {"kms:EncryptionContext:aws:sns:topicArn": [TOPICS]}},
+    )

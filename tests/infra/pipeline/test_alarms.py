@@ -6,16 +6,21 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
+from infra.destination.key import allow_services
 from infra.pipeline.alarms import compute_silence_hours
 from infra.pipeline.stream_alarms import compute_late_minutes
 from infra.settings import read_defaults
+from lakewriter.policy.arns import Arns
+from lakewriter.policy.statements import make_document
 from lakewriter.run.continuous_metrics import write_embedded
 from lakewriter.spec.deployment import Deployment
 from tests.infra.pipeline.conftest import add_stack
-from tests.infra.pipeline.deployments import EMAIL
+from tests.infra.pipeline.deployments import ALL, EMAIL
 from tests.infra.pipeline.executions import resolved
 from tests.infra.pipeline.templates import has, loads, properties
+from tests.infra.pipeline.test_running_loads import resolve_whole
 from tests.run.test_continuous_metrics import METRICS
+from tests.support.iam import Policies, Request, simulate
 
 pytestmark = pytest.mark.synth
 
@@ -29,6 +34,7 @@ ALARMS = {
     "Queued": (None, 1, "GreaterThanOrEqualToThreshold", 30, None, "notBreaching"),
     "DeadLetters": ("ApproximateNumberOfMessagesVisible", 1, "GreaterThanOrEqualToThreshold", 1, 300, "notBreaching"),
     "NoSuccess": ("LoadsDone", 1, "LessThanThreshold", 5, 3600, "breaching"),
+    "Rules": (None, 1, "GreaterThanOrEqualToThreshold", 1, None, "notBreaching"),
 }
 SHOWN = ("MetricName", "Threshold", "ComparisonOperator", "EvaluationPeriods", "Period", "TreatMissingData")
 
@@ -189,19 +195,81 @@ def test_message_that_names_a_failed_execution(full, plain):
     assert not any("InputTransformer" in each["Targets"][0] for each in properties(plain, "Events::Rule"))
 
 
-def test_topic(full, synthesised):
-    has(full, "SNS::Subscription", Protocol="email", Endpoint=EMAIL)
-    (policy,) = properties(full, "SNS::TopicPolicy")
-    assert [(each["Effect"], each["Principal"]) for each in policy["PolicyDocument"]["Statement"]] == [
-        ("Deny", "*"),
-        ("Allow", {"Service": ["cloudwatch.amazonaws.com", "events.amazonaws.com"]}),
+MADE = "arn:aws:sns:us-east-1:123456789012:lakewriter-flights-prod-pipeline-AlarmsEmailTopic0A1B2C3D-x1Y2z3"
+CONTEXT = "kms:EncryptionContext:aws:sns:topicArn"
+STAND_IN = "aws:SourceArn"
+"""For CONTEXT, whose kind of key the simulator does not know."""
+FOR_TOPIC = {CONTEXT: MADE}
+OTHER_STAGES = {CONTEXT: MADE.replace("prod", "dev")}
+HERE, ELSEWHERE = ({"aws:SourceAccount": account} for account in ("123456789012", "999999999999"))
+CALLS = [
+    # the service, the action, the context of its request, whether it is allowed
+    ("cloudwatch", "sns:Publish", HERE, True),
+    ("cloudwatch", "sns:Publish", ELSEWHERE, False),
+    ("cloudwatch", "kms:GenerateDataKey", HERE | FOR_TOPIC, True),
+    ("cloudwatch", "kms:Decrypt", ELSEWHERE | FOR_TOPIC, False),
+    # EventBridge gives neither account nor rule where it uses the key of a topic
+    ("events", "sns:Publish", {}, True),
+    ("events", "kms:GenerateDataKey", FOR_TOPIC, True),
+    ("events", "kms:Decrypt", FOR_TOPIC, True),
+    ("events", "kms:Decrypt", OTHER_STAGES, False),
+    ("events", "kms:Decrypt", {}, False),
+    ("lambda", "sns:Publish", HERE, False),
+]
+
+
+def decide(topic_policy, key_policy):
+    answers = {"AWS::Partition": "aws", "AWS::AccountId": "123456789012", "AWS::Region": "us-east-1"}
+    answers[topic_policy["Statement"][0]["Resource"]["Ref"]] = MADE
+    policies = {
+        action: json.loads(json.dumps(resolve_whole(policy, answers)).replace(CONTEXT, STAND_IN))
+        for action, policy in (("sns", topic_policy), ("kms", key_policy))
+    }
+    rows = [(action.split(":")[0], service, action, context) for service, action, context, _ in CALLS]
+    requests = [
+        Request(
+            action,
+            MADE if kind == "sns" else KEY,
+            {STAND_IN if name == CONTEXT else name: value for name, value in context.items()},
+            f"{service}.amazonaws.com",
+        )
+        for kind, service, action, context in rows
     ]
+    return [decision.allowed for decision in simulate(requests, [Policies({}, policies[kind]) for kind, *_ in rows])]
+
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/a"
+
+
+def test_topic(full, settings_of, synthesised):
+    """Under a key of its own, or under the bucket's; the same statements are printed for a key that is brought."""
+    has(full, "SNS::Subscription", Protocol="email", Endpoint=EMAIL)
     keyless = synthesised(alarms={"email": EMAIL})
     (key,) = properties(keyless, "KMS::Key")
     assert key["EnableKeyRotation"]
-    assert key["KeyPolicy"]["Statement"][1]["Principal"] == {
-        "Service": ["cloudwatch.amazonaws.com", "events.amazonaws.com"]
-    }
+    services = allow_services(settings_of(**ALL), Arns("aws", "123456789012", "us-east-1"))
+    for template, policy in ((keyless, key["KeyPolicy"]), (full, make_document(services))):
+        (topic,) = properties(template, "SNS::TopicPolicy")
+        statements = topic["PolicyDocument"]["Statement"]
+        assert statements[0]["Effect"] == "Deny"
+        rules = {each["Sid"]: each.get("Condition") for each in statements[1:]}
+        assert rules == {
+            "AlarmsOfThisAccount": {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}},
+            "RulesOfEventBridge": None,
+        }
+        assert decide(topic["PolicyDocument"], policy) == [allowed for *_, allowed in CALLS]
+
+
+def test_events_that_are_not_delivered(full, plain):
+    """Of the rule that mails, where there is one, and of those that start the handover."""
+    for template, count in ((full, 3), (plain, 2)):
+        metrics = [
+            each["MetricStat"]["Metric"] for each in alarms(template)["Rules"]["Metrics"] if "MetricStat" in each
+        ]
+        rules = {name for name, each in template["Resources"].items() if each["Type"] == "AWS::Events::Rule"}
+        assert len(rules) == count
+        assert {each["MetricName"] for each in metrics} == {"FailedInvocations"}
+        assert {each["Dimensions"][0]["Value"]["Ref"] for each in metrics} == rules
 
 
 def test_dashboard(plain):
