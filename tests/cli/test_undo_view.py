@@ -24,6 +24,8 @@ ORDERS = UndoneTable(
     notes=("gone already: 1 file of it, such as k",),
 )
 USERS = UndoneTable(table="shop.users", job_id="n31", status="already_undone", next="n31.r2")
+FINISHED = USERS.model_copy(update={"status": "finished"})
+PENDING = USERS.model_copy(update={"status": "pending", "notes": ("n32 is pending (uploaded)",)})
 DONE = ORDERS.model_copy(
     update={"status": "undone", "view": "files", "kept_minutes": 0, "cursor_after": None, "notes": ()}
 )
@@ -56,6 +58,24 @@ PRINTED = [
         ],
     ),
     (False, (USERS,), ["shop.users: load n31 is undone already"]),
+    (
+        False,
+        (FINISHED,),
+        [
+            "shop.users: load n31 is undone: its undo, which was pending, is finished",
+            "Load its rows again: lakewriter run 'a lake.yaml' --stage prod --job-id n31.r2",
+            "A start for the same scheduled time takes this id by itself.",
+        ],
+    ),
+    (
+        True,
+        (PENDING,),
+        [
+            "shop.users: load n31 has no plan yet, since a change is pending",
+            "  n32 is pending (uploaded)",
+            "Nothing was changed: without --plan it is done.",
+        ],
+    ),
 ]
 
 

@@ -16,9 +16,11 @@ def compact_table(lake: Path, stage: str | None, name: str, budget: int, *, plan
     """Compact the table, or say what that would replace, and print it."""
     context = open_context(lake, stage)
     table, _ = find_table(context, name)
-    compaction = Compaction(Pipeline.open(context.spec, context.clients), table, budget)
+    pipeline = Pipeline.open(context.spec, context.clients)
+    compaction = Compaction(pipeline, table, budget)
     if plan_only:
-        report = CompactReport.plan(table.id, compaction.plan())
+        pending = pipeline.controls[table.id].state.read().pending
+        report = CompactReport.plan(table.id, compaction.plan(), pending)
     else:
         report = CompactReport.of(table.id, compaction.run())
     if as_json:
@@ -41,5 +43,7 @@ def _describe(report: CompactReport) -> Iterator[str]:
         yield "Nothing was changed: without --plan it is done."
     else:
         yield f"{report.table}: {report.done}"
+    if report.pending:
+        yield f"  {report.pending} is pending: it is finished first, then files are chosen"
     if report.foreign:
         yield f"  {format_count(report.foreign, 'file')} left: of earlier partition fields, or not Parquet"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from lakewriter.commit.state import TableState
+from lakewriter.commit.state import Pending, TableState
 from lakewriter.control_object import is_none
 from lakewriter.errors import LakeError
 from lakewriter.operate.adoption import LeftFiles
@@ -19,7 +19,7 @@ from lakewriter.pages.load_record import LoadRecord
 from lakewriter.policy.roles import Role
 from lakewriter.receipt import Cursor
 from lakewriter.report import TableReport
-from lakewriter.spec.load_ids import make_next_job_id
+from lakewriter.spec.load_ids import make_next_job_id, make_undo_job_id
 from lakewriter.spec.model import Model
 
 if TYPE_CHECKING:
@@ -140,6 +140,8 @@ def _describe(errors: Mapping[str, LakeError]) -> dict[str, str]:
 class UndoneTable(Model):
     """One load of one table in ``lakewriter undo --json``.
 
+    status        ``pending`` where another change has to be finished before an undo can be planned; ``finished`` where
+                  an earlier call had left the undo pending, and it was finished now
     view          how readers see it go: with a snapshot, with a partition, or file by file
     requests      about how many requests to AWS the undo needs
     kept_minutes  how long its files stay for queries that began before
@@ -147,7 +149,7 @@ class UndoneTable(Model):
 
     table: str
     job_id: str
-    status: Literal["planned", "undone", "already_undone"]
+    status: Literal["planned", "pending", "undone", "finished", "already_undone"]
     next: str
     view: View = "nothing"
     rows: int = 0
@@ -163,7 +165,9 @@ class UndoneTable(Model):
         """Return what is planned, or was done."""
         plan, following = undoing.plan, make_next_job_id(undoing.job_id)
         if plan is None:
-            return cls(table=undoing.table_id, job_id=undoing.job_id, status="already_undone", next=following)
+            notes = () if undoing.pending is None else (_describe_pending(undoing.pending, undoing.job_id),)
+            status = "pending" if notes else "finished" if undoing.is_finished else "already_undone"
+            return cls(table=undoing.table_id, job_id=undoing.job_id, status=status, next=following, notes=notes)
         return cls(
             table=undoing.table_id,
             job_id=undoing.job_id,
@@ -249,6 +253,14 @@ class InitReport(Model):
     problems: tuple[str, ...]
 
 
+def _describe_pending(pending: Pending, job_id: str) -> str:
+    if pending.job_id == make_undo_job_id(job_id):
+        return f"its undo is pending ({pending.phase}): without --plan it is finished"
+    return (
+        f"{pending.job_id} is pending ({pending.phase}): without --plan it is finished first, then the undo is planned"
+    )
+
+
 def _show(cursor: Cursor | None) -> str | None:
     return cursor.text if cursor is not None else None
 
@@ -263,6 +275,7 @@ class CompactReport(Model):
     dropped       groups that were left as they are, since others changed their files meanwhile
     waiting       groups beyond the budget; known while it is planned
     foreign       files that are left: of earlier partition fields, or not Parquet; known while it is planned
+    pending       the change that is finished before files are chosen again; known while it is planned
     """
 
     version: Literal[1] = 1
@@ -279,10 +292,11 @@ class CompactReport(Model):
     dropped: int = 0
     waiting: int = 0
     foreign: int = 0
+    pending: str | None = Field(None, exclude_if=is_none)
     done: str | None = None
 
     @classmethod
-    def plan(cls, table_id: str, choice: "Choice") -> "CompactReport":
+    def plan(cls, table_id: str, choice: "Choice", pending: Pending | None) -> "CompactReport":
         """Return what would be replaced."""
         groups = choice.groups
         return cls(
@@ -294,6 +308,7 @@ class CompactReport(Model):
             delete_files=len({path for group in groups for path in group.deletes}),
             waiting=choice.waiting,
             foreign=choice.foreign,
+            pending=pending and f"{pending.job_id} ({pending.phase})",
         )
 
     @classmethod

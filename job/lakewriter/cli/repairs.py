@@ -5,6 +5,8 @@ from pathlib import Path
 from lakewriter.cli.printed import MendedTable, MendReport
 from lakewriter.cli.shared import OUT, open_context, print_json
 from lakewriter.commit.control import Control
+from lakewriter.commit.data_store import reuse_clients
+from lakewriter.commit.recover import recover
 from lakewriter.commit.resets import begin_backfill
 from lakewriter.errors import SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
@@ -31,7 +33,7 @@ def abandon(lake: Path, stage: str | None, job_id: str, reason: str, *, intent_l
 
 def change_loads(lake: Path, stage: str | None, name: str, way: str, reason: str) -> MendReport:
     """Begin a backfill, or with ``go-on`` change between single loads and a continuous run."""
-    table, control = find_table(open_context(lake, stage), name)
+    table, control = _open_table(open_context(lake, stage), name)
     if way == "backfill" and table.backfill is not None:
         raise SpecInvalidError(
             f"table {control.table_id} has backfill: {table.backfill} in the file, which begins its backfills.",
@@ -44,7 +46,7 @@ def change_loads(lake: Path, stage: str | None, name: str, way: str, reason: str
 def reset_files(lake: Path, stage: str | None, name: str, way: str, reason: str) -> MendReport:
     """Say which files of its source count as read by a table's loads."""
     context = open_context(lake, stage)
-    table, control = find_table(context, name)
+    table, control = _open_table(context, name)
     files = list_all_files(table, context.spark) if way == "files-read" else ()
     state = repair.reset_files(control, None if way == "files-noted" else files, reason)
     return _report(control.table_id, state.resets[-1].what)
@@ -54,7 +56,7 @@ def move_cursor(
     lake: Path, stage: str | None, name: str, cursor: str | None, kind: str | None, reason: str
 ) -> MendReport:
     """Move a table's cursor; None lets the next load read everything."""
-    table, control = find_table(open_context(lake, stage), name)
+    table, control = _open_table(open_context(lake, stage), name)
     if table.cursor is None and cursor is not None:
         raise SpecInvalidError(f"table {control.table_id} has no cursor column.", remedy="Give the table a 'cursor'.")
     new = None if cursor is None else _parse_cursor(control, cursor, kind)
@@ -112,6 +114,13 @@ def find_table(context: Context, name: str) -> tuple[TableSpec, Control]:
         raise SpecInvalidError(f"{name!r} names {len(tables)} tables, expected one of: {', '.join(controls)}.")
     (table,) = tables.values()
     return table, controls[table.id]
+
+
+def _open_table(context: Context, name: str) -> tuple[TableSpec, Control]:
+    """Return the table of a name once what is pending in it is finished: a change by hand is one after it."""
+    table, control = find_table(context, name)
+    recover(control, reuse_clients(context.clients))
+    return table, control
 
 
 def _print(line: str) -> None:

@@ -25,6 +25,12 @@ _SEEN: Final = {
     "nothing": "it has no files: nothing that readers see changes",
 }
 
+_WITHOUT_PLAN: Final = {
+    "already_undone": "is undone already",
+    "finished": "is undone: its undo, which was pending, is finished",
+    "pending": "has no plan yet, since a change is pending",
+}
+
 
 @dataclass(frozen=True)
 class WantedUndo:
@@ -79,8 +85,9 @@ def show_undo(out: Console, report: UndoReport, lake: Path, stage: Sequence[str]
 
 def _describe(table: UndoneTable) -> Iterator[str]:
     load = f"{table.table}: load {table.job_id}"
-    if table.status == "already_undone":
-        yield f"{load} is undone already"
+    if table.status in _WITHOUT_PLAN:
+        yield f"{load} {_WITHOUT_PLAN[table.status]}"
+        yield from (f"  {note}" for note in table.notes)
         return
     what = f"{format_count(table.rows, 'row')} in {format_count(table.files, 'file')}"
     yield f"{load} {'would be' if table.status == 'planned' else 'is'} undone: {what}"

@@ -30,8 +30,8 @@ def change_unless_pending(control: Control, change: Callable[[TableState], Table
     except Lost:
         pending = control.state.read().pending
         raise ConcurrentLoadError(
-            f"table {control.table_id} has load {pending.job_id if pending else 'of another'!r} pending.",
-            remedy="Run or abandon that load first.",
+            f"table {control.table_id} has a pending change, {pending.job_id if pending else 'of another process'!r}.",
+            remedy="Call this again once it is finished: lakewriter status LAKE shows it.",
         ) from None
 
 

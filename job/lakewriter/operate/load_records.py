@@ -127,11 +127,15 @@ class TableRecords:
         records.is_replaced = True
 
     def _note_undo(self, job_id: str, records: LoadRecords) -> None:
-        """Say that the load is undone, so that none of its objects and no snapshot is expected."""
+        """Say that the load is undone, or is being undone, so that none of its objects and no snapshot is expected."""
         undone = self.state.find_undone(job_id) if isinstance(self.state, TableState) else None
+        pending = self.state.pending if isinstance(self.state, TableState) else None
         undo, load = make_undo_job_id(job_id), f"load {job_id!r} of {self.control.table_id}"
         if undone is not None and undone.by == undo:
             records.notes.append(f"{load} was undone at {undone.at:%Y-%m-%d %H:%M} UTC: {undone.reason}")
+        elif pending is not None and pending.job_id == undo:
+            finish = f"lakewriter undo LAKE {job_id} --reason TEXT, or the table's next load, finishes it"
+            records.notes.append(f"{load} is being undone: {undo!r} is pending ({pending.phase}); {finish}")
         elif undo in self.report_entries:
             # The state names the last undos only.
             records.notes.append(f"{load} was undone by {undo!r}")

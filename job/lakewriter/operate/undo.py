@@ -1,4 +1,7 @@
-"""Take a committed load back: plan what leaves each table and where its cursor goes, and commit that as a change."""
+"""Take a committed load back: plan what leaves each table and where its cursor goes, and commit that as a change.
+
+A pending change is finished before anything is planned: its catalog may have it already, and the state does not.
+"""
 
 import uuid
 from collections.abc import Iterable
@@ -13,6 +16,8 @@ from lakewriter.commit.committed_loads import TableLoads, read_table_loads
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.recover import recover
+from lakewriter.commit.state import Pending
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
 from lakewriter.operate.undo_plan import Choices, UndoPlan, UndoPlanner, make_refusal
 from lakewriter.report import ABANDONED_BLIND, TableReport
@@ -25,11 +30,17 @@ _TICK: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Undoing:
-    """The undo of one load in one table; without a ``plan`` there is nothing to do: the load is undone already."""
+    """The undo of one load in one table; without a ``plan`` there is nothing to do: the load is undone already.
+
+    ``pending`` is the change that has to be finished before an undo can be planned; ``is_finished`` says that it was
+    the undo of this load, which an earlier call has left.
+    """
 
     table_id: str
     job_id: str
     plan: UndoPlan | None = None
+    pending: Pending | None = None
+    is_finished: bool = False
 
 
 class Undo:
@@ -45,20 +56,31 @@ class Undo:
         wanted = set(tables)
         self._controls = [control for name, control in pipeline.controls.items() if not wanted or name in wanted]
         self._is_partial = len(self._controls) < len(pipeline.controls)
+        self._finished_jobs: dict[str, str] = {}
+        """The job id of the change that was pending in a table and was finished, by table."""
 
     def plan(self) -> tuple[Undoing, ...]:
-        """Say what the undo would do, in its order; ``SPEC_INVALID`` where it cannot. Nothing is changed."""
-        return tuple(undoing for _, planned in self._plan_tables() for undoing in planned)
+        """Say what the undo would do, in its order; ``SPEC_INVALID`` where it cannot. Nothing is changed. In a table
+        with a pending change nothing is planned: the change is named."""
+        return tuple(undoing for _, planned in self._plan_tables(names_pending=True) for undoing in planned)
 
     def run(self) -> tuple[Undoing, ...]:
-        """Undo the load; every refusal comes before anything is changed."""
+        """Finish what is pending, then undo the load; every refusal comes before anything else is changed."""
+        call_all(self._finish_pending, self._controls)
         done = call_all(
             lambda planned: [self._undo(planned[0], undoing) for undoing in planned[1]], self._plan_tables()
         )
         return tuple(undoing for undoings in done for undoing in undoings)
 
-    def _plan_tables(self) -> list[tuple[TableLoads, list[Undoing]]]:
-        planned = call_all(lambda table: (table, self._plan_table(table)), read_table_loads(self._controls))
+    def _finish_pending(self, control: Control) -> None:
+        pending = control.state.read().pending
+        if pending is not None:
+            recover(control, self._pipeline.open_clients)
+            self._finished_jobs[control.table_id] = pending.job_id
+
+    def _plan_tables(self, *, names_pending: bool = False) -> list[tuple[TableLoads, list[Undoing]]]:
+        tables = read_table_loads(self._controls)
+        planned = call_all(lambda table: (table, self._plan_table(table, names_pending=names_pending)), tables)
         ids = find_job_ids(self._job_id)
         is_found = any(undoings for _, undoings in planned)
         # A load of an earlier release may have such an id.
@@ -74,17 +96,20 @@ class Undo:
             )
         return planned
 
-    def _plan_table(self, table: TableLoads) -> list[Undoing]:
-        if table.is_undone(self._job_id):
-            return [Undoing(table.control.table_id, self._job_id)]
+    def _plan_table(self, table: TableLoads, *, names_pending: bool) -> list[Undoing]:
+        table_id, pending, undo = table.control.table_id, table.state.pending, make_undo_job_id(self._job_id)
         position = table.find(self._job_id)
+        if names_pending and pending is not None and (position is not None or pending.job_id in (self._job_id, undo)):
+            return [Undoing(table_id, self._job_id, pending=pending)]
+        if table.is_undone(self._job_id):
+            return [Undoing(table_id, self._job_id, is_finished=self._finished_jobs.get(table_id) == undo)]
         if position is None:
             return []
         chosen = reversed(table.loads[position:]) if self._through else [table.loads[position]]
         undoings: list[Undoing] = []
         for load in chosen:
             plan = self._plan_load(table, load.job_id, tuple(undoing.job_id for undoing in undoings))
-            undoings.append(Undoing(table.control.table_id, load.job_id, plan))
+            undoings.append(Undoing(table_id, load.job_id, plan))
             # The next one is planned as if this one were gone.
             left = tuple(other for other in table.loads if other != load)
             table = replace(table, state=plan.leave(table.state), loads=left)
