@@ -1,6 +1,7 @@
 """What an attempt clears up."""
 
 import random
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -9,14 +10,17 @@ import pytest
 from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.changes import KINDS, close_state
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import reuse_clients
-from lakewriter.commit.state import Pending, Running, TableState
+from lakewriter.commit.intent import UndoneLoad
+from lakewriter.commit.state import ADOPTED, Pending, Running, TableState
 from lakewriter.commit.store import Store
+from lakewriter.commit.sync_records import SourceState, SyncState
 from lakewriter.errors import ConcurrentLoadError
 from lakewriter.naming import ControlKeys
-from lakewriter.receipt import Part, Receipt
+from lakewriter.receipt import Batch, Cursor, Part, Receipt
 from lakewriter.run.results import read_result
 from lakewriter.spec.access import Access
 from lakewriter.spec.key_template import Template
@@ -230,6 +234,41 @@ def test_an_overtaken_attempt_leaves_what_the_other_has_staged_alone(rivals):
     rivals.bind("second")
     rivals.settle("second")
     assert rivals.place.data == [rivals.receipts["second"].key]
+
+
+BEGAN = TableState(committed=1, batch=Batch(ADOPTED, 1), running={"a": Running(attempt="first", since=NOON)})
+OTHER = Attempt("p", "compact.s_t.2", "other", NOON, timedelta(days=30))
+COMPACTED = dict(close_state(BEGAN, Pending(
+    job_id=OTHER.job_id, attempt=OTHER.id, phase="uploaded", since=NOON), intent(OTHER, kind="compact"), NOON
+))  # fmt: skip
+MEANWHILE = {
+    # what another change has set by then, and the kinds of change that may not be bound any more
+    "nothing": ({}, set()),
+    "a load": ({"committed": 2}, {"refresh", "merge", "undo"}),
+    "a compaction": (COMPACTED, {"undo"}),
+    "a cursor": ({"cursor": Cursor("int64", "5")}, {"refresh", "merge", "undo"}),
+    "a batch": ({"batch": Batch("q1", 3)}, {"load", "refresh", "merge", "undo"}),
+    "a state of the source": (
+        {"sync": SyncState(source=SourceState(kind="stream", text="{}", digest="d", job_id="x"))},
+        {"load", "refresh", "merge", "undo"},
+    ),
+    "another attempt": ({"running": {"a": Running(attempt="second", since=NOON)}}, set(KINDS)),
+}
+
+
+@pytest.mark.parametrize("case", MEANWHILE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_may_change_before_a_change_is_bound(case, kind):
+    """A compaction compares the files that it has read when it is committed, and nothing of the state."""
+    (meanwhile, refused), place = MEANWHILE[case], InMemory()
+    control = Control(place.store(), ControlKeys("", "p"), "s.t", pause=lambda _: None)
+    own = Attempt("p", "a", "first", NOON, timedelta(days=30))
+    began = control.state.move(lambda _: BEGAN)
+    control.state.move(lambda state: state.replace(**meanwhile))
+    fields = {"undoes": UndoneLoad(job_id="b", attempt="B", files=0, rows=0, reason="", next="b.r2")}
+    bound = intent(own, kind=kind, **fields if kind == "undo" else {})
+    with pytest.raises(ConcurrentLoadError) if kind in refused else nullcontext():
+        attempts.bind(control, own, bound, began, place.open_clients)
 
 
 @pytest.mark.parametrize("recovered", [False, True])

@@ -64,6 +64,7 @@ STREAMS = [
     (TableState(committed=3, last_job="a", batch=Batch(ADOPTED, 3)), ""),
     (TableState(committed=4, last_job="b", batch=Batch(ADOPTED, 3)), "it has 4 loads and no batch"),
     (TableState(committed=4, last_job="b", batch=Batch(ANEW, 4)), ""),
+    (TableState(committed=4, compactions=1, last_job="b", batch=Batch(ANEW, 3)), ""),
 ]
 
 

@@ -105,7 +105,7 @@ WORK = [
     (Effects(adds=True), {NoneType}, True),
     (Effects(adds=True, work=MergeIntent(keys=("id",), order_by=("at",))), {NoneType, MergeIntent}, True),
     (Effects(adds=True, work=MergeIntent(keys=("id",), order_by=("at",))), {NoneType, UndoneLoad}, False),
-    (Effects(adds=False, work=CompactIntent(sequence=1, groups=())), {CompactIntent}, True),
+    (Effects(adds=False, work=CompactIntent(snapshot=1, sequence=1, groups=())), {CompactIntent}, True),
     # A change that does nothing would count as committed all the same.
     (Effects(adds=False), {NoneType}, False),
 ]

@@ -87,7 +87,8 @@ class Table:
                 made = self._write(f"{root}/data/{group.directory}/part-{job}-{number:05}.parquet", rows)
                 own = {"partition": number, "seq": number, "partition_values": group.values}
                 receipts.append(made.model_copy(update=own))
-        compact = CompactIntent(sequence=found.sequence, groups=tuple(group.make_intent() for group in groups))
+        named = tuple(group.make_intent() for group in groups)
+        compact = CompactIntent(snapshot=found.snapshot, sequence=found.sequence, groups=named)
         return intent(job, found.action, *receipts).model_copy(update={"kind": "compact", "compact": compact})
 
     def _write(self, key: str, rows: pa.Table) -> Receipt:

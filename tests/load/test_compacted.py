@@ -1,6 +1,7 @@
 """``lakewriter compact``: an Iceberg table has the same rows in fewer files, whoever comes between or dies."""
 
 import json
+from contextlib import suppress
 from unittest.mock import patch
 
 import botocore.client
@@ -8,14 +9,20 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from lakewriter.aws import Clients
 from lakewriter.cli.main import main
+from lakewriter.commit import attempt as attempts
 from lakewriter.commit.iceberg import compact_groups
 from lakewriter.commit.recover import recover
 from lakewriter.errors import SpecInvalidError
 from lakewriter.operate.compaction import Compaction
-from lakewriter.operate.repair import reset_cursor
+from lakewriter.operate.repair import change_over, reset_cursor
 from lakewriter.operate.undo_plan import UndoPlan
+from lakewriter.receipt import Batch
 from lakewriter.report import DeletedRows
+from lakewriter.run.kinds import MicroBatch
+from lakewriter.run.loader import load as run_load
+from lakewriter.source.feed import open_feed
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import Refreshed
 from tests.load.test_merged import CALL, TOTALS, Killed, load, make, rows
@@ -135,12 +142,69 @@ def test_the_budget_is_kept(tmp_path, aws, bucket, monkeypatch):
     assert ids(users) == list(range(10))
 
 
-# What comes between the reading of the files and the commit, and whether the compaction's file becomes the table's.
+# What comes between the reading of five files of one group and the commit of their compaction; the groups that are left
+# out, and the rows of the table after both.
+FIVE = [(number, 1, "a") for number in range(5)]
 BETWEEN = {
-    "an append": (lambda users: users.load("between", id=[7], at=[1], v=["n"]), True),
-    "a merge into its files": (lambda users: load(users, "between", (1, 9, "n")), False),
-    "another compaction": (lambda users: compact_by_hand(users), False),
+    "an append": (lambda users: as_mode(users, "append", (7, 1, "n")), (), [*FIVE, (7, 1, "n")]),
+    "a batch of a continuous run": (lambda users: load_batch(users, (7, 1, "n")), (), [*FIVE, (7, 1, "n")]),
+    "two batches": (lambda users: load_batches(users), (), [*FIVE, (7, 1, "n"), (8, 1, "n")]),
+    "a load that moves the cursor": (lambda users: move_cursor(users, (7, 1, "n")), (), [*FIVE, (7, 1, "n")]),
+    "a merge of other keys": (lambda users: load(users, "between", (7, 1, "n")), (), [*FIVE, (7, 1, "n")]),
+    "a merge into its files": (
+        lambda users: load(users, "between", (1, 9, "n")),
+        (0,),
+        sorted([*FIVE[:1], (1, 9, "n"), *FIVE[2:]]),
+    ),
+    "a merge that is undone": (lambda users: merge_and_undo(users), (), FIVE),
+    "the undo of one of its loads": (lambda users: users.undo("job-4").run(), (0,), FIVE[:4]),
+    "a refresh": (lambda users: as_mode(users, "refresh", (7, 1, "n")), (0,), [(7, 1, "n")]),
+    "a refresh that is undone": (lambda users: refresh_and_undo(users), (), FIVE),
+    "a merge and a compaction": (lambda users: merge_and_compact(users), (0,), [*FIVE, (7, 1, "n")]),
+    "a compaction by another engine": (lambda users: compact_by_hand(users), (0,), FIVE),
 }
+
+
+def as_mode(users, mode, *given):
+    changes = {"mode": mode, "order_by": []} if mode != "merge" else {}
+    users.write(**changes)
+    load(users, f"between-{mode}", *given)
+    users.write()
+
+
+def load_batch(users, row, number=0):
+    batch = Batch("q1", number, f"offsets {number}")
+    users.write_rows(**dict(zip(("id", "at", "v"), ([value] for value in row), strict=True)))
+    spec = users.spec
+    kind = MicroBatch(batch, users.state.batch, open_feed)
+    report = run_load(spec, job_id=batch.job_id, clients=Clients(spec.access), spark=lambda: users.spark, kind=kind)
+    assert report.status == "done", report.tables
+
+
+def load_batches(users):
+    load_batch(users, (7, 1, "n"))
+    load_batch(users, (8, 1, "n"), 1)
+
+
+def move_cursor(users, row):
+    users.write(cursor="id")
+    load(users, "between", row)
+    assert users.state.cursor.text == "7"
+
+
+def merge_and_undo(users):
+    load(users, "between", (1, 9, "n"))
+    users.undo("between").run()
+
+
+def merge_and_compact(users):
+    load(users, "between", (7, 1, "n"))
+    assert compact(users).run().compacted.dropped == ()
+
+
+def refresh_and_undo(users):
+    as_mode(users, "refresh", (7, 1, "n"))
+    users.undo("between-refresh").run()
 
 
 def compact_by_hand(users):
@@ -148,31 +212,77 @@ def compact_by_hand(users):
     tampered.compact(users.iceberg())
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("case", BETWEEN)
-def test_changes_between_reading_and_commit(tmp_path, aws, bucket, case):
-    (between, is_kept), users = BETWEEN[case], make(tmp_path, aws)
-    for number in range(5):
-        load(users, f"job-{number}", (number, 1, "a"))
-    compaction, before = compact(users), rows(users)
+def run_between(compaction, between):
+    """Compact with ``between`` called when the files were read and their rows staged."""
     bind = Compaction._make_intent
 
     def meddle(self, *given):
-        between(users)
+        with patch.object(Compaction, "_make_intent", bind):
+            between()
         return bind(self, *given)
 
     with patch.object(Compaction, "_make_intent", meddle):
-        report = compaction.run()
-    assert report.compacted.dropped == (() if is_kept else (0,))
-    assert report.files == int(is_kept)
-    changed = {"a merge into its files": {(1, 9, "n")}, "an append": {(7, 1, "n")}}.get(case, set())
-    keys = {row[0] for row in changed}
-    assert set(rows(users)) == {row for row in before if row[0] not in keys} | changed
+        return compaction.run()
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("case", BETWEEN)
+def test_changes_between_reading_and_commit(tmp_path, aws, bucket, case):
+    """The compaction is done whatever commits meanwhile, without the groups whose files have changed."""
+    (between, dropped, expected), users = BETWEEN[case], make(tmp_path, aws)
+    for row in FIVE:
+        load(users, f"job-{row[0]}", row)
+    if "batch" in case:
+        change_over(users.pipeline.first_control, "a drill")
+    report = run_between(compact(users), lambda: between(users))
+    assert report.compacted.dropped == dropped
+    assert report.files == (0 if dropped else 1)
+    assert rows(users) == expected
     assert users.differences() == []
+    assert (users.state.pending, users.state.running) == (None, {})
     # What was written for nothing is deleted.
     live = {task.file.file_path for task in users.iceberg().scan().plan_files()}
     named = {f"s3://{BUCKET}/{key}" for key in aws.objects(BUCKET) if "compact" in key and key.endswith(".parquet")}
     assert named <= live
+
+
+def set_snapshot(users, number):
+    """Make one of the table's snapshots the current one, as other engines do."""
+    users.aws.hide_missing = False
+    table = users.iceberg()
+    table.manage_snapshots().set_current_snapshot(table.snapshots()[number].snapshot_id).commit()
+
+
+# What another engine does between the binding of a compaction and its commit, and what the table has after both. Five
+# loads and one that was undone came before: snapshots 0 to 4, 5 and 6.
+AFTER_BINDING = {
+    "nothing": (lambda users: None, (), FIVE),
+    "a rollback to the load that was undone": (
+        lambda users: set_snapshot(users, 5),
+        (0,),
+        [FIVE[0], (1, 9, "n"), *FIVE[2:]],
+    ),
+    "a rollback to before its files": (lambda users: set_snapshot(users, 3), (0,), FIVE[:4]),
+    "a rollback to the last load": (lambda users: set_snapshot(users, 4), (), FIVE),
+    "a compaction by another engine": (lambda users: compact_by_hand(users), (0,), FIVE),
+}
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("case", AFTER_BINDING)
+def test_changes_between_binding_and_commit(tmp_path, aws, bucket, case):
+    (between, dropped, expected), users = AFTER_BINDING[case], make(tmp_path, aws)
+    for row in FIVE:
+        load(users, f"job-{row[0]}", row)
+    merge_and_undo(users)
+    with patch.object(attempts, "settle", side_effect=Killed), suppress(Killed):
+        compact(users).run()
+    pending = users.state.pending
+    assert pending.phase == "intended"
+    between(users)
+    recover(users.pipeline.first_control, users.pipeline.open_clients)
+    assert users.pipeline.first_control.read_report(pending.job_id).compacted.dropped == dropped
+    assert rows(users) == expected
 
 
 def kill_at(number, run, *, after):

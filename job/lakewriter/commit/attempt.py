@@ -249,7 +249,7 @@ def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableS
     change = read_change(intent)
     return (
         state.is_registered(attempt.job_id, attempt.id)
-        and is_unchanged(began, state, exclusive=change.depends())
+        and (not change.compares_state or is_unchanged(began, state, exclusive=change.depends()))
         and state.accepts_names(intent.names, began)
         and change.may_bind(state, began)
     )

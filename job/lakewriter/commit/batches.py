@@ -18,10 +18,10 @@ def require_stream(state: TableState, table: str) -> None:
     the stream would load the same rows again."""
     last = state.last_batch
     if last is None:
-        allowed = state.batch is not None and state.batch.number == state.committed
-        if not state.committed or allowed:
+        allowed = state.batch is not None and state.batch.number == state.changes
+        if not state.changes or allowed:
             return
-        why = f"it has {format_count(state.committed, 'load')} and no batch of a continuous run"
+        why = f"it has {format_count(state.changes, 'load')} and no batch of a continuous run"
     elif state.last_job == last.job_id:
         return
     else:

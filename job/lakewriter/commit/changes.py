@@ -70,6 +70,9 @@ class Change(ABC):
 
     is_exclusive: ClassVar[bool] = True
     """Whether the change is valid only while no other has committed since it began, because it removes loads."""
+    compares_state: ClassVar[bool] = True
+    """Whether the change is valid only while the fields of the state that it was planned on are the same. Without it
+    the catalog decides, by what the change has read, in the commit itself."""
     lets_loads_go_on: ClassVar[bool] = False
     """Whether loads that began before it stay valid: it changes nothing that a load depends on."""
 
@@ -252,9 +255,13 @@ class Refresh(Append):
 
 
 class Compact(Change):
-    """Replace files of a table by others with the same rows, which changes nothing for readers and for loads."""
+    """Replace files of a table by others with the same rows, which changes nothing for readers and for loads.
+
+    The state says nothing of the files that it has read, so any load may commit meanwhile. The commit leaves out the
+    groups of files that have changed."""
 
     is_exclusive = False
+    compares_state = False
     lets_loads_go_on = True
 
     @property
@@ -267,7 +274,6 @@ class Compact(Change):
         return {
             "counter": max(state.counter, self.intent.counter_after or 0),
             "inputs": follow_other(state.inputs, state.committed),
-            "batch": _follow_other(state),
         }
 
 
@@ -389,12 +395,8 @@ def _make_retiring(generation: Generation, not_before: datetime) -> Retiring:
 
 
 def _follow_replay(state: TableState, intent: Intent) -> Batch | None:
-    return _follow_other(state) if intent.taken else state.batch
-
-
-def _follow_other(state: TableState) -> Batch | None:
-    """Return the state's batch after a replay or a compaction: a continuous run that may begin on top of so many
-    changes may begin after this one, too."""
+    """Return the state's batch after a load: a continuous run that may begin on top of so many changes may begin after
+    a replay, too."""
     mark = state.batch
-    may_begin = mark is not None and state.last_batch is None and mark.number == state.committed
+    may_begin = intent.taken and mark is not None and state.last_batch is None and mark.number == state.changes
     return mark.model_copy(update={"number": mark.number + 1}) if mark and may_begin else mark

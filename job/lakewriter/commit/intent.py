@@ -151,8 +151,10 @@ class CompactedGroup(ControlObject):
 
 
 class CompactIntent(ControlObject):
-    """The files that a compaction replaces. ``sequence`` is the sequence number of the snapshot that it has read."""
+    """The files that a compaction replaces. ``snapshot`` is the id of the snapshot that it has read, ``sequence`` its
+    sequence number."""
 
+    snapshot: int
     sequence: int
     groups: tuple[CompactedGroup, ...]
 

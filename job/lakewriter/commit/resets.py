@@ -98,7 +98,7 @@ def number_backfill(state: TableState, number: int) -> TableState:
     return state.replace(
         backfill=number,
         cursor=None,
-        batch=Batch(ANEW, state.committed),
+        batch=Batch(ANEW, state.changes),
         running={},
         inferred=None,
         inputs=state.inputs and Inputs(committed=state.committed),

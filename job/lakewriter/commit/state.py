@@ -117,7 +117,7 @@ class Reset(ControlObject):
 
 ANEW: Final = "anew"
 ADOPTED: Final = "adopted"
-"""Values of a query's id in a state's ``batch`` after ``lakewriter reset``. On top of ``number`` committed loads, a
+"""Values of a query's id in a state's ``batch`` after ``lakewriter reset``. On top of ``number`` changes, a
 stream may begin (anew), or begin or continue (adopted). Either is valid until the next load commits."""
 
 

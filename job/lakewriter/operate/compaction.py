@@ -1,7 +1,8 @@
 """Compact an Iceberg table: replace its small files, and those with deleted rows, by full ones with the same rows.
 
 A compaction is a change like a load: its files are staged unseen, its intent is bound, and any process finishes it from
-the intent alone. Loads go on meanwhile, and none depends on it.
+the intent alone. Loads go on meanwhile: none depends on it, and it depends on none. The commit compares the files that
+were read.
 """
 
 import uuid
@@ -176,6 +177,6 @@ class Compaction:
             feed="",
             staged_seconds=round(max(seconds, 0.0), 3),
             counter_after=find_next_counter(names, Receipts(tuple(receipts))),
-            compact=CompactIntent(sequence=compactable.sequence, groups=groups),
+            compact=CompactIntent(snapshot=compactable.snapshot, sequence=compactable.sequence, groups=groups),
             needs=(COMPACTED,),
         )

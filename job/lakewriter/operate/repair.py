@@ -259,7 +259,7 @@ def change_over(control: Control, reason: str) -> TableState:
             f"changed between single loads and a continuous run, with {format_count(state.committed, 'load')}",
             reason,
         )
-        return noted.replace(batch=Batch(ADOPTED, state.committed), running={})
+        return noted.replace(batch=Batch(ADOPTED, state.changes), running={})
 
     return change_unless_pending(control, change)
 

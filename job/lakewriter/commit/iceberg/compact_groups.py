@@ -160,6 +160,7 @@ class Compactable:
     def __init__(self, table: Table, action: IcebergAction, choice: Choice) -> None:
         snapshot = table.current_snapshot()
         self._table, self.choice = table, choice
+        self.snapshot = snapshot.snapshot_id if snapshot is not None else 0
         self.sequence = (snapshot.sequence_number if snapshot is not None else None) or 0
         self.schema = pa.schema([_shorten(field) for field in schema_to_pyarrow(table.schema())])
         made = {

@@ -18,7 +18,7 @@ from lakewriter.commit.iceberg.added_files import find_schema, make_data_files
 from lakewriter.commit.iceberg.iceberg_tables import drop_history
 from lakewriter.commit.iceberg.manifests import StreamedRewrite
 from lakewriter.commit.iceberg.merge_keys import ROWS, open_parquet
-from lakewriter.commit.iceberg.snapshot_presence import make_summary, note_counts
+from lakewriter.commit.iceberg.snapshot_presence import make_summary, note_counts, walk_ancestors
 from lakewriter.commit.intent import CompactedGroup, CompactIntent, Intent
 from lakewriter.report import CompactCounts
 
@@ -30,7 +30,7 @@ def commit_compaction(table: Table, intent: Intent, effects: Effects, number: in
     compact = effects.work
     assert isinstance(intent.catalog, IcebergAction)
     assert isinstance(compact, CompactIntent)
-    live = _Live(table, compact.sequence)
+    live = _Live(table, compact)
     is_of_spec = table.spec().spec_id == intent.catalog.spec_id
     dropped = tuple(
         group for group, files in enumerate(compact.groups) if not is_of_spec or not live.is_unchanged(files)
@@ -65,15 +65,17 @@ def commit_compaction(table: Table, intent: Intent, effects: Effects, number: in
 
 
 class _Live:
-    """The files of a table's current snapshot. Files with deletes newer than ``sequence`` were not applied to the rows
-    that the compaction has read."""
+    """The files of a table's current snapshot, and which of them a compaction has not read."""
 
-    def __init__(self, table: Table, sequence: int) -> None:
+    def __init__(self, table: Table, compact: CompactIntent) -> None:
         self.data: dict[str, DataFile] = {}
         self._deletes: dict[str, ManifestEntry] = {}
-        self._io, self._sequence = table.io, sequence
+        self._io, self._sequence = table.io, compact.sequence
         self._paths: dict[str, frozenset[str]] = {}
         snapshot = table.current_snapshot()
+        ancestors = walk_ancestors(table, snapshot) if snapshot is not None else iter(())
+        # After a rollback the table may have older deletes again that the snapshot read did not have.
+        self._is_descendant = any(ancestor.snapshot_id == compact.snapshot for ancestor in ancestors)
         for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
             for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
                 if entry.data_file.content == DataFileContent.DATA:
@@ -84,14 +86,18 @@ class _Live:
     def is_unchanged(self, group: CompactedGroup) -> bool:
         """Return whether the table still has the group's files, and no more of their rows are deleted than when the
         group was read."""
+        others = (
+            entry for path, entry in self._deletes.items() if path not in group.deletes and self._may_be_new(entry)
+        )
         return (
             self.data.keys() >= set(group.removes)
             and self._deletes.keys() >= set(group.deletes)
-            and not any(self._may_delete(entry, group) for entry in self._deletes.values() if self._is_new(entry))
+            and not any(self._may_delete(entry, group) for entry in others)
         )
 
-    def _is_new(self, entry: ManifestEntry) -> bool:
-        return entry.sequence_number is None or entry.sequence_number > self._sequence
+    def _may_be_new(self, entry: ManifestEntry) -> bool:
+        """Return whether the snapshot that the compaction has read may lack a file with deletes."""
+        return not self._is_descendant or entry.sequence_number is None or entry.sequence_number > self._sequence
 
     def _may_delete(self, entry: ManifestEntry, group: CompactedGroup) -> bool:
         # Equality deletes may delete any row.
