@@ -93,7 +93,6 @@ REASONS: Final[Mapping[str, Reason]] = {
     "FindLogGroup": Reason("EMR Serverless looks for its log group first."),
     "FindRunningLoads": Reason("A start is refused while a load of this pipeline runs."),
     "FollowAndCancelJobRuns": Reason("To see an attempt's end, and to cancel it when its load is stopped."),
-    "FollowAndCancelUntagged": Reason("Loads of 0.1.0 that still run have job runs without a tag. It goes in 0.3.0."),
     "HearOfJobRuns": Reason("Step Functions is notified of an attempt's end by this rule, which it creates itself."),
     "InspectBucket": Reason("Where the bucket is, and which uploads are under way."),
     "KeepObjectsOfTables": Reason("Append-only: no object of a table is replaced, whatever a role allows."),
@@ -156,9 +155,6 @@ REASONS: Final[Mapping[str, Reason]] = {
     "RunJobsAsTheJobRole": Reason("The job runs with this role and with no other."),
     "StartHandovers": Reason("What earlier releases leave is looked after when a deployment or a load has ended."),
     "StartJobRuns": Reason("To start an attempt on the application of the release that its load began with."),
-    "StartJobRunsOfUntagged": Reason(
-        "Loads of 0.1.0 that still run have an application without a tag. It goes in 0.3.0."
-    ),
     "StartLoads": Reason("The schedule starts loads."),
     "StopStreams": Reason("A stream of an earlier release is stopped, and goes on in the one that was deployed."),
     "TakeDestinationRole": Reason("The role of lake.yaml holds the permissions on the destination."),

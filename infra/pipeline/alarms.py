@@ -65,8 +65,8 @@ class Watched:
     """None without a schedule."""
     job_log: logs.ILogGroup
     load_log: logs.ILogGroup
-    rules: tuple[events.CfnRule, ...]
-    """The stack's rules of EventBridge but for the one that Alarms adds."""
+    rules: tuple[str, ...]
+    """The names of the stack's rules of EventBridge, but for the one that Alarms adds."""
 
     @property
     def hints(self) -> str:
@@ -255,7 +255,7 @@ class Alarms(Construct):
                 missing=stream_alarm.missing,
             )
 
-    def _make_rules_alarm(self, rules: Sequence[events.CfnRule]) -> cloudwatch.Alarm:
+    def _make_rules_alarm(self, rules: Sequence[str]) -> cloudwatch.Alarm:
         """Make the alarm of events that EventBridge could not deliver, which nothing else shows.
 
         https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-monitoring.html
@@ -264,7 +264,7 @@ class Alarms(Construct):
             f"m{number}": cloudwatch.Metric(
                 namespace="AWS/Events",
                 metric_name="FailedInvocations",
-                dimensions_map={"RuleName": rule.ref},
+                dimensions_map={"RuleName": rule},
                 statistic="Sum",
                 period=Duration.minutes(5),
             )
@@ -309,8 +309,8 @@ class Alarms(Construct):
             return None
         return EmailTopic(self, "Email", settings=watched.settings, address=given.email, key=key).topic
 
-    def _tell_of_failed_loads(self, watched: Watched, topic: sns.ITopic) -> events.CfnRule:
-        """Send a message that names the execution, which an alarm cannot.
+    def _tell_of_failed_loads(self, watched: Watched, topic: sns.ITopic) -> str:
+        """Send a message that names the execution, which an alarm cannot; return the name of the rule.
 
         A cause may hold quotes, which would break the message; its error is the title of an entry of the runbook.
         """
@@ -319,7 +319,7 @@ class Alarms(Construct):
             f"{watched.hints} What to do: {RUNBOOK}, under <error>."
         )
         fields = {"name": "name", "execution": "executionArn", "status": "status", "error": "error"}
-        return events.CfnRule(
+        rule = events.CfnRule(
             self,
             "FailedLoad",
             event_pattern={
@@ -342,6 +342,8 @@ class Alarms(Construct):
                 )
             ],
         )
+        name: str = rule.ref
+        return name
 
 
 def _list_ends(machine: sfn.IStateMachine) -> tuple[Callable[..., cloudwatch.Metric], ...]:

@@ -14,6 +14,7 @@ from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
 from lakewriter.naming import ControlKeys
 from lakewriter.policy.arns import Arns, escape, name_services
+from lakewriter.policy.deployed_names import LOADS
 from lakewriter.spec.deployment import STACK_TAG
 
 _APPLICATIONS: Final = "/applications/*"
@@ -38,7 +39,9 @@ class LoadPermissions(Construct):
     ) -> None:
         super().__init__(scope, id_)
         stack, access = Stack.of(self), settings.spec.access
-        self.role = iam.Role(self, "Role", assumed_by=trust_state_machines(stack), path=settings.deployment.role_path)
+        self.role = iam.Role(
+            self, "Role", assumed_by=trust_state_machine(stack, LOADS), path=settings.deployment.role_path
+        )
         self.policies: list[iam.Policy] = []
         keys = list_log_keys(settings, key)
         starting = [allow_log_keys("StartEncryptedRuns", keys, stack.region)] if keys else []
@@ -88,16 +91,12 @@ def _allow_job_runs(stack: Stack, job_role: iam.IRole) -> list[iam.PolicyStateme
     tagged = {"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": stack.stack_name}}
     requested = {"StringEquals": {f"aws:RequestTag/{STACK_TAG}": stack.stack_name}}
     both = {"StringEquals": {**tagged["StringEquals"], **requested["StringEquals"]}}
-    # 0.1.0 tagged neither applications nor job runs. Remove both statements once its loads cannot run: in 0.3.0.
-    untagged = {"Null": {f"aws:ResourceTag/{STACK_TAG}": "true"}}
     return [
         _allow("StartJobRuns", ["emr-serverless:StartJobRun"], applications, tagged),
-        _allow("StartJobRunsOfUntagged", ["emr-serverless:StartJobRun"], applications, untagged),
         # The page names no resource for a job run that is tagged as it is started, so both are allowed.
         _allow("TagJobRuns", ["emr-serverless:TagResource"], job_runs, requested),
         _allow("TagJobRunsOfApplications", ["emr-serverless:TagResource"], applications, both),
         _allow("FollowAndCancelJobRuns", following, job_runs, tagged),
-        _allow("FollowAndCancelUntagged", following, job_runs, untagged),
         _allow(
             "RunJobsAsTheJobRole",
             ["iam:PassRole"],
@@ -119,9 +118,13 @@ def _allow_metrics() -> iam.PolicyStatement:
     )
 
 
-def trust_state_machines(stack: Stack) -> iam.IPrincipal:
-    """Trust Step Functions for the state machines of this account and region."""
-    machines = stack.format_arn(service="states", resource="stateMachine:*")
+def trust_state_machine(stack: Stack, construct: str) -> iam.IPrincipal:
+    """Trust Step Functions for this account's state machines whose names begin as the stacks' do.
+
+    Their ARNs are not known yet: Step Functions takes the role while it makes the state machine.
+    https://docs.aws.amazon.com/step-functions/latest/dg/procedure-create-iam-role.html#prevent-cross-service-confused-deputy
+    """
+    machines = stack.format_arn(service="states", resource=f"stateMachine:{construct}*")
     return iam.ServicePrincipal("states.amazonaws.com").with_conditions(
         {"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": machines}}
     )

@@ -10,10 +10,12 @@ from constructs import Construct
 from infra.nag import acknowledge
 from infra.pipeline.application import Application
 from infra.pipeline.handover import Handover
-from infra.pipeline.load_permissions import allow_logs, allow_traces, trust_state_machines
+from infra.pipeline.load_permissions import allow_logs, allow_traces, trust_state_machine
 from infra.pipeline.state_machine import Loads, acknowledge_executions, format_executions, make_logged_machine
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
+from lakewriter.policy.arns import Arns
+from lakewriter.policy.deployed_names import HANDOVER, DeployedNames
 from lakewriter.spec.deployment import STACK_TAG
 
 DEPLOYED = ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"]
@@ -23,7 +25,7 @@ ENDED = ["SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"]
 
 
 class OldReleases(Construct):
-    """The state machine that follows deployments, and the ``rules`` that start it."""
+    """The state machine that follows deployments, and the names of the ``rules`` that start it."""
 
     def __init__(
         self,
@@ -38,7 +40,7 @@ class OldReleases(Construct):
         super().__init__(scope, id_)
         stack, path = Stack.of(self), settings.deployment.role_path
         is_stream = settings.deployment.spark.mode == "STREAMING"
-        role = iam.Role(self, "Role", assumed_by=trust_state_machines(stack), path=path)
+        role = iam.Role(self, "Role", assumed_by=trust_state_machine(stack, HANDOVER), path=path)
         policies = [
             self._allow_loads(role, loads.resource, is_stream=is_stream),
             self._allow_applications(role),
@@ -55,7 +57,7 @@ class OldReleases(Construct):
         machine = make_logged_machine(self, "Handover", handover.build_definition(), role, log_group)
         machine.node.add_dependency(*policies)
         self.state_machine = sfn.StateMachine.from_state_machine_arn(self, "Made", machine.attr_arn)
-        self.rules = self._start(machine.attr_arn, loads.resource.attr_arn, path)
+        self.rules = self._start(machine.attr_arn, loads.resource.attr_arn, settings)
 
     def _allow_loads(self, role: iam.Role, loads: sfn.CfnStateMachine, *, is_stream: bool) -> iam.Policy:
         machine = loads.attr_arn
@@ -110,19 +112,24 @@ class OldReleases(Construct):
         )
         return policy
 
-    def _start(self, handover: str, loads: str, path: str) -> tuple[events.CfnRule, ...]:
+    def _start(self, handover: str, loads: str, settings: Settings) -> tuple[str, ...]:
+        """Start the handover by rules, and return their names."""
         starting = iam.PolicyStatement(sid="StartHandovers", actions=["states:StartExecution"], resources=[handover])
+        stack = Stack.of(self)
+        arns = Arns(stack.partition, stack.account, stack.region)
+        # By the beginning of their names: the rules refer to the role.
+        rules = DeployedNames(settings.spec.pipeline, settings.stage).list_arns("Rules", arns)
         trusted = iam.ServicePrincipal("events.amazonaws.com").with_conditions(
-            {"StringEquals": {"aws:SourceAccount": Stack.of(self).account}}
+            {"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": rules}}
         )
-        role = iam.Role(self, "Starts", assumed_by=trusted, path=path)
+        role = iam.Role(self, "Starts", assumed_by=trusted, path=settings.deployment.role_path)
         iam.Policy(role, "Permissions", statements=[starting], roles=[role])
         target = events.CfnRule.TargetProperty(id="Handover", arn=handover, role_arn=role.role_arn)
         patterns = {
             "Deployed": {
                 "source": ["aws.cloudformation"],
                 "detail-type": ["CloudFormation Stack Status Change"],
-                "detail": {"stack-id": [Stack.of(self).stack_id], "status-details": {"status": DEPLOYED}},
+                "detail": {"stack-id": [stack.stack_id], "status-details": {"status": DEPLOYED}},
             },
             "LoadEnded": {
                 "source": ["aws.states"],
@@ -131,6 +138,6 @@ class OldReleases(Construct):
             },
         }
         return tuple(
-            events.CfnRule(self, name, event_pattern=pattern, state="ENABLED", targets=[target])
+            events.CfnRule(self, name, event_pattern=pattern, state="ENABLED", targets=[target]).ref
             for name, pattern in patterns.items()
         )

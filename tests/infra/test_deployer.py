@@ -266,7 +266,7 @@ def list_key_requests(deployed: Deployed) -> Iterator[tuple[str, Request, Polici
     region = deployed.settings.spec.access.region or REGION
     role = f"cdk-{deployed.settings.deployment.qualifier}-cfn-exec-role-{ACCOUNT}-{region}"
     answers = {"AWS::Partition": "aws", "AWS::AccountId": ACCOUNT, "AWS::Region": region}
-    context = {"aws:RequestedRegion": region, "kms:CallerAccount": ACCOUNT}
+    context: dict[str, str | list[str]] = {"aws:RequestedRegion": region, "kms:CallerAccount": ACCOUNT}
     for template in deployed.templates.values():
         for logical, each in template["Resources"].items():
             if each["Type"] != "AWS::KMS::Key":
@@ -276,7 +276,7 @@ def list_key_requests(deployed: Deployed) -> Iterator[tuple[str, Request, Polici
             arn = f"arn:aws:kms:{region}:{ACCOUNT}:key/{logical}"
             for action in sorted(read_handlers("KMS::Key")):
                 making = action == "kms:CreateKey"
-                tagging = {"aws:TagKeys": tags} if action == "kms:TagResource" else {}
+                tagging: dict[str, str | list[str]] = {"aws:TagKeys": tags} if action == "kms:TagResource" else {}
                 caller = f"arn:aws:sts::{ACCOUNT}:assumed-role/{role}/AWSCloudFormation"
                 request = Request(action, "*" if making else arn, context | tagging, caller)
                 yield logical, request, Policies(execution, None if making else policy)

@@ -12,6 +12,10 @@ from typing import Final
 from lakewriter.policy.arns import Arns
 from lakewriter.spec.deployment import name_deployment, name_destination_stack, name_pipeline_stack
 
+LOADS: Final = "LoadsStateMachine"
+"""The beginning of the name of the state machine that runs loads."""
+HANDOVER: Final = "ReleasesHandover"
+"""The same of the one that follows deployments."""
 _SHORTENED: Final = 20
 """Characters of a stack's name that a shortened name keeps."""
 _ARNS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
@@ -21,8 +25,8 @@ _ARNS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "LogGroups": (("logs", "log-group:{topic}*"), ("logs", "log-group:/aws/vendedlogs/states/{common}-*")),
     "Rules": (("events", "rule/{short}*"),),
     "Schedules": (("scheduler", "schedule-group/{short}*"), ("scheduler", "schedule/{short}*/*")),
-    "StateMachines": (("states", "stateMachine:LoadsStateMachine*"), ("states", "stateMachine:ReleasesHandover*")),
-    "Executions": (("states", "execution:LoadsStateMachine*:*"),),
+    "StateMachines": tuple(("states", f"stateMachine:{name}*") for name in (LOADS, HANDOVER)),
+    "Executions": (("states", f"execution:{LOADS}*:*"),),
     "Budgets": (),
     "Functions": (("lambda", "function:{short}*"),),
     "FunctionLogs": (("logs", "log-group:/aws/lambda/{short}*"),),

@@ -80,11 +80,9 @@ UNUSED = {
 BY_OTHERS = {
     "LoadPermissionsRole": {
         "LoadPermissionsJobRuns/StartJobRuns": "Step Functions starts the job: its definition runs in other tests.",
-        "LoadPermissionsJobRuns/StartJobRunsOfUntagged": "A load of 0.1.0 is retried: test_running_loads.",
         "LoadPermissionsJobRuns/TagJobRuns": "StartJobRun is given tags.",
         "LoadPermissionsJobRuns/TagJobRunsOfApplications": "The same.",
         "LoadPermissionsJobRuns/FollowAndCancelJobRuns": "Step Functions waits for the job, and cancels it.",
-        "LoadPermissionsJobRuns/FollowAndCancelUntagged": "A load of 0.1.0 still runs: test_running_loads.",
         "LoadPermissionsJobRuns/StartEncryptedRuns": "EMR Serverless refuses runs of who may not use its key.",
         "LoadPermissionsJobRuns/RunJobsAsTheJobRole": "StartJobRun is given the job's role.",
         "LoadPermissionsJobRuns/HearOfJobRuns": "Step Functions hears of the job's end by a rule of its own.",

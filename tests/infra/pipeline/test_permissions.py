@@ -5,6 +5,8 @@ import pytest
 from tests.infra.pipeline.deployments import ALL
 from tests.infra.pipeline.executions import resolved
 from tests.infra.pipeline.templates import properties, statements
+from tests.infra.pipeline.test_running_loads import resolve_whole
+from tests.support.iam import Policies, Request, simulate
 
 pytestmark = pytest.mark.synth
 
@@ -15,11 +17,9 @@ def test_what_is_allowed(plain):
         "WriteLogs": ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
         "FindLogGroup": "logs:DescribeLogGroups",
         "StartJobRuns": "emr-serverless:StartJobRun",
-        "StartJobRunsOfUntagged": "emr-serverless:StartJobRun",
         "TagJobRuns": "emr-serverless:TagResource",
         "TagJobRunsOfApplications": "emr-serverless:TagResource",
         "FollowAndCancelJobRuns": ["emr-serverless:CancelJobRun", "emr-serverless:GetJobRun"],
-        "FollowAndCancelUntagged": ["emr-serverless:CancelJobRun", "emr-serverless:GetJobRun"],
         "RunJobsAsTheJobRole": "iam:PassRole",
         "HearOfJobRuns": ["events:DescribeRule", "events:PutRule", "events:PutTargets"],
         "ReadOutcomes": "s3:GetObject",
@@ -106,20 +106,59 @@ def test_what_a_stream_adds(plain, streaming):
     }
 
 
-def test_roles_trust_one_service_for_this_account(full):
-    trusts = [each["AssumeRolePolicyDocument"]["Statement"] for each in properties(full, "IAM::Role")]
-    assert sorted(each["Principal"]["Service"] for (each,) in trusts) == [
-        "events.amazonaws.com",
-        "scheduler.amazonaws.com",
-        "states.amazonaws.com",
-        "states.amazonaws.com",
-    ]
-    assert all(
-        each["Condition"]["StringEquals"]["aws:SourceAccount"] == {"Ref": "AWS::AccountId"} for (each,) in trusts
+def regional(resource):
+    service = resource.split(":")[0]
+    return f"arn:aws:{service}:us-east-1:123456789012:{resource.partition(':')[2]}"
+
+
+TRUSTED = {
+    # role: what takes it; what else of the account could be made to take it
+    "LoadPermissionsRole": (
+        ("states", "states:stateMachine:LoadsStateMachine1A2B3C-x1Y2"),
+        [("states", "states:stateMachine:Payments"), ("states", "states:stateMachine:ReleasesHandover1A2B-x1Y2")],
+    ),
+    "ReleasesRole": (
+        ("states", "states:stateMachine:ReleasesHandover1A2B3C-x1Y2"),
+        [("states", "states:stateMachine:Payments"), ("states", "states:stateMachine:LoadsStateMachine1A2B-x1Y2")],
+    ),
+    "ReleasesStarts": (
+        ("events", "events:rule/lakewriter-flights-p-ReleasesLoadEnded1A2B-x1Y2"),
+        [("events", "events:rule/payments"), ("states", "states:stateMachine:ReleasesHandover1A2B-x1Y2")],
+    ),
+    "StartsRole": (
+        ("scheduler", "scheduler:schedule-group/ours"),
+        [("scheduler", "scheduler:schedule-group/default"), ("events", "events:rule/lakewriter-flights-p-a")],
+    ),
+}
+
+
+@pytest.mark.parametrize("role", TRUSTED)
+def test_roles_trust_one_service_for_what_the_stack_makes(full, role):
+    (properties_,) = (
+        each["Properties"]
+        for name, each in full["Resources"].items()
+        if each["Type"] == "AWS::IAM::Role" and name[:-8] == role
     )
-    assert {(each["Path"], each["PermissionsBoundary"]) for each in properties(full, "IAM::Role")} == {
-        ("/lake/", ALL["permissions_boundary_arn"])
-    }
+    answers = {"AWS::Partition": "aws", "AWS::AccountId": "123456789012", "AWS::Region": "us-east-1"}
+    trust = resolve_whole(
+        properties_["AssumeRolePolicyDocument"], answers | {"Arn": regional("scheduler:schedule-group/ours")}
+    )
+    own, others = TRUSTED[role]
+    here, elsewhere = ({"aws:SourceAccount": account} for account in ("123456789012", "999999999999"))
+    rows = [(*own, here, True), (*own, elsewhere, False), *((*other, here, False) for other in others)]
+    arn = "arn:aws:iam::123456789012:role/lake/Role"
+    requests = [
+        Request("sts:AssumeRole", arn, account | {"aws:SourceArn": regional(source)}, f"{service}.amazonaws.com")
+        for service, source, account, _ in rows
+    ]
+    assert [decision.allowed for decision in simulate(requests, Policies(resource=trust))] == [row[-1] for row in rows]
+    assert properties_["Path"] == "/lake/"
+    assert properties_["PermissionsBoundary"] == ALL["permissions_boundary_arn"]
+
+
+def test_every_role_is_looked_at(full):
+    roles = [name for name, each in full["Resources"].items() if each["Type"] == "AWS::IAM::Role"]
+    assert {name[:-8] for name in roles} == set(TRUSTED)
 
 
 def test_brought_role_gets_nothing_by_itself(streaming):

@@ -32,12 +32,11 @@ CHANGES = {"nothing": {}, "stream": {"spark": {"mode": "STREAMING"}}} | NEW
 """``deployment`` of the release that is deployed meanwhile."""
 
 
-def list_calls(application: Mapping[str, Any], run: Mapping[str, Any], *, tags: bool) -> list[Request]:
-    """List an execution's calls by the tags of its application and job run; ``tags`` if its definition sets any."""
-    tagging = [Request("emr-serverless:TagResource", RUN, REQUESTED)] if tags else []
+def list_calls(application: Mapping[str, Any], run: Mapping[str, Any]) -> list[Request]:
+    """List an execution's calls by the tags of its application and job run."""
     return [
         Request("emr-serverless:StartJobRun", OLD, application),
-        *tagging,
+        Request("emr-serverless:TagResource", RUN, REQUESTED),
         Request("emr-serverless:GetJobRun", RUN, run),
         Request("emr-serverless:CancelJobRun", RUN, run),
         Request("iam:PassRole", JOB_ROLE, TO_EMR),
@@ -46,12 +45,7 @@ def list_calls(application: Mapping[str, Any], run: Mapping[str, Any], *, tags: 
     ]
 
 
-EARLIER = {
-    "this release": list_calls(OURS, OURS, tags=True),
-    # Applications have had the tag since they are never updated, job runs not.
-    "job runs without tags": list_calls(OURS, {}, tags=False),
-    "0.1.0": list_calls({}, {}, tags=False),
-}
+CALLS = list_calls(OURS, OURS)
 
 
 def read_policies(template: Mapping[str, Any]) -> Policies:
@@ -79,21 +73,22 @@ def resolve_whole(value: Any, answers: Mapping[str, str]) -> Any:
 
 @pytest.mark.one_in(10)
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-@pytest.mark.parametrize("calls", EARLIER.values(), ids=EARLIER)
-def test_calls_of_a_running_load_stay_allowed(
-    synthesised: Synthesised, change: dict[str, Any], calls: list[Request]
-) -> None:
-    decisions = simulate(calls, read_policies(synthesised(**change)))
-    assert [(call.action, decision.result) for call, decision in zip(calls, decisions, strict=True)] == [
-        (call.action, "Allowed") for call in calls
+def test_calls_of_a_running_load_stay_allowed(synthesised: Synthesised, change: dict[str, Any]) -> None:
+    decisions = simulate(CALLS, read_policies(synthesised(**change)))
+    assert [(call.action, decision.result) for call, decision in zip(CALLS, decisions, strict=True)] == [
+        (call.action, "Allowed") for call in CALLS
     ]
     assert {name for decision in decisions for name in decision.ignored} == set()
 
 
 def test_applications_and_runs_of_others_stay_denied(synthesised: Synthesised) -> None:
     calls = [
-        *(Request(f"emr-serverless:{action}", RUN, OTHERS) for action in ("GetJobRun", "CancelJobRun")),
-        Request("emr-serverless:StartJobRun", OLD, OTHERS),
+        # Of another stage, and of other teams, which have no such tag.
+        *(
+            Request(f"emr-serverless:{action}", resource, tags)
+            for tags in (OTHERS, {})
+            for action, resource in (("GetJobRun", RUN), ("CancelJobRun", RUN), ("StartJobRun", OLD))
+        ),
         # A tag of this stack would make a resource of others this stack's.
         Request("emr-serverless:TagResource", OLD, OTHERS | REQUESTED),
         Request("emr-serverless:TagResource", OLD, REQUESTED),
