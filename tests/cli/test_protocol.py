@@ -129,6 +129,66 @@ def test_state_for_all_streams_waits_for_all(platform):
     assert platform.ids() == [1]
 
 
+OLD: dict[str, Any] = {"destination_sync_mode": "overwrite", "sync_mode": "full_refresh"}
+"""A full refresh of a platform that gives no generation ids."""
+
+
+def shared(kind, *names):
+    """A STATE for all streams, with a part of each of these."""
+    if kind == "LEGACY":
+        return {"type": "STATE", "state": {"type": "LEGACY", "data": {name: {"at": 1} for name in names}}}
+    parts = [{"stream_descriptor": {"name": name, "namespace": "public"}, "stream_state": {}} for name in names]
+    content = {"shared_state": {"lsn": 1}, "stream_states": parts}
+    return {"type": "STATE", "state": {"type": "GLOBAL", "global": content}}
+
+
+CUT_OFF = '{"type":"RECORD","record":{"stream":"'
+S0, S1, S2 = "s0", "s1", "s2"
+UNTIL_DEATH = [
+    # modes of streams, what the source says until it dies, the kind of STATE for all, STATEs that come back, rows
+    pytest.param(
+        (OLD, {}, {}),
+        (user(1, S1), user(2, S2), (S0, S1, S2), status(S1, "COMPLETE"), status(S2, "COMPLETE"), (S0, S1, S2),
+         user(9, S0)),
+        0, ([], [], []), id="an overwrite that is not whole keeps the STATE back: nothing is committed up to it",
+    ),
+    pytest.param(
+        (OLD, {}, {}),
+        (user(9, S0), user(1, S1), (S0, S1, S2), status(S0, "COMPLETE"), user(2, S2), CUT_OFF),
+        1, ([9], [1], []), id="a line that is cut off concerns no stream that was complete before it",
+    ),
+    pytest.param(
+        ({}, {}), (user(1, S0), user(1, S1), (S0, S1), user(2, S0), status(S0, "COMPLETE")),
+        1, ([1], [1]), id="what a complete stream sent behind the last STATE comes again",
+    ),
+    pytest.param(
+        ({}, {}), (user(1, S0), state(S0, 1), user(2, S0), status(S0, "COMPLETE"), user(1, S1), state(S1, 1)),
+        2, ([1], [1]), id="also where each stream has its own STATE",
+    ),
+    pytest.param(
+        ({"sync_mode": "full_refresh"}, {}), (user(1, S0), status(S0, "COMPLETE"), user(1, S1), state(S1, 1)),
+        1, ([], [1]), id="a full refresh that is appended is read again whole",
+    ),
+    pytest.param(
+        ({"sync_mode": "full_refresh"}, {}), (user(1, S0), user(1, S1), (S1,), status(S0, "COMPLETE")),
+        1, ([], [1]), id="a STATE without a part of it does not cover it",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["GLOBAL", "LEGACY"])
+@pytest.mark.parametrize(("modes", "said", "back", "rows"), UNTIL_DEATH)
+def test_nothing_stays_behind_the_last_state_that_comes_back(platform, modes, said, back, rows, kind):
+    names = [f"s{number}" for number in range(len(modes))]
+    streams = tuple(stream(name, **mode) for name, mode in zip(names, modes, strict=True))
+    messages = [shared(kind, *message) if isinstance(message, tuple) else message for message in said]
+    heard, error = platform.sync(*messages, streams=streams, ended="unseen", step_bytes=1)
+    assert "streams are not complete" in str(error)
+    assert sum(message["type"] == "STATE" for message in heard) == back
+    assert tuple(platform.ids(f"data/public/{name}/") for name in names) == rows
+
+
 def test_specification():
     found = make_connector_specification()
     connection = found["connectionSpecification"]

@@ -73,7 +73,8 @@ def test_state_for_all_streams_that_has_a_part_of_an_overwrite_without_generatio
     _, error = platform.sync(*messages, streams=(A, USERS), step_bytes=1)
     assert isinstance(error, SourceFailedError)
     back = [json.loads(line)["state"]["global"]["shared_state"]["lsn"] for line in platform.heard if b'"STATE"' in line]
-    assert (back, platform.ids("data/public/users/")) == (expected, [2])
+    # What it covers is committed with it, or not at all: the source sends it again.
+    assert (back, platform.ids("data/public/users/")) == (expected, [2] if expected else [])
 
 
 ORDERS = stream("orders")
@@ -107,7 +108,8 @@ def test_nothing_is_read_behind_a_message_that_cannot_be_read(platform):
     assert "public.users (a message at byte" in str(error)
     assert "its data is no object" in str(error)
     assert (states(said), platform.ids()) == ([(1, 1)], [1])
-    assert len(platform.rows("data/public/orders/")) == 1
+    # No STATE covers its records, and the next sync sends them again.
+    assert not platform.rows("data/public/orders/")
 
 
 def test_state_comes_back_in_its_own_numbers(platform):

@@ -1,6 +1,6 @@
 """The kinds of load: plain tables that Spark reads, a sync of streams, a micro-batch of a continuous run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -57,6 +57,10 @@ class Ending:
     source: SourceState | None = None
 
 
+def _pass() -> None:
+    """Let a table be bound that depends on no other."""
+
+
 @dataclass(frozen=True)
 class TablePart:
     """What is known of one table's part of a sync before the table registers.
@@ -64,13 +68,15 @@ class TablePart:
     ``ending`` is None for a replay, which reads nothing of the source: what the last sync recorded of the source stays.
     ``feed`` is None for a table that is read as its ``read`` says. ``read`` is the state from which the input was
     chosen (where the source continues, and from which place records are loaded); None where no state was read.
-    ``listed`` are the files of messages, if they are read whole; else None.
+    ``listed`` are the files of messages, if they are read whole; else None. ``gate`` is called once the table is
+    staged: it returns when the table may be bound, and raises where it may not.
     """
 
     ending: Ending | None = Ending()
     feed: StreamFeed | None = None
     read: TableState | None = None
     listed: tuple[ListedFile, ...] | None = None
+    gate: Callable[[], None] = _pass
 
 
 @dataclass(frozen=True)

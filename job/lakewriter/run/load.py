@@ -105,11 +105,13 @@ def commit_table(load: Load, table: TableSpec, began: TableState, intent: Intent
     """Take steps 4 to 9 of a table whose files are staged."""
     control = load.control(table)
     try:
-        # 4. Intend: the point of no return.
+        load.stop.check()
+        if load.kind.sync is not None:
+            load.kind.sync.tables[table.id].gate()
+        # 4. Intend: the point of no return. The gate opens for several tables at once, so nothing stops one of them.
         load.progress(
             table, "committing", f"{format_count(intent.rows, 'row')} in {format_count(len(receipts), 'file')}"
         )
-        load.stop.check()
         attempts.bind(control, load.attempt, intent, began, load.pipeline.open_clients)
     except BaseException as error:
         withdraw_table(load, table, receipts.without_statistics(), error)

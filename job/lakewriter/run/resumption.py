@@ -268,13 +268,21 @@ def is_covered(text: str, stream: StreamKey, *, needs_part: bool) -> bool:
     It does where the state has a part of the stream, or no part of any; ``needs_part`` is for streams that are read
     from their beginning otherwise.
     """
+    return stream in list_covered(text, (stream,), (stream,) if needs_part else ())
+
+
+def list_covered(text: str, streams: Iterable[StreamKey], need_part: Collection[StreamKey]) -> frozenset[StreamKey]:
+    """Return the streams that a source continues after this state for all streams, if it is given the state.
+
+    See ``is_covered``; ``need_part`` are the streams that are read from their beginning otherwise.
+    """
     content = _MEMBERS.decode(text)
     if "global" not in content:
         names = _decode_members(_take_legacy_data(text))
-        by_name = [name for name, value in names.items() if is_object(value)]
-        return stream[1] in names or not (needs_part or by_name)
+        by_name = any(is_object(value) for value in names.values())
+        return frozenset(key for key in streams if key[1] in names or not (key in need_part or by_name))
     parts = {_read_key(part) for part in _list_parts(content)}
-    return stream in parts or not (needs_part or parts)
+    return frozenset(key for key in streams if key in parts or not (key in need_part or parts))
 
 
 def _list_parts(content: Mapping[str, msgspec.Raw]) -> list[msgspec.Raw]:

@@ -195,9 +195,9 @@ class Input:
         report it as INCOMPLETE. The end of an input without any status counts only where the user says so: a source
         that dies ends its output, too.
         """
-        for fault in self.list_faults(stream):
-            return f"a message at {describe_position(fault.position)} cannot be read: {fault.text}"
         status = self._find_status(stream)
+        for fault in self._list_own_faults(stream, status):
+            return f"a message at {describe_position(fault.position)} cannot be read: {fault.text}"
         errors = [event for event in self.events if event.kind == "error" and event.stream in (None, stream)]
         if status is not None and status.text == "COMPLETE":
             if self.last_records.get(stream, -1) > status.position:
@@ -208,6 +208,11 @@ class Input:
         if errors:
             return f"the source reports: {errors[-1].text}"
         return self.failure or self._explain_end(status)
+
+    def _list_own_faults(self, stream: StreamKey, status: Event | None) -> list[Event]:
+        """List the faults that may be the stream's: one of an unknown stream is of none that was complete before it."""
+        end = status.position if status is not None and status.text == "COMPLETE" else END
+        return [fault for fault in self.list_faults(stream) if fault.stream is not None or fault.position < end]
 
     def _find_status(self, stream: StreamKey) -> Event | None:
         """Return the last status of a stream. One that is INCOMPLETE remains so until the stream is started again."""

@@ -5,20 +5,20 @@ The main thread starts Spark meanwhile, then runs loads: of a stream one after t
 A load's tasks shape, encode and upload records as they come, until the load ends at a STATE: when its files have their
 size, when the STATE has waited for long, or when another stream needs the room. See ``StreamQueue``.
 
-The next call begins a full refresh without generation ids anew. So its STATEs go back only when it is whole: a source
-that continued from an earlier STATE would leave out rows that the next refresh replaces.
+A staged load waits until it may be bound. See ``CommitRule``, which decides that and which STATEs go back.
 """
 
 import itertools
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Final
 
+from lakewriter.cli.airbyte.commit_rule import CommitRule
 from lakewriter.cli.airbyte.protocol import Emit, make_log, make_state
 from lakewriter.cli.airbyte.statistics import SyncStatistics
 from lakewriter.cli.airbyte.stream_queue import StreamQueue
@@ -28,7 +28,6 @@ from lakewriter.run.kinds import Ending, Sync, TablePart
 from lakewriter.run.loader import Loader
 from lakewriter.run.outcome_file import find_failure
 from lakewriter.run.prepare import SparkFactory
-from lakewriter.run.resumption import is_covered
 from lakewriter.run.stream_completion import Ended, Input
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.backlog import Backlog
@@ -39,7 +38,6 @@ from lakewriter.source.messages.message_input import describe_messages
 from lakewriter.source.session import count_slots
 from lakewriter.spec.specification import MIB
 from lakewriter.spec.stream import StreamKey
-from lakewriter.spec.table_spec import Mode, TableSpec
 
 WAITING_BYTES: Final = 256 * MIB
 """The disk holds so many bytes of records that loads have not taken: while there are more, nothing is read."""
@@ -85,11 +83,10 @@ class Writer:
             if table.stream
         }
         self._sizes = {key: FileSizes(loader.spec.encoding, loader.spec.limits) for key in self._queues}
-        self._silent = {key for key, queue in self._queues.items() if _is_uncounted(queue.table)}
+        self._rule = CommitRule(self._queues)
         self._begun: set[StreamKey] = set()
+        self._allowed: set[StreamKey] = set()
         self._contents = Contents()
-        self._echoes: list[tuple[Event, int]] = []
-        self._since: Counter[StreamKey | None] = Counter()
         self._changed = threading.Condition()
         self._is_read = self._is_over = False
         self._failure = ""
@@ -110,7 +107,8 @@ class Writer:
                 # The platform that waits for this sync takes a stream's state as the end of all before it.
                 raise error
             self._find_slots()
-            pool = ThreadPoolExecutor(self._slots, thread_name_prefix="load")
+            # A staged load that waits to be bound holds a thread, and no slot.
+            pool = ThreadPoolExecutor(len(self._queues) or 1, thread_name_prefix="load")
             try:
                 self._work(pool, number)
             finally:
@@ -172,8 +170,7 @@ class Writer:
         else:
             for position in records.positions:
                 self._contents.take_record(position, records.key)
-        self._since[records.key] += len(records.positions)
-        self._since[None] += len(records.positions)
+        self._rule.count_records(records.key, len(records.positions))
 
     def _concerns(self, event: Event) -> bool:
         return event.is_fault() and (event.stream is None or event.stream in self._queues)
@@ -184,15 +181,7 @@ class Writer:
         if event.kind != "state":
             self._contents.events.append(event)
             return
-        self._echoes.append((event, self._since[event.stream]))
-        self._since[event.stream] = 0
-        queues = list(self._queues.values())
-        if event.stream is not None:
-            queues = [queue for queue in queues if queue.key == event.stream]
-        is_full = [queue.take_state(event.position, self._find_step_bytes(queue)) for queue in queues]
-        if any(is_full):
-            for queue in queues:
-                queue.cut(now)
+        self._rule.take_state(event, now, self._find_step_bytes)
 
     def _find_step_bytes(self, queue: StreamQueue) -> int:
         return self._step.size or self._sizes[queue.key].bytes_for(self._tasks)
@@ -207,16 +196,16 @@ class Writer:
 
     def _work(self, pool: ThreadPoolExecutor, number: int) -> None:
         """Load what comes, to the end of the input or to the first failure."""
-        finished = False
+        failed = list[str]()
         while True:
             self._loader.stop.check()
             with self._changed:
-                if not finished and (self._is_read or self._errors):
-                    finished = True
+                if not self._rule.is_finished and (self._is_read or self._errors):
                     failed = self._finish()
                 self._cut_what_is_due()
                 self._begin_loads(pool, number)
-                if finished and not self._loads:
+                self._open_gates()
+                if self._rule.is_finished and not self._loads:
                     break
                 with self._loader.stop.waiting():
                     self._changed.wait(_LOOK_SECONDS)
@@ -232,13 +221,12 @@ class Writer:
         if self._errors or self._fault:
             # What a load failed with is raised; what is not read says nothing about the streams.
             errors = dict.fromkeys(self._queues, "another stream's load has failed")
-        for key, queue in self._queues.items():
-            queue.finish(whole=not errors[key], now=self._clock())
-            queue.advance()
+        self._rule.finish([key for key, error in errors.items() if not error], self._clock())
         return [f"{self._queues[key].table.id} ({error})" for key, error in errors.items() if error]
 
     def _raise_failure(self, failed: list[str]) -> None:
         self._tell_of_odd_lines()
+        self._tell_of_withheld()
         if self._errors:
             raise self._errors[0]
         if self._fault is not None:
@@ -246,31 +234,58 @@ class Writer:
         if failed:
             raise SourceFailedError(f"streams are not complete: {', '.join(failed)}.")
 
+    def _tell_of_withheld(self) -> None:
+        for queue in self._rule.list_withheld():
+            text = "what it sent behind the last STATE that came back is not committed; the next sync sends it again"
+            self._emit(make_log("WARN", f"{queue.table.id}: {text}"))
+
     def _cut_what_is_due(self) -> None:
         now = self._clock()
         for queue in self._queues.values():
             if queue.is_due(now, self._step.seconds):
-                queue.cut(now)
-                queue.advance()
+                self._rule.cut(queue, now)
+            queue.pass_silent_state()
+            queue.advance()
         needs_room = any(queue.wants_load and queue.backlog.size >= ROOM_BYTES for queue in self._queues.values())
-        if needs_room and len(self._loads) >= self._slots:
+        if needs_room and not self._count_free_slots():
             oldest = next((self._queues[key] for key in self._loads if self._queues[key].may_be_cut), None)
             if oldest is not None:
-                oldest.cut(now)
-                oldest.advance()
+                self._rule.cut(oldest, now)
+
+    def _count_free_slots(self) -> int:
+        return max(0, self._slots - sum(not self._queues[key].is_staged for key in self._loads))
 
     def _begin_loads(self, pool: ThreadPoolExecutor, number: int) -> None:
         waiting = sorted((queue for queue in self._queues.values() if queue.wants_load), key=lambda queue: queue.start)
-        for queue in waiting[: self._slots - len(self._loads)]:
+        for queue in waiting[: self._count_free_slots()]:
             step, table = next(self._steps), queue.table
             sizes = self._sizes[queue.key]
             folder = self._folder / f"load-{step}"
             feed = ArrivingFeed(self._spark(), folder, table.id, most=self._tasks, worth=sizes.bytes_for_another_task)
             ending = Ending(queue.begin(feed), continues=queue.key in self._begun)
-            sync = Sync(number, {table.id: TablePart(ending, feed, self._loader.states[table.id])})
+            gate = partial(self._wait_at_gate, queue)
+            sync = Sync(number, {table.id: TablePart(ending, feed, self._loader.states[table.id], gate=gate)})
             future = pool.submit(self._loader.run, sync, job_id=f"{self._loader.job_id}.{step}")
             future.add_done_callback(lambda _: self._wake())
             self._loads[queue.key] = future
+
+    def _wait_at_gate(self, queue: StreamQueue) -> None:
+        """Wait until a staged load may be bound; raise ``SOURCE_FAILED`` where it never may be."""
+        with self._changed:
+            queue.is_staged = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: queue.key in self._allowed or queue.given_up)
+            if queue.key not in self._allowed:
+                raise SourceFailedError("the input ended before a STATE that covers these records could go back.")
+
+    def _open_gates(self) -> None:
+        """Let the staged loads be bound that may be; give up the others once nothing else can change that."""
+        self._allowed |= {queue.key for queue in self._rule.list_bindable()}
+        waiting = [self._queues[key] for key in self._loads if key not in self._allowed]
+        if self._rule.is_finished and len(waiting) == len(self._loads) and all(queue.is_staged for queue in waiting):
+            for queue in waiting:
+                queue.given_up = True
+        self._changed.notify_all()
 
     def _wake(self) -> None:
         with self._changed:
@@ -288,7 +303,10 @@ class Writer:
                 del self._loads[key]
             committed = report is not None and self._take_report(queue, report)
             with self._changed:
-                queue.close(committed=committed)
+                self._allowed.discard(key)
+                if self._errors:
+                    self._rule.fail()
+                self._rule.close(queue, committed=committed)
 
     def _take_report(self, queue: StreamQueue, report: RunReport) -> bool:
         """Take a load's report, and return whether the load is committed."""
@@ -303,8 +321,6 @@ class Writer:
             return False
         self._loader.take_over(queue.table.id, report.job_id)
         self._begun.add(queue.key)
-        if queue.whole:
-            self._silent.discard(queue.key)
         if queue.feed is not None:
             self._sizes[queue.key].learn(queue.feed.handed, result.bytes)
         return True
@@ -312,29 +328,20 @@ class Writer:
     def _hand_back(self) -> None:
         """Print each STATE whose records are all committed, in order."""
         with self._changed:
-            rest, back = list[tuple[Event, int]](), list[tuple[Event, int]]()
-            for event, records in self._echoes:
-                queues = self._queues.values() if event.stream is None else [self._queues.get(event.stream)]
-                starts = [queue.start if queue is not None else 0 for queue in queues]
-                is_committed = all(start > event.position for start in starts) and not self._is_silent(event)
-                (back if is_committed else rest).append((event, records))
-            self._echoes = rest
-        for event, records in back:
-            self._emit(make_state(event.text, records, self.statistics.take_counts(event.stream)))
-
-    def _is_silent(self, event: Event) -> bool:
-        """Return whether a source that went on from the STATE would leave out what the next overwrite replaces."""
-        if event.stream is not None:
-            return event.stream in self._silent
-        return any(is_covered(event.text, key, needs_part=True) for key in self._silent)
+            answered = self._rule.take_answered()
+        for said in answered:
+            counts = self.statistics.take_counts(said.event.stream)
+            self._emit(make_state(said.event.text, said.records, counts))
 
     def _give_up_loads(self) -> None:
         """Withdraw running loads, except those past the point of no return."""
-        for key in self._loads:
-            queue = self._queues[key]
-            if queue.feed is not None:
-                queue.given_up = True
-                queue.feed.give_up()
+        with self._changed:
+            for key in self._loads.keys() - self._allowed:
+                queue = self._queues[key]
+                if queue.feed is not None:
+                    queue.given_up = True
+                    queue.feed.give_up()
+            self._changed.notify_all()
 
     def _sum_contents(self) -> Contents:
         whole = Contents()
@@ -348,7 +355,3 @@ class Writer:
     def _tell_of_odd_lines(self) -> None:
         for note in describe_messages(self._sum_contents(), self._queues):
             self._emit(make_log("WARN", note))
-
-
-def _is_uncounted(table: TableSpec) -> bool:
-    return table.mode is Mode.OVERWRITE and table.stream is not None and table.stream.generation_id is None
