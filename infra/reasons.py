@@ -93,6 +93,10 @@ REASONS: Final[Mapping[str, Reason]] = {
     "FindLogGroup": Reason("EMR Serverless looks for its log group first."),
     "FindRunningLoads": Reason("A start is refused while a load of this pipeline runs."),
     "FollowAndCancelJobRuns": Reason("To see an attempt's end, and to cancel it when its load is stopped."),
+    "FollowRunsOfApplication": Reason(
+        "To see an attempt's end, and to cancel it: spark.plain_start starts runs without tags.",
+        "A job run has its id only once it has been started; the application is this stack's own.",
+    ),
     "HearOfJobRuns": Reason("Step Functions is notified of an attempt's end by this rule, which it creates itself."),
     "InspectBucket": Reason("Where the bucket is, and which uploads are under way."),
     "KeepObjectsOfTables": Reason("Append-only: no object of a table is replaced, whatever a role allows."),

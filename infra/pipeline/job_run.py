@@ -25,6 +25,8 @@ from lakewriter.spec.specification import Limits
 MOST_RESTARTS: Final = 10
 """The most restarts in an hour that EMR Serverless allows a streaming job."""
 
+_LIFETIME: Final = ("Mode", "ExecutionTimeoutMinutes", "RetryPolicy")
+"""The fields that tell a stream from a load that ends."""
 _PACKAGES: Final = "./dependencies"
 
 # Java converts timestamps from databases and ORC to its own time zone, which Spark's session time zone does not change.
@@ -36,18 +38,19 @@ def make_job_run(settings: Settings, application: Application, role: iam.IRole, 
     """Make the parameters except the client token and the entry point's arguments, which differ by attempt."""
     spark = settings.deployment.spark
     archives = f"{artifacts.dependencies_uri}#dependencies,{artifacts.lake_uri}#lake"
+    # By the stack's tag the state machine's role may follow and cancel the run in a later release too. The others
+    # are for cost: https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/tagging.html
+    tags = {
+        **settings.deployment.tags,
+        "LakewriterPipeline": settings.spec.pipeline,
+        "LakewriterStage": settings.stage,
+        STACK_TAG: Stack.of(application).stack_name,
+    }
     return {
         "Name": settings.name,
         "ApplicationId": application.application_id,
         "ExecutionRoleArn": role.role_arn,
-        # By the stack's tag the state machine's role may follow and cancel the run in a later release too. The others
-        # are for cost: https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/tagging.html
-        "Tags": {
-            **settings.deployment.tags,
-            "LakewriterPipeline": settings.spec.pipeline,
-            "LakewriterStage": settings.stage,
-            STACK_TAG: Stack.of(application).stack_name,
-        },
+        **({} if spark.plain_start else {"Tags": tags}),
         **_make_lifetime(spark),
         "JobDriver": {
             "SparkSubmit": {
@@ -73,7 +76,7 @@ def make_canary_run(job_run: Mapping[str, Any], spark: Spark, python: str) -> di
     small = spark.model_copy(update={"mode": "BATCH", "driver": CANARY, "executor": CANARY, "max_executors": 1})
     conf = {"Classification": "spark-defaults", "Properties": make_spark_conf(small, Limits(), python)}
     return {
-        **{key: value for key, value in job_run.items() if key != "RetryPolicy"},
+        **{key: value for key, value in job_run.items() if key not in _LIFETIME},
         **_make_lifetime(small),
         "ConfigurationOverrides": {"ApplicationConfiguration": [conf]},
     }
@@ -126,7 +129,9 @@ def _make_lifetime(spark: Spark) -> Mapping[str, Any]:
         # EMR Serverless itself restarts a failed streaming job; 0 means no time-out.
         restarts = {"MaxFailedAttemptsPerHour": min(spark.attempts, MOST_RESTARTS)}
         return {"Mode": "STREAMING", "ExecutionTimeoutMinutes": 0, "RetryPolicy": restarts}
-    return {"Mode": "BATCH", "ExecutionTimeoutMinutes": spark.timeout_minutes}
+    # BATCH is the default of a run's mode. Fields of which no page or public definition shows that Step Functions sends
+    # them are left out where they can be: docs/aws-claims.md.
+    return {"ExecutionTimeoutMinutes": spark.timeout_minutes}
 
 
 def allow_log_keys(sid: str, keys: Sequence[str], region: str) -> iam.PolicyStatement:

@@ -8,6 +8,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from infra.nag import acknowledge
+from infra.pipeline.application import Application
 from infra.pipeline.job_run import allow_log_keys, list_log_keys
 from infra.pipeline.metrics import NAMESPACE
 from infra.pipeline.tokens import render_tokens
@@ -19,6 +20,7 @@ from lakewriter.spec.deployment import STACK_TAG
 
 _APPLICATIONS: Final = "/applications/*"
 _JOB_RUNS: Final = "/applications/*/jobruns/*"
+FOLLOWING: Final = ["emr-serverless:GetJobRun", "emr-serverless:CancelJobRun"]
 
 
 class LoadPermissions(Construct):
@@ -34,6 +36,7 @@ class LoadPermissions(Construct):
         id_: str,
         *,
         settings: Settings,
+        application: Application,
         job_role: iam.IRole,
         key: kms.IKey | None,
     ) -> None:
@@ -45,13 +48,16 @@ class LoadPermissions(Construct):
         self.policies: list[iam.Policy] = []
         keys = list_log_keys(settings, key)
         starting = [allow_log_keys("StartEncryptedRuns", keys, stack.region)] if keys else []
-        running = self._make_policy("JobRuns", [*_allow_job_runs(stack, job_role), *starting])
-        for resource in (_APPLICATIONS, _JOB_RUNS):
+        followed = (
+            _allow_untagged_runs(application) if settings.deployment.spark.plain_start else _allow_tagged_runs(stack)
+        )
+        running = self._make_policy("JobRuns", [*_allow_job_runs(stack, job_role), *followed, *starting])
+        for arn in [_format_arn(stack, _APPLICATIONS), *(arn for each in followed for arn in each.resources)]:
             acknowledge(
                 running,
-                f"IAM5[Resource::{render_tokens(stack, _format_arn(stack, resource))}]",
+                f"IAM5[Resource::{render_tokens(stack, arn)}]",
                 "An execution keeps the application that it began with, and a job run has its id only once it "
-                "has been started. The condition on the tag leaves those of this stack.",
+                "has been started. The condition on the tag, or the application's own ARN, leaves those of this stack.",
             )
         telling = self._make_policy("Telling", [_allow_metrics(), allow_logs(), allow_traces()])
         acknowledge(
@@ -86,17 +92,13 @@ def _allow_job_runs(stack: Stack, job_role: iam.IRole) -> list[iam.PolicyStateme
     rule = stack.format_arn(
         service="events", resource="rule", resource_name="StepFunctionsGetEventsForEMRServerlessJobRule"
     )
-    applications, job_runs = (_format_arn(stack, resource) for resource in (_APPLICATIONS, _JOB_RUNS))
-    following = ["emr-serverless:GetJobRun", "emr-serverless:CancelJobRun"]
-    tagged = {"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": stack.stack_name}}
-    requested = {"StringEquals": {f"aws:RequestTag/{STACK_TAG}": stack.stack_name}}
-    both = {"StringEquals": {**tagged["StringEquals"], **requested["StringEquals"]}}
     return [
-        _allow("StartJobRuns", ["emr-serverless:StartJobRun"], applications, tagged),
-        # The page names no resource for a job run that is tagged as it is started, so both are allowed.
-        _allow("TagJobRuns", ["emr-serverless:TagResource"], job_runs, requested),
-        _allow("TagJobRunsOfApplications", ["emr-serverless:TagResource"], applications, both),
-        _allow("FollowAndCancelJobRuns", following, job_runs, tagged),
+        _allow(
+            "StartJobRuns",
+            ["emr-serverless:StartJobRun"],
+            _format_arn(stack, _APPLICATIONS),
+            _of_stack(stack, "Resource"),
+        ),
         _allow(
             "RunJobsAsTheJobRole",
             ["iam:PassRole"],
@@ -105,6 +107,28 @@ def _allow_job_runs(stack: Stack, job_role: iam.IRole) -> list[iam.PolicyStateme
         ),
         _allow("HearOfJobRuns", ["events:PutTargets", "events:PutRule", "events:DescribeRule"], rule),
     ]
+
+
+def _allow_tagged_runs(stack: Stack) -> list[iam.PolicyStatement]:
+    """Allow tagging runs as they are started, and following and cancelling those with the stack's tag."""
+    applications, job_runs = (_format_arn(stack, resource) for resource in (_APPLICATIONS, _JOB_RUNS))
+    tagged, requested = (_of_stack(stack, which)["StringEquals"] for which in ("Resource", "Request"))
+    tagging = ["emr-serverless:TagResource"]
+    return [
+        # The page names no resource for a job run that is tagged as it is started, so both are allowed.
+        _allow("TagJobRuns", tagging, job_runs, {"StringEquals": requested}),
+        _allow("TagJobRunsOfApplications", tagging, applications, {"StringEquals": {**tagged, **requested}}),
+        _allow("FollowAndCancelJobRuns", FOLLOWING, job_runs, {"StringEquals": tagged}),
+    ]
+
+
+def _allow_untagged_runs(application: Application) -> list[iam.PolicyStatement]:
+    """Allow following and cancelling all runs of the present application, whose runs have no tags."""
+    return [_allow("FollowRunsOfApplication", FOLLOWING, f"{application.arn}/jobruns/*")]
+
+
+def _of_stack(stack: Stack, which: str) -> dict[str, dict[str, str]]:
+    return {"StringEquals": {f"aws:{which}Tag/{STACK_TAG}": stack.stack_name}}
 
 
 def _format_arn(stack: Stack, resource: str) -> str:

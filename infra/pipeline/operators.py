@@ -10,11 +10,14 @@ from constructs import Construct
 
 from infra.destination.declared import make_readable
 from infra.destination.policies import Declared, Permissions
+from infra.pipeline.application import Application
+from infra.pipeline.load_permissions import FOLLOWING
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.role_documents import Who, make_documents
 from lakewriter.policy.roles import Role
+from lakewriter.policy.statements import allow, make_document
 
 LONGEST_SESSION: Final = Duration.hours(1)
 
@@ -23,7 +26,14 @@ class Operators(Construct):
     """The ``role`` that ``deployment.operators`` may take."""
 
     def __init__(
-        self, scope: Construct, id_: str, *, settings: Settings, loads: sfn.CfnStateMachine, key: kms.IKey | None
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        settings: Settings,
+        loads: sfn.CfnStateMachine,
+        application: Application,
+        key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, id_)
         stack, deployment = Stack.of(self), settings.deployment
@@ -38,9 +48,12 @@ class Operators(Construct):
             path=deployment.role_path,
             max_session_duration=LONGEST_SESSION,
         )
-        made = _make_role(settings, arns, arns.regional("states", f"stateMachine:{loads.attr_name}"))
-        readable = _make_role(
-            settings, shown, shown.regional("states", f"stateMachine:{render_tokens(stack, loads.attr_name)}")
+        made, readable = (
+            _make_role(settings, of, of.regional("states", f"stateMachine:{machine}"), of_application)
+            for of, machine, of_application in (
+                (arns, loads.attr_name, application.arn),
+                (shown, render_tokens(stack, loads.attr_name), render_tokens(stack, application.arn)),
+            )
         )
         Permissions(
             self.role,
@@ -51,8 +64,11 @@ class Operators(Construct):
         )
 
 
-def _make_role(settings: Settings, arns: Arns, machine: str) -> Role:
+def _make_role(settings: Settings, arns: Arns, machine: str, application: str) -> Role:
     documents = make_documents(
         settings.spec, settings.deployment, Who.OPERATOR, arns, stage=settings.stage, state_machine=machine
     )
+    if settings.deployment.spark.plain_start:
+        following = allow("FollowRunsOfApplication", FOLLOWING, [f"{application}/jobruns/*"])
+        documents |= {"Runs": make_document([following])}
     return Role("operators", Who.OPERATOR, documents, None)

@@ -53,7 +53,9 @@ class PipelineStack(Stack):
         job = JobPermissions(
             self, "Job", settings=settings, role=job_role, artifacts=artifacts, log_group=logs.job, key=key
         )
-        permissions = LoadPermissions(self, "LoadPermissions", settings=settings, job_role=job_role, key=key)
+        permissions = LoadPermissions(
+            self, "LoadPermissions", settings=settings, application=application, job_role=job_role, key=key
+        )
         run = make_job_run(settings, application, job_role, artifacts)
         loads = Loads(
             self,
@@ -75,7 +77,7 @@ class PipelineStack(Stack):
             log_group=logs.loads,
         )
         operators = (
-            Operators(self, "Operators", settings=settings, loads=loads.resource, key=key)
+            Operators(self, "Operators", settings=settings, loads=loads.resource, application=application, key=key)
             if deployment.operators
             else None
         )

@@ -1,6 +1,7 @@
 """The steps of a proof, from an account without the stacks to one without them again, by boto3 and the product."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,22 @@ from tests.proof.transcript import Transcript
 
 DONE = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
 CAPABILITIES = ["CAPABILITY_NAMED_IAM"]
+
+
+UNPROVEN = re.compile(r"\b(Mode|RetryPolicy|Tags)\b")
+"""Fields of a job run of which only one page says that Step Functions sends them."""
+
+
+def explain(reason: str) -> str:
+    """Add to a failure what to do where an unproven claim of docs/aws-claims.md turns out to be wrong."""
+    refused = re.search(r"SCHEMA_VALIDATION_FAILED|not supported by Step Functions|ValidationException", reason)
+    field_name = UNPROVEN.search(reason)
+    if not refused or not field_name:
+        return reason
+    return (
+        f"{reason} So Step Functions does not send {field_name[0]}: set deployment.spark.plain_start, and see "
+        "'Fields of emr-serverless:startJobRun.sync' in docs/aws-claims.md."
+    )
 
 
 class ProofError(Exception):
@@ -51,6 +68,7 @@ class Proof:
         """Run every step, and destroy what was made whatever became of them."""
         self._begin("check", self.check)
         try:
+            # The claims that every load hangs on are answered first: by the state machine's making, and by one job run.
             self._begin("deploy", self.deploy)
             self._begin("canary", lambda: self.load("proof-canary", canary=True))
             self._begin("load", lambda: self.load("proof-load"))
@@ -107,7 +125,7 @@ class Proof:
                     raise
             status = self._follow(stack)
             if status not in DONE:
-                raise ProofError(f"{stack}: {status}")
+                raise ProofError(f"{stack}: {status}. {explain(self._find_failure(stack))}".rstrip())
             outputs = self._describe(stack).get("Outputs", [])
             self.outputs |= {each["OutputKey"]: each["OutputValue"] for each in outputs}
 
@@ -172,7 +190,8 @@ class Proof:
         status = self._wait(lambda: states.describe_execution(executionArn=execution)["status"], "RUNNING")
         if status != "SUCCEEDED":
             ended = states.describe_execution(executionArn=execution)
-            raise ProofError(f"{execution}: {status}, {ended.get('error')}: {ended.get('cause')}")
+            reason = f"{ended.get('error')}: {ended.get('cause')}"
+            raise ProofError(f"{execution}: {status}, {explain(reason)}")
 
     def _describe(self, stack: str) -> dict[str, Any]:
         """Describe a stack; empty if there is none."""
@@ -183,6 +202,12 @@ class Proof:
                 raise
             return {}
         return dict(found[0])
+
+    def _find_failure(self, stack: str) -> str:
+        """Find the first reason that CloudFormation gives for what failed, which the later ones follow from."""
+        events = self.make_client("cloudformation").describe_stack_events(StackName=stack)["StackEvents"]
+        failed = [each for each in reversed(events) if each["ResourceStatus"].endswith("_FAILED")]
+        return next((each["ResourceStatusReason"] for each in failed if "ResourceStatusReason" in each), "")
 
     def _follow(self, stack: str) -> str:
         """Wait until CloudFormation has done with a stack, and return its status then."""

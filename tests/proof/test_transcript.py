@@ -15,6 +15,7 @@ from lakewriter.dialects.lake_yaml import load
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.role_documents import Who, make_documents
 from tests.deploy.lakes import written
+from tests.proof.proof import explain
 from tests.proof.prove import ARTIFACTS, EMULATED
 from tests.proof.transcript import EXAMPLE, Transcript, compare, mask
 from tests.support.iam import ACCOUNT, Policies, Request, simulate
@@ -117,6 +118,20 @@ RUN, ENDED, FAILED = (_describe(status) for status in ("RUNNING", "SUCCEEDED", "
 )  # fmt: skip
 def test_proofs_are_compared_call_by_call(recorded: Any, replayed: Any, differences: list[str]) -> None:
     assert compare(recorded, replayed) == differences
+
+
+@pytest.mark.parametrize(
+    ("reason", "advised"),
+    [
+        ("Invalid State Machine Definition: 'SCHEMA_VALIDATION_FAILED: The field \"Tags\" is not supported by Step "
+         "Functions at /States/RunJob/Parameters'", True),
+        ("EMRServerless.ValidationException: unknown field Mode", True),
+        ("SCHEMA_VALIDATION_FAILED: The field \"Foo\" is not supported by Step Functions", False),
+        ("AccessDenied: not allowed to tag. Tags", False),
+    ],
+)  # fmt: skip
+def test_field_that_is_refused_is_explained(reason: str, advised: bool) -> None:
+    assert ("set deployment.spark.plain_start" in explain(reason)) == advised
 
 
 def test_recorded_proof_has_every_step() -> None:

@@ -125,7 +125,12 @@ def _bound_loads(spec: Spec, deployment: Deployment, arns: Arns, names: Deployed
     if maintenance and maintenance.makes_role:
         logs.append(arns.regional("logs", "log-group:/aws-glue/iceberg-*"))
     yield allow("JobRuns", _JOB_RUNS, applications, ours)
-    yield allow("TagJobRuns", ["emr-serverless:TagResource"], applications, requested)
+    if deployment.spark.plain_start:
+        untagged: Conditions = {"Null": {f"aws:ResourceTag/{STACK_TAG}": "true"}}
+        runs = [arns.regional("emr-serverless", "/applications/*/jobruns/*")]
+        yield allow("UntaggedJobRuns", ["emr-serverless:GetJobRun", "emr-serverless:CancelJobRun"], runs, untagged)
+    else:
+        yield allow("TagJobRuns", ["emr-serverless:TagResource"], applications, requested)
     yield allow("PassRoles", ["iam:PassRole"], [*roles, *([brought] if brought else [])], passed)
     yield allow("JobRunEvents", ["events:PutTargets", "events:PutRule", "events:DescribeRule"],
                 [arns.regional("events", _RULE)])  # fmt: skip

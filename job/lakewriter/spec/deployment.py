@@ -108,6 +108,9 @@ class Spark(FileModel):
     """Minutes without a job after which the application stops."""
     attempts: int = Field(3, ge=1, le=10)
     """Attempts of one load, the first included. It is tried again only where a retry can help."""
+    plain_start: bool = False
+    """Starts job runs without tags, should Step Functions refuse a request that has some. A load that runs during a
+    deployment that makes a new application is then not followed to its end. Not for ``STREAMING``, which needs more."""
     conf: dict[str, str] = Field(default_factory=dict)
     """Further Spark settings. They take precedence over those that the stack gives. The time zone stays UTC."""
 
@@ -117,6 +120,15 @@ class Spark(FileModel):
         if not _RELEASE.fullmatch(value):
             raise ValueError("expected an EMR release such as 'emr-spark-8.1.0'")
         return value
+
+    @model_validator(mode="after")
+    def _started_as_a_stream(self) -> "Spark":
+        if self.plain_start and self.mode == "STREAMING":
+            raise ValueError(
+                "'plain_start' leaves out the mode of a job run, without which EMR Serverless ends it like a load; "
+                "expected mode BATCH beside it"
+            )
+        return self
 
     @property
     def vcpus(self) -> int:

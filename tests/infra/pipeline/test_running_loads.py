@@ -7,11 +7,14 @@ https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonem
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.infra.pipeline.conftest import Synthesised
+from lakewriter.policy.arns import Arns
+from lakewriter.policy.role_documents import Who, make_documents
+from tests.infra.pipeline.conftest import SettingsOf, Synthesised
 from tests.infra.pipeline.executions import JOB_ROLE, resolved
 from tests.infra.pipeline.templates import job_run, properties
 from tests.infra.pipeline.test_releases import NEW, STACK
@@ -22,6 +25,7 @@ pytestmark = pytest.mark.synth
 APPLICATIONS = f"arn:aws:emr-serverless:us-east-1:{ACCOUNT}:/applications"
 OLD = f"{APPLICATIONS}/00old"
 RUN = f"{OLD}/jobruns/00run"
+PRESENT = f"{APPLICATIONS}/00present"
 OURS = {"aws:ResourceTag/LakewriterStack": STACK}
 OTHERS: dict[str, str | list[str]] = {"aws:ResourceTag/LakewriterStack": "lakewriter-flights-dev-pipeline"}
 REQUESTED: dict[str, str | list[str]] = {"aws:RequestTag/LakewriterStack": STACK, "aws:TagKeys": ["LakewriterStack"]}
@@ -49,8 +53,8 @@ CALLS = list_calls(OURS, OURS)
 
 
 def read_policies(template: Mapping[str, Any]) -> Policies:
-    """Read the inline policies of the state machine's role."""
-    answers = {"AWS::Partition": "aws", "AWS::AccountId": ACCOUNT, "AWS::Region": "us-east-1", "Arn": f"{OLD}new"}
+    """Read the inline policies of the state machine's role, in a stack whose present application is ``PRESENT``."""
+    answers = {"AWS::Partition": "aws", "AWS::AccountId": ACCOUNT, "AWS::Region": "us-east-1", "Arn": PRESENT}
     documents = {}
     for policy in properties(template, "IAM::Policy"):
         if policy["PolicyName"].startswith("LoadPermissions"):
@@ -108,3 +112,39 @@ def test_job_runs_have_the_tags_of_their_stack(synthesised: Synthesised) -> None
         "LakewriterStage": "prod",
         "LakewriterStack": STACK,
     }
+
+
+PLAIN = [
+    # action, resource, tags, whether it is allowed
+    ("StartJobRun", PRESENT, OURS, True),
+    ("GetJobRun", f"{PRESENT}/jobruns/00run", {}, True),
+    ("CancelJobRun", f"{PRESENT}/jobruns/00run", {}, True),
+    ("StartJobRun", OLD, {}, False),
+    ("GetJobRun", RUN, {}, False),
+    ("CancelJobRun", RUN, {}, False),
+    ("CancelJobRun", RUN, OTHERS, False),
+    ("TagResource", PRESENT, OURS | REQUESTED, False),
+]
+
+
+@pytest.mark.parametrize("boundary", [False, True])
+def test_runs_without_tags_are_followed_by_the_application_alone(
+    synthesised: Synthesised, settings_of: SettingsOf, boundary: bool
+) -> None:
+    deployment: dict[str, Any] = {
+        "spark": {"plain_start": True},
+        "operators": [f"arn:aws:iam::{ACCOUNT}:role/OnCall"],
+        "permissions_boundary_arn": f"arn:aws:iam::{ACCOUNT}:policy/lake-boundary",
+    }
+    template = synthesised(**deployment)
+    policies = read_policies(template)
+    if boundary:
+        settings = settings_of(**deployment)
+        arns = Arns("aws", ACCOUNT, "us-east-1")
+        documents = make_documents(settings.spec, settings.deployment, Who.DEPLOYER, arns, stage=settings.stage)
+        policies = replace(policies, boundary=documents["Boundary"])
+    requests = [Request(f"emr-serverless:{action}", resource, tags) for action, resource, tags, _ in PLAIN]
+    assert [decision.allowed for decision in simulate(requests, policies)] == [row[-1] for row in PLAIN]
+    operators = [each for each in properties(template, "IAM::ManagedPolicy") if "Runs for" in each["Description"]]
+    assert len(operators) == 1
+    assert "FollowRunsOfApplication" in str(operators)

@@ -80,12 +80,12 @@ def test_job_run_in_batches(plain):
     # Three hours, an hour in the queue, ten minutes over.
     assert state["TimeoutSeconds"] == (180 + 60 + 10) * 60
     parameters = state["Parameters"]
-    assert {name: parameters[name] for name in ("Mode", "ExecutionTimeoutMinutes", "ClientToken.$")} == {
-        "Mode": "BATCH",
+    assert {name: parameters[name] for name in ("ExecutionTimeoutMinutes", "ClientToken.$")} == {
         "ExecutionTimeoutMinutes": 180,
         "ClientToken.$": "$.name",
     }
-    assert "RetryPolicy" not in parameters
+    # BATCH is the default, and there is no retry by default.
+    assert {"Mode", "RetryPolicy"} & set(parameters) == set()
 
 
 def test_job_run_that_streams(streaming):
@@ -108,7 +108,7 @@ def test_canary_of_a_stream_is_a_small_run_that_ends(streaming):
     assert {key for key in given if given[key] != other.get(key)} == {
         "Mode", "ExecutionTimeoutMinutes", "RetryPolicy", "ConfigurationOverrides",
     }  # fmt: skip
-    assert (other["Mode"], other["ExecutionTimeoutMinutes"]) == ("BATCH", 180)
+    assert ("Mode" in other, other["ExecutionTimeoutMinutes"]) == (False, 180)
     conf = other["ConfigurationOverrides"]["ApplicationConfiguration"][0]["Properties"]
     named = ("spark.driver.cores", "spark.executor.cores", "spark.dynamicAllocation.maxExecutors")
     assert [conf[name] for name in named] == ["1", "1", "1"]

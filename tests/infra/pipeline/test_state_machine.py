@@ -174,7 +174,7 @@ def test_start_of_a_stream(synthesised, machine, given, option):
 
 def run_of(parameters):
     """The option of an entry point and the mode of its run."""
-    return arguments(parameters)[2], parameters["Mode"]
+    return arguments(parameters)[2], parameters.get("Mode", "BATCH")
 
 
 def test_canary_beside_a_stream(synthesised, machine):

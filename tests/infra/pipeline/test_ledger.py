@@ -1,0 +1,69 @@
+"""docs/aws-claims.md has a row for what the templates take for granted about AWS."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.infra.pipeline.conftest import LAKE, Synthesised
+from tests.infra.pipeline.executions import definition_of
+
+pytestmark = pytest.mark.synth
+
+PAGE = (Path(__file__).parents[3] / "docs" / "aws-claims.md").read_text("utf-8")
+MAPS = ("Tags", "Properties")
+"""Fields whose keys are the caller's to choose."""
+UNPROVEN = {"Tags", "Mode", "RetryPolicy", "MaxFailedAttemptsPerHour"}
+
+
+def read_rows(title: str) -> dict[str, list[str]]:
+    """The rows of the table under a heading, by each name that their first cell has in backquotes."""
+    section = PAGE.split(f"{title}\n", 1)[1].split("\n#", 1)[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
+    return {name: [cell.strip() for cell in row] for row in rows for name in re.findall(r"`(\w+)`", row[0])}
+
+
+def list_fields(parameters: Any) -> Iterator[str]:
+    """The names of fields, nested ones too, without the suffix of JSONPath."""
+    if isinstance(parameters, list):
+        for each in parameters:
+            yield from list_fields(each)
+    if isinstance(parameters, Mapping):
+        for name, value in parameters.items():
+            yield name.removesuffix(".$")
+            if name not in MAPS:
+                yield from list_fields(value)
+
+
+def find_job_runs(template: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The parameters of every state that starts a job run."""
+    states = json.loads(definition_of(template))["States"].values()
+    return [
+        state["Parameters"] for state in states if state.get("Resource", "").endswith("emr-serverless:startJobRun.sync")
+    ]
+
+
+def test_every_field_of_a_job_run_has_its_row(
+    plain: dict[str, Any], full: dict[str, Any], streaming: dict[str, Any]
+) -> None:
+    rows = read_rows("### Fields of `emr-serverless:startJobRun.sync`")
+    sent = {
+        name for template in (plain, full, streaming) for run in find_job_runs(template) for name in list_fields(run)
+    }
+    assert sent == set(rows)
+    assert {name for name, row in rows.items() if row[1] == "unproven"} == UNPROVEN
+
+
+def test_a_plain_start_sends_nothing_that_is_unproven(synthesised: Synthesised) -> None:
+    runs = find_job_runs(synthesised(spark={"plain_start": True}))
+    assert len(runs) == 1
+    assert UNPROVEN & {name for run in runs for name in list_fields(run)} == set()
+    assert LAKE["pipeline"] in runs[0]["Name"]
+
+
+def test_a_load_sends_one_that_is_unproven(plain: dict[str, Any]) -> None:
+    (run,) = find_job_runs(plain)
+    assert UNPROVEN & set(list_fields(run)) == {"Tags"}
