@@ -114,7 +114,7 @@ def test_job_runs_have_the_tags_of_their_stack(synthesised: Synthesised) -> None
     }
 
 
-PLAIN = [
+PLAIN: list[tuple[str, str, Mapping[str, str | list[str]], bool]] = [
     # action, resource, tags, whether it is allowed
     ("StartJobRun", PRESENT, OURS, True),
     ("GetJobRun", f"{PRESENT}/jobruns/00run", {}, True),
