@@ -60,7 +60,7 @@ class Table:
         """A load of one file, made ready, encoded, and its object there."""
         action, schema = self.ready(job, rows.schema, committed)
         key = f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/part-{job}-00000.parquet"
-        return intent(job, action, self._write(key, rows.cast(schema)))
+        return intent(job, action, self.write(key, rows.cast(schema)))
 
     def partitioned(self, job: str, rows: pa.Table, *fields: str, committed: int = 0) -> Intent:
         """A load with a file for each run of rows in one partition; ``fields`` as partition_by has them."""
@@ -72,7 +72,7 @@ class Table:
             transforms.split_by_partition(rows.cast(schema).combine_chunks().to_batches()[0])
         ):
             file = f"{transforms.name_directory(values)}/part-{job}-{number:05}.parquet"
-            found = self._write(f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/{file}", pa.table(run))
+            found = self.write(f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/{file}", pa.table(run))
             receipts.append(found.model_copy(update={"seq": number, "partition_values": values}))
         return intent(job, action, *receipts)
 
@@ -84,14 +84,14 @@ class Table:
         for number, group in enumerate(groups):
             rows = pa.Table.from_batches(found.read_rows(group), found.schema)
             if len(rows):
-                made = self._write(f"{root}/data/{group.directory}/part-{job}-{number:05}.parquet", rows)
+                made = self.write(f"{root}/data/{group.directory}/part-{job}-{number:05}.parquet", rows)
                 own = {"partition": number, "seq": number, "partition_values": group.values}
                 receipts.append(made.model_copy(update=own))
         named = tuple(group.make_intent() for group in groups)
         compact = CompactIntent(snapshot=found.snapshot, sequence=found.sequence, groups=named)
         return intent(job, found.action, *receipts).model_copy(update={"kind": "compact", "compact": compact})
 
-    def _write(self, key: str, rows: pa.Table) -> Receipt:
+    def write(self, key: str, rows: pa.Table) -> Receipt:
         body = written(ParquetEncoding(), rows.schema, rows.to_batches(), rows.num_rows)
         self.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
         return receipt(key, body, rows.num_rows)

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -24,14 +25,14 @@ from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes
 from lakewriter.commit.iceberg.merge_keys import RowReader, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge
-from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, judge
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, PLACE, POSITION, judge
 from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
 from lakewriter.commit.intent import Intent, MergeIntent
 from lakewriter.errors import LakeError
 from lakewriter.naming import LOAD_METADATA
 from lakewriter.report import MergeCounts, format_size
 from lakewriter.spec.table_spec import Mode
-from tests.iceberg.commits import Table, strays
+from tests.iceberg.commits import Table, intent, strays
 from tests.iceberg.test_changed_tables import change
 from tests.load.lakes import BUCKET
 from tests.support.narrow import need
@@ -74,7 +75,7 @@ def apply(expected: dict[Any, Row], rows: list[Row], keeps_deleted: bool = False
     best: dict[Any, Row] = {}
     for row in rows:
         other = best.get(row["id"])
-        if other is None or (row["at"], row["gone"]) >= (other["at"], other["gone"]):
+        if other is None or row["at"] >= other["at"]:
             best[row["id"]] = row
     for key, row in best.items():
         seen = expected.get(key)
@@ -145,6 +146,74 @@ def test_rows_are_read_in_several_batches(aws, bucket, monkeypatch):
 
 def row(key: int, at: int, v: str, day: str = "a", *, gone: bool = False) -> Row:
     return {"id": key, "at": at, "day": day, "v": v, "gone": gone}
+
+
+NEW, DELETE = ("new", False), ("", True)
+TWICE = [
+    # The rows of one key and order in each load, and what the table has afterwards.
+    ([(DELETE, NEW)], ["new"]),
+    ([(NEW, DELETE)], []),
+    ([(DELETE,), (NEW,)], ["new"]),
+    ([(NEW,), (DELETE,)], []),
+    # The same load once more changes nothing.
+    ([(DELETE, NEW), (DELETE, NEW)], ["new"]),
+    ([(NEW, DELETE), (NEW, DELETE)], []),
+    ([(NEW,), (DELETE, NEW)], ["new"]),
+    ([(DELETE, NEW, DELETE)], []),
+    ([(NEW, DELETE, ("newer", False))], ["newer"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("loads", "expected"), TWICE)
+def test_rows_of_one_key_and_order(aws, bucket, loads, expected):
+    """Without keys of deleted rows, which tests of whole loads have."""
+    table = Table(aws)
+    for number, given in enumerate(loads, 1):
+        merge(table, [row(1, 5, v, gone=gone) for v, gone in given], number)
+    assert [seen["v"] for seen in read(table)] == expected
+
+
+def split(rng: random.Random, rows: list[Row]) -> list[list[Row]]:
+    cuts = sorted(rng.sample(range(1, len(rows)), rng.randrange(min(4, len(rows)))))
+    return [rows[start:stop] for start, stop in pairwise([0, *cuts, len(rows)])]
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_further_down_stay_however_they_are_divided(aws, bucket, seed):
+    """Tasks, files of a task, and the order in which their receipts arrive differ; what readers see does not."""
+    rng = random.Random(seed)
+    rows = [row(rng.randrange(4), rng.randrange(2), str(place), gone=rng.random() < 0.4) for place in range(24)]
+    expected = dict[Any, Row]()
+    apply(expected, rows)
+    for _ in range(4):
+        table, receipts = Table(aws, name=f"t{rng.randrange(10**9)}"), []
+        action, schema = table.ready("j1", SCHEMA)
+        for task, of_task in enumerate(split(rng, rows)):
+            for seq, of_file in enumerate(split(rng, of_task) if len(of_task) > 1 else [of_task]):
+                key = f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/{rng.randrange(10**9)}.parquet"
+                written = table.write(key, pa.Table.from_pylist(of_file, SCHEMA).cast(schema))
+                receipts.append(written.model_copy(update={"partition": task, "seq": task + 10 * seq}))
+        rng.shuffle(receipts)
+        found = intent("j1", action, *receipts).model_copy(update={"kind": "merge", "merge": MERGE})
+        table.publish(found, 1)
+        assert read(table) == show(expected)
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_without_a_place_are_told_apart_by_their_values(aws, bucket, seed):
+    """Those of a query come in any order: what readers see is always the same, and a delete counts."""
+    rng, seen = random.Random(seed), list[list[Row]]()
+    rows = [row(key, 1, v, gone=gone) for key, gone in ((1, False), (2, True)) for v in "abcd"]
+    rows += [row(2, 1, "e"), row(3, 1, "x"), row(3, 1, "x")]
+    for number in range(3):
+        table, by = Table(aws, name=f"t{number}"), MERGE.model_copy(update={"compared": ("id", "at", "DAY", "v")})
+        rng.shuffle(rows)
+        merge(table, rows, 1, by)
+        seen.append(read(table))
+    assert [found["id"] for found in seen[0]] == [1, 3]
+    assert seen == [seen[0]] * 3
 
 
 def test_strays_of_a_merge_are_none_of_older_snapshots(aws, bucket):
@@ -458,7 +527,7 @@ def test_value_of_a_partition_stands_for_a_column_that_a_file_lacks(aws, bucket)
 def test_load_whose_rows_have_no_key_merges_nothing():
     schema = pa.schema(
         [("key0", pa.int64()), ("order0", pa.int64()), (DELETED, pa.bool_()), (POSITION, pa.int64()),
-         (FILE, pa.int64()), (IS_LOADED, pa.bool_())]
+         (PLACE, pa.int64()), (FILE, pa.int64()), (IS_LOADED, pa.bool_())]
     )  # fmt: skip
     judged = judge(schema.empty_table(), ("key0",), ("order0",), keeps_deleted=False)
     assert (len(judged.gone), judged.counts) == (0, MergeCounts())

@@ -127,6 +127,8 @@ class MergeIntent(ControlObject):
     deleted_keys     the object that the load creates with the keys that were deleted, for later loads; None for none
     deleted_seconds  for how long these keep older rows out, from the load's start on
     deleted_before   the object of the load before it
+    compared         the columns that decide between rows of the load with the same key and order. None where these rows
+                     are in the order of the files that they were read from: then the last one stays
     """
 
     keys: tuple[str, ...]
@@ -136,6 +138,7 @@ class MergeIntent(ControlObject):
     deleted_keys: str | None = Field(None, exclude_if=is_none)
     deleted_seconds: float = Field(0.0, exclude_if=is_zero)
     deleted_before: DeletedKeys | None = Field(None, exclude_if=is_none)
+    compared: tuple[str, ...] | None = Field(None, exclude_if=is_none)
 
 
 class CompactedGroup(ControlObject):

@@ -14,6 +14,7 @@ from lakewriter.run.staged_table import Load, Planned, Staged
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.shape.flatten_plan import FlattenPlan
 from lakewriter.shape.table import ShapePlan
+from lakewriter.source.files.file_source import has_reader
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, Tracking
 from lakewriter.spec.table_spec import Mode, TableSpec
@@ -137,6 +138,7 @@ def _plan_merge(load: Load, table: TableSpec, began: TableState, planned: Planne
         order_by=order_by,
         deleted=deleted if table.deleted is not None else None,
         keeps_deleted=table.keep_deleted,
+        compared=None if _is_in_order(planned) else tuple(column.name for column in planned.shape.columns),
     )
     if table.deleted is None or table.keep_deleted or not table.deleted_seconds:
         return merge
@@ -151,6 +153,17 @@ def _plan_merge(load: Load, table: TableSpec, began: TableState, planned: Planne
         "deleted_before": before,
     }
     return merge.model_copy(update=noted)
+
+
+def _is_in_order(planned: Planned) -> bool:
+    """Return whether tasks and positions follow the order of the rows in the source's files.
+
+    Rows of a database, a query or a program have no such order, and rows that are sorted, or brought together by
+    partition, have lost it.
+    """
+    shape, inputs = planned.shape, planned.inputs
+    assert isinstance(shape, ShapePlan)
+    return inputs is not None and has_reader(inputs.table.read) and not shape.partition and not shape.sort_by
 
 
 def _plan_switch(spec: Spec, table: TableSpec, began: TableState, names: ObjectNames) -> Switch:

@@ -20,9 +20,9 @@ from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter.commit.iceberg.deleted_keys import UNTIL, UNTIL_TYPE, read_deleted, write_deleted
 from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries
-from lakewriter.commit.iceberg.merge_keys import RowReader, read_gone
+from lakewriter.commit.iceberg.merge_keys import RowReader, place_by_values, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
-from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, find_newest, judge
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, PLACE, POSITION, find_newest, judge
 from lakewriter.commit.iceberg.snapshot_presence import note_counts
 from lakewriter.commit.intent import Intent
 from lakewriter.errors import SchemaIncompatibleError
@@ -69,7 +69,7 @@ class KeyMerge:
         ``schema`` is that of the load's files.
         """
         require_mergeable(table)
-        reader = RowReader(table, schema, self._merge)
+        reader, files = RowReader(table, schema, self._merge), self._sort_files(files)
         complete = self._read_loaded(table, reader, files)
         keys = complete.select(list(reader.keys)).group_by(list(reader.keys)).aggregate([])
         tasks = list(_plan(table, reader, keys))
@@ -85,6 +85,12 @@ class KeyMerge:
                 by_file[file].append(position)
         return [(every[file], pa.array(gone, pa.int64())) for file, gone in sorted(by_file.items())], judged.counts
 
+    def _sort_files(self, files: list[DataFile]) -> list[DataFile]:
+        """Return the load's files in the order in which their rows were read: receipts may come in another one."""
+        receipts = self._intent.files.without_statistics()
+        order = {f"s3://{receipt.bucket}/{receipt.key}": (receipt.partition, receipt.seq) for receipt in receipts}
+        return sorted(files, key=lambda file: order[file.file_path])
+
     def _read_loaded(self, table: Table, reader: RowReader, files: list[DataFile]) -> pa.Table:
         """Return the rows of the load that have a key."""
         if self._schema_id != table.schema().schema_id:
@@ -93,6 +99,8 @@ class KeyMerge:
         if self._loaded is None:
             loaded = [reader.read(file) for file in files]
             self._loaded = pa.concat_tables(_number_files(loaded, 0, is_loaded=True))
+            if self._merge.compared is not None:
+                self._loaded = place_by_values(self._loaded, reader, files, self._merge.compared)
         return self._loaded.filter(pc.invert(_has_null(self._loaded, reader.keys)))
 
     def _read_deleted_before(self, reader: RowReader) -> pa.Table:
@@ -107,7 +115,7 @@ class KeyMerge:
         The body depends only on the load's rows and on the previous object, so every process makes the same. Keys of
         rows that are older than the table's are included, and change nothing.
         """
-        reader = RowReader(table, schema, self._merge)
+        reader, files = RowReader(table, schema, self._merge), self._sort_files(files)
         loaded, before = self._read_loaded(table, reader, files), self._read_deleted_before(reader)
         until = self._intent.started + timedelta(seconds=self._merge.deleted_seconds)
         loaded = loaded.append_column(UNTIL, pa.repeat(pa.scalar(until, UNTIL_TYPE), len(loaded)))
@@ -181,12 +189,12 @@ def _read_totals(snapshot: Snapshot, *names: str) -> list[int]:
 
 
 def _number_files(tables: Iterable[pa.Table], first: int, *, is_loaded: bool) -> list[pa.Table]:
-    return [
-        rows.append_column(FILE, pa.repeat(pa.scalar(number, pa.int64()), len(rows))).append_column(
-            IS_LOADED, pa.repeat(is_loaded, len(rows))
-        )
-        for number, rows in enumerate(tables, first)
-    ]
+    def number_file(rows: pa.Table, number: int) -> pa.Table:
+        rows = rows.append_column(PLACE, pa.repeat(pa.scalar(0, pa.int64()), len(rows)))
+        rows = rows.append_column(FILE, pa.repeat(pa.scalar(number, pa.int64()), len(rows)))
+        return rows.append_column(IS_LOADED, pa.repeat(is_loaded, len(rows)))
+
+    return [number_file(rows, number) for number, rows in enumerate(tables, first)]
 
 
 def _has_null(rows: pa.Table, keys: tuple[str, ...]) -> pa.Array:

@@ -1,8 +1,9 @@
 """Read the key, the order and the position of rows in the data files of an Iceberg table."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import reduce
+from hashlib import sha256
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -18,10 +19,12 @@ from pyiceberg.types import BooleanType
 
 from lakewriter.commit.iceberg.file_io import ClientsFileIO
 from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
-from lakewriter.commit.iceberg.merge_winners import DELETED, POSITION
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, PLACE, POSITION
 from lakewriter.commit.intent import MergeIntent
 from lakewriter.errors import SchemaIncompatibleError
 
+_DIGEST_BYTES: Final = 7
+_ABOVE_DIGESTS: Final = 256**_DIGEST_BYTES
 ROWS: Final = 131_072
 """The rows of a file that are compared with the load's keys at a time."""
 
@@ -96,6 +99,18 @@ class RowReader:
             if len(rows):
                 yield rows.select(self.schema.names).cast(self.schema)
 
+    def digest_rows(self, file: DataFile, positions: pa.ChunkedArray, columns: Collection[str]) -> Iterator[int]:
+        """Yield the digest of the values that each row at these positions has in ``columns``, as a number below
+        ``_ABOVE_DIGESTS``; ``positions`` are sorted."""
+        wanted, start = {name.lower() for name in columns}, 0
+        with pq.ParquetFile(open_parquet(self._io, file), pre_buffer=True) as parquet:
+            names = sorted(name for name in parquet.schema_arrow.names if name.lower() in wanted)
+            for batch in parquet.iter_batches(batch_size=ROWS, columns=names):
+                in_batch = pc.and_(pc.greater_equal(positions, start), pc.less(positions, start + len(batch)))
+                rows = batch.take(pc.subtract(positions.filter(in_batch), start).combine_chunks())
+                start += len(batch)
+                yield from (_digest(row) for row in rows.to_pylist())
+
     def _take_columns(self, batch: pa.RecordBatch, names: dict[str, str], file: DataFile, start: int) -> pa.Table:
         columns: dict[str, Any] = {}
         for label, type_ in self._types.items():
@@ -137,6 +152,29 @@ class RowReader:
                     return pa.scalar(value, pa.int32() if pa.types.is_date32(type_) else pa.int64()).cast(type_)
                 return pa.scalar(value, type_)
         return pa.scalar(None, type_)
+
+
+def place_by_values(rows: pa.Table, reader: RowReader, files: Sequence[DataFile], columns: Collection[str]) -> pa.Table:
+    """Return the rows of a load with places that follow from their values, so that every attempt gives the same.
+
+    Of the rows of one key and order those that delete come last, then those with the highest digest of the values in
+    ``columns``. Files are read again only where there are such rows.
+    """
+    alike = rows.append_column("number", pa.array(range(len(rows)), pa.int64()))
+    groups = alike.group_by([*reader.keys, *reader.orders]).aggregate([("number", "list")])["number_list"]
+    tied = alike.take(groups.filter(pc.greater(pc.list_value_length(groups), 1)).combine_chunks().flatten())
+    places = [0] * len(rows)
+    for number, file in enumerate(files):
+        of_file = tied.filter(pc.equal(tied[FILE], number)).sort_by(POSITION)
+        digests = reader.digest_rows(file, of_file[POSITION], columns) if len(of_file) else ()
+        deletes, numbers = of_file[DELETED].to_pylist(), of_file["number"].to_pylist()
+        for row, is_delete, digest in zip(numbers, deletes, digests, strict=True):
+            places[row] = digest + (_ABOVE_DIGESTS if is_delete else 0)
+    return rows.set_column(rows.schema.get_field_index(PLACE), PLACE, pa.array(places, pa.int64()))
+
+
+def _digest(row: Mapping[str, Any]) -> int:
+    return int.from_bytes(sha256(repr(sorted(row.items())).encode()).digest()[:_DIGEST_BYTES])
 
 
 def open_parquet(io: Any, file: DataFile) -> Any:

@@ -11,14 +11,17 @@ import pyarrow.compute as pc
 from lakewriter.report import MergeCounts
 
 FILE: Final = "file"
-"""The number of the row's file: those of the load are numbered first, in the order of its receipts."""
+"""The number of the row's file: those of the load are numbered first, in the order in which they were written."""
 POSITION: Final = "position"
+PLACE: Final = "place"
+"""Which of a load's rows with the same key and order is the last one, before file and position decide."""
 NO_FILE: Final = -1
 """The file number of a deleted key, which is in no file and keeps older rows out."""
 IS_LOADED: Final = "is_loaded"
 """Whether it is a row of the load, and not of the table."""
 DELETED: Final = "deleted"
 _RANK, _ORDER, _LOADED_ORDER, _IN_TABLE = "rank", "order", "loaded_order", "is_in_table"
+_WEIGHT, _NUMBER = "weight", "number"
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,11 @@ class Judged:
 def judge(rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, keeps_deleted: bool) -> Judged:
     """Judge the rows of a load and the table's rows of the same keys; no key has a null.
 
-    The row with the highest order stays; null is the lowest. Among rows of the same order a delete wins over other
-    rows. Then the table's row wins, so that the same load again changes nothing. Within the load the row that is
-    further down wins.
+    The row with the highest order stays; null is the lowest. Among the load's rows of the same order the last one
+    stays, whether it deletes or not. Against the table's row of the same order a delete wins, then the table's row, so
+    that the same load again changes nothing.
     """
-    ranked = _rank(rows, orders)
+    ranked = _rank(rows, keys, orders)
     is_loaded, order = ranked[IS_LOADED], ranked[_ORDER]
     ranked = ranked.append_column(_LOADED_ORDER, pc.if_else(is_loaded, order, pa.scalar(None, order.type)))
     has_file = pc.not_equal(ranked[FILE], NO_FILE)
@@ -54,26 +57,41 @@ def judge(rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, keeps_d
 
 def find_newest(rows: pa.Table, keys: Sequence[str], orders: Sequence[str]) -> pa.Table:
     """Return the row of each key that stays, by the same order as ``judge``."""
-    ranked = _rank(rows, orders)
+    ranked = _rank(rows, keys, orders)
     highest = ranked.group_by(list(keys)).aggregate([(_RANK, "max")])
     return ranked.take(highest.sort_by(f"{_RANK}_max")[f"{_RANK}_max"])
 
 
-def _rank(rows: pa.Table, orders: Sequence[str]) -> pa.Table:
+def _rank(rows: pa.Table, keys: Sequence[str], orders: Sequence[str]) -> pa.Table:
     """Return the rows sorted, each with its rank and with the rank of its order's value."""
-    # 0 a row of the load, 1 of the table, 2 a delete of the load, 3 a row that the table has as deleted
-    weight = pc.add(pc.invert(rows[IS_LOADED]).cast(pa.int8()), pc.multiply(rows[DELETED].cast(pa.int8()), 2))
-    rows = rows.append_column("weight", weight.cast(pa.int8()))
     by = []
     for name in orders:
         # This column sorts nulls first: releases of Arrow spell the option for it in different ways.
         rows = rows.append_column(f"{name} is valid", pc.is_valid(rows[name]).cast(pa.int8()))
         by += [f"{name} is valid", name]
-    keys = [(name, "ascending") for name in (*by, "weight", FILE, POSITION)]
-    rows = rows.take(pc.sort_indices(rows, sort_keys=keys)).combine_chunks()
+    rows = rows.append_column(_WEIGHT, _weigh(rows, keys, by))
+    sort_keys = [(name, "ascending") for name in (*by, _WEIGHT, PLACE, FILE, POSITION)]
+    rows = rows.take(pc.sort_indices(rows, sort_keys=sort_keys)).combine_chunks()
     differs = reduce(pc.or_, (_differ_from_previous(rows[name]) for name in orders))
     rows = rows.append_column(_ORDER, pc.cumulative_sum(differs.cast(pa.int64())))
     return rows.append_column(_RANK, pa.array(range(len(rows)), pa.int64()))
+
+
+def _weigh(rows: pa.Table, keys: Sequence[str], by: Sequence[str]) -> pa.Array:
+    """Return the weight of each row among those of its key and order.
+
+    0 a row of the load that another one supersedes, 1 the load's last row, 2 a row of the table, 3 the load's last row
+    if it deletes, 4 a row that the table has as deleted
+    """
+    numbered = rows.append_column(_NUMBER, pa.array(range(len(rows)), pa.int64()))
+    loaded = numbered.filter(numbered[IS_LOADED])
+    loaded = loaded.take(pc.sort_indices(loaded, sort_keys=[(name, "ascending") for name in (PLACE, FILE, POSITION)]))
+    # Groups of one key and one order; a null is equal to a null here.
+    last = loaded.group_by([*keys, *by], use_threads=False).aggregate([(_NUMBER, "last")])[f"{_NUMBER}_last"]
+    is_last = pc.is_in(numbered[_NUMBER], value_set=last.combine_chunks())
+    of_table = pc.multiply(pc.invert(rows[IS_LOADED]).cast(pa.int8()), 2)
+    deletes = pc.multiply(pc.and_(rows[DELETED], pc.or_(is_last, pc.invert(rows[IS_LOADED]))).cast(pa.int8()), 2)
+    return pc.add(pc.add(is_last.cast(pa.int8()), of_table), deletes).cast(pa.int8())
 
 
 def _differ_from_previous(column: pa.ChunkedArray) -> pa.Array:

@@ -1,0 +1,109 @@
+"""Rows of one key and order in a merged table: which one stays, by each way in which rows are read."""
+
+import json
+from collections.abc import Mapping
+from itertools import permutations
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakewriter.aws import Clients
+from lakewriter.run.loader import load
+from lakewriter.source import file_splits
+from lakewriter.source.task_sizes import Sizes
+from tests.load.test_merged import DELETED, begin_anew, make, rows
+
+NEW, DELETE = "new", "D"
+
+
+def write(users, files):
+    """Files of rows, each with the key 1 and the order 5; they are listed by name."""
+    folder = users.folder / "users"
+    folder.mkdir(exist_ok=True)
+    for path in folder.iterdir():
+        path.unlink()
+    for number, values in enumerate(files):
+        given = [{"id": 1, "at": 5, "v": v, "part": v} for v in values]
+        if users.table.get("read", {}).get("format") == "json":
+            (folder / f"{number}.json").write_text("".join(f"{json.dumps(one)}\n" for one in given), "utf-8")
+        else:
+            pq.write_table(pa.Table.from_pylist(given), folder / f"{number}.parquet")
+
+
+def run(users, spark, job, files):
+    write(users, files)
+    report = load(users.spec, job_id=job, clients=Clients(users.spec.access), spark=lambda: spark)
+    assert report.status == "done", report.tables
+
+
+SQL = {"sql": "SELECT * FROM given", "views": {"given": {"format": "parquet", "path": "users"}}}
+IN_ORDER: Final[Mapping[str, Mapping[str, Any]]] = {
+    "files": {},
+    "lines": {"read": {"format": "json", "path": "users"}},
+    "files that Spark judges": {"deleted": "concat(v, '') = 'D'"},
+    "files with bad rows": {"on_bad_row": {"action": "quarantine", "at_most": 1.0}},
+}
+WITHOUT_ORDER: Final[Mapping[str, Mapping[str, Any]]] = {
+    "a query": {"read": SQL},
+    "by Spark": {"read": {"format": "parquet", "path": "users", "engine": "spark"}},
+    "by partition": {"partition_by": ["part"]},
+    "sorted": {"sort_by": ["part"]},
+}
+FEEDS: Final = {**IN_ORDER, **WITHOUT_ORDER}
+LOADS: Final[list[tuple[list[list[str]], list[str], list[str]]]] = [
+    # The rows of each load, and what the table has afterwards: of rows in the order of files, and of others.
+    ([[DELETE, NEW]], [NEW], []),
+    ([[NEW, DELETE]], [], []),
+    ([[DELETE], [NEW]], [], []),
+    ([[NEW], [DELETE]], [], []),
+]
+
+
+def make_fed(folder, aws, spark, feed):
+    return make(folder, aws, **{**DELETED, **FEEDS[feed]}, spark=spark)
+
+
+@pytest.mark.spark
+@pytest.mark.one_in(8)
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize(("loads", "in_order", "others"), LOADS)
+def test_a_delete_and_a_row(tmp_path, aws, bucket, spark, feed, loads, in_order, others):
+    users = make_fed(tmp_path, aws, spark, feed)
+    for number, values in enumerate(loads):
+        run(users, spark, f"job-{number}", [values])
+    assert [v for _, _, v in rows(users)] == (in_order if feed in IN_ORDER else others)
+    assert users.differences() == []
+
+
+@pytest.mark.spark
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("feed", IN_ORDER)
+@pytest.mark.parametrize("tasks", [1, 2, 7])
+def test_the_row_further_down_stays_however_files_are_split(tmp_path, aws, bucket, spark, monkeypatch, feed, tasks):
+    """Over files, and over the parts of one."""
+    monkeypatch.setattr(file_splits, "_ONE_TASK_BYTES", 0)
+    monkeypatch.setattr(file_splits, "PIECE_BYTES", 40)
+    monkeypatch.setattr(file_splits, "read_sizes", lambda _: Sizes(2**30, 1, tasks))
+    users = make_fed(tmp_path, aws, spark, feed)
+    run(users, spark, "a", [["a", "b", DELETE], [DELETE, "c"], [DELETE, "d", "e"], ["f"], [DELETE, "last"]])
+    assert [v for _, _, v in rows(users)] == ["last"]
+    run(users, spark, "b", [["f"], [DELETE, "last"], ["g", DELETE]])
+    assert rows(users) == []
+
+
+@pytest.mark.spark
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("feed", WITHOUT_ORDER)
+def test_rows_without_an_order_are_told_apart_by_their_values(tmp_path, aws, bucket, spark, feed):
+    """Whatever order they are read in: those of a retry may come in another one."""
+    seen = set()
+    for number, values in enumerate(permutations("abc")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        users = make_fed(folder, aws, spark, feed)
+        begin_anew(aws)
+        run(users, spark, "a", [[value] for value in values])
+        seen.add(tuple(rows(users)))
+    assert len(seen) == 1
