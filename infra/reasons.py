@@ -110,6 +110,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     "ListCheckpoints": Reason("To find what the last run has read."),
     "ListSource": Reason("To find the source's files."),
     "ListUnderPrefix": Reason("To find the pipeline's own objects, and nothing above its prefix."),
+    "MakeLogGroup": Reason("EMR Serverless lists this as required for logs in CloudWatch, though the group is there."),
     "NobodyYet": Reason("Nobody may assume the role until Snowflake's IAM user is known."),
     "NotifyOfAlarms": Reason("CloudWatch sends alarms to the encrypted topic."),
     "NotifyOfFailedLoads": Reason("EventBridge names each failed load in a message to the encrypted topic."),

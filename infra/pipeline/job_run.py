@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.h
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from aws_cdk import Stack
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
@@ -199,12 +199,24 @@ def list_log_keys(settings: Settings, key: kms.IKey | None) -> list[str]:
 
 
 def _list_statements(artifacts: Artifacts, log_group: logs.ILogGroup, keys: Sequence[str]) -> list[iam.PolicyStatement]:
+    # The group's own ARN ends with its streams; CreateLogGroup may be asked for by the name alone.
+    group = Stack.of(log_group).format_arn(
+        service="logs",
+        resource="log-group",
+        resource_name=log_group.log_group_name,
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
     statements = [
         iam.PolicyStatement(sid="ReadArtifacts", actions=["s3:GetObject"], resources=list(artifacts.readable_arns)),
         iam.PolicyStatement(
             sid="WriteLogs",
             actions=["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
             resources=[log_group.log_group_arn],
+        ),
+        # EMR Serverless lists it as required, though the group is there:
+        # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html
+        iam.PolicyStatement(
+            sid="MakeLogGroup", actions=["logs:CreateLogGroup"], resources=[log_group.log_group_arn, group]
         ),
         iam.PolicyStatement(sid="FindLogGroup", actions=["logs:DescribeLogGroups"], resources=["*"]),
     ]

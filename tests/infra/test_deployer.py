@@ -318,6 +318,7 @@ def list_allowed(deployed: Deployed) -> Iterator[tuple[str, str, str]]:
         "AWS::Region": region,
         "Arn": machine,
         "Name": "LoadsStateMachine1-A",
+        "JobLogs": f"{deployed.settings.stack_names[1]}-JobLogs-1A2B3C4D5E6F",
     }
     for template in deployed.templates.values():
         for logical, each in template["Resources"].items():

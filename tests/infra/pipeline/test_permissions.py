@@ -15,6 +15,7 @@ def test_what_is_allowed(plain):
     assert {sid: each["Action"] for sid, each in statements(plain).items()} == {
         "ReadArtifacts": "s3:GetObject",
         "WriteLogs": ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+        "MakeLogGroup": "logs:CreateLogGroup",
         "FindLogGroup": "logs:DescribeLogGroups",
         "StartJobRuns": "emr-serverless:StartJobRun",
         "TagJobRuns": "emr-serverless:TagResource",
@@ -95,6 +96,13 @@ def test_bounds_of_what_is_allowed(plain):
     (loads,) = (name for name in plain["Resources"] if name.startswith("LoadsStateMachine"))
     of_loads = ("StartLoads", "FindRunningLoads", "ReadPresentRelease")
     assert [found[sid]["Resource"]["Fn::GetAtt"] for sid in of_loads] == [[loads, "Arn"]] * 3
+
+
+def test_job_makes_no_log_group_but_its_own(plain):
+    answers = {"AWS::Partition": "aws", "AWS::AccountId": "123456789012", "AWS::Region": "us-east-1"}
+    group = "arn:aws:logs:us-east-1:123456789012:log-group:JobLogs"
+    statement = resolve_whole(statements(plain)["MakeLogGroup"], answers | {"Arn": f"{group}:*"})
+    assert statement["Resource"] == [f"{group}:*", group]
 
 
 def test_what_a_stream_adds(plain, streaming):
