@@ -87,7 +87,9 @@ def _model(service: str) -> Any:
 
 
 _OF_THE_CLI = {
-    ("cloudformation", "deploy"): {"--stack-name", "--s3-bucket", "--template-file", "--capabilities", "--role-arn"},
+    ("cloudformation", "deploy"): {
+        *("--stack-name", "--template-file", "--capabilities", "--s3-bucket", "--s3-prefix", "--role-arn"),
+    },
 }
 """Commands that are no operation of the service, with the options that pages give:
 https://docs.aws.amazon.com/cli/latest/reference/cloudformation/deploy/

@@ -96,6 +96,9 @@ _STACKS: Final = ("cloudformation:DescribeStacks", "cloudformation:DescribeStack
                   "cloudformation:DescribeStackResources", "cloudformation:GetTemplate")  # fmt: skip
 _DEPLOY: Final = ("cloudformation:CreateStack", "cloudformation:UpdateStack", "cloudformation:DeleteStack",
                   "cloudformation:CreateChangeSet")  # fmt: skip
+_CHANGE_SETS: Final = ("cloudformation:DescribeChangeSet", "cloudformation:ExecuteChangeSet",
+                       "cloudformation:DeleteChangeSet")  # fmt: skip
+"""Of change sets that were made with the role."""
 EXECUTION_ROLE: Final = "lakewriter-deployment"
 """The role that CloudFormation is given where there is no bootstrap: the account's owner makes it."""
 _BASIC: Final = "service-role/AWSLambdaBasicExecutionRole"
@@ -165,7 +168,8 @@ def _allow_publishing(bucket: str, deployment: Deployment, arns: Arns, names: De
         allow("Publish", ["s3:GetObject", "s3:PutObject"], [arns.objects(bucket, f"{names.common}/*")]),
         allow("FindPublished", ["s3:ListBucket"], [arns.bucket(bucket)]),
         allow("DeployStacks", _DEPLOY, stacks, with_role),
-        allow("FollowStacks", [*_STACKS, "cloudformation:*ChangeSet", "cloudformation:GetTemplateSummary"], stacks),
+        allow("FollowStacks", [*_STACKS, *_CHANGE_SETS, "cloudformation:GetTemplateSummary"], stacks),
+        allow("ProtectStack", ["cloudformation:UpdateTerminationProtection"], stacks[:1]),
         allow("ReadTemplates", ["cloudformation:GetTemplateSummary", "cloudformation:ValidateTemplate"], ["*"]),
         allow("GiveRole", ["iam:PassRole"], [_find_execution_role(deployment, arns)], to_cloudformation),
     ]
