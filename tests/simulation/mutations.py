@@ -30,8 +30,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "fencing": leave_out(
         "only the registered attempt of a job binds",
         "commit.attempt:_may_bind",
-        "        state.is_registered(attempt.job_id, attempt.id)\n        and is_unchanged(",
-        "        is_unchanged(",
+        "        state.is_registered(attempt.job_id, attempt.id)\n        and (not change",
+        "        (not change",
     ),
     "bind-over-pending": leave_out(
         "nothing binds while something is pending",
