@@ -75,6 +75,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         "Tables under Lake Formation; its grants say which.",
         "lakeformation:GetDataAccess has no resources; grants in Lake Formation say on what.",
     ),
+    "DecryptArtifacts": Reason("The job's artifacts are under this key; only S3 may use it for them."),
     "DecryptOutcomes": Reason("Outcome files are encrypted with the bucket's key."),
     "DeleteEarlierApplications": Reason("After a deployment, applications that no load uses any more are deleted."),
     "DeliverLoadLogs": Reason("Step Functions delivers the log of loads; the actions take no resources."),

@@ -145,12 +145,6 @@ class Budget(Construct):
                 for of, percent in BUDGET_THRESHOLDS
             ],
         )
-        if given.topic_arn:
-            Annotations.of(self).add_warning_v2(
-                "lakewriter:budget-topic",
-                f"Topic {given.topic_arn} is used as it is. Its policy has to let budgets.amazonaws.com publish, and "
-                "that of its key, if it has one, has to let it use the key.",
-            )
 
 
 class Alarms(Construct):
@@ -304,6 +298,13 @@ class Alarms(Construct):
     def _make_topic(self, watched: Watched, key: kms.IKey | None) -> sns.ITopic | None:
         given = watched.settings.deployment.alarms
         if given.topic_arn:
+            services = ["cloudwatch.amazonaws.com", *(["budgets.amazonaws.com"] if given.monthly_budget_usd else [])]
+            Annotations.of(self).add_warning_v2(
+                "lakewriter:topic",
+                f"Topic {given.topic_arn} is used as it is. Its policy has to let {' and '.join(services)} publish. If "
+                "it is under a KMS key, that has to be one of yours, whose policy lets the same use kms:Decrypt and "
+                "kms:GenerateDataKey*: SNS's own key admits no service.",
+            )
             return sns.Topic.from_topic_arn(self, "Topic", given.topic_arn)
         if not given.email:
             return None

@@ -19,6 +19,8 @@ from infra.pipeline.capacity import compute_tasks_memory, find_overhead
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
 from lakewriter.policy.arns import name_services
+from lakewriter.policy.sources import allow_key_of_objects
+from lakewriter.policy.statements import Statement
 from lakewriter.spec.deployment import CANARY, STACK_TAG, Spark
 from lakewriter.spec.specification import Limits
 
@@ -176,7 +178,10 @@ class JobPermissions(Construct):
             "Policy",
             description=f"{Stack.of(self).stack_name}: artifacts and logs of the job",
             path=settings.deployment.role_path,
-            statements=_list_statements(artifacts, log_group, list_log_keys(settings, key)),
+            statements=[
+                *_list_statements(artifacts, log_group, list_log_keys(settings, key)),
+                *map(iam.PolicyStatement.from_json, _allow_artifact_key(settings)),
+            ],
             roles=[] if is_existing else [role],
         )
         for readable in artifacts.readable_arns:
@@ -191,6 +196,10 @@ class JobPermissions(Construct):
             "EMR Serverless looks for its log group by DescribeLogGroups, which takes no less.",
         )
         self.policy = policy
+
+
+def _allow_artifact_key(settings: Settings) -> list[Statement]:
+    return allow_key_of_objects("DecryptArtifacts", ["kms:Decrypt"], settings.deployment.artifact_kms_key_arn)
 
 
 def list_log_keys(settings: Settings, key: kms.IKey | None) -> list[str]:

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lakewriter.dialects.lake_yaml import load
 from lakewriter.policy.arns import Arns
-from lakewriter.policy.role_documents import Who, make_documents
+from lakewriter.policy.role_documents import Document, Who, make_documents
+from lakewriter.policy.statements import make_document
 from tests.deploy.lakes import demo, written
 from tests.docs.fences import list_fences
 from tests.docs.shell import read_commands, split_commands
@@ -16,6 +18,12 @@ from tests.support.iam import ACCOUNT, Policies, Request, simulate
 
 PAGE = "docs/without-cdk.md"
 BUCKET = "acme-artifacts"
+BUCKETS_KEY, KEY = (f"arn:aws:kms:us-east-1:{ACCOUNT}:key/{number}-2222-3333-4444-555555555555" for number in (1, 2))
+ROOT: Document = make_document(
+    [{"Sid": "Root", "Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": "kms:*",
+      "Resource": "*"}]
+)  # fmt: skip
+"""The policy of a key that leaves it to the account's IAM."""
 OF_DEPLOY = ("DescribeStacks", "CreateChangeSet", "DescribeChangeSet", "ExecuteChangeSet")
 """What ``aws cloudformation deploy`` calls of CloudFormation, beside uploading the template:
 https://github.com/aws/aws-cli/blob/develop/awscli/customizations/cloudformation/deployer.py. tests/interop runs it."""
@@ -74,18 +82,23 @@ def ask_upload(bucket: str, key: str) -> Iterator[Request]:
     yield from (Request(f"s3:{action}Object", f"arn:aws:s3:::{bucket}/{key}") for action in ("Get", "Put"))
 
 
-@pytest.fixture
-def policies(tmp_path: Any) -> Policies:
-    """What the page's person has: the document ``Bootstrap`` of the file with its bucket."""
+def print_documents(folder: Path, **deployment: Any) -> dict[str, Document]:
+    """What the page has its reader print, of the file with its bucket."""
     content = demo()
     content["deployment"] |= {
         "artifact_bucket": BUCKET,
         "permissions_boundary_arn": f"arn:aws:iam::{ACCOUNT}:policy/lakewriter-flights-prod-boundary",
+        **deployment,
     }
-    lake = load(written(tmp_path / "lake.yaml", content), stage="prod")
-    arns = Arns("aws", ACCOUNT, "us-east-1")
-    documents = make_documents(lake.spec, lake.deployment, Who.DEPLOYER, arns, stage="prod")
-    return Policies({"Bootstrap": documents["Bootstrap"]})
+    lake = load(written(folder / "lake.yaml", content), stage="prod")
+    arns = Arns("aws", ACCOUNT, "us-east-1", BUCKETS_KEY)
+    return make_documents(lake.spec, lake.deployment, Who.DEPLOYER, arns, stage="prod")
+
+
+@pytest.fixture
+def policies(tmp_path: Path) -> Policies:
+    """What the page's person has."""
+    return Policies({"Bootstrap": print_documents(tmp_path)["Bootstrap"]})
 
 
 def test_deployer_may_run_each_command_of_the_page(policies: Policies) -> None:
@@ -103,7 +116,7 @@ def test_deployer_may_run_each_command_of_the_page(policies: Policies) -> None:
     assert refused == []
 
 
-OTHERS = [
+OTHERS: list[tuple[str, str, dict[str, str]]] = [
     # what neither the page nor the stage asks for
     ("s3:PutObject", f"arn:aws:s3:::{BUCKET}/0d1e2f.template", {}),
     ("s3:PutObject", f"arn:aws:s3:::{BUCKET}/lakewriter-flights-dev/0d1e2f.template", {}),
@@ -120,3 +133,28 @@ def test_deployer_reaches_nothing_of_others(policies: Policies) -> None:
         for action, resource, context in OTHERS
     ]
     assert [decision.allowed for decision in simulate(requests, policies)] == [False] * len(OTHERS)
+
+
+THROUGH_S3 = {"kms:ViaService": "s3.us-east-1.amazonaws.com"}
+KEYED = [
+    # the document, the action, by way of what, whether it is allowed with the key in the file
+    ("Bootstrap", "kms:GenerateDataKey", THROUGH_S3, True),
+    ("Bootstrap", "kms:Decrypt", THROUGH_S3, True),
+    ("Bootstrap", "kms:Decrypt", {}, False),
+    ("Bootstrap", "kms:PutKeyPolicy", {}, False),
+    ("Execution", "kms:Decrypt", THROUGH_S3, True),
+    ("Execution", "kms:GenerateDataKey", THROUGH_S3, False),
+    ("Execution", "kms:Decrypt", {}, False),
+    ("Boundary", "kms:Decrypt", THROUGH_S3, True),
+]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_artifacts_under_a_key_of_yours(tmp_path: Path, named: bool) -> None:
+    given = {"artifact_kms_key_arn": KEY} if named else {}
+    documents = print_documents(tmp_path, **given)
+    requests = [Request(action, KEY, context) for _, action, context, _ in KEYED]
+    held = [
+        Policies({key: value for key, value in documents.items() if key.startswith(name)}, ROOT) for name, *_ in KEYED
+    ]
+    assert [decision.allowed for decision in simulate(requests, held)] == [row[-1] and named for row in KEYED]

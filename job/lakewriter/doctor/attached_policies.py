@@ -1,22 +1,26 @@
-"""Compare the policies attached to the job's role with those that the file needs, as far as IAM lets us read them."""
+"""Compare what the job may do with what it needs: its role's policies, and the keys of the buckets that it reads."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from lakewriter import aws
-from lakewriter.doctor.probe import Finding, Probe, call
+from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
 from lakewriter.errors import LakeError
 from lakewriter.policy.arns import Arns, find_partition
 from lakewriter.policy.difference import Permission, find_uncovered, list_permissions
 from lakewriter.policy.role_documents import Document, Who, make_documents
+from lakewriter.policy.sources import list_source_buckets
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
 
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/(?:.*/)?([^/]+)")
 _MOST_SHOWN: Final = 5
+_AWS_KEY: Final = "alias/aws/s3"
+_NO_KEY: Final = "ServerSideEncryptionConfigurationNotFoundError"
+"""Of a bucket that was made before every bucket had a default."""
 _REMEDY: Final = "Deploy the stacks again, or attach what `lakewriter policy` prints for this role."
 _UNNAMED: Final = "the file names no role that writes: CloudFormation names the role that the stacks make."
 _NAME_IT: Final = (
@@ -116,6 +120,63 @@ class PolicyProbes:
             return getattr(iam, operation)(**arguments)
 
         return call(f"iam:{action} on {next(iter(arguments.values()))}", self.spec.access, request)
+
+
+@dataclass(frozen=True)
+class KeyProbes:
+    """A probe of each bucket that the deployed job reads: the key of new objects is one that it may use."""
+
+    spec: Spec
+    deployment: Deployment
+
+    def list_probes(self) -> list[Probe]:
+        """List the probes; none where no stacks are deployed, since loads then have the rights of whoever runs them."""
+        if self.deployment == Deployment():
+            return []
+        return [Probe(f"key of {bucket}", partial(self.check_key, bucket)) for bucket in self._list_keys()]
+
+    def check_key(self, bucket: str) -> Iterator[Finding]:
+        """Compare the bucket's default encryption with the key that the file gives for it."""
+        name, (setting, given) = f"key of {bucket}", self._list_keys()[bucket]
+        s3 = aws.make_default_client("s3", self.spec.access.region)
+        doing = f"s3:GetEncryptionConfiguration on {bucket}"
+        try:
+            answer = call(doing, self.spec.access, lambda: s3.get_bucket_encryption(Bucket=bucket))
+            key = _read_customer_key(answer)
+        except LakeError as error:
+            if find_cause_code(error) != _NO_KEY:
+                yield Finding(name, "skipped", error.message, "Nothing has to be done, if its key is one of AWS's own.")
+                return
+            key = None
+        if key is None or (given is not None and given.endswith(f"/{key.rpartition('/')[2]}")):
+            yield Finding(
+                name, "ok", f"bucket {bucket!r} encrypts with {key or 'a key of AWS'}, which the job may use."
+            )
+            return
+        has = f"{setting} has {given}" if given else f"{setting} has no key of it"
+        message = f"bucket {bucket!r} encrypts with {key}, and {has}: the job's role may not decrypt."
+        yield Finding(name, "warning", message, f"Set {setting} to the ARN of this key, and deploy.")
+
+    def _list_keys(self) -> dict[str, tuple[str, str | None]]:
+        """By bucket, the setting that gives its key, and the key."""
+        deployment, region = self.deployment, self.spec.access.region
+        given = {source_bucket.bucket: source_bucket.kms_key_arn for source_bucket in deployment.source_buckets}
+        setting = "kms_key_arn of deployment.source_buckets"
+        keys = {bucket: (setting, given.get(bucket)) for bucket in list_source_buckets(self.spec, deployment)}
+        artifacts = deployment.artifact_bucket
+        if artifacts is None and deployment.account and region:
+            artifacts = deployment.name_assets(deployment.account, region)
+        if artifacts:
+            keys[artifacts] = ("deployment.artifact_kms_key_arn", deployment.artifact_kms_key_arn)
+        return keys
+
+
+def _read_customer_key(answer: Mapping[str, Any]) -> str | None:
+    """Read the key of a bucket's new objects; None for keys of AWS, which every role of the account may use by S3."""
+    rules = answer["ServerSideEncryptionConfiguration"]["Rules"]
+    defaults = [rule.get("ApplyServerSideEncryptionByDefault", {}) for rule in rules]
+    key = next((default["KMSMasterKeyID"] for default in defaults if "KMSMasterKeyID" in default), None)
+    return None if key is None or key.endswith(_AWS_KEY) else str(key)
 
 
 def _show_permissions(permissions: Sequence[Permission]) -> str:

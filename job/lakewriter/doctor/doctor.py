@@ -10,7 +10,7 @@ from pathlib import Path
 import requests
 
 from lakewriter.aws import Clients, resolve
-from lakewriter.doctor.attached_policies import PolicyProbes
+from lakewriter.doctor.attached_policies import KeyProbes, PolicyProbes
 from lakewriter.doctor.glue_access import CatalogProbes
 from lakewriter.doctor.identity import AccessProbes
 from lakewriter.doctor.message_source import MessageProbes
@@ -57,6 +57,7 @@ def run_checks(
         probes += LineageProbes(spec.lineage).list_probes()
         if deployment is not None:
             probes += PolicyProbes(spec, deployment, clients, access.gate).list_probes()
+            probes += KeyProbes(spec, deployment).list_probes()
         if spark is not None:
             probes += SourceProbes(spec, deployment, spark).list_probes()
         return tuple(run_probes(probes))

@@ -98,6 +98,7 @@ def _bound_keys(spec: Spec, deployment: Deployment, arns: Arns) -> Iterator[Stat
     named = [
         arns.key,
         deployment.existing.kms_key_arn,
+        deployment.artifact_kms_key_arn,
         *deployment.earlier_kms_key_arns,
         *(source_bucket.kms_key_arn for source_bucket in deployment.source_buckets),
     ]

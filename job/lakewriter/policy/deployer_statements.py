@@ -16,6 +16,7 @@ from lakewriter.policy.arns import Arns, name_services
 from lakewriter.policy.boundary import make_boundary
 from lakewriter.policy.catalog_statements import list_own_paths
 from lakewriter.policy.deployed_names import DeployedNames
+from lakewriter.policy.sources import allow_key_of_objects
 from lakewriter.policy.statements import Conditions, Statement, allow, deny
 from lakewriter.spec.deployment import STACK_TAG, Deployment
 from lakewriter.spec.specification import Spec
@@ -167,6 +168,10 @@ def _allow_publishing(bucket: str, deployment: Deployment, arns: Arns, names: De
     return [
         allow("Publish", ["s3:GetObject", "s3:PutObject"], [arns.objects(bucket, f"{names.common}/*")]),
         allow("FindPublished", ["s3:ListBucket"], [arns.bucket(bucket)]),
+        # CloudFormation reads a template as its caller.
+        *allow_key_of_objects(
+            "EncryptPublished", ["kms:GenerateDataKey", "kms:Decrypt"], deployment.artifact_kms_key_arn
+        ),
         allow("DeployStacks", _DEPLOY, stacks, with_role),
         allow("FollowStacks", [*_STACKS, *_CHANGE_SETS, "cloudformation:GetTemplateSummary"], stacks),
         allow("ProtectStack", ["cloudformation:UpdateTerminationProtection"], stacks[:1]),
@@ -192,6 +197,7 @@ def _allow_storage(spec: Spec, deployment: Deployment, arns: Arns, names: Deploy
     yield allow("ManageBuckets", _BUCKETS, [*made, arns.bucket(f"{names.begin(names.destination, 20)}*")])
     assets = arns.objects(deployment.name_assets(arns.account, arns.region))
     yield allow("ReadAssets", ["s3:GetObject"], [assets])
+    yield from allow_key_of_objects("DecryptAssets", ["kms:Decrypt"], deployment.artifact_kms_key_arn)
 
 
 def _allow_identities(

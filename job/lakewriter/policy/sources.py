@@ -30,7 +30,7 @@ def allow_sources(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statem
         for number, (bucket, paths) in enumerate(list_source_buckets(spec, deployment).items(), start=1)
         for statement in (
             *_allow_source(number, bucket, _shorten(paths), arns),
-            *_allow_key(number, keys.get(bucket)),
+            *allow_key_of_objects(f"UseKeyOfSource{number}", ["kms:Decrypt"], keys.get(bucket)),
         )
     ]
 
@@ -47,11 +47,12 @@ def list_source_buckets(spec: Spec, deployment: Deployment) -> dict[str, list[st
     return buckets
 
 
-def _allow_key(number: int, key: str | None) -> Iterator[Statement]:
-    """Allow decrypting a source's objects, through S3 in the key's region only."""
-    if key:
-        through_s3 = {"StringEquals": {"kms:ViaService": name_services(["s3"], key.split(":")[3])}}
-        yield allow(f"UseKeyOfSource{number}", ["kms:Decrypt"], [key], through_s3)
+def allow_key_of_objects(sid: str, actions: Sequence[str], key: str | None) -> list[Statement]:
+    """Allow the key of a bucket's objects, through S3 in the key's region only; nothing where the bucket has none."""
+    if key is None:
+        return []
+    through_s3 = {"StringEquals": {"kms:ViaService": name_services(["s3"], key.split(":")[3])}}
+    return [allow(sid, actions, [key], through_s3)]
 
 
 def _allow_source(number: int, bucket: str, paths: Sequence[str], arns: Arns) -> list[Statement]:

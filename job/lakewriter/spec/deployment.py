@@ -284,6 +284,10 @@ class Deployment(FileModel):
     """A bucket of yours for the job, its packages and the templates, in place of the bucket of CDK's bootstrap.
     ``lakewriter publish`` or the CDK's command uploads them. The templates then ask for no bootstrap."""
 
+    artifact_kms_key_arn: str | None = Field(None, pattern=KEY_ARN)
+    """The KMS key of ``artifact_bucket``, or of the bucket of CDK's bootstrap, where that is not one of AWS's own. The
+    job, CloudFormation and whoever publishes may then use it."""
+
     @property
     def qualifier(self) -> str:
         """The qualifier in the names of CDK's bootstrap."""

@@ -25,6 +25,7 @@ OTHERWISE = {
     "iam:GetRolePolicy": "The same.",
     "iam:ListAttachedRolePolicies": "The same.",
     "iam:ListRolePolicies": "The same.",
+    "s3:GetEncryptionConfiguration": "The same, of the buckets that the job reads.",
     "sts:GetCallerIdentity": "Everybody may, whatever policies say.",
 }
 REFUSED = {

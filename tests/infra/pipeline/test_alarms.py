@@ -137,6 +137,14 @@ def test_warning_that_nobody_will_be_called(settings_of, alarms, count):
     assert len(found) == count
 
 
+def test_owner_of_a_topic_is_told_whom_to_admit(settings_of):
+    stack = add_stack(cdk.App(context=read_defaults()), settings_of(alarms={"topic_arn": TOPIC}))
+    warned = Annotations.from_stack(stack).find_warning(
+        "*", Match.string_like_regexp("let cloudwatch.amazonaws.com publish")
+    )
+    assert len(warned) == 1
+
+
 TOPIC = "arn:aws:sns:us-east-1:123456789012:lake"
 BUDGETS = [
     # whom; how AWS is told; the beginning of the address' SHA-256
@@ -167,7 +175,9 @@ def test_budget_of_the_stages_own_costs(settings_of, whom, subscriber, digest):
         {"Notification": told | {"NotificationType": of, "Threshold": percent}, "Subscribers": [subscriber]}
         for of, percent in (("ACTUAL", 80), ("FORECASTED", 100))
     ]
-    warned = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("budgets.amazonaws.com publish"))
+    warned = Annotations.from_stack(stack).find_warning(
+        "*", Match.string_like_regexp("cloudwatch.amazonaws.com and budgets.amazonaws.com publish")
+    )
     assert len(warned) == ("topic_arn" in whom)
 
 

@@ -105,6 +105,14 @@ def test_job_makes_no_log_group_but_its_own(plain):
     assert statement["Resource"] == [f"{group}:*", group]
 
 
+def test_what_a_key_of_the_artifacts_adds(plain, synthesised):
+    key = "arn:aws:kms:us-east-1:123456789012:key/a"
+    keyed = statements(synthesised(artifact_kms_key_arn=key))
+    (added,) = (each for sid, each in keyed.items() if sid not in statements(plain) and sid != "StartLoads")
+    assert (added["Sid"], added["Action"], added["Resource"]) == ("DecryptArtifacts", "kms:Decrypt", key)
+    assert added["Condition"] == {"StringEquals": {"kms:ViaService": "s3.us-east-1.amazonaws.com"}}
+
+
 def test_what_a_stream_adds(plain, streaming):
     added = {sid: each["Action"] for sid, each in statements(streaming).items() if sid not in statements(plain)}
     assert added == {
