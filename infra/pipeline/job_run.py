@@ -21,8 +21,9 @@ from infra.settings import Settings
 from lakewriter.policy.arns import name_services
 from lakewriter.policy.sources import allow_key_of_objects
 from lakewriter.policy.statements import Statement
+from lakewriter.spec.access import TRUSTED, find_origin, is_trusted
 from lakewriter.spec.deployment import CANARY, STACK_TAG, Spark
-from lakewriter.spec.specification import Limits
+from lakewriter.spec.specification import Limits, Spec
 
 MOST_RESTARTS: Final = 10
 """The most restarts in an hour that EMR Serverless allows a streaming job."""
@@ -68,15 +69,24 @@ def make_job_run(settings: Settings, application: Application, role: iam.IRole, 
     }
 
 
-def make_canary_run(job_run: Mapping[str, Any], spark: Spark, python: str) -> dict[str, Any] | None:
+def _trust_servers(spec: Spec) -> dict[str, str]:
+    """Return the property that lets the job send secrets to servers that the file names: who deploys it trusts them.
+    The session hands it on to the executors."""
+    servers = [find_origin(url) for url in spec.servers if not is_trusted(url, "")]
+    return {f"spark.emr-serverless.driverEnv.{TRUSTED}": ",".join(servers)} if servers else {}
+
+
+def make_canary_run(job_run: Mapping[str, Any], settings: Settings, python: str) -> dict[str, Any] | None:
     """Make the parameters of a stream's canary from those of the stream: a run that ends, with one small executor.
 
     Return None for loads that end, whose canary is one of them.
     """
+    spark = settings.deployment.spark
     if spark.mode != "STREAMING":
         return None
     small = spark.model_copy(update={"mode": "BATCH", "driver": CANARY, "executor": CANARY, "max_executors": 1})
-    conf = {"Classification": "spark-defaults", "Properties": make_spark_conf(small, Limits(), python)}
+    properties = make_spark_conf(small, Limits(), python) | _trust_servers(settings.spec)
+    conf = {"Classification": "spark-defaults", "Properties": properties}
     return {
         **{key: value for key, value in job_run.items() if key not in _LIFETIME},
         **_make_lifetime(small),
@@ -85,7 +95,8 @@ def make_canary_run(job_run: Mapping[str, Any], spark: Spark, python: str) -> di
 
 
 def _make_conf(settings: Settings, artifacts: Artifacts) -> dict[str, str]:
-    conf = make_spark_conf(settings.deployment.spark, settings.spec.limits, artifacts.manifest.python)
+    spec, python = settings.spec, artifacts.manifest.python
+    conf = make_spark_conf(settings.deployment.spark, spec.limits, python) | _trust_servers(spec)
     if settings.deployment.spark.mode == "STREAMING":
         # For its metrics; the file that goes with the job has the stage merged in.
         conf["spark.emr-serverless.driverEnv.LAKEWRITER_STAGE"] = settings.stage

@@ -62,7 +62,7 @@ class PipelineStack(Stack):
             "Loads",
             settings=settings,
             job_run=run,
-            canary_run=make_canary_run(run, deployment.spark, artifacts.manifest.python),
+            canary_run=make_canary_run(run, settings, artifacts.manifest.python),
             permissions=permissions,
             log_group=logs.loads,
         )

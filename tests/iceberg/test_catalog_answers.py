@@ -12,6 +12,7 @@ from werkzeug.wrappers import Response
 
 from lakewriter.commit.iceberg import rest_session
 from lakewriter.errors import CatalogFailedError, LakeError
+from lakewriter.spec.access import TRUSTED
 from tests.iceberg.commits import Table, rest_service, strays
 from tests.support.open_catalog import OpenCatalog
 
@@ -226,7 +227,8 @@ SILENT = [
 
 
 @pytest.mark.parametrize(("uri", "code"), SILENT)
-def test_silence(aws, bucket, uri, code):
+def test_silence(aws, bucket, uri, code, monkeypatch):
+    monkeypatch.setenv(TRUSTED, "http://catalog.invalid")
     with OpenCatalog(aws, bucket) as catalog:
         table = Table(aws, catalog)
         if uri is None:

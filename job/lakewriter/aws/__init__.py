@@ -17,7 +17,7 @@ from lakewriter.aws.clients import (
     read_object,
     read_status,
 )
-from lakewriter.aws.credentials import make_default_client, resolve, resolve_all
+from lakewriter.aws.credentials import make_default_client, require_trusted, resolve, resolve_all
 
 __all__ = [
     "BotoCoreError",
@@ -36,6 +36,7 @@ __all__ = [
     "read_error_code",
     "read_object",
     "read_status",
+    "require_trusted",
     "resolve",
     "resolve_all",
 ]

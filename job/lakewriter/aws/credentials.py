@@ -24,8 +24,14 @@ from lakewriter.aws.answers import explain, explain_settings, make_credentials_r
 from lakewriter.aws.request_hooks import watch_answers
 from lakewriter.aws.required_fields import require_fields
 from lakewriter.aws.vended import VendedCredentials, Vendor
-from lakewriter.errors import CredentialsInvalidError, LakeError, RoleNotAssumableError, SecretUnresolvedError
-from lakewriter.spec.access import Access, SecretText
+from lakewriter.errors import (
+    CredentialsInvalidError,
+    LakeError,
+    RoleNotAssumableError,
+    SecretUnresolvedError,
+    SpecInvalidError,
+)
+from lakewriter.spec.access import TRUSTED, Access, SecretText, find_origin, is_trusted
 
 SESSION_SECONDS: Final = 3600
 """The longest a chained role's session may last."""
@@ -64,6 +70,21 @@ def resolve_all(secrets: Iterable[SecretText], *, region: str | None = None) -> 
         remedy = " ".join(dict.fromkeys(error.remedy for error in missing))
         raise SecretUnresolvedError(message, remedy=remedy) from missing[0]
     return values
+
+
+def require_trusted(secret: SecretText, name: str, url: str) -> None:
+    """Raise ``SPEC_INVALID`` for a reference whose value would be sent as it is to a server that the file names.
+
+    A file from somebody else could send any secret of this machine to a server of theirs. ``name`` is the secret's key
+    in the file.
+    """
+    if secret.reference is None or is_trusted(url, os.environ.get(TRUSTED, "")):
+        return
+    raise SpecInvalidError(
+        f"{name}: the value of {secret.text} would be sent to {find_origin(url)}, which this file names.",
+        remedy=f"If you trust the file and the server, allow it outside the file: export {TRUSTED}={find_origin(url)}. "
+        "lakewriter plan --offline asks no server.",
+    )
 
 
 def list_resolved() -> tuple[str, ...]:
@@ -168,6 +189,9 @@ def _make_base_session(access: Access) -> botocore.session.Session:
     session = _make_empty_session(access)
     if access.access_key_id and access.secret_access_key:
         names = access.key_names
+        if access.endpoint and not access.role_arn and not access.is_approved:
+            # Each request carries the key id as it is. With a role, only STS is sent it.
+            require_trusted(access.access_key_id, names.access_key_id, access.endpoint)
         resolve_all((access.access_key_id, access.secret_access_key), region=access.region)
         key_id = _require_usable_key(access.access_key_id, names.access_key_id, access)
         session.set_credentials(key_id, _require_usable_key(access.secret_access_key, names.secret_access_key, access))

@@ -14,26 +14,37 @@ from lakewriter.operate import job_ids
 @click.option("--job-id", help="Show the keys that a load with this job id would write.")
 @click.option("--all-columns", is_flag=True, help="Show every column, not only those that change.")
 @click.option("--all", "show_all", is_flag=True, help="Show every column, and every object that would be deleted.")
+@click.option("--offline", is_flag=True, help="Ask no server and read no source: for a file that you do not trust.")
 @click.option("--exit-code", is_flag=True, help="Exit with 3 where readers of a table would break.")
 @TABLES
 @STAGE
 @LOCAL
 @JSON
 @report_errors
-def plan(
-    lake: Path, job_id: str | None, stage: str | None, as_json: bool, all_columns: bool, show_all: bool, exit_code: bool
+def plan(  # noqa: PLR0913 - click passes each option
+    lake: Path,
+    job_id: str | None,
+    stage: str | None,
+    as_json: bool,
+    all_columns: bool,
+    show_all: bool,
+    offline: bool,
+    exit_code: bool,
 ) -> int:
     """Show the keys, columns and catalog changes of a run. Write nothing."""
     from lakewriter.cli import plan_view
     from lakewriter.cli.exit_reasons import find_plan_error
-    from lakewriter.operate.planning import PlanReport
+    from lakewriter.operate.planning import PlanReport, plan_offline
     from lakewriter.operate.planning import plan as plan_tables
 
-    context = open_context(lake, stage)
+    context = open_context(lake, stage, asks=not offline)
     job = None if job_id is None else job_ids.require_job_id(job_id)
-    tables = plan_tables(
-        context.spec, job_id=job, clients=context.clients, spark=context.spark, controls=context.controls()
-    )
+    if offline:
+        tables = plan_offline(context.spec, job_id=job)
+    else:
+        tables = plan_tables(
+            context.spec, job_id=job, clients=context.clients, spark=context.spark, controls=context.controls()
+        )
     error = find_plan_error(tables, exit_code=exit_code)
     if as_json:
         print_json(PlanReport(pipeline=context.spec.pipeline, tables=tables), error)

@@ -29,8 +29,9 @@ def show_plan(out: Console, tables: Sequence[PlannedTable], *, columns: bool = F
         if table.error:
             out.print(f"  [red]{escape(table.error)}[/]", soft_wrap=True)
             continue
-        tasks = format_count(table.tasks, "task")
-        out.print(f"  how        {escape(table.reason)} ({tasks})", soft_wrap=True)
+        if table.reason:
+            tasks = format_count(table.tasks, "task")
+            out.print(f"  how        {escape(table.reason)} ({tasks})", soft_wrap=True)
         rows = "" if table.rows is None else f" ({format_count(table.rows, 'row')})"
         out.print(f"  reads      {escape(table.reads)}{rows}", soft_wrap=True)
         for change in table.catalog:

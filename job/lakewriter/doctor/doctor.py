@@ -9,7 +9,7 @@ from pathlib import Path
 
 import requests
 
-from lakewriter.aws import Clients, resolve
+from lakewriter.aws import Clients, require_trusted, resolve
 from lakewriter.doctor.attached_policies import KeyProbes, PolicyProbes
 from lakewriter.doctor.glue_access import CatalogProbes
 from lakewriter.doctor.identity import AccessProbes
@@ -111,6 +111,7 @@ def _ask_server(settings: Lineage) -> Finding:
     """Ask for the server's first page: any answer shows that there is one. An event would stay there."""
     try:
         if settings.api_key is not None:
+            require_trusted(settings.api_key, "lineage.api_key", settings.to)
             resolve(settings.api_key)
         requests.get(settings.to, timeout=settings.timeout_seconds, allow_redirects=False, stream=True).close()
     except LakeError as error:

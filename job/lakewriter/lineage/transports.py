@@ -13,7 +13,7 @@ from openlineage.client.transport.console import ConsoleConfig, ConsoleTransport
 from openlineage.client.transport.file import FileConfig, FileTransport
 from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport, TokenProvider
 
-from lakewriter.aws import resolve
+from lakewriter.aws import require_trusted, resolve
 from lakewriter.spec.lineage import LOG, Lineage
 
 _ONCE: Final = {"total": 0}
@@ -26,6 +26,8 @@ def open_transport(settings: Lineage) -> Transport:
         return _open_log()
     if not settings.is_remote:
         return FileTransport(FileConfig(settings.to, append=True))
+    if settings.api_key is not None:
+        require_trusted(settings.api_key, "lineage.api_key", settings.to)
     key = resolve(settings.api_key) if settings.api_key is not None else ""
     session = requests.Session()
     # A redirected POST is sent as GET, and the server never sees the event.

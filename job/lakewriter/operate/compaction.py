@@ -132,7 +132,7 @@ class Compaction:
         schema, clients = compactable.schema, make_data_clients(compactable.action, self._pipeline.clients)
         groups, spec = compactable.choice.groups, self._pipeline.spec
         plan = TaskPlan(
-            access=spec.access,
+            access=spec.access.approve(),
             names=names,
             shape=StoredRowsPlan(schema),
             encoding=self._choose_encoding(schema),

@@ -15,6 +15,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.resets import check_backfill, number_backfill
 from lakewriter.commit.state import TableState
 from lakewriter.commit.table_objects import describe_left
+from lakewriter.documents.schema import find_property_names
 from lakewriter.errors import InternalError, LakeError
 from lakewriter.expect.words import describe_expectation
 from lakewriter.operate.column_changes import ColumnChange, list_changes, list_layout_changes
@@ -157,6 +158,45 @@ def plan(
         )
         tables.append(planned)
     return tuple(tables)
+
+
+_UNASKED: Final = "planned from the file alone: neither its sources, nor its bucket and catalog were asked (--offline)"
+
+
+def plan_offline(spec: Spec, *, job_id: str | None) -> tuple[PlannedTable, ...]:
+    """Plan every table from the file alone: no server is asked, no source is read, no secret is resolved."""
+    started, tables = datetime.now(UTC), []
+    for table in spec.tables:
+        names = table.layout.bind(job_id=job_id or str(uuid.uuid4()), attempt="plan", start=started)
+        declared = {source: column_type.type for source, column_type in table.columns.items()}
+        if table.stream is not None:
+            declared |= dict.fromkeys(find_property_names(table.stream.json_schema), "") | declared
+        tables.append(
+            PlannedTable(
+                table=table.id,
+                expectations=tuple(map(describe_expectation, table.expect)),
+                source=".".join(part for part in (table.source_schema, table.source_table) if part),
+                key=f"s3://{spec.access.bucket}/{names.object_key(0)}",
+                reads=f"{_describe_source(table)}, {table.mode.value}",
+                columns=tuple(
+                    PlannedColumn(source=source, name=table.names.get(source, source), type=column_type, change="")
+                    for source, column_type in declared.items()
+                ),
+                changes=tuple(
+                    ColumnChange(name=source, change="added", after=column_type)
+                    for source, column_type in declared.items()
+                ),
+                warnings=(_UNASKED,),
+            )
+        )
+    return tuple(tables)
+
+
+def _describe_source(table: TableSpec) -> str:
+    if table.stream is not None:
+        return f"messages of stream {table.stream.name!r}"
+    read = table.read
+    return " ".join(filter(None, (read.format or "sql", ", ".join(read.paths))))
 
 
 def _plan_table(

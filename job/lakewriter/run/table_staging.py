@@ -289,7 +289,7 @@ def plan_task(
     if planned.sync is not None:
         metadata = {GENERATION_METADATA: str(planned.sync.generation_id), TABLE_METADATA: table.id}
     return TaskPlan(
-        access=spec.access,
+        access=spec.access.approve(),
         names=planned.names,
         shape=shape,
         encoding=_choose_encoding(spec, table, shape),

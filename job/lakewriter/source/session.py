@@ -35,6 +35,7 @@ from lakewriter.source.time_zone import (
     require_utc,
     set_driver_zone,
 )
+from lakewriter.spec.access import TRUSTED
 
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
@@ -105,6 +106,9 @@ def open_spark_session(app_name: str, *, tasks: int = 1, only_python: bool = Fal
         builder = builder.config(key, value)
     for key, value in _WORKERS.items():
         builder = builder.config(key, value)
+    if TRUSTED in os.environ:
+        # Tasks ask a REST catalog for credentials.
+        builder = builder.config(f"spark.executorEnv.{TRUSTED}", os.environ[TRUSTED])
     session = _open_configured(builder) if is_configured(os.environ) else _open_local(builder, tasks, only_python)
     set_driver_zone(session)
     return session

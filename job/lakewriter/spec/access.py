@@ -3,11 +3,25 @@
 import re
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from lakewriter.spec.model import Model
+
+TRUSTED: Final = "LAKEWRITER_TRUSTED_ENDPOINTS"
+"""The environment variable with the servers to which a file may send secrets by reference, separated by commas: a file
+cannot allow itself to send a value of this machine to a server that it names."""
+
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+# Hosts of S3, Glue and Snowflake themselves: nobody else sees what is sent there. Other hosts below amazonaws.com are
+# customers' machines.
+_VENDORS: Final = re.compile(
+    r"(?:.+[.-])?s3[a-z0-9.-]*\.amazonaws\.com(?:\.cn)?|glue\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?"
+    r"|.+\.snowflakecomputing\.(?:com|cn)",
+    re.IGNORECASE,
+)
 
 _REFERENCE: Final = re.compile(r"\$\{(env|secret|ssm):([^{}]+)\}")
 
@@ -56,6 +70,20 @@ class SecretText:
         )
 
 
+def find_origin(url: str) -> str:
+    """Return the scheme, host and port of a URL, in lower case."""
+    parts = urlsplit(url.strip())
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+def is_trusted(url: str, trusted: str) -> bool:
+    """Return whether secrets may be sent to the server at ``url``: one of this machine, of AWS or Snowflake, or one of
+    those in ``trusted``, the value of ``TRUSTED``."""
+    host = urlsplit(url).hostname or ""
+    allowed = {find_origin(part) for part in trusted.split(",") if part.strip()}
+    return host in LOOPBACK or _VENDORS.fullmatch(host) is not None or find_origin(url) in allowed
+
+
 class KeyNames(Model):
     """The names of an ``Access``'s parts in the user's file, for messages."""
 
@@ -98,6 +126,8 @@ class Access(Model):
     catalog_account: str | None = Field(None, exclude=True)
     """The account of the Glue Data Catalog, where it is another one. Not stored in intents: earlier releases refuse
     fields that they do not know, and a recovery publishes a load where today's lake.yaml says."""
+    is_approved: bool = Field(False, exclude=True)
+    """Whether the driver has found that the keys may be sent there: tasks have an environment of their own."""
     key_names: KeyNames = Field(KeyNames(), exclude=True)
     """Not stored in intents: the messages of a recovery are read beside today's lake.yaml."""
 
@@ -110,3 +140,7 @@ class Access(Model):
     def checksum_algorithm(self) -> str | None:
         """None for S3-compatible stores, which reject the SDK's default checksums."""
         return None if self.endpoint else "CRC32"
+
+    def approve(self) -> "Access":
+        """Return the access for tasks, whose driver has signed in with it."""
+        return self.model_copy(update={"is_approved": True})

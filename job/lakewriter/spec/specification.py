@@ -163,6 +163,14 @@ class Spec(Model):
         return self.service if isinstance(self.service, RestService) else None
 
     @property
+    def servers(self) -> tuple[str, ...]:
+        """The URLs of servers that the file names and that are sent a secret as it is."""
+        catalog, lineage = self.rest_service, self.lineage
+        endpoint = self.access.endpoint if not self.access.role_arn and self.access.access_key_id else None
+        events = lineage.to if lineage is not None and lineage.api_key is not None else None
+        return tuple(filter(None, (endpoint, catalog.uri if catalog is not None else None, events)))
+
+    @property
     def reserved_columns(self) -> tuple[str, ...]:
         """Names that a source column cannot have."""
         names = [column.name for column in self.tracking]

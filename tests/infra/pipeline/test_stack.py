@@ -2,8 +2,11 @@
 
 import json
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk.assertions import Template
 
+from tests.infra.pipeline.conftest import LAKE, add_stack
 from tests.infra.pipeline.deployments import ALL
 from tests.infra.pipeline.templates import find_states, has, job_run, loads, properties, statements
 
@@ -166,6 +169,28 @@ def test_spark_submit(full):
             "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
         },
     }
+
+
+# (the mode, the servers of the file, those that its job may send secrets to)
+SERVERS: list[tuple[str, str | None, str | None]] = [
+    ("BATCH", None, None),
+    ("BATCH", "https://s3.us-east-1.amazonaws.com", None),
+    ("BATCH", "https://minio.example.com:9000/", "https://minio.example.com:9000"),
+    ("STREAMING", "https://minio.example.com:9000", "https://minio.example.com:9000"),
+]
+
+
+@pytest.mark.parametrize(("mode", "endpoint", "trusted"), SERVERS)
+def test_a_deployed_job_trusts_the_servers_of_its_file(settings_for, bundle, mode, endpoint, trusted):
+    keys = {"custom_s3_endpoint": endpoint, "access_key_id": "${ssm:/id}", "secret_access_key": "${ssm:/key}"}
+    destination = LAKE["destination"] | (keys if endpoint else {})
+    settings = settings_for(LAKE | {"destination": destination, "deployment": {"spark": {"mode": mode}}},
+                            stage="prod", bundle=bundle)  # fmt: skip
+    text = json.dumps(Template.from_stack(add_stack(cdk.App(), settings)).to_json())
+    assert text.replace("\\", "").count(f'driverEnv.LAKEWRITER_TRUSTED_ENDPOINTS": "{trusted}"') == (
+        0 if trusted is None else 1 + (mode == "STREAMING")
+    )
+    assert ("TRUSTED_ENDPOINTS" in text) == (trusted is not None)
 
 
 def test_whole_load_ends_in_time(full):

@@ -27,6 +27,8 @@ def make_sign_in(service: AnyRestService, clients: aws.Clients) -> SignIn:
     match service:
         case OAuthService():
             parts = (SecretText.parse(service.client_id), service.client_secret)
+            for name, part in zip(("client_id", "client_secret"), parts, strict=True):
+                aws.require_trusted(part, name, service.uri)
             properties = {
                 "oauth2-server-uri": f"{service.uri}/v1/oauth/tokens",
                 "credential": ":".join(aws.resolve(part, region=clients.access.region) for part in parts),

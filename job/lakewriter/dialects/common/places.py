@@ -1,16 +1,14 @@
 """Check text that says where data goes: URLs with TLS and without passwords, plain keys."""
 
 import re
-from typing import Final
 from urllib.parse import urlsplit
 
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.errors import TlsRequiredError
 from lakewriter.naming import describe_unfit_segment
+from lakewriter.spec.access import LOOPBACK
 from lakewriter.spec.table_spec import TableSpec
-
-_LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
 
 def require_url(value: str, example: str) -> str:
@@ -27,7 +25,7 @@ def require_url(value: str, example: str) -> str:
 def require_tls(url: str, location: Location, *, allow_insecure: bool) -> None:
     """Raise ``TLS_REQUIRED`` for a URL without TLS, except on this machine or where the file allows it."""
     parts = urlsplit(url)
-    if parts.scheme == "http" and parts.hostname not in _LOOPBACK and not allow_insecure:
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK and not allow_insecure:
         raise FaultError(
             location,
             f"{url!r} has no TLS and is not on this machine.",
