@@ -241,7 +241,7 @@ OTHER = Attempt("p", "compact.s_t.2", "other", NOON, timedelta(days=30))
 COMPACTED = dict(close_state(BEGAN, Pending(
     job_id=OTHER.job_id, attempt=OTHER.id, phase="uploaded", since=NOON), intent(OTHER, kind="compact"), NOON
 ))  # fmt: skip
-MEANWHILE = {
+MEANWHILE: dict[str, tuple[dict[str, Any], set[str]]] = {
     # what another change has set by then, and the kinds of change that may not be bound any more
     "nothing": ({}, set()),
     "a load": ({"committed": 2}, {"refresh", "merge", "undo"}),
@@ -260,12 +260,13 @@ MEANWHILE = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_may_change_before_a_change_is_bound(case, kind):
     """A compaction compares the files that it has read when it is committed, and nothing of the state."""
-    (meanwhile, refused), place = MEANWHILE[case], InMemory()
+    meanwhile, refused = MEANWHILE[case]
+    place = InMemory()
     control = Control(place.store(), ControlKeys("", "p"), "s.t", pause=lambda _: None)
     own = Attempt("p", "a", "first", NOON, timedelta(days=30))
     began = control.state.move(lambda _: BEGAN)
     control.state.move(lambda state: state.replace(**meanwhile))
-    fields = {"undoes": UndoneLoad(job_id="b", attempt="B", files=0, rows=0, reason="", next="b.r2")}
+    fields: dict[str, Any] = {"undoes": UndoneLoad(job_id="b", attempt="B", files=0, rows=0, reason="", next="b.r2")}
     bound = intent(own, kind=kind, **fields if kind == "undo" else {})
     with pytest.raises(ConcurrentLoadError) if kind in refused else nullcontext():
         attempts.bind(control, own, bound, began, place.open_clients)
