@@ -3,7 +3,7 @@
 import random
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
