@@ -25,8 +25,15 @@ LINES: Final = {
 }
 
 
-NOT_OFFERED: Final = frozenset({"me-south-1", "me-central-1"})
-"""Regions that have EMR Serverless and had no ``emr-spark-8.0.0``; what is true of later releases is not written down.
+WITH_SPARK_4: Final = frozenset({
+    "af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3", "ap-south-1",
+    "ap-south-2", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4", "ap-southeast-5",
+    "ap-southeast-6", "ap-southeast-7", "ca-central-1", "ca-west-1", "cn-north-1", "cn-northwest-1", "eu-central-1",
+    "eu-central-2", "eu-north-1", "eu-south-1", "eu-south-2", "eu-west-1", "eu-west-2", "eu-west-3", "il-central-1",
+    "mx-central-1", "sa-east-1", "us-east-1", "us-east-2", "us-gov-east-1", "us-gov-west-1", "us-west-1", "us-west-2",
+})  # fmt: skip
+"""Regions of the partitions whose pages have ``emr-spark-8.0.0``, in which EMR Serverless is offered, but for the two
+that the page excepts, Bahrain and the UAE. What is true of a later release, or of a later region, is not written down.
 
 https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-version-emr-spark-8.0.0.html
 """
@@ -56,10 +63,10 @@ def _fits(line: Line, manifest: Manifest) -> bool:
 def describe_unknown_release(release: str, region: str, manifest: Manifest) -> str | None:
     """Warn of an unknown release, or of one that the region may not have; the job itself refuses to start on a release
     that does not fit."""
-    if region in NOT_OFFERED and release.startswith("emr-spark-8."):
+    if region and region not in WITH_SPARK_4 and release.startswith("emr-spark-8."):
         return (
-            f"deployment.spark.release {release!r} may not be offered in {region!r}, where emr-spark-8.0.0 was not; "
-            "the deployment fails then. Look it up under the release's 'Regional Availability' first."
+            f"deployment.spark.release {release!r} may not be offered in {region!r}: no page says that emr-spark-8.0.0 "
+            "was. The deployment fails then; look it up under the release's 'Regional Availability' first."
         )
     if find_line(release) is not None:
         return None

@@ -13,7 +13,7 @@ from infra.destination.replication import Replicas
 from infra.nag import acknowledge
 from infra.removal import choose_removal
 from infra.settings import Settings
-from lakewriter.policy.arns import Arns
+from lakewriter.policy.arns import Arns, name_principal
 
 LOGICAL_ID: Final = "Bucket"
 LOGS_LOGICAL_ID: Final = "AccessLogs"
@@ -130,7 +130,7 @@ class LakeBucket(Construct):
         shown, bucket = self._shown, self._settings.spec.access.bucket
         statement = {
             "Effect": "Allow",
-            "Principal": {"Service": "logging.s3.amazonaws.com"},
+            "Principal": {"Service": name_principal("logging.s3")},
             "Action": "s3:PutObject",
             "Resource": shown.objects(name, f"{bucket}/*"),
             "Condition": {

@@ -11,7 +11,7 @@ from constructs import Construct
 from infra.destination.logical_ids import pin
 from infra.removal import choose_removal
 from infra.settings import Settings
-from lakewriter.policy.arns import Arns
+from lakewriter.policy.arns import Arns, name_principal
 from lakewriter.policy.deployed_names import DeployedNames
 from lakewriter.policy.deployer_statements import allow_key_administration
 from lakewriter.policy.statements import Conditions, Statement
@@ -68,13 +68,13 @@ def allow_services(settings: Settings, arns: Arns) -> list[Statement]:
     statements = [
         _allow(
             "EncryptLogGroups",
-            f"logs.{arns.region}.amazonaws.com",
+            name_principal("logs", arns.region),
             ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"],
             {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_groups}},
         ),
         _allow(
             "EncryptJobLogs",
-            "emr-serverless.amazonaws.com",
+            name_principal("emr-serverless"),
             ["kms:Decrypt", "kms:GenerateDataKey"],
             {**account, **applications},
         ),
@@ -97,8 +97,8 @@ def allow_notifications(settings: Settings, arns: Arns) -> list[Statement]:
     account = {"StringEquals": {"aws:SourceAccount": arns.account}}
     for_topics = {"ArnLike": {"kms:EncryptionContext:aws:sns:topicArn": topics}}
     return [
-        _allow("NotifyOfAlarms", "cloudwatch.amazonaws.com", actions, account),
-        _allow("NotifyOfFailedLoads", "events.amazonaws.com", actions, for_topics),
+        _allow("NotifyOfAlarms", name_principal("cloudwatch"), actions, account),
+        _allow("NotifyOfFailedLoads", name_principal("events"), actions, for_topics),
     ]
 
 

@@ -13,6 +13,7 @@ from infra.destination.logical_ids import make_logical_id, pin
 from infra.destination.policies import Declared, Permissions
 from infra.settings import Settings
 from lakewriter.policy.role_documents import Who
+from lakewriter.policy.trust_policies import SERVICE
 
 TRUST_LIMIT: Final = 2048
 """Characters of a trust policy without white space, unless the account's quota "Role trust policy length" is higher.
@@ -61,7 +62,7 @@ class Roles(Construct):
         self._warn(
             "job-role",
             f"Role {arn} is used as it is. Have its owner attach what 'lakewriter policy' prints for the job, and "
-            "trust emr-serverless.amazonaws.com.",
+            f"trust {SERVICE}.",
         )
         return iam.Role.from_role_arn(self, "Job", arn, mutable=False)
 

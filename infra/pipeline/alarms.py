@@ -27,7 +27,7 @@ from infra.pipeline.application import Application
 from infra.pipeline.metrics import NAMESPACE, LoadMetric, make_dimensions
 from infra.pipeline.stream_alarms import list_stream_alarms
 from infra.settings import Settings
-from lakewriter.policy.arns import Arns
+from lakewriter.policy.arns import Arns, name_principal
 from lakewriter.spec.deployment import STACK_TAG, Deployment
 
 RUNBOOK: Final = "docs/runbook.md"
@@ -298,7 +298,7 @@ class Alarms(Construct):
     def _make_topic(self, watched: Watched, key: kms.IKey | None) -> sns.ITopic | None:
         given = watched.settings.deployment.alarms
         if given.topic_arn:
-            services = ["cloudwatch.amazonaws.com", *(["budgets.amazonaws.com"] if given.monthly_budget_usd else [])]
+            services = map(name_principal, ["cloudwatch", *(["budgets"] if given.monthly_budget_usd else [])])
             Annotations.of(self).add_warning_v2(
                 "lakewriter:topic",
                 f"Topic {given.topic_arn} is used as it is. Its policy has to let {' and '.join(services)} publish. If "
@@ -399,7 +399,7 @@ class EmailTopic(Construct):
             self.topic.add_to_resource_policy(
                 iam.PolicyStatement(
                     sid=sid,
-                    principals=[iam.ServicePrincipal(f"{service}.amazonaws.com")],
+                    principals=[iam.ServicePrincipal(name_principal(service))],
                     actions=["sns:Publish"],
                     resources=[self.topic.topic_arn],
                     conditions=conditions,

@@ -14,7 +14,7 @@ from infra.pipeline.metrics import NAMESPACE
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
 from lakewriter.naming import ControlKeys
-from lakewriter.policy.arns import Arns, escape, name_services
+from lakewriter.policy.arns import Arns, escape, name_principal, name_services
 from lakewriter.policy.deployed_names import LOADS
 from lakewriter.spec.deployment import STACK_TAG
 
@@ -103,7 +103,7 @@ def _allow_job_runs(stack: Stack, job_role: iam.IRole) -> list[iam.PolicyStateme
             "RunJobsAsTheJobRole",
             ["iam:PassRole"],
             job_role.role_arn,
-            {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}},
+            {"StringEquals": {"iam:PassedToService": name_principal("emr-serverless")}},
         ),
         _allow("HearOfJobRuns", ["events:PutTargets", "events:PutRule", "events:DescribeRule"], rule),
     ]
@@ -149,7 +149,7 @@ def trust_state_machine(stack: Stack, construct: str) -> iam.IPrincipal:
     https://docs.aws.amazon.com/step-functions/latest/dg/procedure-create-iam-role.html#prevent-cross-service-confused-deputy
     """
     machines = stack.format_arn(service="states", resource=f"stateMachine:{construct}*")
-    return iam.ServicePrincipal("states.amazonaws.com").with_conditions(
+    return iam.ServicePrincipal(name_principal("states")).with_conditions(
         {"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": machines}}
     )
 

@@ -14,7 +14,7 @@ from infra.pipeline.load_permissions import allow_logs, allow_traces, trust_stat
 from infra.pipeline.state_machine import Loads, acknowledge_executions, format_executions, make_logged_machine
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
-from lakewriter.policy.arns import Arns
+from lakewriter.policy.arns import Arns, name_principal
 from lakewriter.policy.deployed_names import HANDOVER, DeployedNames
 from lakewriter.spec.deployment import STACK_TAG
 
@@ -119,7 +119,7 @@ class OldReleases(Construct):
         arns = Arns(stack.partition, stack.account, stack.region)
         # By the beginning of their names: the rules refer to the role.
         rules = DeployedNames(settings.spec.pipeline, settings.stage).list_arns("Rules", arns)
-        trusted = iam.ServicePrincipal("events.amazonaws.com").with_conditions(
+        trusted = iam.ServicePrincipal(name_principal("events")).with_conditions(
             {"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": rules}}
         )
         role = iam.Role(self, "Starts", assumed_by=trusted, path=settings.deployment.role_path)

@@ -16,7 +16,7 @@ from infra.cron import measure_periods
 from infra.destination.logical_ids import pin
 from infra.nag import acknowledge
 from infra.settings import Settings
-from lakewriter.policy.arns import name_services
+from lakewriter.policy.arns import name_principal, name_services
 from lakewriter.spec.deployment import Schedule
 
 LOGICAL_ID: Final = "DeadLetters"
@@ -97,7 +97,7 @@ class LoadSchedule(Construct):
     ) -> tuple[iam.Role, iam.Policy]:
         stack = Stack.of(self)
         # Scheduler's SourceArn is the schedule group, not the schedule.
-        trusted = iam.ServicePrincipal("scheduler.amazonaws.com").with_conditions(
+        trusted = iam.ServicePrincipal(name_principal("scheduler")).with_conditions(
             {"StringEquals": {"aws:SourceAccount": stack.account, "aws:SourceArn": group.attr_arn}}
         )
         role = iam.Role(self, "Role", assumed_by=trusted, path=settings.deployment.role_path)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from infra.reasons import REASONS, find_reason
+from lakewriter.policy.arns import name_principal
 
 Raw = Mapping[str, Any]
 
@@ -27,7 +28,7 @@ def _is_own_account(statement: Raw) -> bool:
 
 
 def _is_access_log_delivery(statement: Raw) -> bool:
-    return _read_service(statement) == "logging.s3.amazonaws.com"
+    return _read_service(statement) == name_principal("logging.s3")
 
 
 def _is_secret_key(statement: Raw) -> bool:

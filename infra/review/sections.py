@@ -6,6 +6,7 @@ from typing import Final
 from infra.review.page import Cell, Code, Line, Section, Strong, Table, make_codes
 from infra.review.permissions import Holder, Statement, list_grants
 from infra.review.templates import Resource, Templates
+from lakewriter.policy.arns import is_service
 
 EXTERNAL_ID: Final = "StringEquals sts:ExternalId"
 RETAINED: Final = {"Retain", "RetainExceptOnCreate"}
@@ -45,7 +46,7 @@ def describe_outsiders(holders: Sequence[Holder]) -> Section:
 
 
 def _is_aws(statement: Statement) -> bool:
-    return all(principal.endswith((".amazonaws.com", ".amazonaws.com.cn")) for principal in statement.principals)
+    return all(map(is_service, statement.principals))
 
 
 def _describe_external_id(statement: Statement) -> Cell:

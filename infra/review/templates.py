@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from lakewriter.policy.arns import find_partition
+from lakewriter.policy.arns import find_partition, find_url_suffix
 
 NAMES: Final = {
     "AWS::CloudWatch::Alarm": "AlarmName",
@@ -139,7 +139,7 @@ class Templates:
             "AWS::Partition": self.partition,
             "AWS::AccountId": self.account,
             "AWS::Region": self.region,
-            "AWS::URLSuffix": "amazonaws.com",
+            "AWS::URLSuffix": find_url_suffix(self.region),
             "AWS::StackName": template.stack,
         }
         if name in pseudo_parameters:

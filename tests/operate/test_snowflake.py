@@ -130,6 +130,14 @@ def test_volume_at_the_buckets_root(tmp_path):
     assert "STORAGE_BASE_URL = 's3://my-bucket/'" in volume
 
 
+@pytest.mark.parametrize(("region", "provider"), [("us-gov-west-1", "S3GOV"), ("eu-west-1", "S3")])
+def test_volume_of_a_partition(tmp_path, region, provider):
+    table = {"table": "accounts", "schema": "public", "read": READ}
+    volume, *_ = printed(lake(tmp_path, tables=[table], **OPEN_CATALOG | {"bucket_region": region}))
+    assert f"STORAGE_PROVIDER = '{provider}'" in volume
+    assert f"STORAGE_BASE_URL = '{provider.lower()}://my-bucket/" in volume
+
+
 def test_tables_of_several_namespaces(tmp_path):
     tables = [{"table": "t", "schema": schema, "read": READ} for schema in ("a", "b")]
     text = "\n".join(printed(lake(tmp_path, tables=tables, **OPEN_CATALOG | {"client_id": "${env:ID}"})))

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from lakewriter import aws
 from lakewriter.errors import LakeError, S3AccessDeniedError, SpecInvalidError
-from lakewriter.policy.arns import find_partition
+from lakewriter.policy.arns import find_partition, find_url_suffix
 from lakewriter.spec.access import Access
 
 _MANIFEST: Final = ".assets.json"
@@ -118,8 +118,7 @@ def publish(assembly: Path, region: str | None = None, bucket_owner: str | None 
     templates = {}
     for asset in list_assets(assembly, account, region, bucket_owner or account):
         if asset.is_template:
-            suffix = "amazonaws.com.cn" if find_partition(region) == "aws-cn" else "amazonaws.com"
-            url = f"https://{asset.bucket}.s3.{region}.{suffix}/{asset.key}"
+            url = f"https://{asset.bucket}.s3.{region}.{find_url_suffix(region)}/{asset.key}"
             templates[asset.source.name.removesuffix(_TEMPLATE)] = url
         if _exists(s3, asset, region):
             present += 1

@@ -7,6 +7,7 @@ from typing import Final
 from lakewriter.naming import cut, join_key, make_unique, normalise
 from lakewriter.operate.rest_sign_in import find_sign_in
 from lakewriter.operate.sql_text import Engine, Query, quote_text, write_value
+from lakewriter.policy.arns import find_partition
 from lakewriter.spec.catalogs import AnyRestService
 from lakewriter.spec.deployment import Deployment, name_destination_stack
 from lakewriter.spec.specification import Spec, Tracking
@@ -102,6 +103,8 @@ def _write_table(spec: Spec, table: TableSpec, name: str, only: str | None) -> l
 def _write_volume(spec: Spec, compute: SnowflakePrincipal, stage: str | None, *, of_file: bool) -> str:
     stack = name_destination_stack(spec.pipeline, stage or "<stage>")
     role = spec.access.role_arn if of_file else None
+    # https://docs.snowflake.com/en/sql-reference/sql/create-external-volume
+    provider = "S3GOV" if find_partition(spec.access.region or "") == "aws-us-gov" else "S3"
     note = f"""-- <{_ROLE}> is an output of the stack {stack}:
 -- aws cloudformation describe-stacks --region {spec.access.region} --stack-name {stack} \\
 --   --output text --query "Stacks[0].Outputs[?OutputKey=='{_ROLE}'].OutputValue"
@@ -111,8 +114,8 @@ STORAGE_LOCATIONS =
 (
 (
 NAME = '{_name_pipeline(spec)}-s3'
-STORAGE_PROVIDER = 'S3'
-STORAGE_BASE_URL = {_quote(f"s3://{join_key(spec.access.bucket, spec.access.prefix)}/")}
+STORAGE_PROVIDER = '{provider}'
+STORAGE_BASE_URL = {_quote(f"{provider.lower()}://{join_key(spec.access.bucket, spec.access.prefix)}/")}
 STORAGE_AWS_ROLE_ARN = {_quote(role or f"<{_ROLE}>")}
 STORAGE_AWS_EXTERNAL_ID = {_quote(compute.external_id)}
 )

@@ -8,6 +8,15 @@ _PARTITIONS: Final = {
     "cn-": "aws-cn", "us-gov-": "aws-us-gov", "us-iso-": "aws-iso", "us-isob-": "aws-iso-b", "eu-isoe-": "aws-iso-e",
     "us-isof-": "aws-iso-f", "eusc-": "aws-eusc",
 }  # fmt: skip
+_SUFFIXES: Final = {
+    "aws": "amazonaws.com", "aws-cn": "amazonaws.com.cn", "aws-us-gov": "amazonaws.com", "aws-iso": "c2s.ic.gov",
+    "aws-iso-b": "sc2s.sgov.gov", "aws-iso-e": "cloud.adc-e.uk", "aws-iso-f": "csp.hci.ic.gov",
+    "aws-eusc": "amazonaws.eu",
+}  # fmt: skip
+"""The domain of each partition, as botocore's endpoints have it."""
+_REGIONAL: Final = frozenset({"logs"})
+"""Services whose principal has the region and the partition's domain. Step Functions' had the region too once, and is
+known by either: https://docs.aws.amazon.com/step-functions/latest/dg/procedure-create-iam-role.html."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +71,28 @@ class Arns:
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
 
 
+def find_url_suffix(region: str) -> str:
+    """Find the domain of AWS's services in a region."""
+    return _SUFFIXES[find_partition(region)]
+
+
+def name_principal(service: str, region: str = "") -> str:
+    """Name a service as policies have it; ``region`` is needed for those that have one in their name."""
+    return f"{service}.{region}.{find_url_suffix(region)}" if service in _REGIONAL else f"{service}.amazonaws.com"
+
+
+def is_service(principal: str) -> bool:
+    """Return True for the principal of a service, of any partition."""
+    return principal.endswith(tuple(f".{suffix}" for suffix in _SUFFIXES.values()))
+
+
 def name_services(services: Sequence[str], region: str) -> str | list[str]:
-    """Name services of a region as ``kms:ViaService`` has them; in China by both domains, since no page says by which.
+    """Name services of a region as ``kms:ViaService`` has them; where the partition has another domain, by both, since
+    no page says by which.
 
     https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#conditions-kms-via-service
     """
-    domains = ["amazonaws.com", *(["amazonaws.com.cn"] if region.startswith("cn-") else [])]
+    domains = dict.fromkeys(["amazonaws.com", find_url_suffix(region)])
     names = [f"{service}.{region}.{domain}" for service in services for domain in domains]
     return names if len(names) > 1 else names[0]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.policy.arns import Arns
+from lakewriter.policy.arns import Arns, name_principal
 from lakewriter.policy.catalog_statements import bound_catalog
 from lakewriter.policy.checkpoint import locate_checkpoints
 from lakewriter.policy.deployed_names import DeployedNames
@@ -117,10 +117,10 @@ def _bound_loads(spec: Spec, deployment: Deployment, arns: Arns, names: Deployed
     roles = [arns.role(f"{deployment.role_path.lstrip('/')}{start}*") for start in names.identities]
     brought = deployment.existing.job_role_arn
     maintenance = spec.maintenance
-    services = ["emr-serverless.amazonaws.com"]
+    services = [name_principal("emr-serverless")]
     if maintenance and maintenance.optimizer_role:
         roles.append(maintenance.find_role_arn(arns.partition, arns.account))
-        services.append("glue.amazonaws.com")
+        services.append(name_principal("glue"))
     passed: Conditions = {"StringEquals": {"iam:PassedToService": services}}
     logs = [*names.list_arns("LogGroups", arns)[:1], *names.list_arns("FunctionLogs", arns)]
     if maintenance and maintenance.makes_role:

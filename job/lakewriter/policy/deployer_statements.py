@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.policy.arns import Arns, name_services
+from lakewriter.policy.arns import Arns, name_principal, name_services
 from lakewriter.policy.boundary import make_boundary
 from lakewriter.policy.catalog_statements import list_own_paths
 from lakewriter.policy.deployed_names import DeployedNames
@@ -100,6 +100,8 @@ _DEPLOY: Final = ("cloudformation:CreateStack", "cloudformation:UpdateStack", "c
 _CHANGE_SETS: Final = ("cloudformation:DescribeChangeSet", "cloudformation:ExecuteChangeSet",
                        "cloudformation:DeleteChangeSet")  # fmt: skip
 """Of change sets that were made with the role."""
+_LINKED: Final = name_principal("ops.emr-serverless")
+"""EMR Serverless, as it acts by its service-linked role."""
 EXECUTION_ROLE: Final = "lakewriter-deployment"
 """The role that CloudFormation is given where there is no bootstrap: the account's owner makes it."""
 _BASIC: Final = "service-role/AWSLambdaBasicExecutionRole"
@@ -163,7 +165,7 @@ def _find_execution_role(deployment: Deployment, arns: Arns) -> str:
 def _allow_publishing(bucket: str, deployment: Deployment, arns: Arns, names: DeployedNames) -> list[Statement]:
     """Allow a person to publish an assembly, and to have CloudFormation deploy it with a role that is given to it."""
     stacks = [names.stack_arn(stack, arns) for stack in names.stacks]
-    to_cloudformation = {"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}}
+    to_cloudformation = {"StringEquals": {"iam:PassedToService": name_principal("cloudformation")}}
     with_role: Conditions = {"StringEquals": {"cloudformation:RoleArn": _find_execution_role(deployment, arns)}}
     return [
         allow("Publish", ["s3:GetObject", "s3:PutObject"], [arns.objects(bucket, f"{names.common}/*")]),
@@ -221,8 +223,8 @@ def _allow_identities(
         *(["lambda"] if deployment.destroy_data else []),
         *(["s3"] if deployment.replication else []),
     ]
-    passed: Conditions = {"StringEquals": {"iam:PassedToService": [f"{service}.amazonaws.com" for service in services]}}
-    linked: Conditions = {"StringEquals": {"iam:AWSServiceName": "ops.emr-serverless.amazonaws.com"}}
+    passed: Conditions = {"StringEquals": {"iam:PassedToService": [*map(name_principal, services)]}}
+    linked: Conditions = {"StringEquals": {"iam:AWSServiceName": _LINKED}}
     others = [f"policy/{path}{names.common}-{name}*" for name in ("execution", "bootstrap", "boundary")]
     kept_arns = [boundary, *(arns.role("").replace("role/", other) for other in others)]
     yield allow("MakeBoundedIdentities", _BOUNDED, [*roles, *users], bounded)
@@ -231,7 +233,7 @@ def _allow_identities(
     yield allow("ManagePolicies", _POLICIES, policies)
     yield allow("PassRoles", ["iam:PassRole"], roles, passed)
     yield allow("LinkEmrServerless", ["iam:CreateServiceLinkedRole"],
-                [arns.role("aws-service-role/ops.emr-serverless.amazonaws.com/*")], linked)  # fmt: skip
+                [arns.role(f"aws-service-role/{_LINKED}/*")], linked)  # fmt: skip
     yield deny("KeepBoundary", ["iam:DeleteRolePermissionsBoundary", "iam:DeleteUserPermissionsBoundary"], ["*"])
     yield deny("KeepOwnPolicies", _WRITE_POLICY, kept_arns)
 
@@ -327,7 +329,7 @@ def _allow_network(subnets: Sequence[str], groups: Sequence[str], arns: Arns) ->
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/security-iam-user-access-policies.html
     """
-    through = {"StringEquals": {"aws:CalledViaLast": "ops.emr-serverless.amazonaws.com"}}
+    through = {"StringEquals": {"aws:CalledViaLast": _LINKED}}
     named = [*(f"subnet/{subnet}" for subnet in subnets), *(f"security-group/{group}" for group in groups)]
     network_arns = [arns.regional("ec2", resource) for resource in ("network-interface/*", *named)]
     yield allow("TryNetwork", ["ec2:CreateNetworkInterface"], network_arns, through)

@@ -6,12 +6,12 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/replication-config-for-kms
 
 from typing import Final
 
-from lakewriter.policy.arns import Arns, name_services
+from lakewriter.policy.arns import Arns, name_principal, name_services
 from lakewriter.policy.statements import Document, Statement, allow, make_document
 from lakewriter.spec.buckets import Replication
 from lakewriter.spec.deployment import Deployment
 
-SERVICE: Final = "s3.amazonaws.com"
+SERVICE: Final = name_principal("s3")
 _VERSIONS: Final = ("s3:GetObjectVersionForReplication", "s3:GetObjectVersionAcl", "s3:GetObjectVersionTagging")
 _COPIES: Final = ("s3:ReplicateObject", "s3:ReplicateDelete", "s3:ReplicateTags")
 _OWN_COPIES: Final = "s3:ObjectOwnerOverrideToBucketOwner"

@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from lakewriter.policy.arns import Arns
+from lakewriter.policy.arns import Arns, name_principal
 from lakewriter.policy.statements import Document, Statement, make_document
 
-SERVICE = "emr-serverless.amazonaws.com"
-OPTIMIZER_SERVICE = "glue.amazonaws.com"
+SERVICE = name_principal("emr-serverless")
+OPTIMIZER_SERVICE = name_principal("glue")
 
 
 class Principal(NamedTuple):

@@ -47,6 +47,12 @@ def test_bundle_may_be_for_each_python_of_a_release(manifest: Manifest, python: 
         # "except Middle East (Bahrain) and Middle East (UAE)", of 8.0.0
         ("emr-spark-8.1.0", "me-south-1", "may not be offered in 'me-south-1'"),
         ("emr-spark-8.1.0", "me-central-1", "may not be offered in 'me-central-1'"),
+        ("emr-spark-8.1.0", "eusc-de-east-1", "may not be offered in 'eusc-de-east-1'"),
+        ("emr-spark-8.1.0", "us-iso-east-1", "may not be offered in 'us-iso-east-1'"),
+        # one of later
+        ("emr-spark-8.1.0", "eu-north-9", "may not be offered in 'eu-north-9'"),
+        ("emr-spark-8.1.0", "us-gov-west-1", ""),
+        ("emr-spark-8.1.0", "cn-north-1", ""),
     ],
 )
 def test_release_that_may_not_be_there_is_warned_of(manifest: Manifest, release: str, region: str, warned: str) -> None:

@@ -8,10 +8,13 @@ from typing import Any
 import botocore
 import cfnlint
 import pytest
+from aws_cdk import region_info
 
+from infra.bundle.release import WITH_SPARK_4
 from infra.checks.names import PATTERNS, WITHOUT_BUDGETS, WITHOUT_EMR_SERVERLESS, check_partitions, check_region
 from infra.review.templates import Templates
-from lakewriter.policy.arns import Arns, find_partition
+from infra.settings import ROOT
+from lakewriter.policy.arns import Arns, find_partition, is_service, name_principal
 from lakewriter.policy.role_documents import Who, make_documents
 from tests.infra.conftest import SettingsFor
 from tests.infra.destination.lakes import lake
@@ -32,6 +35,53 @@ def test_regions_without_emr_serverless_are_botocores() -> None:
         for region in each["services"].get("emr-serverless", {}).get("endpoints", {})
     }
     assert set(REGIONS) - offered == WITHOUT_EMR_SERVERLESS
+
+
+def test_regions_with_spark_4_are_botocores() -> None:
+    """But for those that the page excepts, and the partitions that it is not for."""
+    offered = {
+        region
+        for each in ENDPOINTS["partitions"]
+        if each["partition"] in {"aws", "aws-cn", "aws-us-gov"}
+        for region in each["services"]["emr-serverless"]["endpoints"]
+        if region in REGIONS
+    }
+    assert offered - {"me-south-1", "me-central-1"} == WITH_SPARK_4
+
+
+SOURCES = [path for folder in ("infra", "job/lakewriter") for path in (ROOT / folder).rglob("*.py")]
+STANDARD = {"states"}
+"""Services that region-info still names by region, and that have one name everywhere, as in CDK's own roles."""
+
+
+def test_principals_of_services_are_cdks() -> None:
+    text = "".join(path.read_text("utf-8") for path in SOURCES)
+    named = set(re.findall(r'name_principal\("([\w.-]+)"', text))
+    # Of lists that the function is mapped over.
+    named |= {"states", "scheduler", "events", "emr-serverless", "lambda", "s3", "cloudwatch", "budgets"}
+    assert {"logs", "glue", "logging.s3", "ops.emr-serverless", "cloudformation"} <= named
+    regions = [info for info in region_info.RegionInfo.regions if info.name in REGIONS]
+    assert len(regions) >= 40
+    differing = {
+        (service, info.name): name_principal(service, info.name)
+        for info in regions
+        for service in sorted(named - STANDARD)
+        if name_principal(service, info.name)
+        != region_info.Default.service_principal(f"{service}.amazonaws.com", info.name, str(info.domain_suffix))
+    }
+    assert differing == {}
+    assert all(is_service(name_principal(service, info.name)) for info in regions for service in named)
+
+
+def test_no_principal_is_named_by_hand() -> None:
+    """But for KMS's ViaService and URLs, which are no principals."""
+    by_hand = {
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in SOURCES
+        for found in re.finditer(r'"[\w.-]+\.amazonaws\.com(\.cn)?"', path.read_text("utf-8"))
+        if path.name != "arns.py"
+    }
+    assert by_hand == set()
 
 
 def test_regions_without_budgets_are_cfn_lints() -> None:
