@@ -13,6 +13,7 @@ from infra.destination.stack import DestinationStack
 from infra.pipeline.stack import PipelineStack
 from infra.review import list_changes, write_review
 from infra.review.imports import write_imports
+from infra.review.limits import check_templates
 from infra.settings import Settings, choose_output_folder, read_defaults
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.deployment import STACK_TAG
@@ -41,7 +42,10 @@ def synthesise(context: Mapping[str, Any]) -> tuple[Path, bool]:
     try:
         add_stacks(app, settings)
         folder = Path(app.synth().directory)
+        require_taken(folder, settings)
     except RuntimeError as error:
+        # Templates are written before they are validated, with messages that name no key of the file.
+        require_taken(Path(app.outdir), settings)
         # CDK and cdk-nag have printed their findings on standard error already.
         reason = str(error).partition("\n")[0]
         raise SpecInvalidError(f"CDK refuses the stacks of stage {settings.stage!r}: {reason}") from error
@@ -53,6 +57,19 @@ def synthesise(context: Mapping[str, Any]) -> tuple[Path, bool]:
     for guest in settings.guests:
         write_review(folder, guest, suffix=f"-{guest.spec.pipeline}")
     return folder, bool(changes)
+
+
+def require_taken(folder: Path, settings: Settings) -> None:
+    """Raise ``SPEC_INVALID`` with each value of the templates that a model of AWS does not allow, by its key."""
+    if not (folder / "manifest.json").exists():
+        return
+    problems = [
+        problem
+        for stack_settings in (settings, *settings.guests)
+        for problem in check_templates(folder, stack_settings)
+    ]
+    if problems:
+        raise SpecInvalidError(f"stage {settings.stage!r} cannot be deployed:", problems=problems)
 
 
 def add_stacks(app: cdk.App, settings: Settings, *, host: DestinationStack | None = None) -> None:

@@ -19,6 +19,7 @@ from infra.checks.names import (
 from infra.checks.network import check_lake_file, check_network
 from infra.checks.schedule import check_schedule
 from infra.checks.stages import check_stages
+from infra.checks.values import check_values
 from infra.settings import Settings
 from lakewriter.errors import SpecInvalidError
 from lakewriter.report import format_count
@@ -26,6 +27,7 @@ from lakewriter.report import format_count
 CHECKS: Final[tuple[Callable[[Settings], Iterator[str]], ...]] = (
     check_region,
     check_partitions,
+    check_values,
     check_budget,
     check_replica,
     check_snowflake_bucket,

@@ -141,6 +141,7 @@ class Templates:
             "AWS::Region": self.region,
             "AWS::URLSuffix": find_url_suffix(self.region),
             "AWS::StackName": template.stack,
+            "AWS::StackId": "<AWS::StackId>",
         }
         if name in pseudo_parameters:
             return pseudo_parameters[name]

@@ -351,14 +351,14 @@ GOOD_TOO: list[tuple[str, dict[str, Any]]] = [
     ("as it is", {}),
     ("JDBC with a network", {
         **tables({"format": "jdbc", "options": {"dbtable": "orders"}}),
-        "deployment": {"network": {"subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1"]}},
+        "deployment": {"network": {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}},
     }),
     ("a secret of the region without a network", tables({"format": "csv", "path": "s3://a/b", "options": {
         "fs.s3a.proxy.password": "${secret:arn:aws:secretsmanager:eu-central-1:123456789012:secret:key-AbCdEf}"
     }})),
     ("a parameter with a network", {
         **tables({"format": "csv", "path": "s3://a/b", "options": {"fs.s3a.proxy.password": "${ssm:/lake/key}"}}),
-        "deployment": {"network": {"subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1"]}},
+        "deployment": {"network": {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}},
     }),
     ("dots without Snowflake", {"destination": {"s3_bucket_name": "acme.lake"}}),
     ("a parameter for an external id", {
