@@ -38,6 +38,7 @@ ELSEWHERE: Final = {
     "docs/adr/0027-an-undo-is-a-change.md": {"repeats/"},
     # Of objects in S3.
     "docs/adr/0029-a-refresh-switches-readers.md": {"_latest/files.json", "ReplacePartitions"},
+    "docs/adr/0058-the-object-that-readers-follow-says-whose-it-is.md": {"_latest/files.json"},
     "docs/adr/0035-a-state-for-all-streams-belongs-to-the-sync.md": {"sync/decision.json", "sync/completion.json"},
     "docs/adr/0040-one-strict-cast.md": {"try_cast"},
     "docs/adr/0042-sql-and-streams-read-the-same-readers.md": {"spark.sql.python.filterPushdown.enabled"},

@@ -18,6 +18,7 @@ from tests.load.lakes import BUCKET
 from tests.support.local_tasks import local_session
 
 FOLDER = "data/crm/users/"
+LATEST = f"{FOLDER}_latest/files.json"
 
 
 class Refreshed:
@@ -25,6 +26,7 @@ class Refreshed:
 
     def __init__(self, folder, aws, catalog, keep_days=3, grace_minutes=0, destination=None, spark=None, **table):
         self.folder, self.aws, self.catalog = folder, aws, catalog
+        self.name = "crm"
         # Only a table with partitions needs Spark itself.
         self.spark = spark or local_session(2)
         self.rules = {"refresh": {"keep_days": keep_days}, "undo": {"grace_minutes": grace_minutes}}
@@ -41,12 +43,18 @@ class Refreshed:
         }
         table = {"table": "users", "schema": "crm", "read": {"format": "parquet", "path": "users"}, "mode": "refresh"}
         content = {
-            "pipeline": "crm",
+            "pipeline": self.name,
             "destination": destination,
             "tables": [table | self.table | changes],
             **self.rules,
         }
         (self.folder / "lake.yaml").write_text(yaml.safe_dump(content), "utf-8")
+
+    def hand_over(self, name, **rules):
+        """Let another pipeline write the table from now on, with these keys in its file."""
+        self.name = name
+        self.rules = self.rules | rules
+        self.write()
 
     @property
     def spec(self):
@@ -86,6 +94,11 @@ class Refreshed:
             if key.endswith(".parquet") and "/_lakewriter/" not in f"/{key}"
         )
 
+    @property
+    def latest(self):
+        """The object that names the files."""
+        return json.loads(self.aws.objects(BUCKET)[LATEST])
+
     def glue_table(self):
         return self.aws.client("glue").get_table(DatabaseName="crm", Name="users")["Table"]
 
@@ -98,8 +111,7 @@ class Refreshed:
             prefix = self.glue_table()["StorageDescriptor"]["Location"].removeprefix(f"s3://{BUCKET}/") + "/"
             keys = [key for key in objects if key.startswith(prefix)]
         else:
-            latest = json.loads(objects[f"{FOLDER}_latest/files.json"])
-            keys = [uri.removeprefix(f"s3://{BUCKET}/") for uri in latest["files"]]
+            keys = [uri.removeprefix(f"s3://{BUCKET}/") for uri in self.latest["files"]]
         tables = [pq.read_table(pa.BufferReader(objects[key])) for key in keys]
         return sorted(value for table in tables for value in table["id"].to_pylist())
 

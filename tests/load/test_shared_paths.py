@@ -95,7 +95,8 @@ def test_directory_is_handed_over(pipelines):
     (key,) = record_keys(a)
     assert message == (
         "table public.users: pipeline 'a' writes into 'data/public' too, and a full refresh replaces the whole table. "
-        f"Give this pipeline a path of its own. To hand the directory over, stop that pipeline and delete {key}."
+        f"Give this pipeline a path of its own. To hand the directory over, stop that pipeline, delete {key}, and set "
+        "shares_tables: true in this one's file for its first load."
     )
     a.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
     assert outcomes(b, a) == ["done", "NAME_COLLISION"]

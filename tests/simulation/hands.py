@@ -83,7 +83,10 @@ class Hands:
     def _controls(self, lake: Lake) -> tuple[dict[str, Control], SimulatedClients]:
         clients = SimulatedClients(lake.spec.access, self.simulation)
         store, keys = S3Store(clients), ControlKeys(lake.spec.access.prefix, lake.pipeline)
-        return {table.id: Control(store, keys, table.id) for table in lake.spec.tables}, clients
+        controls = {table.id: Control(store, keys, table.id) for table in lake.spec.tables}
+        for table in lake.spec.tables:
+            controls[table.id].latest = table.latest
+        return controls, clients
 
     def _abandon(self, lake: Lake, job: str) -> None:
         controls, clients = self._controls(lake)

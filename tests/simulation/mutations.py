@@ -49,7 +49,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "what is pending is recovered before an attempt registers",
         {
             "commit.attempt:register": (
-                ("        recover(control, open_clients)\n        if not attempt", "        if not attempt"),
+                ("        recover(control, open_clients)\n        is_undo", "        is_undo"),
             ),
             "commit.attempt:_add_running": (
                 ("if state.pending is not None or state.committed != seen.committed or is_overtaken:", "if False:"),

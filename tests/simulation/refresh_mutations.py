@@ -17,9 +17,9 @@ REFRESH_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "latest-number": leave_out(
         "a process that comes late does not name its files in place of later ones",
-        "commit.latest:write_latest",
-        "        if _read_change(key, stored[0]) >= number:\n",
-        "        if _read_change(key, stored[0]) == number:\n",
+        "commit.latest:_require_earlier",
+        "    elif latest.change > number or (latest.change == number and latest.load != intent.load):\n",
+        "    elif False:\n",
         _KIND,
     ),
     "give-up-first": leave_out(

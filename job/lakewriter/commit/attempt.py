@@ -12,6 +12,7 @@ from lakewriter.commit.data_store import OpenClients
 from lakewriter.commit.deferred_deletions import retire_due
 from lakewriter.commit.earlier_attempts import BeginRecord, BegunTable
 from lakewriter.commit.intent import Intent
+from lakewriter.commit.latest import require_followed
 from lakewriter.commit.recover import read_failure, recover
 from lakewriter.commit.repeated_loads import Repeats, find_done
 from lakewriter.commit.state import Lost, Pending, Phase, Running, TableState
@@ -61,11 +62,14 @@ def register(
 
     A pending intent, of any load, is recovered first. ``note_begin`` is called before the state names the attempt.
     Returns the state with this attempt in it; None when the job, or one that it repeats, is done. ``LOAD_UNDONE`` for a
-    job that was taken back.
+    job that was taken back; ``STATE_LOST`` where the object that names the files of the last full refresh is another's,
+    or ahead of the state.
     """
     while True:
         recover(control, open_clients)
-        if not attempt.job_id.startswith(UNDO):
+        is_undo = attempt.job_id.startswith(UNDO)
+        require_followed(control, control.state.recall(), shares=control.shares_tables and not is_undo)
+        if not is_undo:
             # An undo keeps these objects: it may be about to show them to readers again.
             retire_due(control)
         seen = control.state.recall()
@@ -79,7 +83,9 @@ def register(
         gone = _find_gone(control, seen, attempt)
         try:
             state = control.state.move(
-                lambda state, seen=seen, gone=gone: _add_running(state, seen, attempt, gone),  # type: ignore[misc]
+                lambda state, seen=seen, gone=gone: _name_state(  # type: ignore[misc]
+                    control, attempt, _add_running(state, seen, attempt, gone)
+                ),
                 lambda state: state.is_registered(attempt.job_id, attempt.id),
             )
         except Lost:
@@ -133,6 +139,11 @@ def _add_running(state: TableState, seen: TableState, attempt: Attempt, gone: fr
     if earlier is not None:
         running_entry = earlier.model_copy(update=dict(running_entry))
     return state.replace(running=others | {attempt.job_id: running_entry})
+
+
+def _name_state(control: Control, attempt: Attempt, state: TableState) -> TableState:
+    """Give the state an id where an object outside the control folder says which state it belongs to."""
+    return state if control.latest is None or state.id else state.replace(id=attempt.id)
 
 
 def _abort_earlier(control: Control, attempt: Attempt, seen: TableState) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakewriter import aws
 from lakewriter.commit.actions import CatalogAction, FilesAction, GlueAction, IcebergAction
+from lakewriter.commit.change_count import require_counted
 from lakewriter.commit.changes import list_effects, require_able
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.glue_target import GlueTargetTable
@@ -202,6 +203,14 @@ class Catalog(ABC):
         """Return how many changes of the pipeline the catalog counts, and the loads that it names."""
         return 0, frozenset()
 
+    def require_known(
+        self, clients: aws.Clients, table_id: str, pipeline: str, began: TableState, latest: Callable[[], TableState]
+    ) -> None:
+        """Raise ``STATE_LOST`` where the catalog counts changes of the pipeline that the state ``began`` does not know;
+        ``latest`` reads the state again. A change that is prepared in no ``CatalogTable`` asks this."""
+        number, _ = self.find_changes(clients, pipeline)
+        require_counted(f"table {table_id}", pipeline, number, began, latest)
+
     def has_partition(self, action: CatalogAction, clients: aws.Clients) -> bool:
         """Return whether the catalog has the partition of another load; True where it cannot show that."""
         return True
@@ -238,7 +247,7 @@ class Glue(Catalog):
         self, clients: aws.Clients, load: str, maintenance: Maintenance | None, mode: Mode, keys: tuple[str, ...] = ()
     ) -> CatalogTable:
         """See ``Catalog``."""
-        return GlueTargetTable(self._action, clients)
+        return GlueTargetTable(self._action, clients, load.split("/")[0])
 
     def open_writer(self, clients: aws.Clients, load: str, is_pending: Callable[[], bool]) -> CatalogWriter:
         """See ``Catalog``."""

@@ -1,10 +1,11 @@
 """Read the number of a pipeline's last change from a table in a catalog. The number is committed together with the
 change, so a late process finds that its change, or a later one, is done."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.commit.state import REBUILD, TableState
+from lakewriter.errors import SchemaIncompatibleError, StateLostError
 from lakewriter.naming import PIPELINE
 
 
@@ -30,3 +31,24 @@ def read_count(properties: Mapping[str, Any], pipeline: str, table: str) -> int:
             remedy="Set the property to the number that it had; lakewriter status shows how many loads are committed.",
         )
     return int(text)
+
+
+def require_counted(
+    table: str, pipeline: str, number: int, began: TableState, latest: Callable[[], TableState]
+) -> None:
+    """Raise ``STATE_LOST`` where the table's ``number`` is above the changes that the pipeline's state knows of: the
+    next change would count as done.
+
+    Others may have committed since the state ``began``, so ``latest`` reads it again, after the table was read.
+    """
+    if number <= began.committed:
+        return
+    state = latest()
+    # A change that is pending may be in the table already.
+    counted = state.committed + (state.pending is not None)
+    if number > counted:
+        raise StateLostError(
+            f"{table} has {number} loads of pipeline {pipeline!r} by its property "
+            f"{name_count_property(pipeline)!r}, and the state knows of {counted}.",
+            remedy=f"{REBUILD} Or give the pipeline another name: two cannot share one.",
+        )

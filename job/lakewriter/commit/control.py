@@ -57,6 +57,7 @@ def open_control(spec: Spec, table: TableSpec, store: Store, shared: Shared | No
     layout = None if is_elsewhere else table.layout
     control = Control(store, keys, table.id, layout=layout, key_names=spec.access.key_names, shared=shared)
     control.quarantine = table.quarantine or ""
+    control.latest, control.shares_tables = table.latest, spec.shares_tables
     return control
 
 
@@ -85,6 +86,10 @@ class Control:
         self.layout = layout
         self.quarantine = ""
         """The folder of the table's bad rows; blank where it has none, or none was set."""
+        self.latest: str | None = None
+        """The key of the object that names the files of the table's last full refresh; None where there is none."""
+        self.shares_tables = False
+        """Whether the file says that other pipelines may have written the table."""
         self.key_names = key_names
         self.pause = pause
         shared = shared or Shared.open(store, keys)

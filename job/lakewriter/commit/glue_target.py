@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from lakewriter import aws, column_types
 from lakewriter.commit.actions import GlueAction
+from lakewriter.commit.change_count import require_counted
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.glue_table import Columns, merge_columns
 from lakewriter.commit.state import TableState
@@ -15,10 +16,11 @@ from lakewriter.spec.table_spec import Partition
 class GlueTargetTable:
     """The Glue table that a load finds; it is changed when the load is published, not before."""
 
-    def __init__(self, action: GlueAction, clients: aws.Clients) -> None:
-        self._action = action
-        self._existing = GlueTables(clients).read_columns(action)
+    def __init__(self, action: GlueAction, clients: aws.Clients, pipeline: str) -> None:
+        self._action, self._pipeline, tables = action, pipeline, GlueTables(clients)
+        self._existing = tables.read_columns(action)
         self._is_replaced = action.root is not None
+        self._number = tables.find_last_switch(action, pipeline)[0] if self._is_replaced else 0
 
     def find_location(self) -> str | None:
         """Return the layout's location: a table at another one was refused when it was read."""
@@ -76,8 +78,10 @@ class GlueTargetTable:
         partition: Partition = (),
         latest: Callable[[], TableState] | None = None,
     ) -> tuple[GlueAction, pa.Schema]:
-        """Return the action with the load's columns; ``SCHEMA_INCOMPATIBLE`` where they do not fit the table."""
+        """Return the action with the load's columns; ``SCHEMA_INCOMPATIBLE`` where they do not fit the table,
+        ``STATE_LOST`` where the table counts refreshes that the state does not know."""
         columns = _to_glue_columns(schema)
+        require_counted(f"Glue table {self._name}", self._pipeline, self._number, state, latest or (lambda: state))
         if not self._is_replaced:
             merge_columns(self._name, list(self._existing.items()), columns)
         return self._action.model_copy(update={"columns": columns}), schema

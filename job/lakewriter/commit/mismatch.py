@@ -22,6 +22,8 @@ class Kind(StrEnum):
     PARTITION_GONE = "partition_gone"
     PARTITION_CHANGED = "partition_changed"
     PARTITION_FOREIGN = "partition_foreign"
+    LATEST_GONE = "latest_gone"
+    LATEST_CHANGED = "latest_changed"
     ROLLED_BACK = "rolled_back"
     ROWS_REMOVED = "rows_removed"
     METADATA_DAMAGED = "metadata_damaged"
@@ -46,6 +48,8 @@ CODES: Final = {
     Kind.PARTITION_GONE: "COMMIT_UNKNOWN",
     Kind.PARTITION_CHANGED: "COMMIT_UNKNOWN",
     Kind.PARTITION_FOREIGN: "COMMIT_UNKNOWN",
+    Kind.LATEST_GONE: "COMMIT_UNKNOWN",
+    Kind.LATEST_CHANGED: "COMMIT_UNKNOWN",
     Kind.ROLLED_BACK: "LOAD_GONE",
     Kind.ROWS_REMOVED: "LOAD_GONE",
     Kind.METADATA_DAMAGED: "LOAD_GONE",

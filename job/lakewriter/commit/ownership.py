@@ -97,8 +97,8 @@ class Ownership:
         why = "a full refresh replaces the whole table" if refreshes else "which refreshes it as a whole"
         raise NameCollisionError(
             f"table {self._control.table_id}: pipeline {others[0]!r} writes into {self.directory!r} too, and {why}.",
-            remedy="Give this pipeline a path of its own. To hand the directory over, stop that pipeline and delete "
-            f"{self.key}.",
+            remedy="Give this pipeline a path of its own. To hand the directory over, stop that pipeline, delete "
+            f"{self.key}, and set shares_tables: true in this one's file for its first load.",
         )
 
 

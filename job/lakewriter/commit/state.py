@@ -15,7 +15,7 @@ from lakewriter.commit.backoff import write
 from lakewriter.commit.input_records import Inputs
 from lakewriter.commit.store import Store, Unclear
 from lakewriter.commit.sync_records import SyncState
-from lakewriter.control_object import ControlObject, is_empty, is_none, is_zero, parse
+from lakewriter.control_object import ControlObject, is_blank, is_empty, is_none, is_zero, parse
 from lakewriter.errors import StateLostError
 from lakewriter.receipt import Batch, Cursor, DeletedKeys, GivenName, InferredColumn, Origin
 from lakewriter.report import DeletedRows
@@ -124,6 +124,7 @@ stream may begin (anew), or begin or continue (adopted). Either is valid until t
 class TableState(ControlObject):
     """The content of ``state.json``.
 
+    id        the attempt that first registered, for a table whose files an object names that says whose it is
     write     grows with every replacement, so that no two contents and no two etags are equal
     counter   the number of the next file; never decreases
     backfill  how often everything was loaded again
@@ -143,6 +144,7 @@ class TableState(ControlObject):
     """
 
     version: Literal[1] = 1
+    id: str = Field("", exclude_if=is_blank)
     write: int = 0
     committed: int = 0
     last_commit: datetime | None = None
@@ -236,7 +238,7 @@ class TableState(ControlObject):
         return self.model_copy(update=changes)
 
 
-def is_blank(body: bytes) -> bool:
+def is_unusable(body: bytes) -> bool:
     """Return whether a state's content is unusable: empty, not a JSON object, or without the fields that every state
     has.
     """
@@ -353,6 +355,6 @@ class StateFile:
         return self._store.create(self._key, body) if etag is None else self._store.replace(self._key, body, etag)
 
     def _parse(self, body: bytes) -> TableState:
-        if is_blank(body):
+        if is_unusable(body):
             raise StateLostError(f"{self._key} holds no state: {body[:80]!r}.", remedy=REBUILD)
         return parse(TableState, self._key, body)

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from lakewriter import aws
+from lakewriter.commit.latest import compare_latest, require_followed
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.resets import check_backfill
 from lakewriter.commit.table_objects import describe_left
 from lakewriter.control_object import decode
 from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
-from lakewriter.errors import LakeError, PendingUnrecoverableError
+from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
 from lakewriter.naming import ControlKeys
 from lakewriter.report import format_count, join_first
 from lakewriter.run.chosen_files import describe_ways, may_repeat
@@ -56,6 +57,7 @@ class LakeProbes:
             *([Probe("second loads", self.check_second_loads)] if self._list_repeated() else []),
             *([Probe("merged tables", self.check_merged_tables)] if self._list_merged() else []),
             *(Probe("other writers", self.check_other_writers, ("bucket", "list")) for _ in self._list_counted()[:1]),
+            *([Probe("readers", self.check_readers, ("bucket", "list"))] if self._list_refreshed() else []),
         ]
 
     def check_merged_tables(self) -> Iterator[Finding]:
@@ -103,6 +105,27 @@ class LakeProbes:
             yield Finding("other writers", "warning", f"{'; '.join(described)}.", remedy)
         else:
             yield Finding("other writers", "ok", "the numbers of the next files are free.")
+
+    def _list_refreshed(self) -> list[TableSpec]:
+        """List the tables whose files an object names."""
+        return [table for table in self.spec.tables if table.latest is not None]
+
+    def check_readers(self) -> Iterator[Finding]:
+        """Compare the objects that name the files of full refreshes with the states of their tables."""
+        controls, changed = Pipeline.open(self.spec, self.clients).controls, list[str]()
+        for table in self._list_refreshed():
+            control = controls[table.id]
+            state = control.state.read()
+            try:
+                require_followed(control, state, shares=self.spec.shares_tables)
+            except StateLostError as error:
+                yield Finding("readers", "failed", error.message, error.remedy, error.code)
+                return
+            changed += [mismatch.message for mismatch in compare_latest(control, state)]
+        if changed:
+            yield Finding("readers", "warning", " ".join(changed), "The next load writes each of them again.")
+        else:
+            yield Finding("readers", "ok", "the objects that name a table's files name those of its last refresh.")
 
     def check_lifecycle(self) -> Iterator[Finding]:
         """Read the lifecycle rules; loads do not need s3:GetLifecycleConfiguration, so a denial is no failure."""

@@ -26,6 +26,7 @@ from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.repair import adopt_files, adopt_objects
 from lakewriter.policy.prefixes import list_table_prefixes
 from lakewriter.receipt import Cursor
+from lakewriter.run.sync import make_ownership
 from lakewriter.spec.beside import list_layouts_beside
 from lakewriter.spec.key_template import UUID
 from lakewriter.spec.layout import Layout
@@ -173,8 +174,13 @@ def adopt_found(
     spec: Spec, clients: Clients, left_files: Sequence[LeftFiles], cursors: Mapping[str, Cursor | None], reason: str
 ) -> dict[str, bool]:
     """Let the loads of each table continue from what was found. ``cursors`` says how far each table was read; None
-    reads it from the start. Return which states were changed."""
+    reads it from the start. Return which states were changed.
+
+    ``NAME_COLLISION`` for a table that another pipeline refreshes."""
+    refreshed = [table for table in spec.tables if table.latest is not None]
     controls = Pipeline.open(spec, clients).controls
+    for table in refreshed:
+        make_ownership(spec, table, controls[table.id]).check(refreshes=True)
     changed = {}
     for left in left_files:
         control = controls[left.table]

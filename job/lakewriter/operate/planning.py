@@ -12,6 +12,7 @@ from pydantic import Field
 
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
+from lakewriter.commit.latest import require_followed
 from lakewriter.commit.resets import check_backfill, number_backfill
 from lakewriter.commit.state import TableState
 from lakewriter.commit.table_objects import describe_left
@@ -250,6 +251,7 @@ def _check_place(spec: Spec, table: TableSpec, control: Control, state: TableSta
     check_origin(spec, table, control, state)
     if table.layout.has_generations:
         make_ownership(spec, table, control).check(refreshes=True)
+        require_followed(control, state, shares=spec.shares_tables)
     check_empty(control.store, table, state)
 
 

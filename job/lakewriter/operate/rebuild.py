@@ -16,8 +16,8 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import find_decision
 from lakewriter.commit.input_records import follow_load
 from lakewriter.commit.intent import Intent
-from lakewriter.commit.latest import find_last_change
-from lakewriter.commit.state import Generation, Pending, Phase, Reset, TableState, Undone, is_blank
+from lakewriter.commit.latest import read_latest
+from lakewriter.commit.state import Generation, Pending, Phase, Reset, TableState, Undone, is_unusable
 from lakewriter.commit.sync_records import Live, SyncState
 from lakewriter.commit.table_objects import find_highest_numbers
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostError
@@ -32,10 +32,16 @@ from lakewriter.spec.table_spec import TableSpec
 
 @dataclass(frozen=True)
 class InCatalog:
-    """The pipeline's loads that a catalog shows: how many changes were committed, and loads that readers see."""
+    """The pipeline's loads that a catalog shows: how many changes were committed, and loads that readers see.
+
+    ``state_id`` is the id of the state that they belong to, blank where nothing says it; ``generation`` is the highest
+    number of a full refresh that it shows, at least 1 where all changes that it counts are refreshes.
+    """
 
     committed: int = 0
     loads: frozenset[str] = frozenset()
+    state_id: str = ""
+    generation: int = 0
     has_partition: Callable[[CatalogAction], bool] = field(default=lambda _: True, compare=False)
 
 
@@ -54,11 +60,14 @@ def ask_catalog(spec: Spec, table: TableSpec, clients: Clients) -> InCatalog:
     catalog = find_catalog(plan_catalog_action(spec, table, names))
     number, loads = catalog.find_changes(clients, spec.pipeline)
     if table.latest is None:
-        return InCatalog(number, loads, lambda action: catalog.has_partition(action, clients))
+        return InCatalog(number, loads, has_partition=lambda action: catalog.has_partition(action, clients))
+    latest = read_latest(S3Store(clients), table.latest)
+    if latest is None or (latest.pipeline, latest.table) != (spec.pipeline, table.id):
+        return InCatalog(number, loads, generation=min(number, 1))
     # The state needs the higher of both numbers: a change with a lower one would count as done.
-    last, load = find_last_change(S3Store(clients), table.latest)
-    changes, highest = ((number, loads), (last, {load} - {""})), max(number, last)
-    return InCatalog(highest, frozenset(load for count, loads in changes for load in loads if count == highest))
+    changes, highest = ((number, loads), (latest.change, {latest.load})), max(number, latest.change)
+    seen = frozenset(load for count, loads in changes for load in loads if count == highest)
+    return InCatalog(highest, seen, latest.state, max(latest.generation, 1))
 
 
 def rebuild(
@@ -105,15 +114,22 @@ def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str)
         f"state rebuilt from {format_count(len(left.closed), 'report')} and {format_count(len(left.objects), 'object')}"
     )
     state = state.replace(
+        id=catalog.state_id or _choose_id(control, left),
         committed=committed,
         backfill=highest.backfill,
         counter=max(state.counter, highest.counter),
-        generation=max(state.generation, highest.generation),
+        generation=max(state.generation, highest.generation, catalog.generation),
         generations=_find_kept(state, control.find_time()),
         pending=pending,
         resets=(Reset(at=control.find_time(), what=what, reason=reason, committed=committed - state.compactions),),
     )
     return Rebuilt(state, tuple(_describe(state)), tuple(_describe_unknown(control, state, left)))
+
+
+def _choose_id(control: Control, left: Leftovers) -> str:
+    """Return an id for the state, which the object has that a pending change writes; blank if no object has any."""
+    attempts = [*(closed.report.attempt for closed in left.closed), *(intent.attempt for intent in left.unclosed)]
+    return attempts[0] if control.latest is not None and attempts else ""
 
 
 def _find_kept(state: TableState, now: datetime) -> tuple[Generation, ...]:
@@ -128,7 +144,7 @@ def _require_no_state(control: Control) -> tuple[str | None, int]:
     content, write = control.store.get(control.keys.state(control.table_id)), 1
     if content is None:
         return None, write
-    if not is_blank(content[0]):
+    if not is_unusable(content[0]):
         state = control.state.read()
         if state.committed or state.pending or state.resets:
             raise SpecInvalidError(

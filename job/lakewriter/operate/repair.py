@@ -12,7 +12,7 @@ from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.decisions import conclude_completion, is_bound
 from lakewriter.commit.input_records import Inputs
 from lakewriter.commit.intent import Intent, UndoneLoad
-from lakewriter.commit.latest import write_latest
+from lakewriter.commit.latest import read_latest, take_over, write_latest
 from lakewriter.commit.read_files import write_files
 from lakewriter.commit.recover import close, move_pending, turn_pending, withdraw_intent
 from lakewriter.commit.resets import change_unless_pending, forget_source, note_change
@@ -282,16 +282,25 @@ def adopt_objects(control: Control, objects: int, generation_id: int, sync_id: i
 
 def adopt_files(control: Control, files: int, numbers: Numbers, cursor: Cursor | None, reason: str) -> TableState:
     """Let a table's loads continue after another writer's ``files``: they number files above ``numbers``, and read rows
-    above ``cursor``, all rows without it. Return the state."""
+    above ``cursor``, all rows without it. Return the state.
+
+    The object that names the files of a full refresh becomes this table's; readers see the same files."""
+    new_id = uuid.uuid4().hex[:12] if control.latest is not None else ""
+    if control.latest is not None:
+        # One that nobody can take over is an error: raise it before the state is changed.
+        read_latest(control.store, control.latest)
 
     def change(state: TableState) -> TableState:
         read = f"rows above {cursor.text}" if cursor is not None else "all rows"
         what = f"adopted {format_count(files, 'file')} of another writer; the next load reads {read}"
         return note_change(control, state, what, reason).replace(
+            id=state.id or new_id,
             backfill=max(state.backfill, numbers.backfill),
             counter=max(state.counter, numbers.counter),
             cursor=cursor or state.cursor,
             running={},
         )
 
-    return change_unless_pending(control, change)
+    state = change_unless_pending(control, change)
+    take_over(control, state)
+    return state

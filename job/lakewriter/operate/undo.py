@@ -12,6 +12,7 @@ from typing import Final
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.catalog import find_catalog
 from lakewriter.commit.committed_loads import TableLoads, read_table_loads
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
@@ -159,6 +160,9 @@ class Undo:
             if not is_kept or not attempts.is_unchanged(table.state, began, exclusive=True):
                 (table,) = read_table_loads([control])
                 plan = self._plan_load(replace(table, state=began), job_id)
+            find_catalog(plan.intent.catalog).require_known(
+                self._pipeline.clients, control.table_id, attempt.pipeline, began, control.state.read
+            )
             attempts.bind(control, attempt, plan.make_intent(attempt, began), began, open_clients)
         except BaseException:
             attempts.leave(control, attempt)

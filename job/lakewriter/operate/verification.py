@@ -12,6 +12,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
 from lakewriter.commit.intent import Intent
+from lakewriter.commit.latest import compare_latest
 from lakewriter.commit.mismatch import CODES, Comparison, Kind, Mismatch
 from lakewriter.errors import CODES as ERRORS
 from lakewriter.errors import GlueAccessDeniedError, InternalError, LakeError, SpecInvalidError
@@ -153,9 +154,19 @@ class Verifier:
         is_gone = records.is_undone or records.is_replaced
         intent = None if is_gone or records.intent is None or not list_effects(records.intent).adds else records.intent
         table = _Table(list(records.mismatches), list(records.notes), intent)
+        self._compare_latest(table_id, records, table)
         if intent is not None:
             self._compare_intent(table_id, records, intent, table)
         return table
+
+    def _compare_latest(self, table_id: str, records: LoadRecords, table: "_Table") -> None:
+        """Compare the object that names the table's files, for the changes after which readers see what they see."""
+        state, switch = self._records[table_id].state, records.intent.switch if records.intent is not None else None
+        if isinstance(state, LakeError) or switch is None or switch.latest is None:
+            return
+        shown = state.shown.number if state.shown is not None else 0
+        if switch.after == shown:
+            table.add_of_catalog(compare_latest(self._controls[table_id], state), records)
 
     def _compare_intent(self, table_id: str, records: LoadRecords, intent: Intent, table: "_Table") -> None:
         control, clients = self._controls[table_id], make_data_clients(intent.catalog, self._clients)
@@ -168,12 +179,8 @@ class Verifier:
         strangers, notes = _compare_or_note(lambda: self._find_path(table_id, intent).compare(intent))
         partitions, more = _compare_or_note(lambda: self._partitions.compare(intent))
         bad_rows, gone = _compare_or_note(lambda: self._compare_quarantine(control, intent))
-        in_catalog = comparison.mismatches
-        if records.is_abandoned and in_catalog:
-            what = f"load {intent.job_id!r} of {table_id} was {ABANDONED}, which lacks it"
-            table.notes += [f"{what}: {mismatch.message}" for mismatch in in_catalog]
-            in_catalog = ()
-        table.mismatches += [*objects, *in_catalog, *partitions, *strangers, *bad_rows]
+        table.add_of_catalog(comparison.mismatches, records)
+        table.mismatches += [*objects, *partitions, *strangers, *bad_rows]
         table.notes += [*comparison.notes, *more, *notes, *gone]
         if self._counting is None or records.is_retired:
             return
@@ -234,6 +241,14 @@ class _Table:
     ) -> None:
         self.mismatches, self.notes, self.intent = mismatches, notes or [], intent
         self.counted: RowCount | None = None
+
+    def add_of_catalog(self, mismatches: Sequence[Mismatch], records: LoadRecords) -> None:
+        """Add what the catalog, or the object that stands for it, does not show; a note of an abandoned load."""
+        if records.is_abandoned and records.intent is not None:
+            what = f"load {records.intent.job_id!r} of {records.intent.table_id} was {ABANDONED}, which lacks it"
+            self.notes += [f"{what}: {mismatch.message}" for mismatch in mismatches]
+        else:
+            self.mismatches += mismatches
 
 
 def _to_table(compared: _Table | LakeError) -> _Table:

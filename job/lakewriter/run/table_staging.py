@@ -12,6 +12,7 @@ from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.data_store import open_data_store
 from lakewriter.commit.iceberg.catalog_vendor import find_task_vendor
 from lakewriter.commit.kept_receipts import keep_receipts
+from lakewriter.commit.latest import take_over
 from lakewriter.commit.state import TableState
 from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.uploads import abort_all
@@ -153,6 +154,7 @@ def _check_path(load: Load, table: TableSpec, began: TableState) -> None:
     check_origin(spec, table, control, began)
     if table.layout.has_generations:
         make_ownership(spec, table, control).join(load.attempt.started, refreshes=True)
+        take_over(control, began)
     check_empty(control.store, table, began, control.state.read)
 
 

@@ -143,7 +143,7 @@ class IcebergTables:
         if table is None:
             return 0, frozenset()
         loads = frozenset(load for load in map(read_load, table.snapshots()) if load)
-        return int(table.properties.get(name_count_property(pipeline), 0)), loads
+        return count_loads(table, pipeline), loads
 
     def find_snapshot_id(self, intent: Intent) -> int | None:
         """Return the id of the snapshot that a committed load made; None where it has expired."""

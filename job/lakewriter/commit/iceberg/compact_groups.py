@@ -19,7 +19,7 @@ from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.merge import require_mergeable
-from lakewriter.commit.iceberg.schema_evolution import require_counted
+from lakewriter.commit.iceberg.schema_evolution import require_all_counted
 from lakewriter.commit.intent import CompactedGroup
 from lakewriter.commit.state import TableState
 from lakewriter.shape.partitions import Values
@@ -201,5 +201,5 @@ def find_groups(
     table = IcebergTable(action, clients, f"{pipeline}/compact/compact").load()
     if table is None:
         return None
-    require_counted(table, pipeline, state, read_state)
+    require_all_counted(table, pipeline, state, read_state)
     return Compactable(table, action, choose_groups(table, target, budget))

@@ -11,15 +11,15 @@ from pyiceberg.table import Table
 
 from lakewriter import aws
 from lakewriter.commit.actions import IcebergAction
-from lakewriter.commit.change_count import list_pipelines, name_count_property, read_count
+from lakewriter.commit.change_count import list_pipelines, read_count, require_counted
 from lakewriter.commit.iceberg.glue_optimizers import Upkeep
 from lakewriter.commit.iceberg.iceberg_columns import add_field_ids, to_arrow_types
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable, drop_history
 from lakewriter.commit.iceberg.merge import describe_read, require_mergeable
 from lakewriter.commit.iceberg.obstacles import list_identifiers, require_writable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned, require_one_spec
-from lakewriter.commit.state import REBUILD, TableState
-from lakewriter.errors import SchemaIncompatibleError, StateLostError
+from lakewriter.commit.state import TableState
+from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.table_spec import Mode, Partition
 
@@ -128,7 +128,7 @@ class IcebergTargetTable:
         optional = self._relax(table, schema)
         if self._mode is Mode.MERGE:
             require_mergeable(table)
-        require_counted(table, self._pipeline, state, latest or (lambda: state))
+        require_all_counted(table, self._pipeline, state, latest or (lambda: state))
         running = state.running.get(self._job_id)
         if running and running.first:
             table = self._table.clear_up_fenced(table, f"{self._pipeline}/{self._job_id}/", running.first)
@@ -162,23 +162,10 @@ class IcebergTargetTable:
             require_one_spec(table, self._table.name)
 
 
-def require_counted(table: Table, pipeline: str, began: TableState, latest: Callable[[], TableState]) -> None:
-    """Raise ``STATE_LOST`` where the table has more changes of this pipeline than the state knows.
-
-    Others may have committed since this one registered, so the state is read again, after the table.
-    """
-    loads = count_loads(table, pipeline)
-    if loads <= began.committed:
-        return
-    state = latest()
-    # A load that is pending may be in the table already.
-    counted = state.committed + (state.pending is not None)
-    if loads > counted:
-        raise StateLostError(
-            f"table {'.'.join(table.name())} has {loads} loads of pipeline {pipeline!r} by its property "
-            f"{name_count_property(pipeline)!r}, and the state knows of {counted}.",
-            remedy=f"{REBUILD} Or give the pipeline another name: two cannot share one.",
-        )
+def require_all_counted(table: Table, pipeline: str, began: TableState, latest: Callable[[], TableState]) -> None:
+    """Raise ``STATE_LOST`` where the table has more changes of this pipeline than the state knows."""
+    name = ".".join(table.name())
+    require_counted(f"table {name}", pipeline, count_loads(table, pipeline), began, latest)
 
 
 def count_loads(table: Table, pipeline: str) -> int:
