@@ -307,7 +307,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "glue-version": leave_out(
         "a Glue table is replaced only on the version that was read",
         "commit.glue:GlueTables._update",
-        '            **({"VersionId": table["VersionId"]} if "VersionId" in table else {}),\n',
+        '            VersionId=table["VersionId"],\n',
         "",
         "glue",
     ),

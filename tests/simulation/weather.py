@@ -17,12 +17,14 @@ fields; lost, and applied at some later time; held for a while."""
 
 WRITES: Final = frozenset(
     {"PutObject", "CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload", "AbortMultipartUpload",
-     "DeleteObject", "DeleteObjects", "CreateTable", "UpdateTable", "CreateDatabase", "BatchCreatePartition"}
+     "DeleteObject", "DeleteObjects", "CreateTable", "UpdateTable", "CreateDatabase", "BatchCreatePartition",
+     "DeletePartition"}
 )  # fmt: skip
 CONDITIONAL: Final = frozenset({"PutObject", "CompleteMultipartUpload"})
 WITHDRAWING: Final = ("HeadObject", "DeleteObject", "AbortMultipartUpload", "CompleteMultipartUpload")
+UNCONDITIONAL: Final = ("BatchCreatePartition", "DeletePartition")
 SORE: Final = (
-    "PutObject", "GetObject", "ListObjectsV2", "ListMultipartUploads", *WITHDRAWING,
+    "PutObject", "GetObject", "ListObjectsV2", "ListMultipartUploads", *WITHDRAWING, *UNCONDITIONAL,
 )  # fmt: skip
 """Calls of which a history may have one or two that go wrong again and again."""
 MUST_CARRY: Final = {

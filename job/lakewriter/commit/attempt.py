@@ -14,7 +14,7 @@ from lakewriter.commit.earlier_attempts import BeginRecord, BegunTable
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import require_followed
 from lakewriter.commit.recover import read_failure, recover
-from lakewriter.commit.repeated_loads import Repeats, find_done
+from lakewriter.commit.repeated_loads import Repeats, find_done, make_undone_error
 from lakewriter.commit.state import Lost, Pending, Phase, Running, TableState
 from lakewriter.commit.store import Store, Upload
 from lakewriter.commit.uploads import abort_all
@@ -316,8 +316,13 @@ def _make_concurrent_error(control: Control, state: TableState, attempt: Attempt
 
 
 def settle(control: Control, attempt: Attempt, open_clients: OpenClients) -> None:
-    """Publish the bound intent and write its report; where it was withdrawn, raise the error that was stored."""
-    recover(control, open_clients, mine=attempt.id)
+    """Publish the bound intent and write its report; where it was withdrawn, raise the error that was stored.
+
+    ``LOAD_UNDONE`` where another process has finished the load, and it was undone while this one was held up.
+    """
+    undone = recover(control, open_clients, mine=attempt.id).find_undone(attempt.job_id)
+    if undone is not None:
+        raise make_undone_error(control, attempt.job_id, undone)
     if control.read_report(attempt.job_id) is None:
         failure = read_failure(control, attempt.job_id, attempt.id)
         raise failure or _make_concurrent_error(control, control.state.read(), attempt)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from lakewriter.commit.input_records import Inputs, follow_load, follow_other, follow_undo
 from lakewriter.commit.intent import Intent, Kind, Removal, Switch, UndoneLoad
-from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
+from lakewriter.commit.state import LOADED_AGAIN, DroppedPartition, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.commit.sync_records import advance_sync
 from lakewriter.control_object import ControlObject
 from lakewriter.receipt import Batch, DeletedKeys
@@ -26,6 +26,12 @@ KEPT_GENERATIONS: Final = 100
 
 MOST_NAMED: Final = 100
 """Keys that a message names."""
+
+LATE: Final = timedelta(days=1)
+"""For so long a call of a process that was held up may still come, since its credentials last for hours."""
+
+KEPT_PARTITIONS: Final = 100
+"""How many dropped partitions a state names."""
 
 Replaced = Literal["nothing", "partitions", "everything"]
 
@@ -373,8 +379,34 @@ def close_state(
         last_commit=max(now, intent.started, state.last_commit or intent.started),
         running=state.list_running_except(pending.job_id),
         needs=tuple(sorted({*state.needs, *intent.lasting_needs})),
+        partitions=_follow_partitions(state, intent, now, abandoned=abandoned),
     )
     return closed.replace(**read_change(intent).list_all_state_changes(state, now, abandoned=abandoned))
+
+
+def _follow_partitions(
+    state: TableState, intent: Intent, now: datetime, *, abandoned: bool
+) -> tuple[DroppedPartition, ...]:
+    """Return the partitions that were dropped lately, after the change. Whether readers see an abandoned load is not
+    known, so it decides about none."""
+    entries = tuple(entry for entry in state.partitions if entry.until > now)
+    target, effects = intent.catalog.find_partition(), list_effects(intent)
+    drops = effects.removes is not None and effects.removes.drops_partition
+    if target is None or not (drops or (effects.adds and not abandoned)):
+        return entries
+    partition, location = target
+    others = tuple(entry for entry in entries if entry.partition != partition)
+    if not drops and others == entries:
+        return entries
+    entry = DroppedPartition(
+        partition=partition,
+        location=location,
+        job_id=intent.job_id,
+        attempt=intent.attempt,
+        is_due=effects.adds,
+        until=now + LATE,
+    )
+    return (*others, entry)[-KEPT_PARTITIONS:]
 
 
 def choose_last_job(state: TableState, job_id: str) -> str | None:

@@ -126,8 +126,6 @@ class GlueTables:
             if last >= number:
                 return "seen" if load == intent.load else "not seen"
             check_layout(table, action)
-            if "VersionId" not in table:
-                return "unknown"
             columns = {"Columns": table["StorageDescriptor"].get("Columns", [])}
             return "not seen" if self._update(action, table, columns, given_up) else None
 
@@ -285,7 +283,7 @@ class GlueTables:
             # Glue would keep a version for every replacement until its limit is reached. Iceberg's own writer skips
             # them, too: https://iceberg.apache.org/docs/latest/aws/#skip-archive
             SkipArchive=parameters is not None,
-            **({"VersionId": table["VersionId"]} if "VersionId" in table else {}),
+            VersionId=table["VersionId"],
         )
         return answer is not None
 

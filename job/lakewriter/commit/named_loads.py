@@ -26,7 +26,8 @@ def read_states(control: Control) -> dict[str, TableState]:
 
 def find_named_loads(states: Mapping[str, TableState]) -> set[str]:
     """Return the job ids that are running or pending, whose receipts a full refresh reads, whose objects are still to
-    be deleted, that an undo may show again, whose decision keeps the source's state, or that note deleted keys."""
+    be deleted, that an undo may show again, whose decision keeps the source's state, that note deleted keys, or that
+    decide whether a dropped partition is there."""
     return {job for state in states.values() for job in _list_loads(state)}
 
 
@@ -37,4 +38,5 @@ def _list_loads(state: TableState) -> set[str]:
     record = state.sync.source.record if state.sync.source is not None else None
     synced = {record.split("/")[0]} if record is not None else set()
     deleted = {state.deleted_keys.job_id} if state.deleted_keys is not None else set()
-    return deleted | set(state.running) | pending | state.sync.live_jobs | retiring | generation_jobs | synced
+    shown = generation_jobs | {entry.job_id for entry in state.partitions}
+    return deleted | set(state.running) | pending | state.sync.live_jobs | retiring | shown | synced

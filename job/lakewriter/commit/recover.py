@@ -8,9 +8,10 @@ intended --all complete--> uploaded --published, read back, reported--> nothing 
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from lakewriter.commit.at_once import call_all
-from lakewriter.commit.catalog import open_catalog_writer
+from lakewriter.commit.catalog import find_catalog, open_catalog_writer
 from lakewriter.commit.changes import Effects, close_state, list_effects
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients, open_data_store
@@ -19,7 +20,7 @@ from lakewriter.commit.deferred_deletions import retire_partition
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import write_latest
 from lakewriter.commit.repeated_loads import note_repeat
-from lakewriter.commit.state import Failure, Lost, Pending, Phase, TableState
+from lakewriter.commit.state import DroppedPartition, Failure, Lost, Pending, Phase, TableState
 from lakewriter.commit.store import Store
 from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.uploads import complete_all, withdraw
@@ -41,6 +42,9 @@ from lakewriter.errors import (
 )
 from lakewriter.report import TableReport
 
+CORRECTIONS: Final = 20
+"""How many partitions are corrected at a time: the rest waits for the next look."""
+
 _OUT_OF_REACH = (
     CredentialsInvalidError,
     S3AccessDeniedError,
@@ -53,11 +57,25 @@ _OUT_OF_REACH = (
 
 
 def recover(control: Control, open_clients: OpenClients, *, mine: str | None = None) -> TableState:
-    """Finish whatever is pending and return the state.
+    """Finish whatever is pending, correct partitions that late calls have changed, and return the state.
 
     ``PENDING_UNRECOVERABLE`` for an intent whose table no longer accepts it, and for one of another attempt than
     ``mine`` whose role has lost its access; an error of access of ``mine`` is raised as it is.
     """
+    while True:
+        _finish(control, open_clients, mine)
+        try:
+            corrected = correct_partitions(control, open_clients)
+        except LakeError as error:
+            corrected = ()
+            control.left.append(f"partitions of {control.table_id} that were dropped were not compared: {error}")
+        control.left += corrected
+        if control.state.recall().pending is None:
+            return control.state.recall()
+
+
+def _finish(control: Control, open_clients: OpenClients, mine: str | None) -> None:
+    """Advance the pending intent, and each that is found after it, until nothing is pending."""
     while (pending := (state := control.state.recall()).pending) is not None:
         try:
             _advance(control, pending, state.committed + 1, open_clients, mine)
@@ -68,7 +86,48 @@ def recover(control: Control, open_clients: OpenClients, *, mine: str | None = N
         except SchemaIncompatibleError as error:
             # Its remedy is for a load that is not bound yet: the files of this one are written.
             raise _make_unrecoverable_error(control, pending, error.message, "Change the table back") from error
-    return control.state.recall()
+
+
+def correct_partitions(control: Control, open_clients: OpenClients) -> tuple[str, ...]:
+    """Add or drop partitions of Glue that are not as the state says; return a sentence for each.
+
+    A call that drops or adds a partition has no condition, so that of a process that was held up may come after later
+    changes. The state is read again after each call: it may have been overtaken, too. Nothing is done while a change is
+    pending, since its process may be about to call.
+    """
+    corrected = list[str]()
+    for _ in range(CORRECTIONS):
+        state = control.state.recall()
+        wrong = None
+        if state.pending is None:
+            wrong = next((entry for entry in state.partitions if _is_wrong(control, entry, open_clients)), None)
+        if wrong is None:
+            break
+        intent = control.read_intent(wrong.job_id, wrong.attempt)
+        open_catalog_writer(intent, open_clients(intent.access)).publish(intent, state.committed)
+        what = "was gone, and was added again" if wrong.is_due else "was there after its undo, and was dropped again"
+        corrected.append(
+            f"partition {wrong.partition!r} of {control.table_id} {what}: a call of a process that was held up came "
+            "late"
+        )
+        control.state.read()
+    return tuple(corrected)
+
+
+def _is_wrong(control: Control, entry: DroppedPartition, open_clients: OpenClients) -> bool:
+    intent = control.find_intent(entry.job_id, entry.attempt)
+    if intent is None:
+        return False
+    clients = open_clients(intent.access)
+    if find_catalog(intent.catalog).has_partition(intent.catalog, clients) == entry.is_due:
+        return False
+    # Another pipeline, or a person, may have added the partition for files of their own.
+    return entry.is_due or (_has_no_others(control, entry, intent) and not control.has_other_writer())
+
+
+def _has_no_others(control: Control, entry: DroppedPartition, intent: Intent) -> bool:
+    removed, prefix = {removal.key for removal in intent.removes}, entry.location.split("/", 3)[3].rstrip("/") + "/"
+    return all(listed.key in removed for listed in control.store.list_entries(prefix))
 
 
 def _make_unrecoverable_error(control: Control, pending: Pending, why: str, mend: str) -> PendingUnrecoverableError:

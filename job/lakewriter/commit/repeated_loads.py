@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import TableState
+from lakewriter.commit.state import TableState, Undone
 from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import LoadUndoneError, SpecInvalidError
 from lakewriter.spec.load_ids import find_job_ids, is_next_job_id, make_next_job_id, make_undo_job_id
@@ -99,9 +99,14 @@ def find_done(control: Control, state: TableState, job_id: str, repeats: Repeats
                 is_taken_back = is_taken_back or done == job_id
     if not is_taken_back:
         return None
+    raise make_undone_error(control, job_id, undone)
+
+
+def make_undone_error(control: Control, job_id: str, undone: Undone | None) -> LoadUndoneError:
+    """Make the error for a load that was taken back in this table, or with None in another one."""
     following = undone.next if undone is not None else make_next_job_id(job_id)
     why = f"was undone at {undone.at:%Y-%m-%d %H:%M} UTC ({undone.reason})" if undone else "is undone in another table"
-    raise LoadUndoneError(
+    return LoadUndoneError(
         f"load {job_id!r} of table {control.table_id} {why}, and its job id loads nothing again.",
         remedy=f"Load its rows again under the job id that replaces it: --job-id {following}",
     )

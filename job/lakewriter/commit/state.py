@@ -105,6 +105,21 @@ class Generation(ControlObject):
     started: datetime
 
 
+class DroppedPartition(ControlObject):
+    """A partition of a Glue table that an undo has dropped, and the last change since that dropped or added it.
+
+    is_due   whether readers are to see the partition
+    until    when no call of a process that was held up comes late any more
+    """
+
+    partition: str
+    location: str
+    job_id: str
+    attempt: str
+    is_due: bool
+    until: datetime
+
+
 class Reset(ControlObject):
     """A change made by hand, kept with its reason; ``committed`` is how many changes were committed by then,
     compactions left out, None where a release noted it that did not say so."""
@@ -141,6 +156,7 @@ class TableState(ControlObject):
     compactions   how many of the committed changes leave loads valid that began before them, as compactions do
     deletes       the share of rows that files with deletes delete, as of the last change; None where there are none
     deleted_keys  the keys that merges have deleted, None where no key keeps older rows out
+    partitions    partitions that undos have dropped lately: calls that drop or add one have no condition
     """
 
     version: Literal[1] = 1
@@ -170,6 +186,7 @@ class TableState(ControlObject):
     compactions: int = Field(0, exclude_if=is_zero)
     deletes: DeletedRows | None = Field(None, exclude_if=is_none)
     deleted_keys: DeletedKeys | None = Field(None, exclude_if=is_none)
+    partitions: tuple[DroppedPartition, ...] = Field((), exclude_if=is_empty)
 
     @property
     def changes(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from lakewriter import aws
 from lakewriter.commit.latest import compare_latest, require_followed
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.recover import correct_partitions
 from lakewriter.commit.resets import check_backfill
 from lakewriter.commit.table_objects import describe_left
 from lakewriter.control_object import decode
@@ -19,6 +20,7 @@ from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostErr
 from lakewriter.naming import ControlKeys
 from lakewriter.report import format_count, join_first
 from lakewriter.run.chosen_files import describe_ways, may_repeat
+from lakewriter.spec.catalogs import GlueCatalog
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import Mode, Read, TableSpec
 
@@ -56,6 +58,10 @@ class LakeProbes:
             *([Probe("source files", self.check_sources)] if self.sources else []),
             *([Probe("second loads", self.check_second_loads)] if self._list_repeated() else []),
             *([Probe("merged tables", self.check_merged_tables)] if self._list_merged() else []),
+            *(
+                Probe("dropped partitions", self.check_partitions, ("bucket", "list"))
+                for _ in self._list_dropping()[:1]
+            ),
             *(Probe("other writers", self.check_other_writers, ("bucket", "list")) for _ in self._list_counted()[:1]),
             *([Probe("readers", self.check_readers, ("bucket", "list"))] if self._list_refreshed() else []),
         ]
@@ -86,6 +92,23 @@ class LakeProbes:
         names = join_first([table.id for table in tables], _MOST_NAMED)
         message = f"each load appends all rows of {names} again."
         yield Finding("second loads", "warning", message, f"{describe_ways(tables[0])} Or allow it: repeated: allow.")
+
+    def _list_dropping(self) -> list[TableSpec]:
+        """List the tables in whose Glue tables an undo drops partitions."""
+        is_partitioned = isinstance(self.spec.catalog, GlueCatalog) and self.spec.catalog.partition_key is not None
+        return list(self.spec.tables) if is_partitioned and self.spec.undo.drop_partitions else []
+
+    def check_partitions(self) -> Iterator[Finding]:
+        """Correct the partitions that calls of processes that were held up have changed after later changes."""
+        pipeline, corrected = Pipeline.open(self.spec, self.clients), list[str]()
+        for table in self._list_dropping():
+            control = pipeline.controls[table.id]
+            if control.state.read().partitions:
+                corrected += correct_partitions(control, pipeline.open_clients)
+        if corrected:
+            yield Finding("dropped partitions", "warning", f"{'; '.join(corrected)}.", "Queries may have missed rows.")
+        else:
+            yield Finding("dropped partitions", "ok", "Glue's partitions are as the last loads and undos left them.")
 
     def _list_counted(self) -> list[TableSpec]:
         """List the tables whose files are numbered: no load may take a number that another writer has used."""

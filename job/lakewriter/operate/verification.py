@@ -14,6 +14,8 @@ from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import compare_latest
 from lakewriter.commit.mismatch import CODES, Comparison, Kind, Mismatch
+from lakewriter.commit.recover import correct_partitions
+from lakewriter.commit.state import TableState
 from lakewriter.errors import CODES as ERRORS
 from lakewriter.errors import GlueAccessDeniedError, InternalError, LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
@@ -87,6 +89,7 @@ class Verifier:
         self._paths: dict[str, TablePath] = {}
         self._neighbours = Neighbours(controls)
         self._partitions = TablePartitions(clients)
+        self._corrected = set[str]()
 
     def list_kept_loads(self) -> list[str]:
         """Return the job ids of all loads whose reports are kept, the oldest first."""
@@ -155,6 +158,9 @@ class Verifier:
         intent = None if is_gone or records.intent is None or not list_effects(records.intent).adds else records.intent
         table = _Table(list(records.mismatches), list(records.notes), intent)
         self._compare_latest(table_id, records, table)
+        late, corrected = _compare_or_note(lambda: self._correct_partitions(table_id))
+        table.mismatches += late
+        table.notes += corrected
         if intent is not None:
             self._compare_intent(table_id, records, intent, table)
         return table
@@ -167,6 +173,14 @@ class Verifier:
         shown = state.shown.number if state.shown is not None else 0
         if switch.after == shown:
             table.add_of_catalog(compare_latest(self._controls[table_id], state), records)
+
+    def _correct_partitions(self, table_id: str) -> tuple[list[Mismatch], list[str]]:
+        """Correct the partitions that late calls have changed, once for all loads of the table."""
+        state, control = self._records[table_id].state, self._controls[table_id]
+        if table_id in self._corrected or not isinstance(state, TableState) or not state.partitions:
+            return [], []
+        self._corrected.add(table_id)
+        return [], list(correct_partitions(control, reuse_clients(self._clients)))
 
     def _compare_intent(self, table_id: str, records: LoadRecords, intent: Intent, table: "_Table") -> None:
         control, clients = self._controls[table_id], make_data_clients(intent.catalog, self._clients)

@@ -96,11 +96,12 @@ def _allow_upkeep(spec: Spec, arns: Arns) -> list[Statement]:
     ]
 
 
-def _allow_undo(spec: Spec, arns: Arns) -> list[Statement]:
-    """Allow dropping partitions where the file lets undos do so; any process that finds an undo pending finishes it."""
+def _allow_undo(spec: Spec, arns: Arns, *others: str) -> list[Statement]:
+    """Allow dropping partitions where the file lets undos do so, and ``others``; any process that finds an undo pending
+    finishes it."""
     if spec.iceberg or not spec.undo.drop_partitions:
         return []
-    return [allow("DropPartitions", ["glue:DeletePartition"], _make_resources(arns, _list_table_paths(spec)))]
+    return [allow("DropPartitions", ["glue:DeletePartition", *others], _make_resources(arns, _list_table_paths(spec)))]
 
 
 def allow_operator(spec: Spec, arns: Arns) -> list[Statement]:
@@ -111,7 +112,8 @@ def allow_operator(spec: Spec, arns: Arns) -> list[Statement]:
     return [
         *([allow("ReadCatalog", _CATALOG[:1], [arns.glue("catalog")])] if spec.iceberg else []),
         allow("ReadTables", actions, _make_resources(arns, _list_table_paths(spec))),
-        *_allow_undo(spec, arns),
+        # A partition that a late call has dropped is added again.
+        *_allow_undo(spec, arns, "glue:BatchCreatePartition"),
     ]
 
 
