@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_each_row_is_there_once_after_a_chain_of_syncs(tmp_path, aws, bucket, sp
     rng = random.Random(SEED * 1_000_000 + number)
     platform = Platform(tmp_path, aws, spark)
     modes, kind = rng.choices(list(MODES), weights=[3, 1, 1, 1], k=3), rng.choice(KINDS)
-    given, code = [], 1
+    given, code = list[Any](), 1
     for _ in range(rng.randint(1, 2)):
         source = Source(modes, kind, random.Random(rng.random()))
         messages, ending = list(source.say(given)), rng.choice(["death", "death", "signal"])
