@@ -3,7 +3,7 @@
 import json
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -215,7 +215,7 @@ def convert_json(value: Any, kind: pa.DataType, form: TextForm = DEFAULT) -> tup
         return None, False
     if pt.is_struct(kind) and isinstance(value, dict):
         if unknown := value.keys() - {field.name for field in kind}:
-            raise MisfitError(f"the struct has no field {min(unknown)!r}")
+            raise MisfitError(explain_undeclared(unknown))
         members = {field.name: convert_json(value.get(field.name), field.type, form) for field in kind}
         return {name: member for name, (member, _) in members.items()}, any(cut for _, cut in members.values())
     if pt.is_map(kind) and isinstance(value, dict):
@@ -226,6 +226,11 @@ def convert_json(value: Any, kind: pa.DataType, form: TextForm = DEFAULT) -> tup
         items = [convert_json(item, kind.value_type, form) for item in value]
         return [item for item, _ in items], any(cut for _, cut in items)
     return _convert_leaf(value, kind, form)
+
+
+def explain_undeclared(names: Collection[str]) -> str:
+    """Say that an object has members which its declared struct has not."""
+    return f"the struct has no field {min(names)!r}"
 
 
 def _convert_leaf(value: Any, kind: pa.DataType, form: TextForm) -> tuple[Any, bool]:

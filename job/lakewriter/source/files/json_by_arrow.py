@@ -3,12 +3,17 @@
 ``pyarrow.json`` refuses repeated keys and all that RFC 8259 forbids, with exceptions. These are excluded here and by
 the definition of a plain line: a second document on a line, ``NaN``, an exponent that makes a zero, bytes that are no
 UTF-8. Other exceptions end the process: depth, a document that is no object, a decimal with a negative exponent.
+
+It compares the digits of a number with a decimal's precision, and not the value that it makes of them: a number with
+more digits before the point than the type has is scaled up all the same, until it wraps. So decimals are parsed in a
+type of twice the bits, in which no number of up to 38 digits wraps, and are cast to the wanted type then.
 """
 
 import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache, partial
 from typing import Final
 
@@ -28,6 +33,9 @@ DIGITS: Final = bytes.maketrans(b"123456789.", b"0000000000")
 LONG_NUMBER: Final = b"0" * (EXACT_DIGITS + 1)
 """A part of any number with more digits than a double keeps, once its digits and its point are zeros."""
 WIDE: Final = pa.decimal256(76, 38)
+PARSED_WIDE: Final = pa.decimal256(38, 38)
+"""Parse numbers of at most 38 digits as this, and cast them to ``WIDE``: more digits could wrap there."""
+_WIDE_LIMIT: Final = 1e38
 _FAR_PLACES: Final = re.compile(rb"[eE]-0*+(?:[2-9][0-9]|1[0-9]{2})|\.[0-9]{19}[0-9]*+[eE]-")
 """A negative exponent of 20 or more, or one behind 19 or more places: others are 38 places at most."""
 
@@ -87,7 +95,7 @@ class FastParser:
         """Return the columns of plain lines; None if one of them is refused."""
         wanted = self._columns.schema
         table = parse_json(data, count, self._schema)
-        if table is None or self._has_other_spelling(table.schema):
+        if table is None or self._has_undeclared(table.schema):
             return None
         sure = np.ones(count, np.bool_)
         may_vanish = cache(partial(may_write_small_numbers, data))
@@ -102,12 +110,13 @@ class FastParser:
             sure &= ~find_changed_rows(data, table, self._schema)
         return ParsedPart(columns if sure.all() else [column.filter(pa.array(sure)) for column in columns], sure)
 
-    def _has_other_spelling(self, parsed: pa.Schema) -> bool:
-        """Return True if documents have a key that differs from a declared column's by case alone."""
+    def _has_undeclared(self, parsed: pa.Schema) -> bool:
+        """Return True if documents have a key that differs from a declared column's by case alone, or an object in a
+        declared column one that its type has not."""
         declared, folded = self._columns.declared, {name.lower() for name in self._columns.declared}
         others = parsed.names[len(self._columns.schema) :]
         return any(name.lower() in folded for name in others) or any(
-            _has_other_member(parsed.field(column.name).type, column.type)
+            _has_undeclared_member(parsed.field(column.name).type, column.type)
             for column in self._columns.schema
             if column.name in declared
         )
@@ -148,7 +157,7 @@ def _is_parsed(kind: pa.DataType) -> bool:
         return all(_is_parsed(field.type) for field in kind)
     if pt.is_list(kind):
         return _is_parsed(kind.value_type)
-    return not (pt.is_map(kind) or pt.is_binary(kind) or pt.is_null(kind))
+    return not (pt.is_map(kind) or pt.is_binary(kind) or pt.is_null(kind) or pt.is_decimal256(kind))
 
 
 def _to_parsed_type(kind: pa.DataType) -> pa.DataType:
@@ -157,6 +166,8 @@ def _to_parsed_type(kind: pa.DataType) -> pa.DataType:
         return pa.struct([pa.field(field.name, _to_parsed_type(field.type)) for field in kind])
     if pt.is_list(kind):
         return pa.list_(_to_parsed_type(kind.value_type))
+    if pt.is_decimal128(kind):
+        return pa.decimal256(kind.precision, kind.scale)
     return pa.string() if pt.is_temporal(kind) else kind
 
 
@@ -176,6 +187,8 @@ def _convert_leaves(
         if pc.any(zeros).as_py() and may_vanish():
             doubts.append(zeros)
         return array
+    if pt.is_decimal128(kind):
+        return _narrow(array, kind, doubts)
     if pt.is_temporal(kind):
         cast = cast_text(array.cast(pa.string()), kind, form)
         if cast.misfits is not None:
@@ -184,16 +197,27 @@ def _convert_leaves(
     return array
 
 
-def _has_other_member(parsed: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return True if parsed objects have a key that differs from a member's by case alone."""
+def _narrow(array: pa.Array, kind: pa.DataType, doubts: list[pa.Array]) -> pa.Array:
+    """Return parsed decimals in their type; those with more digits than it has are doubtful, and null here."""
+    try:
+        return array.cast(kind)
+    except pa.ArrowInvalid:
+        wide = pa.decimal256(76, kind.scale)
+        limit = pa.scalar(Decimal(10 ** (kind.precision - kind.scale)), wide)
+        beyond = pc.greater_equal(pc.abs(array.cast(wide)), limit)
+        doubts.append(beyond)
+        return pc.if_else(beyond, None, array).cast(kind)
+
+
+def _has_undeclared_member(parsed: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return True if parsed objects have a key that their declared type has not."""
     if pt.is_list(wanted):
-        return _has_other_member(parsed.value_type, wanted.value_type)
+        return _has_undeclared_member(parsed.value_type, wanted.value_type)
     if not pt.is_struct(wanted):
         return False
     names = {field.name for field in wanted}
-    folded = {name.lower() for name in names}
-    return any(field.name not in names and field.name.lower() in folded for field in parsed) or any(
-        _has_other_member(parsed.field(field.name).type, field.type) for field in wanted
+    return any(field.name not in names for field in parsed) or any(
+        _has_undeclared_member(parsed.field(field.name).type, field.type) for field in wanted
     )
 
 
@@ -203,11 +227,14 @@ def find_changed_rows(data: bytes, table: pa.Table, schema: pa.Schema) -> npt.ND
     names = [field.name for field in schema if pt.is_floating(field.type)]
     if LONG_NUMBER not in data.translate(DIGITS):
         return changed
-    digits = pa.schema([pa.field(f.name, WIDE if f.name in names else f.type) for f in schema])
+    digits = pa.schema([pa.field(f.name, PARSED_WIDE if f.name in names else f.type) for f in schema])
     exact = parse_json(data, table.num_rows, digits)
     if exact is None:
         return ~changed
     for name in names:
-        texts = table[name].combine_chunks().cast(pa.string())
-        changed |= pc.not_equal(exact[name].combine_chunks(), texts.cast(WIDE)).fill_null(False).to_numpy(False)
+        doubles = table[name].combine_chunks()
+        is_far = pc.greater_equal(pc.abs(doubles), _WIDE_LIMIT)
+        texts = pc.if_else(is_far, None, doubles).cast(pa.string())
+        differs = pc.not_equal(exact[name].combine_chunks().cast(WIDE), texts.cast(WIDE))
+        changed |= pc.or_kleene(is_far, differs).fill_null(False).to_numpy(False)
     return changed

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lakewriter.column_types import name_type
-from lakewriter.declared.exact_text import DEFAULT, TextForm
+from lakewriter.declared.exact_text import DEFAULT, TextForm, explain_undeclared
 from lakewriter.documents.nesting import write_json_pointer
 from lakewriter.source.files.json_parser import NumberText, describe_value, write_text
 from lakewriter.source.strict_cast import cast_text, explain_misfit
@@ -26,9 +26,9 @@ EXACT_DIGITS: Final = 15
 class Columns:
     """The columns into which documents are read.
 
-    Columns ``declared`` by a user accept texts for numbers and truth values too, and keys that differ from them by case
-    alone are faults. With ``is_sampled`` the types of the others are those of some documents only. ``form`` is the
-    spelling of dates and times.
+    Columns ``declared`` by a user accept texts for numbers and truth values too. Keys that differ from them by case
+    alone are faults, and so are members that the struct of such a column has not. With ``is_sampled`` the types of the
+    others are those of some documents only. ``form`` is the spelling of dates and times.
     """
 
     schema: pa.Schema
@@ -107,7 +107,11 @@ class _Builder:
     def _build_structs(self, kind: pa.DataType, values: Sequence[Any], rows: Sequence[int], path: Path) -> pa.Array:
         objects = [self._require(value, dict, kind, row, path) for value, row in zip(values, rows, strict=True)]
         if path[0] in self.columns.declared:
-            self.tell_other_spellings([member.name for member in kind], objects, rows, path)
+            names = {member.name for member in kind}
+            self.tell_other_spellings(sorted(names), objects, rows, path)
+            for value, row in zip(objects, rows, strict=True):
+                if value is not None and (unknown := value.keys() - names):
+                    self._add(row, path, value, f"does not fit {name_type(kind)}: {explain_undeclared(unknown)}")
         members = [
             self.build(
                 member.type,

@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from lakewriter.column_types import make_list
 from lakewriter.source.files.json_blocks import Lines, parse_exactly, parse_ranges
-from lakewriter.source.files.json_by_arrow import DIGITS, LONG_NUMBER, WIDE, parse_json
+from lakewriter.source.files.json_by_arrow import DIGITS, LONG_NUMBER, PARSED_WIDE, WIDE, parse_json
 from lakewriter.source.files.json_columns import EXACT_DIGITS, keeps_digits
 from lakewriter.source.files.json_parser import NumberText
 
@@ -248,7 +248,7 @@ def _widen(kind: pa.DataType) -> pa.DataType:
         return pa.struct([pa.field(field.name, _widen(field.type)) for field in kind])
     if pt.is_list(kind):
         return pa.list_(_widen(kind.value_type))
-    return WIDE if pt.is_float64(kind) else kind
+    return PARSED_WIDE if pt.is_float64(kind) else kind
 
 
 def _describe_array(array: pa.Array, exact: pa.Array) -> Shape:
@@ -283,6 +283,7 @@ def _describe_doubles(array: pa.Array, exact: pa.Array) -> Numbers:
         raise _UnclearError
     texts, is_double = array.cast(pa.string()), True
     if pt.is_decimal(exact.type):
+        exact = exact.cast(WIDE)
         is_double = pc.all(pc.equal(exact, texts.cast(WIDE))).as_py()
         texts = texts if is_double else exact.cast(pa.string())
     # Arrow divides decimals of more than one word wrongly, and rounding and casting them to fewer places with it.
