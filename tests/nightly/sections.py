@@ -71,6 +71,12 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
             LAKEWRITER_JSON_FILES="100000",
         ),
         _tests(
+            "json-fast-path",
+            "200,000 decimals, each in a block of its own, by the fast parser and by the exact one",
+            "tests/source/files/test_json_fast_path.py",
+            LAKEWRITER_JSON_DECIMALS="200000",
+        ),
+        _tests(
             "servers",
             "the protocol on SeaweedFS and versitygw",
             "tests/interop/test_s3_servers.py",
