@@ -34,6 +34,8 @@ _GENERATION = re.compile(r"g(\d{10})")
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 _RUNS = re.compile(r"_+")
+_WHITE = re.compile(r"[ \t\n\x0b\f\r]+")
+"""White space as Java's ``\\s`` has it; decomposed for compatibility, the other spaces are blanks."""
 _SAFE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -109,9 +111,9 @@ class NameRule:
 
 
 def _make_avro_name(name: str) -> str:
-    """Return a name that Avro takes: accents dropped, ``_`` for what is no letter, digit or ``_`` and in front of a
-    digit."""
-    safe = _UNSAFE.sub("_", drop_marks(name)) or "_"
+    """Return a name that Avro takes: accents dropped, ``_`` for a run of white space, for what is no letter, digit or
+    ``_``, and in front of a digit."""
+    safe = _UNSAFE.sub("_", _WHITE.sub("_", drop_marks(name))) or "_"
     return f"_{safe}" if safe[0].isdigit() else safe
 
 
@@ -184,8 +186,8 @@ def _is_unprintable(character: str) -> bool:
 
 
 def drop_marks(text: str) -> str:
-    """Return ``text`` decomposed for compatibility, without combining marks."""
-    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    """Return ``text`` decomposed for compatibility, without combining marks: those of Unicode's category M."""
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.category(c).startswith("M"))
 
 
 def name_generation(number: int) -> str:

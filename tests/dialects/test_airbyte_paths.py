@@ -52,6 +52,8 @@ NAMES = [
     # namespace and stream of the source, the directory; NFKD without marks, then what S3 holds safe
     ("", "users", "users"),
     ("crème brûlée", "a b", "creme_brulee/a_b"),
+    # Transformations.kt drops all of \\p{M}, variation selectors and vowel signs included
+    ("love \u2764\ufe0f", "a  b", "love__/a__b"),
     ("日本", "x#y%z", "__/x_y_z"),
     ("n", "a/b!_.*')(&$@=;:+,?-c", "n/a/b!_.*')(&$@=;:+,?-c"),
     ("ﬁ", "½", "fi/1_2"),

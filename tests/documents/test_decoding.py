@@ -209,3 +209,29 @@ def _plain(t: DocumentType, value: Any) -> Any:
 
 def test_avro_names_of_nothing():
     assert name_avro_fields(["", "-", "1"]) == ["_", "__1", "_1"]
+
+
+NAMES = [
+    # a property, its column: NFKD, \\p{M} dropped, \\s+ and then each [^\\p{Alnum}_] to "_", as the connector's public
+    # Transformations.kt has it
+    ("first  name", "first_name"),
+    (" first \t\r\n name ", "_first_name_"),
+    ("a\x0b\x0c b", "a_b"),
+    ("a\u00a0\u2003 b", "a_b"),
+    ("a - b", "a___b"),
+    ("a__b", "a__b"),
+    ("a \x85 b", "a___b"),
+    ("a\u2028 b", "a__b"),
+    ("1  st", "_1_st"),
+    ("  ", "_"),
+    ("price \u20ac", "price__"),
+    ("love \u2764\ufe0f", "love__"),
+    ("\u0e19\u0e49\u0e33", "__"),
+    ("\u0926\u0947\u0935", "__"),
+    ("cre\u0300me bru\u0302le\u0301e", "creme_brulee"),
+]
+
+
+@pytest.mark.parametrize(("source", "column"), NAMES)
+def test_avro_name(source, column):
+    assert name_avro_fields([source]) == [column]
