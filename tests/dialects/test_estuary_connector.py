@@ -113,9 +113,13 @@ def test_names_of_control_objects_go_by_patterns_and_not_by_dates(tmp_path):
 
 
 DURATIONS = [
-    # The six that the connector's form offers, then others that Go reads.
+    # The six that the connector's form offers, then others that Go's time.ParseDuration reads: https://pkg.go.dev/time
     ("1s", 1), ("1m", 60), ("5m", 300), ("15m", 900), ("30m", 1800), ("1h", 3600),
     ("1h30m", 5400), ("90s", 90), ("1.5m", 90), ("24h", 86_400), ("0h1m0s", 60), ("1000ms", 1),
+    ("36h", 129_600), ("168h", 604_800), ("8784h", 31_622_400), ("+5m", 300), ("1.h", 3600), (".5h", 1800),
+    ("2s2s", 4), ("1000000\u00b5s", 1), ("1000000\u03bcs", 1), ("1000000us", 1), ("3000000000ns", 3),
+    # parts of a second are rounded up, and the shortest interval is one
+    ("1.5s", 2), ("500ms", 1), ("1s1ns", 2), ("0.1s", 1), ("0s", 1), ("0", 1), ("-0s", 1),
 ]  # fmt: skip
 
 
@@ -124,10 +128,94 @@ def test_durations(text, seconds):
     assert read_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "5", "300", "PT5M", "5 m", "-5m", "m", "0s", "500ms", "25h", "1d", "5M", "1.5s"])
-def test_no_durations(text):
-    with pytest.raises(ValueError, match=r"^expected (a duration such as|whole seconds)"):
+NO_DURATIONS = [
+    # the text, what is expected
+    *((text, "a duration such as") for text in (
+        "", "5", "300", "PT5M", "5 m", "m", "1d", "5M", ".s", "+", "5m ", "1h 30m", "1_0s", "\u0665m", "5\u2009m")),
+    *((text, "an interval of 0 or more") for text in ("-5m", "-1ns")),
+    *((text, "an interval of a year at most") for text in ("8785h", "8784h1ns", "9" * 40 + "h")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), NO_DURATIONS)
+def test_no_durations(text, expected):
+    with pytest.raises(ValueError, match=f"^expected {expected}"):
         read_duration(text)
+
+
+def test_interval_that_is_rounded_is_told(tmp_path):
+    spec = load_spec(lake(tmp_path, uploadInterval="1.5s"))
+    assert spec.interval_seconds == 2
+    assert spec.warnings == ("uploadInterval '1.5s' is rounded up to 2 s: the shortest is 1 s.",)
+
+
+def test_interval_of_days(tmp_path):
+    assert load_spec(lake(tmp_path, uploadInterval="36h")).interval_seconds == 129_600
+    assert load_spec(bindings(tmp_path, uploadIntervalInSeconds=129_600)).interval_seconds == 129_600
+
+
+AT_THE_ROOT = {"awsAccessKeyId": "AKIAIOSFODNN7EXAMPLE", "awsSecretAccessKey": "${env:SECRET}"}
+READ_STILL = [
+    # laid over the configuration: what S3StoreConfig and ParquetConfig of filesink/ read without an error
+    {"credentials": None} | AT_THE_ROOT,
+    {"use_path_style": True},
+    {"use_path_style": False, "endpoint": "https://s3.example.com"},
+    {"parquetConfig": {"rowGroupRowLimit": 0, "rowGroupByteLimit": 0, "bufferSize": 0}},
+    {"fileSizeLimit": 0},
+    {"advanced": {"feature_flags": ""}},
+    {"advanced": {}},
+]
+
+
+@pytest.mark.parametrize("over", READ_STILL)
+def test_forms_that_the_connector_reads(tmp_path, over):
+    spec = load_spec(lake(tmp_path, **over))
+    access, limits = spec.access, spec.limits
+    assert access.access_key_id == SecretText("AKIAIOSFODNN7EXAMPLE")
+    assert access.secret_access_key == SecretText("${env:SECRET}")
+    assert (limits.row_group_rows, limits.target_file_bytes, spec.warnings) == (1_000_000, 200 * 1024 * 1024, ())
+    schema = LakeFile.model_json_schema()
+    jsonschema.validate(yaml.safe_load((tmp_path / "lake.yaml").read_text("utf-8")), schema)
+
+
+def test_keys_beside_credentials_have_no_effect(tmp_path):
+    """CredentialsProvider of filesink/store_s3.go takes the credentials where there are any."""
+    spec = load_spec(lake(tmp_path, credentials=ROLE, **AT_THE_ROOT))
+    assert (spec.access.role_arn, spec.access.access_key_id) == (ROLE["aws_role_arn"], None)
+    assert spec.warnings == (
+        "awsAccessKeyId and awsSecretAccessKey beside 'credentials' have no effect: credentials count.",
+    )
+
+
+# https://docs.estuary.dev/reference/Connectors/materialization-connectors/amazon-s3-parquet/, "Sample"; its variables
+# are given values.
+SAMPLE = """
+materializations:
+  acme/lake:
+    endpoint:
+      connector:
+        image: "ghcr.io/estuary/materialize-s3-parquet:v3"
+        config:
+          bucket: bucket
+          awsAccessKeyId: AKIAIOSFODNN7EXAMPLE
+          awsSecretAccessKey: wJalrXUtnFEMI/K7MDENG/bPxRfiCYSECRET
+          region: us-east-2
+          uploadInterval: 5m
+    bindings:
+      - resource:
+          path: source_collection
+        source: PREFIX/source_collection
+"""
+
+
+def test_documented_sample_of_today(tmp_path):
+    spec = load_spec(flow(tmp_path, SAMPLE))
+    assert (spec.access.bucket, spec.access.region, spec.interval_seconds) == ("bucket", "us-east-2", 300)
+    assert spec.access.access_key_id == SecretText("AKIAIOSFODNN7EXAMPLE")
+    assert key_of(spec.tables[0]) == "source_collection/v0000000000/00000000000000000000.parquet"
+    assert spec.warnings == (
+        "awsSecretAccessKey is written out; a reference such as ${env:NAME} keeps it out of the file.",
+    )
 
 
 PROBLEMS = [
@@ -136,7 +224,12 @@ PROBLEMS = [
     ({"uploadIntervalInSeconds": 300}, r"destination\.uploadIntervalInSeconds"),
     ({"prefix": "/lake"}, r"destination\.prefix: '/lake': expected a prefix without '/' at its beginning"),
     ({"fileSizeLimit": -1}, r"destination\.fileSizeLimit"),
-    ({"parquetConfig": {"rowGroupRowLimit": 0}}, r"destination\.parquetConfig\.rowGroupRowLimit"),
+    ({"parquetConfig": {"rowGroupRowLimit": -1}}, r"destination\.parquetConfig\.rowGroupRowLimit"),
+    ({"parquetConfig": {"rowGroupByteLimit": -1}}, r"destination\.parquetConfig\.rowGroupByteLimit"),
+    ({"parquetConfig": {"bufferSize": -1}}, r"destination\.parquetConfig\.bufferSize"),
+    ({"credentials": None, "awsAccessKeyId": "A"}, r"'awsAccessKeyId' and 'awsSecretAccessKey' are given both"),
+    ({"credentials": None, "awsSecretAccessKey": "A"}, r"'awsAccessKeyId' and 'awsSecretAccessKey' are given both"),
+    ({"uploadInterval": "-5m"}, r"destination\.uploadInterval: '-5m': expected an interval of 0 or more"),
     ({"parquetConfig": {"pageSize": 1}}, r"destination\.parquetConfig\.pageSize"),
     ({"advanced": {"feature_flags": "x"}}, r"destination\.advanced\.feature_flags: 'x': the flags are for Estuary's"),
     ({"credentials": {"auth_type": "AWSAccessKey"}}, r"credentials: auth_type 'AWSAccessKey' needs 'awsAccessKeyId'"),

@@ -53,7 +53,7 @@ class Destination(FileModel):
 
     @model_validator(mode="after")
     def _credentials_are_whole(self) -> Self:
-        names = self.key_names
+        names = self.find_key_names()
         if self.read_key(names.external_id) is not None and not self.read_key(names.role_arn):
             raise ValueError(f"{names.external_id!r} needs {names.role_arn!r} beside it")
         keys = names.access_key_id, names.secret_access_key
@@ -61,13 +61,17 @@ class Destination(FileModel):
             raise ValueError(f"{keys[0]!r} and {keys[1]!r} are given both or not at all")
         return self
 
+    def find_key_names(self) -> KeyNames:
+        """Return ``key_names``, with the forms of the keys that this destination has."""
+        return self.key_names
+
     def read_key(self, key: str) -> Any:
         """Return the value at ``key``, which may have dots: ``advanced.endpoint``."""
         return attrgetter(key)(self)
 
     def make_access(self, *, prefix: str = "", bucket: str | None = None) -> Access:
         """Make the access to the destination; ``bucket`` is given if the file has it inside another value."""
-        names = self.key_names
+        names = self.find_key_names()
         endpoint = self.read_key(names.endpoint) or None
         if endpoint:
             self.require_tls(names.endpoint)
@@ -91,7 +95,7 @@ class Destination(FileModel):
 
     def warn_of_secrets(self) -> tuple[str, ...]:
         """Return a warning where a secret is written out in the file."""
-        name = self.key_names.secret_access_key
+        name = self.find_key_names().secret_access_key
         secret = self.read_key(name)
         if secret is None or secret.reference is not None:
             return ()

@@ -4,7 +4,8 @@ See: https://docs.estuary.dev/reference/Connectors/materialization-connectors/am
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -16,9 +17,12 @@ from lakewriter.dialects.estuary.settings import MOST_SECONDS, EstuaryDestinatio
 from lakewriter.spec.access import KeyNames, SecretText
 from lakewriter.spec.model import FileModel
 
-_DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
-_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
-_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION_PART: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+_DURATION: Final = re.compile(rf"(?P<sign>[+-]?)(?P<parts>0|(?:{_DURATION_PART.pattern})+)")
+"""A duration as Go's ``time.ParseDuration`` reads it: https://pkg.go.dev/time#ParseDuration"""
+_NANOS: Final = {
+    "ns": 1, "us": 1000, "\u00b5s": 1000, "\u03bcs": 1000, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+}  # fmt: skip
 _KEYS_OF: Final = {"AWSAccessKey": ("awsAccessKeyId", "awsSecretAccessKey"), "AWSIAM": ("aws_role_arn", "aws_region")}
 
 
@@ -56,12 +60,12 @@ class Credentials(FileModel):
 class ParquetConfig(FileModel):
     """Sizes of row groups."""
 
-    rowGroupRowLimit: int | None = Field(None, ge=1)  # noqa: N815 - the vendor's key
-    """The most rows of a row group. By default 1,000,000."""
-    rowGroupByteLimit: int | None = Field(None, ge=1)  # noqa: N815 - the vendor's key
-    """The most bytes of a row group before compression, which a task holds in memory. By default
+    rowGroupRowLimit: int | None = Field(None, ge=0)  # noqa: N815 - the vendor's key
+    """The most rows of a row group. By default, and with 0, 1,000,000."""
+    rowGroupByteLimit: int | None = Field(None, ge=0)  # noqa: N815 - the vendor's key
+    """The most bytes of a row group before compression, which a task holds in memory. By default, and with 0,
     ``limits.row_group_mb``."""
-    bufferSize: int | None = Field(None, ge=1)  # noqa: N815 - the vendor's key
+    bufferSize: int | None = Field(None, ge=0)  # noqa: N815 - the vendor's key
     """It has no effect here: a task's memory is bounded by its row group."""
 
 
@@ -81,7 +85,9 @@ class AdvancedOptions(FileModel):
 
 CURRENT_ONLY: Final = ("credentials", "uploadInterval", "prefix", "fileSizeLimit", "parquetConfig", "endpoint")
 """Keys that a present configuration has and an older one has not."""
-CURRENT_KEYS: Final = (*CURRENT_ONLY, "bucket", "region", "advanced")
+CURRENT_KEYS: Final = (
+    *CURRENT_ONLY, "bucket", "region", "awsAccessKeyId", "awsSecretAccessKey", "use_path_style", "advanced",
+)  # fmt: skip
 """A vendor's own file may hold these keys."""
 
 
@@ -119,8 +125,11 @@ class EstuaryConnector(EstuaryDestination):
     """The region of the bucket. Where it is left out, the bucket is asked."""
     credentials: Credentials | None = None
     """As whom to write. Leave it out where the job's own credentials may write."""
+    use_path_style: bool = False
+    """It has no effect here: requests to an ``endpoint`` have the bucket in the path, those to AWS in the host."""
     uploadInterval: str = "5m"  # noqa: N815 - the vendor's key
-    """The time between the loads of a continuous run, such as ``90s`` or ``1h30m``."""
+    """The time between the loads of a continuous run, such as ``90s`` or ``1h30m``. Parts of a second count as a
+    whole one."""
     prefix: str = ""
     """The path that all bindings' files lie under. It may have date patterns such as ``%Y/%m/%d``."""
     fileSizeLimit: int | None = Field(None, ge=0)  # noqa: N815 - the vendor's key
@@ -139,6 +148,22 @@ class EstuaryConnector(EstuaryDestination):
     def common_prefix(self) -> str:
         """The prefix under which the paths of all bindings lie."""
         return self.prefix
+
+    def find_key_names(self) -> KeyNames:
+        """Return the names of keys; without ``credentials``, those of an access key are at the root."""
+        if self.credentials is not None or (self.awsAccessKeyId is None and self.awsSecretAccessKey is None):
+            return self.key_names
+        return self.key_names.model_copy(
+            update={"access_key_id": "awsAccessKeyId", "secret_access_key": "awsSecretAccessKey"}
+        )
+
+    def list_warnings(self) -> Iterator[str]:
+        """Yield what is taken otherwise than the connector does."""
+        seconds = self.interval_seconds
+        if compute_nanos(self.uploadInterval) != seconds * 10**9:
+            yield f"uploadInterval {self.uploadInterval!r} is rounded up to {seconds} s: the shortest is 1 s."
+        if self.credentials is not None and (self.awsAccessKeyId or self.awsSecretAccessKey):
+            yield "awsAccessKeyId and awsSecretAccessKey beside 'credentials' have no effect: credentials count."
 
     def read_key(self, key: str) -> Any:
         """Return the value at ``key``; None inside ``credentials`` that are not given."""
@@ -180,10 +205,22 @@ class EstuaryConnector(EstuaryDestination):
 
 
 def read_duration(text: str) -> int:
-    """Return the whole seconds of a duration; ``ValueError`` for what is none or lies outside the bounds."""
-    if not _DURATION.fullmatch(text):
+    """Return the whole seconds of a duration, rounded up and at least 1; raise ``ValueError`` for text that is none,
+    for one below zero, and for one beyond a year."""
+    nanos = compute_nanos(text)
+    if nanos < 0:
+        raise ValueError("expected an interval of 0 or more, such as '30s'")
+    if nanos > MOST_SECONDS * 10**9:
+        raise ValueError(f"expected an interval of a year at most ('{MOST_SECONDS // 3600}h')")
+    return max(1, -(-nanos // 10**9))
+
+
+def compute_nanos(text: str) -> int:
+    """Return the nanoseconds of a duration; raise ``ValueError`` for text that is none."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise ValueError("expected a duration such as '30s', '5m' or '1h30m'")
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in _DURATION_PART.findall(text))
-    if seconds != int(seconds) or not 1 <= seconds <= MOST_SECONDS:
-        raise ValueError("expected whole seconds, from '1s' to '24h'")
-    return int(seconds)
+    parts = _DURATION_PART.findall(match["parts"])
+    # As Go does it: each part is cut to whole nanoseconds.
+    nanos = sum(int(Decimal(number) * _NANOS[unit]) for number, unit in parts)
+    return -nanos if match["sign"] == "-" else nanos

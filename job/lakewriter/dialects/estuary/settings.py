@@ -19,8 +19,8 @@ from lakewriter.spec.model import FileModel, require_one
 
 Compression = Literal["snappy", "gzip", "lz4", "zstd"]
 
-MOST_SECONDS: Final = 86_400
-"""The longest interval."""
+MOST_SECONDS: Final = 366 * 86_400
+"""The longest interval: a longer one is a mistake."""
 
 
 class Advanced(FileModel):
@@ -60,6 +60,10 @@ class EstuaryDestination(Destination):
     """The bucket: 3 to 63 lower-case letters, digits, ``.`` and ``-``."""
     compressionType: Compression = "snappy"  # noqa: N815 - the vendor's key
     """The codec of the Parquet files, for bindings that name none."""
+    awsAccessKeyId: SecretText | None = None  # noqa: N815 - the vendor's key
+    """An access key to sign with. Leave it and its secret out where the job's own credentials may write."""
+    awsSecretAccessKey: SecretText | None = None  # noqa: N815 - the vendor's key
+    """The secret of ``awsAccessKeyId``. Give it by reference: ``${env:NAME}``, ``${ssm:NAME}`` or ``${secret:ARN}``."""
     flatten_separator: Literal["/", "_", ".", "__"] = "/"
     """The separator of property names in the name of a flattened field."""
     logical_types: tuple[LogicalType, ...] = ()
@@ -70,6 +74,10 @@ class EstuaryDestination(Destination):
     def interval_seconds(self) -> int:
         """Seconds between the loads of a continuous run."""
         raise NotImplementedError
+
+    def list_warnings(self) -> Iterable[str]:
+        """Return what is taken otherwise than the connector does."""
+        return ()
 
     @property
     def common_prefix(self) -> str:
@@ -96,10 +104,6 @@ class EstuaryS3Parquet(EstuaryDestination):
     """The region of the bucket. Where it is left out, the bucket is asked."""
     uploadIntervalInSeconds: int = Field(ge=1, le=MOST_SECONDS)  # noqa: N815 - the vendor's key
     """Seconds between the loads of a continuous run."""
-    awsAccessKeyId: SecretText | None = None  # noqa: N815 - the vendor's key
-    """An access key to sign with. Leave it and its secret out where the job's own credentials may write."""
-    awsSecretAccessKey: SecretText | None = None  # noqa: N815 - the vendor's key
-    """The secret of ``awsAccessKeyId``. Give it by reference: ``${env:NAME}``, ``${ssm:NAME}`` or ``${secret:ARN}``."""
     iam_role_arn: RoleArn | None = None
     """The role that the job assumes to write. Leave it out where the job's own credentials may write."""
     external_id: ExternalId | None = None

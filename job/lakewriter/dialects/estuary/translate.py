@@ -46,6 +46,7 @@ def translate(file: CheckedFile[EstuaryDestination]) -> Spec:
         interval_seconds=destination.interval_seconds,
         warnings=(
             *destination.warn_of_secrets(),
+            *destination.list_warnings(),
             *_warn_of_no_region(destination),
             *warn_of_nested(specs),
             *_list_notes(bindings),
