@@ -23,6 +23,7 @@ from tests.iceberg.tables import ICEBERG
 from tests.load.lakes import BUCKET, Lake, table
 from tests.load.materializations import Materialization, binding
 from tests.load.syncs import SyncLake, catalog, record, status, stream
+from tests.support.narrow import need
 
 pytestmark = pytest.mark.spark
 
@@ -77,6 +78,64 @@ def test_without_it_the_numbers_are_taken_and_check_plan_and_the_error_name_it(s
         "warning", "4 files of another writer lie under orders/, the last one number 3 of backfill 2.",
     )  # fmt: skip
     assert "lakewriter adopt LAKE" in finding["remedy"]
+
+
+NEXT = "v0000000000/00000000000000000000.parquet"
+HIGHER = {
+    # another writer's files under orders/, which numbers of the first load they are above
+    "a backfill": ["v0000000002/00000000000000000003.parquet"],
+    "a backfill, begun only": ["v0000000001/00000000000000000000.parquet"],
+    "a counter": ["v0000000000/00000000000000000005.parquet"],
+    "the same": [NEXT],
+}
+STRANGERS = [
+    "v1/00000000000000000077.parquet",
+    "v00000000002/00000000000000000077.parquet",
+    "v0000000002/77.parquet",
+    "v0000000002/00000000000000000077.json",
+    "v0000000002/old/00000000000000000077.parquet",
+    "old/v0000000002/00000000000000000077.parquet",
+]
+
+
+@pytest.mark.parametrize("keys", HIGHER.values(), ids=HIGHER)
+def test_a_first_load_is_refused_behind_higher_numbers(tmp_path, aws, bucket, spark, keys):
+    lake = Materialization(tmp_path, aws, spark)
+    lake.documents("orders.jsonl", [{"id": 1}])
+    lake.write(binding("orders", "orders.jsonl", collection=SCHEMA))
+    put(lake, {f"orders/{key}": [9] for key in keys})
+    before = lake.data()
+    for job in "abcdef":
+        [result] = lake.load(job).tables
+        assert (result.code, lake.data() == before) == ("KEY_EXISTS", True)
+        assert "1 file of another writer lies under orders/, the last one number " in need(result.message)
+        assert "lakewriter adopt LAKE" in need(result.message)
+    assert lake.control("orders").state.read().counter == 0
+    assert run(lake, "--write", "--stopped", "--from-start").exit_code == 0
+    for job in "gh":
+        [result] = lake.load(job).tables
+        assert result.status == "done", result.message
+    assert min(set(lake.data()) - set(before)) > max(before), "behind the last one"
+
+
+def test_only_names_of_ten_and_twenty_digits_are_numbers(tmp_path, aws, bucket, spark):
+    lake = Materialization(tmp_path, aws, spark)
+    lake.documents("orders.jsonl", [{"id": 1}])
+    lake.write(binding("orders", "orders.jsonl", collection=SCHEMA))
+    put(lake, {f"orders/{key}": [9] for key in STRANGERS})
+    assert "orders: nothing to go on from" in run(lake).stdout
+    [result] = lake.load("a").tables
+    assert (result.status, result.keys) == ("done", (f"orders/{NEXT}",))
+
+
+def test_the_highest_number_may_be_older_than_many_files(tmp_path, aws, bucket, spark):
+    lake = Materialization(tmp_path, aws, spark)
+    lake.write(binding("orders", "orders.jsonl", collection=SCHEMA))
+    put(lake, {"orders/v0000000003/00000000000000000004.parquet": [9]})
+    put(lake, {f"orders/v0000000000/{number:020}.parquet": [9] for number in range(70)})
+    said = run(lake).stdout
+    assert "71 files of another writer" in said
+    assert "the next file is number 5 of backfill 3" in said
 
 
 def test_estuary_goes_on_behind_the_last_number_of_the_last_backfill(shop):

@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 from lakewriter.commit.store import Entry, Store, StoredObject
 from lakewriter.errors import CODES, LakeError
 from lakewriter.naming import CONTROL_DIRECTORY, ControlKeys
+from lakewriter.report import format_count
+from lakewriter.spec.key_template import PER_FILE
 from lakewriter.spec.layout import Layout
 
 MOST_LISTED: Final = 50_000
@@ -15,7 +17,10 @@ MOST_LISTED: Final = 50_000
 MOST_ASKED: Final = 64
 """For how many of these objects, the newest first, HEAD reads which load wrote them."""
 
-_NUMBERS: Final = {name: rf"(?P<{name}>\d+)" for name in ("backfill", "counter", "generation")}
+GO_ON: Final = "lakewriter adopt LAKE says what another writer has left there, and goes on from it."
+"""The remedy where another writer's numbers are in the way."""
+
+_NUMBERS: Final = {name: rf"(?P<{name}>{PER_FILE[name]})" for name in ("backfill", "counter", "generation")}
 
 
 def find_own_objects(
@@ -115,6 +120,7 @@ def describe_left(store: Store, layout: Layout, backfill: int, counter: int) -> 
         return ""
     files = sum(1 for key in keys if find_last_numbers(layout, [key]).counter)
     return (
-        f"{files:,} files of another writer lie under {layout.prefix}, the last one number {last.counter - 1} of "
+        f"{format_count(files, 'file')} of another writer {'lies' if files == 1 else 'lie'} under {layout.prefix}, the "
+        f"last one number {last.counter - 1} of "
         f"backfill {last.backfill}"
     )

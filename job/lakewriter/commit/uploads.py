@@ -8,6 +8,7 @@ from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import Failure
 from lakewriter.commit.store import Completion, Store, StoredObject, Unclear
+from lakewriter.commit.table_objects import GO_ON
 from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, KeyExistsError, StagedLostError
 from lakewriter.receipt import Receipt
 
@@ -78,9 +79,7 @@ def _make_occupied_error(
         return _make_taken_error(receipt, stored.load, "this", "its files are then named by another time.")
     if intent.counter_after is not None:
         # The key has the table's counter, which another job id does not change.
-        return _make_key_exists_error(
-            receipt, stored.load, "lakewriter adopt LAKE says what another writer has left there, and goes on from it."
-        )
+        return _make_key_exists_error(receipt, stored.load, GO_ON)
     key = intent.access.key_names.file_name
     pattern = f"a {key} with a unique token, " if key else ""
     return _make_key_exists_error(receipt, stored.load, f"Choose {pattern}another job id, or move the object away.")

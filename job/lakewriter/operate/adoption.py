@@ -21,7 +21,7 @@ from lakewriter.aws.object_files import READ_BYTES, ObjectFile, open_object, ope
 from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.stream_generations import StreamObject, find_highest_generation, find_stream_objects
-from lakewriter.commit.table_objects import Numbers, find_last_numbers, list_newest
+from lakewriter.commit.table_objects import MOST_LISTED, Numbers, find_last_numbers, list_newest
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.repair import adopt_files, adopt_objects
 from lakewriter.policy.prefixes import list_table_prefixes
@@ -152,7 +152,8 @@ def find_files(spec: Spec, clients: Clients) -> tuple[LeftFiles, ...]:
 
 def _find_files(table: TableSpec, control: Control) -> LeftFiles:
     state = control.state.read()
-    entries = list_newest(control.store, table.layout)
+    # All of them: a file with the highest number may be older than others.
+    entries = list_newest(control.store, table.layout, MOST_LISTED)
     numbers = find_last_numbers(table.layout, (entry.key for entry in entries))
     counts = "counter" in table.layout.template.variables
     if counts:

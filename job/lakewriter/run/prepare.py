@@ -12,10 +12,11 @@ from lakewriter.commit.catalog import CatalogTable
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import StateFile, TableState
 from lakewriter.commit.store import Store
+from lakewriter.commit.table_objects import GO_ON, describe_left
 from lakewriter.documents.inference import Seen, collect_paths, merge_paths
 from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import Record
-from lakewriter.errors import NameCollisionError, SpecInvalidError, TableNotEmptyError
+from lakewriter.errors import KeyExistsError, NameCollisionError, SpecInvalidError, TableNotEmptyError
 from lakewriter.naming import AS_IN_SOURCE, AS_TEXT, NORMALISED
 from lakewriter.receipt import Cursor, GivenName, Origin
 from lakewriter.report import format_count
@@ -229,6 +230,22 @@ def check_empty(
     stray = next((entry for entry in store.list_entries(table.path + "/") if not entry.key.startswith(metadata)), None)
     if stray is not None and not _is_begun(latest):
         raise _make_not_empty_error(table, f"{stray.key!r} lies under its path {table.path + '/'!r}")
+
+
+def check_numbers(
+    store: Store, table: TableSpec, state: TableState, latest: Callable[[], TableState] | None = None
+) -> None:
+    """Raise ``KEY_EXISTS`` if another writer's files of a table that was never loaded have higher numbers than this
+    load's: its keys are taken, or free and in a backfill that readers have left behind. ``latest`` reads the table's
+    state anew."""
+    if state.committed or not (left := describe_left(store, table.layout, state.backfill, state.counter)):
+        return
+    if not _is_begun(latest):
+        raise KeyExistsError(
+            f"table {table.id} was never loaded, and {left}: readers of the newest backfill would not see this load's "
+            "files, or a later file's name would be taken.",
+            remedy=GO_ON,
+        )
 
 
 def find_origin(table: TableSpec) -> Origin:

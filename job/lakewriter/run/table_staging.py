@@ -38,6 +38,7 @@ from lakewriter.run.prepare import (
     Prepared,
     check_empty,
     check_mode,
+    check_numbers,
     check_origin,
     check_unwritten,
     has_inferred_columns,
@@ -156,6 +157,7 @@ def _check_path(load: Load, table: TableSpec, began: TableState) -> None:
         make_ownership(spec, table, control).join(load.attempt.started, refreshes=True)
         take_over(control, began)
     check_empty(control.store, table, began, control.state.read)
+    check_numbers(control.store, table, began, control.state.read)
 
 
 def _choose_inputs(load: Load, table: TableSpec, began: TableState) -> Chosen | None:
