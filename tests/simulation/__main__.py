@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.simulation.guards import REACHED, count_guards, judge_guards, list_guards, write_least
+from tests.simulation.kinds import WEIGHTS
 from tests.simulation.mutations import MUTATIONS, mutate
 
 _STOP: Final = multiprocessing.get_context("fork").Event()
 """Set by the process that has a finding: no other one begins a history."""
-KINDS = "files,glue,iceberg,airbyte,messages,estuary,batches,refresh,quarantine,connector"
+KINDS: Final = ",".join(WEIGHTS)
 
 
 def _arguments() -> argparse.Namespace:

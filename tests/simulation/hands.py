@@ -22,6 +22,7 @@ from lakewriter.operate.undo_plan import Choices
 from lakewriter.operate.verification import verify
 from lakewriter.shape.cursor import parse_cursor
 from lakewriter.spec.table_spec import TableSpec
+from tests.simulation.books import Place, parsed
 from tests.simulation.lakes import Lake
 from tests.simulation.simulated import SimulatedClients, Simulation
 from tests.simulation.world import World
@@ -30,8 +31,9 @@ from tests.simulation.world import World
 class Hands:
     """Abandon, reset, backfill, adopt, rebuild, verify, files that count as read, and an early sweep."""
 
-    def __init__(self, simulation: Simulation, world: World) -> None:
+    def __init__(self, simulation: Simulation, world: World, seed: int) -> None:
         self.simulation, self.world = simulation, world
+        self._chance = random.Random(f"twice of {seed}")
 
     def draw(self, rng: random.Random, lake: Lake, job: str) -> Callable[[], None]:
         """One of them."""
@@ -72,11 +74,14 @@ class Hands:
         return self._carefully(lambda: self._compact(lake))
 
     def _carefully(self, act: Callable[[], Any]) -> Callable[[], None]:
+        """Do it, and now and then once more, as a person does who has not seen how it ended."""
+
         def carefully() -> None:
-            try:
-                act()
-            except LakeError as error:
-                self.simulation.network.note(f"{self.simulation.process} ends: {error}")
+            for _ in range(2 if self._chance.random() < 0.3 else 1):
+                try:
+                    act()
+                except LakeError as error:
+                    self.simulation.network.note(f"{self.simulation.process} ends: {error}")
 
         return carefully
 
@@ -92,6 +97,10 @@ class Hands:
         controls, clients = self._controls(lake)
         told = repair.abandon(controls, job, "a drill", clients)
         self.simulation.network.note(f"{self.simulation.process} abandoned {job}: {told}")
+        for table_id in told:
+            self._believe(
+                lake, table_id, f"{job} is not pending", lambda state: (state["pending"] or {}).get("job_id") != job
+            )
 
     def _end_lost(self, lake: Lake, job: str) -> None:
         """End a load whose intent is gone in a table; the others go on by what theirs say."""
@@ -117,6 +126,32 @@ class Hands:
             self.simulation.network.note(
                 f"{self.simulation.process} undid {undoing.job_id} of {undoing.table_id}: {what}"
             )
+            self._believe_undone(lake, undoing.table_id, undoing.job_id)
+
+    def _believe_undone(self, lake: Lake, table_id: str, job: str) -> None:
+        """A person who was told that a load is undone takes it for that."""
+        place = self._find_place(lake, table_id)
+        report = f"{place.root}/loads/undo.{job}/{table_id}.report.json"
+        self._believe(
+            lake,
+            table_id,
+            f"{job} is undone",
+            lambda state: (
+                job in {load["job_id"] for load in state.get("undone", ())}
+                or report in self.world.bucket.objects
+                or report in self.world.auditor.swept
+            ),
+        )
+
+    def _find_place(self, lake: Lake, table_id: str) -> Place:
+        places = self.world.auditor.places
+        return next(place for place in places if (place.pipeline, place.table) == (lake.pipeline, table_id))
+
+    def _believe(self, lake: Lake, table_id: str, what: str, is_so: Callable[[dict[str, Any]], bool]) -> None:
+        """Compare the state with what a command has said by its exit code, in the moment in which it ends."""
+        stored = self.world.bucket.objects.get(self._find_place(lake, table_id).state)
+        if stored is not None and not is_so(parsed(stored)):
+            self.world.auditor.find(f"{lake.pipeline}/{table_id}: a command has said that {what}, and it is not so")
 
     def _compact(self, lake: Lake) -> None:
         clients = SimulatedClients(lake.spec.access, self.simulation)

@@ -24,9 +24,11 @@ from tests.simulation.failures import Failures
 from tests.simulation.foreign_engine import ForeignEngine
 from tests.simulation.given import Writer, make_writable
 from tests.simulation.glue import Catalog
+from tests.simulation.handovers import HandOvers
 from tests.simulation.hands import Hands
 from tests.simulation.kept_rows import Marks
-from tests.simulation.lakes import KINDS, Lake, draw
+from tests.simulation.kinds import KINDS
+from tests.simulation.lakes import Lake, draw
 from tests.simulation.losses import Losses
 from tests.simulation.merged import Events
 from tests.simulation.messages import Inputs
@@ -133,7 +135,7 @@ class History:
                 connector.check = partial(self.auditor.syncs.given, lake.pipeline)
                 self.simulation.connectors[lake.pipeline] = connector
         self.changes = Changes(self.lakes, seed, self.world.met, options.without)
-        self.hands = Hands(self.simulation, self.world)
+        self.hands = Hands(self.simulation, self.world, seed)
         self.jobs: dict[str, list[str]] = {lake.pipeline: [] for lake in self.lakes}
         self.failures = Failures(self)
         self.number = 0
@@ -146,6 +148,7 @@ class History:
         self.losses = Losses(self, seed)
         self.jumps = random.Random(f"jumps of {seed}")
         self.undos, self.replays = Undos(self, seed), Replays(self, seed)
+        self.hand_overs = HandOvers(self, seed)
         self.is_calm, self.calm = False, Calm(self)
 
     def play(self) -> Told:
@@ -155,6 +158,7 @@ class History:
                 self._storm()
                 self.calm.play()
                 self.auditor.judge(is_answered=self.network.is_answered)
+                self.hand_overs.play()
             except Stuck as error:
                 self.auditor.find(f"stuck: {error}")
             except Exception as error:  # noqa: BLE001 - the seed is told, and the others are played

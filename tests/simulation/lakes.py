@@ -17,15 +17,10 @@ from lakewriter.errors import LakeError
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.books import GRADE
+from tests.simulation.kinds import WEIGHTS
 
 BUCKET: Final = "lake"
 PROPERTIES: Final = {"id": {"type": "integer"}, "nonce": {"type": "integer"}}
-WEIGHTS: Final = {
-    "files": 5, "glue": 4, "iceberg": 1, "airbyte": 4, "messages": 3, "estuary": 3, "batches": 2, "refresh": 3,
-    "quarantine": 5, "connector": 4, "merged": 2,
-}  # fmt: skip
-"""How often each is played: histories of Iceberg's tables take three times as long as others."""
-KINDS: Final = tuple(WEIGHTS)
 HOSTILE: Final = (
     *(
         "..",
