@@ -295,3 +295,40 @@ def test_random_files_in_pieces_are_as_they_are_whole(monkeypatch, options, part
         files = [hold(text.encode())]
         if reader.look(files, "s.t", in_turn).schema.names:
             assert read_with(reader, files, chance.randint(1, 8)) == read_with(reader, files), text
+
+
+BEFORE_THE_HEADER = [
+    # what lies before the header, options
+    (b"\n", {}),
+    (b"\n\n", {}),
+    (b"\r\n", {}),
+    (b" \n", {}),
+    (b"\t\n", {"sep": "\t"}),
+    (b" \t \n", {"sep": "\t"}),
+    (b"# a comment\n\n", {"comment": "#"}),
+    (b"\n# a comment\n", {"comment": "#"}),
+    (b"\xef\xbb\xbf\n", {}),
+    ("\ufeff\n".encode("utf-16-le"), {"encoding": "UTF-16LE"}),
+]
+
+
+@pytest.mark.parametrize(("before", "options"), BEFORE_THE_HEADER)
+@pytest.mark.parametrize("names", [("name",), ("name", "zip")])
+@pytest.mark.parametrize("block", [1, 7, 1 << 20])
+def test_what_lies_before_the_header_is_no_row(monkeypatch, before, options, names, block):
+    """The look finds the header by its own scan, and the read drops the rows up to it: both mean the same row."""
+    monkeypatch.setattr(csv_reader, "_BLOCK_BYTES", block)
+    sep, charset = options.get("sep", ","), options.get("encoding", "utf-8")
+    rows = [tuple(f"{letter}{number}" for number, _ in enumerate(names)) for letter in "ab"]
+    text = "".join(sep.join(row) + "\n" for row in (names, *rows))
+    end = b"\r\n" if before.endswith(b"\r\n") else b"\n"
+    outcome = read_csv(before + text.replace("\n", end.decode()).encode(charset), options=HEADED | options)
+    assert (outcome.good, outcome.bad) == (rows, [])
+
+
+@pytest.mark.parametrize("names", [1, 2])
+def test_a_header_behind_the_first_piece(names):
+    """Blank lines fill the first pieces of a large file."""
+    row = ",".join(["x"] * names).encode() + b"\n"
+    outcome = read_csv(b"\n" * 5000 + row + row * 20, size=500, options=HEADED)
+    assert (outcome.good, outcome.bad) == ([("x",) * names] * 20, [])

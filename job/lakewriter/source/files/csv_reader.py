@@ -40,7 +40,8 @@ _MOST_REFUSALS: Final = 3
 class CsvLayout:
     """The layout of one file. Its rows end with ``line_end``, blank for both LF and CRLF.
 
-    Each row has ``fields`` fields; the columns take those at ``positions``.
+    Each row has ``fields`` fields; the columns take those at ``positions``. ``first`` is the offset of the first row,
+    the header if the file has one.
     """
 
     compression: str | None
@@ -48,6 +49,7 @@ class CsvLayout:
     line_end: bytes
     fields: int
     positions: Positions = ()
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,8 @@ class CsvReader:
         if row is None:
             return None
         header = self._read_header(head, start, row, grammar, file, table)
-        return CsvLayout(head.compression, head.charset, grammar.end, len(header)), header
+        first = head.charset.mark + int(head.charset.measure(head.text, np.array([start]))[0])
+        return CsvLayout(head.compression, head.charset, grammar.end, len(header), first=first), header
 
     def _find_line_end(self, head: Head) -> bytes:
         """Return the first line end outside quotes; blank if both LF and CRLF end rows."""
@@ -257,7 +260,6 @@ class CsvReader:
         """
         layout: CsvLayout = piece.layout
         grammar, charset = replace(self.grammar, end=layout.line_end), layout.charset
-        has_header = self.header and piece.start == 0
         window = Window(open_text(piece.file, piece.start, piece.end, layout.compression, charset))
         base, size, at_end = max(piece.start, charset.mark), _BLOCK_BYTES, False
         while not at_end:
@@ -268,8 +270,9 @@ class CsvReader:
                 raise SourceFailedError(f"{piece.file.path!r}: the row at byte {base} has no end.")
             window.drop(rows.rest)
             is_row, blank_lines = select_rows(data, rows, grammar, layout.fields)
-            if has_header and is_row.any():
-                is_row[is_row.argmax()] = has_header = False
+            if self.header and base <= layout.first:
+                # Blank lines before the header are none of the rows either.
+                is_row &= base + charset.measure(data, rows.starts) > layout.first
             yield data, rows, is_row, base, blank_lines
             base += int(charset.measure(data, np.array([rows.rest]))[0])
 
