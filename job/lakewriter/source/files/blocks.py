@@ -9,7 +9,7 @@ import pyarrow as pa
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.files.charsets import Charset, explain_bad_text, find_charset
-from lakewriter.source.files.stored_files import StoredFile, decompress, find_compression
+from lakewriter.source.files.stored_files import StoredFile, decompress, find_compression, find_magic
 from lakewriter.source.spark_failures import make_unreadable_error
 
 _MAGIC_BYTES: Final = 16
@@ -27,7 +27,13 @@ MAGIC: Final[tuple[tuple[bytes, str, str], ...]] = (
     (b"%PDF-", "", "a PDF"),
 )
 """The first bytes of files that are no text."""
+_TAR, _TAR_AT = b"ustar", 257
+"""The magic of an archive by tar, and its offset. https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html"""
+_NO_TEXT: Final = b"\0" * 64
+"""No charset has so many NULs in a row: a block that was never written, or padding."""
 EXPORT: Final = "Save its sheet or table as CSV or Parquet, and name that file."
+
+EXTRACT: Final = "Extract its files, and name them or their folder."
 
 
 @dataclass(frozen=True)
@@ -70,11 +76,20 @@ def _require_text(head: Head, path: str, table: str) -> None:
     """Raise ``SOURCE_FAILED`` for a file that is no text. A file whose bytes are text is accepted with any
     beginning.
     """
+    inside = "" if head.compression is None else f", inside {head.compression}"
+    if head.text[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:
+        raise SourceFailedError(f"table {table!r}: {path!r} is a tar archive{inside}, expected text.", remedy=EXTRACT)
+    if head.compression is not None and find_magic(head.text) is not None:
+        raise SourceFailedError(f"table {table!r}: {path!r} is compressed twice, expected once.", remedy=EXTRACT)
+    if _NO_TEXT in head.text:
+        raise SourceFailedError(
+            f"table {table!r}: {path!r} has {len(_NO_TEXT)} NUL bytes in a row{inside}, expected text.", remedy=EXPORT
+        )
     kind = next((kind for kind in MAGIC if head.text.startswith(kind[0])), None)
     if kind is None or explain_bad_text(head.text[:-4] if not head.is_whole else head.text, head.charset) is None:
         return
     raise SourceFailedError(
-        f"table {table!r}: {path!r} is {kind[2]}, expected text.",
+        f"table {table!r}: {path!r} is {kind[2]}{inside}, expected text.",
         remedy=f"Set format: {kind[1]}." if kind[1] else EXPORT,
     )
 

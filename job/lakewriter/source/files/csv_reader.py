@@ -22,7 +22,7 @@ from lakewriter.source.files.csv_rows import Flags, Grammar, Row, Rows, find_lin
 from lakewriter.source.files.csv_values import Block, list_first_rows, parse_rows, select_rows, split_row
 from lakewriter.source.files.declared_types import make_batches, make_form
 from lakewriter.source.files.file_reader import Hint, Look, Piece, Spread, make_marks
-from lakewriter.source.files.format_detection import list_csv_hints
+from lakewriter.source.files.format_detection import list_csv_hints, require_no_page
 from lakewriter.source.files.spark_options import Options, unescape
 from lakewriter.source.files.stored_files import StoredFile
 
@@ -167,6 +167,7 @@ class CsvReader:
             size *= 16
         if row is None:
             return None
+        require_no_page(head.text, file.path, table)
         header = self._read_header(head, start, row, grammar, file, table)
         first = head.charset.mark + int(head.charset.measure(head.text, np.array([start]))[0])
         return CsvLayout(head.compression, head.charset, grammar.end, len(header), first=first), header

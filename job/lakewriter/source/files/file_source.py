@@ -21,7 +21,7 @@ from lakewriter.errors import (
     SpecInvalidError,
     ValueUnrepresentableError,
 )
-from lakewriter.report import format_count
+from lakewriter.report import format_count, join_first
 from lakewriter.source.declared_columns import ColumnCast, cast_batch, declare_schema, plan_casts
 from lakewriter.source.files.avro_reader import AvroReader
 from lakewriter.source.files.charsets import Charset
@@ -54,6 +54,7 @@ _MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = 
 _TYPED_BY_VALUES: Final = frozenset({"csv", "json"})
 """Formats whose files do not state the types of their columns."""
 _SHOWN: Final = 300
+_MOST_NAMES: Final = 4
 _LARGE: Final = 256 * 1024 * 1024
 """The stored size in bytes from which a file is worth several tasks."""
 _ASIDE: Final = "Correct the file, or keep such rows apart: on_bad_row: quarantine."
@@ -198,7 +199,12 @@ class OpenedFiles:
     @property
     def notes(self) -> tuple[str, ...]:
         """The differences between its files, in words for a user."""
-        return (*self.listing.notes, *self.look.notes, *_note_whole_files(self.look))
+        return (
+            *self.listing.notes,
+            *self.look.notes,
+            *_note_whole_files(self.look),
+            *_note_empty(self.listing, self.look),
+        )
 
     def read_stored_types(self) -> dict[str, str]:
         """Return the types of the columns that its first file stores as another type."""
@@ -213,6 +219,15 @@ class OpenedFiles:
     def cut(self, size: int, spread: Spread) -> list[Piece]:
         """Return the pieces of its files, each of about ``size`` bytes; none if only their columns are needed."""
         return [] if self.is_empty else self.source.reader.cut(self.look, size, spread)
+
+
+def _note_empty(listing: Listing, look: Look) -> Iterator[str]:
+    """Yield a note on files without a byte, or without a line, beside others."""
+    filled = {file.path for file, _ in look.files if file.size}
+    empty = [file.path.rpartition("/")[2] for file in listing.files if file.path not in filled]
+    if empty and filled:
+        shown = join_first(empty, _MOST_NAMES)
+        yield f"{len(empty):,} of {format_count(len(listing.files), 'file')} without rows: {shown}"
 
 
 def _note_whole_files(look: Look) -> tuple[str, ...]:

@@ -23,6 +23,10 @@ _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 """The folder of rows whose key is null, as Hive and Spark name it."""
 _COPYING: Final = "._COPYING_"
+_ODD: Final = re.compile(
+    r".*(?:~|\.(?:tmp|temp|part|partial|crdownload|bak|old|orig|swp))|thumbs\.db|desktop\.ini", re.IGNORECASE
+)
+"""Names of files that are seldom data: unfinished downloads, copies of editors, files of a desktop."""
 
 
 @dataclass(frozen=True)
@@ -181,12 +185,28 @@ def _add_path(walk: _Walk, root: str) -> None:
             skipped.append(entry.name)
         else:
             walk.add(entry, ())
-    if len(walk.listing.files) == before and walk.listing.missing is None:
+    added = walk.listing.files[before:]
+    if not added and walk.listing.missing is None:
         walk.listing.missing = _make_nothing_error(walk, skipped, nested)
-    elif nested:
-        walk.listing.notes.append(
-            f"{walk.path!r} has folders whose files are not read: {join_first(nested, _MOST_NAMES)}; with "
+    elif added:
+        walk.listing.notes += _list_notes(
+            walk.path, skipped, nested, added if literal is None or literal.is_folder else []
+        )
+
+
+def _list_notes(path: str, skipped: Sequence[str], nested: Sequence[str], added: Sequence[StoredFile]) -> Iterator[str]:
+    """Yield what a user may not expect of the files that a path names."""
+    if nested:
+        yield (
+            f"{path!r} has folders whose files are not read: {join_first(nested, _MOST_NAMES)}; with "
             "recursiveFileLookup: true they are"
+        )
+    if copying := [name for name in skipped if name.endswith(_COPYING)]:
+        yield f"{path!r} has files that are still being copied, which are not read: {join_first(copying, _MOST_NAMES)}"
+    if odd := [name for name in (file.path.rpartition("/")[2] for file in added) if _ODD.fullmatch(name)]:
+        yield (
+            f"{path!r} has files that are read as data, and by their names may be none: "
+            f"{join_first(odd, _MOST_NAMES)}; pathGlobFilter leaves them out"
         )
 
 

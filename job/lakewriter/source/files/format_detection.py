@@ -102,6 +102,22 @@ def require_documents(head: Head, path: str, table: str) -> None:
         )
 
 
+_PAGE: Final = re.compile(rb"\s*(<!doctype html|<html[\s>]|(<\?xml\s))", re.IGNORECASE)
+
+
+def require_no_page(text: bytes, path: str, table: str) -> None:
+    """Raise ``SOURCE_FAILED`` for a file that is read as CSV and begins as a page of HTML or a document of XML."""
+    if (match := _PAGE.match(text)) is None:
+        return
+    is_xml = match[2] is not None
+    raise SourceFailedError(
+        f"table {table!r}: {path!r} is {'an XML document' if is_xml else 'an HTML page'}, expected CSV: it begins with "
+        f"{show_start(text)}.",
+        remedy="Set format: xml, or name the file that is meant." if is_xml else
+        "Fetch the file again: a server may have answered with a page, such as one to sign in.",
+    )  # fmt: skip
+
+
 def _has_documents(text: bytes, *, is_whole: bool) -> bool:
     """Return True if a text consists of documents and arrays of them. Its end may cut the last one."""
     parts = list(islice(split_documents(iter([text]), most=_MOST_BYTES), _MOST_PARTS))

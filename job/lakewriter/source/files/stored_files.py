@@ -93,12 +93,17 @@ def pin_local(path: Path) -> tuple[int, str]:
     return stat.st_size, str(stat.st_mtime_ns)
 
 
+def find_magic(head: bytes) -> str | None:
+    """Return the compression that first bytes are of, None for others."""
+    return next((name for magic, name in _MAGIC if head.startswith(magic)), None)
+
+
 def find_compression(file: StoredFile, head: bytes) -> str | None:
     """Return the compression of a file that begins with ``head``, None for a plain one; its content decides.
 
     Raise ``SOURCE_FAILED`` for a compression that is not read.
     """
-    by_content = next((name for magic, name in _MAGIC if head.startswith(magic)), None)
+    by_content = find_magic(head)
     ending = Path(file.path).suffix.lower()
     if by_content is None and ending in _UNREAD:
         raise SourceFailedError(
