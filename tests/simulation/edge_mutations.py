@@ -3,165 +3,120 @@
 from collections.abc import Mapping
 from typing import Final
 
-from tests.simulation.mutation import Mutation, leave_out
-
-_ALL: Final = "files,glue,iceberg,airbyte,estuary"
+from tests.simulation.mutation import Mutation
 
 EDGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
-    "undo-source": leave_out(
+    "undo-source": Mutation(
         "a sync from whose state another one went on is not undone without it",
-        "operate.undo_plan:UndoPlanner._plan_source",
-        "        if later := self._name_after(_goes_on):\n",
-        '        if later := "":\n',
-        "connector",
+        'if later := "":',
+        kinds="connector",
     ),
-    "undo-batch": leave_out(
+    "undo-batch": Mutation(
         "a batch is undone only with a gap",
-        "operate.undo_plan:UndoPlanner._plan_cursor",
-        "        if intent.batch is not None:\n            self._allow_gap(",
-        "        if intent.batch is not None:\n            str(",
-        "batches",
+        'str(intent, "it is a batch of a continuous run, whose checkpoint is beyond it")',
+        kinds="batches",
     ),
-    "undo-again": leave_out(
+    "undo-again": Mutation(
         "an undo is planned anew where the refreshes kept have changed",
-        "operate.undo:Undo._try",
-        "            if not is_kept or not attempts.is_unchanged(",
-        "            if not attempts.is_unchanged(",
-        "refresh",
+        "if not attempts.is_unchanged(table.state, began, exclusive=True):",
+        kinds="refresh",
     ),
-    "stream-after-load": leave_out(
+    "stream-after-load": Mutation(
         "a stream does not go on after another load",
-        "commit.batches:require_stream",
-        "    elif state.last_job == last.job_id:\n",
-        "    elif last is not None:\n",
-        "batches",
+        "elif last is not None:",
+        kinds="batches",
     ),
-    "refreshes-said": leave_out(
+    "refreshes-said": Mutation(
         "a pipeline that begins to refresh says so in the record",
-        "commit.ownership:Ownership.join",
-        "            if writer is not None and writer.refreshes >= refreshes:\n",
-        "            if writer is not None:\n",
-        "airbyte,refresh",
+        "if writer is not None:",
+        kinds="airbyte,refresh",
     ),
-    "partition-spec": leave_out(
+    "partition-spec": Mutation(
         "files of another partition spec are not added",
-        "commit.iceberg.append:_add_files",
-        "    if table.spec().spec_id != spec_id:\n",
-        "    if table.spec().spec_id == -1:\n",
-        "iceberg",
+        "if table.spec().spec_id == -1:",
+        kinds="iceberg",
     ),
-    "same-table": leave_out(
+    "same-table": Mutation(
         "a table made anew under the name does not get the files",
-        "commit.iceberg.append:_require_same_table",
-        "    if table is None or not is_same_table(table, intent):\n        what",
-        "    if table is None:\n        what",
-        "iceberg",
+        "if table is None:",
+        kinds="iceberg",
     ),
-    "repeats-burnt": leave_out(
+    "repeats-burnt": Mutation(
         "a load that stands for others burns their job ids",
-        "commit.changes:Append.list_state_changes",
-        "    if intent.repeats:\n",
-        "    if intent.repeats is None:\n",
-        _ALL,
+        "if intent.repeats is None:",
+        kinds="files,glue,iceberg,airbyte,estuary",
     ),
-    "undone-refresh-deleted": leave_out(
+    "undone-refresh-deleted": Mutation(
         "an undone refresh's own files are deleted",
-        "commit.changes:Undo._list_switched_back",
-        "    if gone is not None and not self.intent.catalog.keeps_versions:\n",
-        "    if gone is None and not self.intent.catalog.keeps_versions:\n",
-        "refresh",
+        "if gone is None and not self.intent.catalog.keeps_versions:",
+        kinds="refresh",
     ),
-    "give-up-unless-pending": leave_out(
+    "give-up-unless-pending": Mutation(
         "a refresh is not given up while a change is pending",
-        "commit.deferred_deletions:_give_up_generation",
-        "        if state.pending is not None or entry not in state.retiring:\n",
-        "        if entry not in state.retiring:\n",
-        "refresh",
+        "if entry not in state.retiring:",
+        kinds="refresh",
     ),
-    "retire-in-time": leave_out(
+    "retire-in-time": Mutation(
         "objects stay until their time",
-        "commit.deferred_deletions:retire_due",
-        "            if entry.not_before <= now:\n",
-        "            if now:\n",
-        "glue,refresh",
+        "if now:",
+        kinds="glue,refresh",
     ),
-    "states-after-listing": leave_out(
+    "states-after-listing": Mutation(
         "states are read after the listing of a sweep too",
-        "commit.retention:sweep",
-        "    named |= find_named_loads(states)\n",
-        "",
-        _ALL,
+        "pass",
+        kinds="files,glue,iceberg,airbyte,estuary",
     ),
-    "replay-looks-again": leave_out(
+    "replay-looks-again": Mutation(
         "a replay looks at the quarantine again once it has registered",
-        "run.replay:Replay._open",
-        "        if find_files(control, table, self.chosen) != self.files:\n",
-        "        if not self.files:\n",
-        "quarantine",
+        "if not self.files:",
+        kinds="quarantine",
     ),
-    "shared-awaited": leave_out(
+    "shared-awaited": Mutation(
         "a shared job returns only when no task of it runs",
-        "staging.shared_job:stage_together",
-        "        for text in run_in_group(spark, lambda: items.mapPartitions(_run_shares).collect()):\n",
-        "        for text in items.mapPartitions(_run_shares).collect():\n",
-        "files",
+        "for text in items.mapPartitions(_run_shares).collect():",
+        kinds="files",
     ),
-    "numbers-claimed": leave_out(
+    "numbers-claimed": Mutation(
         "two syncs never have one number",
-        "run.loader:Loader.begin",
-        "        if counted_alone:\n",
-        "        if counted_alone or self.states:\n",
-        "airbyte,messages,connector",
+        "if counted_alone or self.states:",
+        kinds="airbyte,messages,connector",
     ),
-    "numbers-of-pipeline": leave_out(
+    "numbers-of-pipeline": Mutation(
         "a sync counts on from the numbers of all tables of its pipeline",
-        "run.sync:TableNumbers.find_highest",
-        "        listed = list_state_etags(self.control)\n",
-        "        listed = {name: etag for name, etag in list_state_etags(self.control).items() if name in self.read}\n",
-        "connector",
+        "listed = {name: etag for name, etag in list_state_etags(self.control).items() if name in self.read}",
+        kinds="connector",
         held_by="tests/run/test_sync_numbers.py",
     ),
-    "numbers-seen-again": leave_out(
+    "numbers-seen-again": Mutation(
         "a number that a table has by the time it is claimed is not used",
-        "run.sync:_claim",
-        "        if (highest := find_highest()) < number:\n",
-        "        if (highest := 0) < number:\n",
-        "airbyte,messages,connector",
+        "if (highest := 0) < number:",
+        kinds="airbyte,messages,connector",
         held_by="tests/run/test_sync_numbers.py",
     ),
-    "bad-rows-aborted": leave_out(
+    "bad-rows-aborted": Mutation(
         "bad rows staged by a task that fails are aborted",
-        "staging.quarantine:QuarantineWriter.abandon",
-        "        for upload in self._uploads:\n            upload.abandon(cause)\n",
-        "        del cause\n",
-        "quarantine",
+        "del cause",
+        kinds="quarantine",
+        statements=2,
     ),
-    "gone-by-age": leave_out(
+    "gone-by-age": Mutation(
         "an attempt that ran longer than keep is dropped only by age",
-        "commit.attempt:_find_gone",
-        "        return all(record.modified <= before for record in records)\n",
-        "        return not records or bool(before)\n",
-        _ALL,
+        "return not records or bool(before)",
+        kinds="files,glue,iceberg,airbyte,estuary",
     ),
-    "same-state-again": leave_out(
+    "same-state-again": Mutation(
         "the same state after new records is another load",
-        "run.stream_judging:make_partial_job_id",
-        '    ending = f"{job_id} {source.digest} {committed}"\n',
-        '    ending = f"{job_id} {source.digest}"\n',
-        "messages,connector",
+        'ending = f"{job_id} {source.digest}"',
+        kinds="messages,connector",
     ),
-    "earlier-number": leave_out(
+    "earlier-number": Mutation(
         "an earlier attempt's sync number is kept",
-        "run.sync:find_known_number",
-        "    return next(iter(said or had), None)\n",
-        "    return next(iter(said), None) if had or said else None\n",
-        "airbyte,messages,connector",
+        "return next(iter(said), None) if had or said else None",
+        kinds="airbyte,messages,connector",
     ),
-    "first-number": leave_out(
+    "first-number": Mutation(
         "all attempts go by the number written first",
-        "run.sync:claim_number",
-        "    return number if claimed is None else claimed\n",
-        "    return number\n",
-        "airbyte,messages,connector",
+        "return number",
+        kinds="airbyte,messages,connector",
     ),
 }

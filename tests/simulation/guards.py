@@ -8,6 +8,7 @@ not, and which test comes there.
 import ast
 import importlib.abc
 import importlib.machinery
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -62,7 +63,8 @@ class _Counting(ast.NodeTransformer):
         return node
 
     def _show(self, node: ast.AST) -> str:
-        return " ".join((ast.get_source_segment(self._text, node) or "").split())
+        text = re.sub(r"# Rule [^\n]*", "", ast.get_source_segment(self._text, node) or "")
+        return " ".join(text.split())
 
     def _count(self, what: str, node: ast.AST) -> ast.stmt:
         name = f"{self._module}:{'.'.join(self._within)} {what}"

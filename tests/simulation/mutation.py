@@ -1,158 +1,179 @@
-"""A rule of the product that is taken out, as a change of a function that has it.
+"""A rule of the product that is taken out, where a marker is beside it.
 
-A change is pinned by the qualified name of the function, or of the constant, and by its syntax: the function may move
-to another module, and its text may have other lines, comments and trailing commas.
+A comment ``# Rule NAME`` stands above the code that has the rule, in whatever module and function. What it marks is
+replaced: the statement below it, the head of one that has a body, or the operand, argument or entry on its line.
 """
 
 import ast
-import io
+import builtins
 import re
-import tokenize
+import textwrap
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 PACKAGE: Final = Path(__file__).parents[2] / "job" / "lakewriter"
-
-_LAYOUT: Final = frozenset(
-    {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-)
+MARKER: Final = re.compile(r"^[ \t]*# Rule (.+)\n", re.MULTILINE)
+_COMMENTS: Final = re.compile(r"(?:[ \t]*(?:#.*)?\n)*[ \t]*")
+_OPERATOR: Final = re.compile(r"(?:(?:and|or|in|if|else) |\*\*?)?")
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """``edits`` are by ``{module}:{name}``, the module under ``lakewriter.``: pairs of what is there and what is put in
-    its place.
+    """What is put in the place of a rule.
 
-    ``kinds`` are the tables in whose histories it can show; ``held_by`` are the arguments of pytest for the tests that
-    fail without the rule, where it shows in too few histories.
+    rule        what the product does, in words
+    new         the code that replaces what has the mutation's name as its mark; blank where an entry or operand goes
+    kinds       the tables in whose histories it can show
+    held_by     the arguments of pytest for the tests that fail without the rule, where it shows in too few histories
+    statements  how many statements are marked
+    more        the code for further marks, by their names
     """
 
     rule: str
-    edits: Mapping[str, tuple[tuple[str, str], ...]]
+    new: str
     kinds: str = "files,glue,iceberg,airbyte,messages,estuary,batches"
     held_by: str = ""
-
-    def list_modules(self) -> Mapping[str, list[tuple[str, str, str]]]:
-        """List the modules that are changed, each with the names in it, what is there and what is put in its place."""
-        modules: dict[str, list[tuple[str, str, str]]] = {}
-        for pin, edits in self.edits.items():
-            module, name = find_module(pin)
-            modules.setdefault(module, []).extend((name, old, new) for old, new in edits)
-        return modules
+    statements: int = 1
+    more: Mapping[str, str] = field(default_factory=dict)
 
 
-def leave_out(rule: str, pin: str, old: str, new: str, kinds: str = "", *, held_by: str = "") -> Mutation:
-    return Mutation(rule, {pin: ((old, new),)}, kinds or Mutation.kinds, held_by)
+@dataclass(frozen=True)
+class Edit:
+    """What replaces so many marked statements, or one marked part of an expression."""
+
+    mark: str
+    new: str
+    statements: int
 
 
-class Token(NamedTuple):
-    """A token that is no layout, with its place in the text."""
-
-    text: str
-    start: int
-    end: int
-
-
-def find_module(pin: str) -> tuple[str, str]:
-    """Find the module of a pin: the one that it names, or the only other one that has such a name."""
-    module, _, name = pin.partition(":")
-    if _find_span(_read(module), name) is not None:
-        return module, name
-    others = [other for other in _list_modules() if _find_span(_read(other), name) is not None]
-    if len(others) != 1:
-        raise LookupError(f"{pin} is in {len(others)} modules, expected one: {others}")
-    return others[0], name
-
-
-def change(source: str, name: str, old: str, new: str) -> str:
-    """Put ``new`` in the place of ``old`` in the function or constant of that name, where it must be once."""
-    span = _find_span(source, name)
-    if span is None:
-        raise LookupError(f"there is no {name}")
-    tokens = [token for token in _list_tokens(source) if span[0] <= token.start and token.end <= span[1]]
-    wanted = [token.text for token in _list_tokens(re.sub(r"(?m)^[ \t]+", "", old))]
-    places = list(_match(tokens, wanted)) or list(_match(_drop_last_commas(tokens), wanted))
-    if len(places) != 1:
-        raise LookupError(f"{name} has {len(places)} times, expected once: {old!r}")
-    start, end = places[0]
-    return source[:start] + _indent(source, start, old, new) + source[end:]
-
-
-def _match(tokens: Sequence[Token], wanted: Sequence[str]) -> Iterator[tuple[int, int]]:
-    texts = [token.text for token in tokens]
-    for first in range(len(texts) - len(wanted) + 1):
-        if texts[first : first + len(wanted)] == wanted:
-            yield tokens[first].start, tokens[first + len(wanted) - 1].end
-
-
-def _drop_last_commas(tokens: Sequence[Token]) -> list[Token]:
-    following = [*tokens[1:], Token("", 0, 0)]
-    return [token for token, then in zip(tokens, following, strict=True) if token.text != "," or then.text not in ")]}"]
-
-
-def _indent(source: str, start: int, old: str, new: str) -> str:
-    """Return the text that replaces ``old``, with the indentation of the line in which it is found."""
-    before, lines = re.match(r"[ \t]*", old), new.rstrip("\n").split("\n")
-    line = source[source.rfind("\n", 0, start) + 1 : start]
-    if before is None or not before[0] or line.strip():
-        return "\n".join(lines)
-    # The function may be nested in another way than the text of the rule.
-    more = len(line) - len(before[0])
-    moved = (" " * more + one if more >= 0 else one.removeprefix(" " * -more) for one in lines[1:])
-    return "\n".join([lines[0].removeprefix(before[0]), *moved])
-
-
-def _list_tokens(text: str) -> list[Token]:
-    """List the tokens of a module, or of a part of one, whose brackets need not be closed."""
-    starts, tokens = [0], list[Token]()
-    for line in text.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
-    try:
-        for kind, string, (row, column), (last_row, last_column), _ in tokenize.generate_tokens(
-            io.StringIO(text).readline
-        ):
-            if kind not in _LAYOUT:
-                tokens.append(Token(string, starts[row - 1] + column, starts[last_row - 1] + last_column))
-    except tokenize.TokenError:
-        # The end of a part whose bracket is closed after it.
-        return tokens
-    return tokens
+def list_edits(name: str, mutation: Mutation) -> Mapping[str, list[Edit]]:
+    """List the edits by module; ``LookupError`` for a mark that is not there once."""
+    edits: dict[str, list[Edit]] = defaultdict(list)
+    for mark, new in {name: mutation.new, **mutation.more}.items():
+        modules = find_marks().get(mark, [])
+        if len(modules) != 1:
+            raise LookupError(f"{mark} marks {len(modules)} places, expected one: {modules}")
+        edits[modules[0]].append(Edit(mark, new, mutation.statements if mark == name else 1))
+    return edits
 
 
 @cache
-def _find_span(source: str, name: str) -> tuple[int, int] | None:
-    """Find where a function, a class or a constant begins and ends; None where there is none of the name."""
-    body: Sequence[ast.stmt] = ast.parse(source).body
-    node: ast.stmt | None = None
-    for part in name.split("."):
-        node = next((one for one in body if part in _list_names(one)), None)
-        if node is None:
-            return None
-        body = getattr(node, "body", [])
-    assert node is not None
-    lines = source.splitlines(keepends=True)
-    decorators = [one.lineno for one in getattr(node, "decorator_list", [])]
-    first, last = min([node.lineno, *decorators]), node.end_lineno or node.lineno
-    return sum(map(len, lines[: first - 1])), sum(map(len, lines[:last]))
+def find_marks() -> Mapping[str, list[str]]:
+    """Find the modules of all marks in the product."""
+    marks: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        for match in MARKER.finditer(path.read_text("utf-8")):
+            for mark in match[1].split(", "):
+                marks[mark].append(module)
+    return marks
 
 
-def _list_names(node: ast.stmt) -> list[str]:
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return [node.name]
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return [target.id for target in targets if isinstance(target, ast.Name)]
+def change(source: str, edits: Sequence[Edit]) -> str:
+    """Put the new code in the place of all that is marked. ``LookupError`` where it uses names that are not there."""
+    marks = [edit.mark for edit in edits]
+    for edit in edits:
+        source = _replace(source, edit)
+    if unknown := _list_unknown(ast.parse(source)):
+        raise LookupError(f"what replaces {', '.join(marks)} uses {sorted(unknown)}, which are not there")
+    return source
 
 
-@cache
-def _read(module: str) -> str:
-    path = PACKAGE / f"{module.replace('.', '/')}.py"
-    return path.read_text("utf-8") if path.is_file() else ""
+def _replace(source: str, edit: Edit) -> str:
+    match = next((match for match in MARKER.finditer(source) if edit.mark in match[1].split(", ")), None)
+    region = find_region(source, match.end(), edit.statements) if match is not None else None
+    if region is None:
+        raise LookupError(f"nothing is marked with {edit.mark}")
+    start, end = region
+    margin = start - source.rfind("\n", 0, start) - 1
+    if not edit.new and (comma := re.match(r"\s*,", source[end:])):
+        end += comma.end()
+    return source[:start] + textwrap.indent(edit.new, " " * margin).strip() + source[end:]
 
 
-@cache
-def _list_modules() -> tuple[str, ...]:
-    paths = sorted(PACKAGE.rglob("*.py"))
-    return tuple(".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in paths)
+def find_region(source: str, position: int, statements: int = 1) -> tuple[int, int] | None:
+    """Find where the first code after ``position`` begins and ends; None where nothing begins there."""
+    first = _COMMENTS.match(source, position)
+    start = first.end() if first is not None else position
+    tree, lines = ast.parse(source), _Lines(source)
+    for nodes in _list_bodies(tree):
+        numbers = [number for number, node in enumerate(nodes) if lines.find_start(node) == start]
+        if numbers:
+            last = nodes[min(numbers[0] + statements, len(nodes)) - 1]
+            body = getattr(last, "body", None)
+            is_head = statements == 1 and isinstance(body, list)
+            end = lines.find_start(body[0]) if is_head and body is not None else lines.find_end(last)
+            return start, start + len(_COMMENT_AT_END.sub("", source[start:end]).rstrip())
+    return _find_part(tree, lines, source, start)
+
+
+_COMMENT_AT_END: Final = re.compile(r"(?:\n[ \t]*#[^\n]*)+\s*\Z")
+
+
+def _find_part(tree: ast.AST, lines: "_Lines", source: str, start: int) -> tuple[int, int] | None:
+    """Find the largest part of an expression that begins there, behind an operator."""
+    operator = _OPERATOR.match(source, start)
+    begin = operator.end() if operator is not None else start
+    ends = [0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr | ast.keyword) and lines.find_start(node) in (start, begin):
+            ends.append(lines.find_end(node))
+        if isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            ends += [
+                lines.find_end(value) for key, value in pairs if key is not None and lines.find_start(key) == start
+            ]
+    return (start, max(ends)) if max(ends) else None
+
+
+def _list_bodies(tree: ast.AST) -> Iterator[list[ast.AST]]:
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody", "handlers"):
+            nodes = getattr(node, name, None)
+            if isinstance(nodes, list):
+                yield nodes
+
+
+class _Lines:
+    """Where nodes begin and end in a text."""
+
+    def __init__(self, source: str) -> None:
+        self._starts, self._lines = [0], source.splitlines(keepends=True)
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line))
+
+    def find_start(self, node: ast.AST) -> int:
+        """Return the position of the node's first character, of its first decorator where it has some."""
+        nodes: list[ast.AST] = [*getattr(node, "decorator_list", []), node]
+        first = min(nodes, key=lambda one: (one.lineno, one.col_offset))  # type: ignore[attr-defined]
+        at = self._find(first.lineno, first.col_offset)  # type: ignore[attr-defined]
+        return at - (first is not node)
+
+    def find_end(self, node: ast.AST) -> int:
+        """Return the position behind the node."""
+        return self._find(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+    def _find(self, number: int, column: int) -> int:
+        # Columns count bytes.
+        return self._starts[number - 1] + len(self._lines[number - 1].encode()[:column].decode())
+
+
+def _list_unknown(tree: ast.AST) -> set[str]:
+    used, there = set[str](), {*dir(builtins), "__file__", "__name__"}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()):
+                used.add(name)
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                there.add(name)
+            case ast.alias(name=name, asname=other):
+                there.add((other or name).partition(".")[0])
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                there.add(name)
+            case ast.MatchMapping(rest=str(name)) | ast.AsyncFunctionDef(name=name):
+                there.add(name)
+    return used - there

@@ -3,124 +3,97 @@
 from collections.abc import Mapping
 from typing import Final
 
-from tests.simulation.mutation import Mutation, leave_out
-
-_KIND: Final = "quarantine"
+from tests.simulation.mutation import Mutation
 
 QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
-    "quarantine-completed": leave_out(
+    "quarantine-completed": Mutation(
         "a load's bad rows are completed with it",
-        "commit.recover:complete_files",
-        "    if failure is None and (quarantined := intent.of_quarantine) is not None:\n"
-        "        failure = complete_all(control.store, quarantined, control.pause)\n",
-        "",
-        _KIND,
+        "return failure",
+        kinds="quarantine",
+        statements=2,
     ),
-    "quarantine-withdrawn": leave_out(
+    "quarantine-withdrawn": Mutation(
         "a load that is withdrawn takes its bad rows along",
-        "commit.recover:withdraw_intent",
-        "    if (quarantined := intent.of_quarantine) is not None:\n        withdraw(control.store, quarantined)\n",
-        "",
-        _KIND,
+        (
+            "if pending.failure is not None:\n"
+            "    key = control.keys.failure(pending.job_id, pending.attempt, control.table_id)\n"
+            "    control.write_once(key, pending.failure.model_dump_json(indent=1), keep=True)"
+        ),
+        kinds="quarantine",
+        statements=2,
     ),
-    "quarantine-published": leave_out(
+    "quarantine-published": Mutation(
         "a quarantine has a table in Glue",
-        "commit.recover:_publish_quarantine",
-        "        catalog.publish(quarantined, number)\n        catalog.read_back(quarantined)\n",
-        "        pass\n",
-        _KIND,
+        "pass",
+        kinds="quarantine",
+        statements=2,
     ),
-    "quarantine-undone": leave_out(
+    "quarantine-undone": Mutation(
         "an undo takes a load's bad rows out",
-        "commit.recover:_publish_quarantine",
-        "    delete_all(control, ((removal.key, removal.etag) for removal in effects.bad_rows))\n",
-        "",
-        _KIND,
+        "pass",
+        kinds="quarantine",
     ),
-    "quarantine-overtaken": leave_out(
+    "quarantine-overtaken": Mutation(
         "an attempt that another one overtook aborts its bad rows",
-        "commit.attempt:_abort_if_done",
-        "for receipt in intent.list_staged()))",
-        "for receipt in intent.files.without_statistics()))",
-        _KIND,
+        "abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in intent.files.without_statistics()))",
+        kinds="quarantine",
     ),
-    "quarantine-superseded": leave_out(
+    "quarantine-superseded": Mutation(
         "so does one that gives up where another has taken over",
-        "commit.attempt:give_up",
-        "        strays = _select_bad_rows(files, strays)\n",
-        "        strays = []\n",
-        _KIND,
+        "strays = []",
+        kinds="quarantine",
     ),
-    "quarantine-pattern": leave_out(
+    "quarantine-pattern": Mutation(
         "an attempt's record names its files with bad rows",
-        "commit.earlier_attempts:BegunTable.of",
-        '        return begun.model_copy(update={"quarantine": quarantine.folder, '
-        '"quarantine_pattern": quarantine.pattern})\n',
-        "        return begun\n",
-        _KIND,
+        "return begun",
+        kinds="quarantine",
     ),
-    "quarantine-repeated": leave_out(
+    "quarantine-repeated": Mutation(
         "uploads of bad rows that a repeated task has left are aborted",
-        "run.table_staging:conclude_staging",
-        " or bad_rows.totals.is_repeated:\n",
-        ":\n",
-        _KIND,
+        "if repeats or receipts.totals.is_repeated :",
+        kinds="quarantine",
     ),
-    "quarantine-cursor": leave_out(
+    "quarantine-cursor": Mutation(
         "the cursor passes bad rows",
-        "run.table_intent:_find_cursor_after",
-        "choose_higher(staged.receipts.totals.cursor, staged.quarantined.totals.cursor))",
-        "staged.receipts.totals.cursor)",
-        _KIND,
+        "after = choose_higher(before, staged.receipts.totals.cursor)",
+        kinds="quarantine",
     ),
-    "taken-at-all": leave_out(
+    "taken-at-all": Mutation(
         "what a replay has loaded leaves the quarantine",
-        "commit.recover:_publish",
-        "    delete_all(control, ((removal.key, removal.etag) for removal in effects.loaded))\n",
-        "",
-        _KIND,
+        "pass",
+        kinds="quarantine",
     ),
-    "taken-last": leave_out(
+    "taken-last": Mutation(
         "files leave the quarantine once their rows are in the table",
-        "commit.recover:complete_files",
-        "    failure = complete_all(store, intent, control.pause)\n",
-        "    delete_all(control, ((removal.key, removal.etag) for removal in intent.taken))\n"
-        "    failure = complete_all(store, intent, control.pause)\n",
-        _KIND,
+        (
+            "delete_all(control, ((removal.key, removal.etag) for removal in intent.taken))\n"
+            "failure = complete_all(store, intent, control.pause)"
+        ),
+        kinds="quarantine",
     ),
-    "taken-own": leave_out(
+    "taken-own": Mutation(
         "a replay takes the files of its own pipeline",
-        "run.replay:find_files",
-        '        if stored_object is not None and stored_object.load.startswith(f"{control.keys.pipeline}/")\n',
-        "        if stored_object is not None\n",
-        _KIND,
+        "if stored_object is not None",
+        kinds="quarantine",
     ),
-    "replay-not-undone": leave_out(
+    "replay-not-undone": Mutation(
         "a replay is not undone",
-        "operate.undo_plan:UndoPlanner._require_undoable",
-        "        if intent.taken:\n",
-        "        if False:\n",
-        _KIND,
+        "if False:",
+        kinds="quarantine",
     ),
-    "replayed-not-undone": leave_out(
+    "replayed-not-undone": Mutation(
         "a load of which a replay has loaded rows is not undone",
-        "operate.undo_plan:UndoPlanner._find_quarantined",
-        "            if self._name_after(lambda load: load.job_id.startswith(REPLAY)):\n",
-        "            if False:\n",
-        _KIND,
+        "if False:",
+        kinds="quarantine",
     ),
-    "replayed-verified": leave_out(
+    "replayed-verified": Mutation(
         "verify expects no files that a replay has taken",
-        "operate.verification:Verifier._compare_quarantine",
-        "self._clients, lambda key: key not in taken)",
-        "self._clients, lambda key: True)",
-        _KIND,
+        "objects = compare_objects(quarantined, control.store, self._clients, lambda key: True)",
+        kinds="quarantine",
     ),
-    "replay-sets-no-cursor": leave_out(
+    "replay-sets-no-cursor": Mutation(
         "a replay sets no cursor where a person has taken it away",
-        "run.table_intent:_find_cursor_after",
-        "    if load.kind.takes and (before is None or began.is_cursor_by_hand):\n",
-        "    if False:\n",
-        _KIND,
+        "if False:",
+        kinds="quarantine",
     ),
 }

@@ -3,51 +3,43 @@
 from collections.abc import Mapping
 from typing import Final
 
-from tests.simulation.mutation import Mutation, leave_out
-
-_KIND: Final = "refresh"
+from tests.simulation.mutation import Mutation
 
 REFRESH_MUTATIONS: Final[Mapping[str, Mutation]] = {
-    "switch-number": leave_out(
+    "switch-number": Mutation(
         "a process that comes late finds that its switch, or a later one, is done in Glue",
-        "commit.glue:GlueTables._switch",
-        "            if last >= number:\n                return True\n",
-        "            if last == number:\n                return True\n",
-        _KIND,
+        "if last == number:",
+        kinds="refresh",
     ),
-    "latest-number": leave_out(
+    "latest-number": Mutation(
         "a process that comes late does not name its files in place of later ones",
-        "commit.latest:_require_earlier",
-        "    elif latest.change > number or (latest.change == number and latest.load != intent.load):\n",
-        "    elif False:\n",
-        _KIND,
+        "elif False:",
+        kinds="refresh",
     ),
-    "give-up-first": leave_out(
+    "give-up-first": Mutation(
         "the state gives a refresh up before its files are deleted",
-        "commit.deferred_deletions:_retire",
-        "    if entry.generation is not None and not _give_up_generation(control, entry):\n        return\n",
-        "",
-        _KIND,
+        (
+            "if intent is not None and entry.generation is not None:\n"
+            "    delete_own(control.store, intent)\n"
+            "elif intent is not None:\n"
+            "    delete_all(control, ((removal.key, removal.etag) for removal in intent.removes))"
+        ),
+        kinds="refresh",
+        statements=2,
     ),
-    "shown-again-stays": leave_out(
+    "shown-again-stays": Mutation(
         "what an undo shows again is not deleted in its time",
-        "commit.changes:Undo._list_switched_back",
-        "    retiring = tuple(entry for entry in state.retiring if entry.generation != switch.after)\n",
-        "    retiring = state.retiring\n",
-        _KIND,
+        "retiring = state.retiring",
+        kinds="refresh",
     ),
-    "folder-of-its-own": leave_out(
+    "folder-of-its-own": Mutation(
         "each full refresh has a folder in which nothing lies",
-        "run.placement:_find_next_generation",
-        "    return max(state.generation, *(number for number in numbers if number is not None), 0) + 1\n",
-        "    return max(0 * state.generation, *(0 for _ in numbers), 0) + 1\n",
-        _KIND,
+        "return max(0 * state.generation, *(0 for _ in numbers), 0) + 1",
+        kinds="refresh",
     ),
-    "undo-of-the-last": leave_out(
+    "undo-of-the-last": Mutation(
         "only the refresh that readers see is undone",
-        "operate.undo_plan:UndoPlanner._plan_switch",
-        "        if shown is None or shown.job_id != intent.job_id:\n",
-        "        if False:\n",
-        _KIND,
+        "if False:",
+        kinds="refresh",
     ),
 }

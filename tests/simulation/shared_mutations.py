@@ -3,37 +3,27 @@
 from collections.abc import Mapping
 from typing import Final
 
-from tests.simulation.mutation import Mutation, leave_out
-
-_SEVERAL: Final = "files,glue,airbyte"
+from tests.simulation.mutation import Mutation
 
 SHARED_MUTATIONS: Final[Mapping[str, Mutation]] = {
-    "shared-half": leave_out(
+    "shared-half": Mutation(
         "a table that a shared job did not bring back whole is staged again",
-        "staging.shared_job:stage_share",
-        "            is_whole = False",
-        "            is_whole = True",
-        _SEVERAL,
+        "is_whole = True",
+        kinds="files,glue,airbyte",
     ),
-    "shared-lost": leave_out(
+    "shared-lost": Mutation(
         "a job that Spark gives up leaves no table whole",
-        "staging.shared_job:Attempted.whole",
-        "    whole: bool = False",
-        "    whole: bool = True",
-        _SEVERAL,
+        "whole: bool = True",
+        kinds="files,glue,airbyte",
     ),
-    "shared-mixed": leave_out(
+    "shared-mixed": Mutation(
         "what a shared job returns goes to each table by its number",
-        "staging.shared_job:stage_share",
-        "yield json.dumps([number, texts, is_whole])",
         "yield json.dumps([0, texts, is_whole])",
-        _SEVERAL,
+        kinds="files,glue,airbyte",
     ),
-    "shared-strays": leave_out(
+    "shared-strays": Mutation(
         "after a second staging the uploads are looked for that no receipt names",
-        "run.table_staging:stage_files",
-        "is_again or ",
-        "",
-        _SEVERAL,
+        "repeats =  is_speculative(load.spark()) or is_any_stage_repeated(returned)",
+        kinds="files,glue,airbyte",
     ),
 }

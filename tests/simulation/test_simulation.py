@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.history import Options, play
-from tests.simulation.mutation import change, find_module
+from tests.simulation.mutation import Edit, change, find_marks, list_edits
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.stand_ins import installed
 
@@ -47,68 +47,76 @@ def test_a_job_goes_on_in_its_other_tables_where_it_is_refused_in_one():
         assert play(198, Options(kinds=("messages",))).findings == []
 
 
-def test_every_mutation_finds_the_text_that_it_changes():
-    """A rule that has moved would be taken out no more, and nobody would see it before the next nightly run."""
+def test_every_rule_is_marked():
+    """A rule whose mark is lost would be taken out no more, and nobody would see it before the next nightly run."""
     for name, mutation in MUTATIONS.items():
         assert not mutation.held_by or (ROOT / mutation.held_by.split()[0]).is_file(), name
-        for module, edits in mutation.list_modules().items():
+        for module, edits in list_edits(name, mutation).items():
             text = (ROOT / "job" / "lakewriter" / f"{module.replace('.', '/')}.py").read_text("utf-8")
-            for function, old, new in edits:
-                changed = change(text, function, old, new)
-                ast.parse(changed)
-                assert changed != text, name
-                text = changed
+            assert change(text, edits) != text, name
 
 
-SOURCE = """LEAST = 3
+def test_every_mark_is_of_a_rule():
+    marks = {mark for name, mutation in MUTATIONS.items() for mark in (name, *mutation.more)}
+    assert set(find_marks()) == marks
+
+
+SOURCE = """# Rule least
+LEAST = 3
 
 
 class Door:
     @property
     def open(self):
-        # Of a key,
-        if self.key == \'none\':
-            return (
-                "shut",
-                self.key,
-            )
-        return "open", self.key
+        # Rule shut, wide
+        # Of a key.
+        if self.key == 'none':
+            return "shut"
+        elif (
+            self.is_old
+            # Rule new
+            and self.is_new
+        ):
+            return {
+                # Rule entry
+                "a": self.key(1),
+                "b": 2,
+            }
+        # Rule two
+        first = 1
+        self.first = first
+        return "open"
 """
-# a pin, what is there, what is put in its place; what comes of the line
-PINNED = [
-    ("LEAST", "LEAST = 3", "LEAST = 4", "LEAST = 4"),
-    # Other lines, indentation and last commas.
-    ("Door.open", 'return ("shut", self.key)\n', "return 1\n", "return 1"),
-    ("Door.open", "if self.key == 'none':", "if False:", "        if False:"),
-    ("Door", '        return "open", self.key\n', "        x = 1\n        return x\n", "        return x"),
-    ("Door.open", '    return "open", self.key\n', "    x = 1\n    return x\n", "        return x"),
+MARKED = [
+    # a mark, what is put in its place, how many statements are marked; lines that are there then, and that are not
+    ("least", "LEAST = 4", 1, ["LEAST = 4"], ["LEAST = 3"]),
+    ("shut", "if False:", 1, ["        if False:", '            return "shut"'], ["        if self.key == 'none':"]),
+    ("wide", "pass", 3, ["        pass"], ['            return "shut"']),
+    ("new", "", 1, ["            self.is_old"], ["            and self.is_new"]),
+    ("entry", "", 1, ['                "b": 2,'], ['                "a": self.key(1),']),
+    ("two", "self.first = 2\nassert self", 2, ["        assert self"], ["        first = 1"]),
 ]
 
 
-@pytest.mark.parametrize(("name", "old", "new", "line"), PINNED)
-def test_a_rule_is_found_by_its_syntax(name: str, old: str, new: str, line: str):
-    changed = change(SOURCE, name, old, new)
+@pytest.mark.parametrize(("mark", "new", "statements", "there", "gone"), MARKED)
+def test_what_is_marked_is_replaced(mark: str, new: str, statements: int, there: list[str], gone: list[str]):
+    changed = change(SOURCE, [Edit(mark, new, statements)])
     ast.parse(changed)
-    assert line in [one if line.startswith(" ") else one.strip() for one in changed.splitlines()]
+    lines = [line.rstrip() for line in changed.splitlines()]
+    assert [line for line in there if line not in lines] == []
+    assert [line for line in gone if line in lines] == []
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "message"),
+    ("edit", "message"),
     [
-        ("Door.shut", "return", "there is no Door.shut"),
-        ("Door.open", "return", "Door.open has 2 times, expected once: 'return'"),
-        ("LEAST", "4", "LEAST has 0 times, expected once: '4'"),
+        (Edit("gone", "pass", 1), "nothing is marked with gone"),
+        (Edit("two", "self.first = second", 2), "what replaces two uses ['second'], which are not there"),
     ],
 )
-def test_a_rule_that_is_not_there_once(name: str, old: str, message: str):
+def test_a_rule_that_cannot_be_taken_out(edit: Edit, message: str):
     with pytest.raises(LookupError, match=re.escape(message)):
-        change(SOURCE, name, old, "")
-
-
-def test_a_function_that_has_moved_is_found():
-    assert find_module("commit.attempt:close") == ("commit.recover", "close")
-    with pytest.raises(LookupError, match="nothing is in 0 modules"):
-        find_module("commit.attempt:nothing")
+        change(SOURCE, [edit])
 
 
 @pytest.mark.timeout(600)

@@ -14,6 +14,7 @@ FOREIGN: Final = "ForeignAnswer"
 
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "s3.AbortMultipartUpload": (),
+    # Rule answers-have-fields
     "s3.CompleteMultipartUpload": ("Key", "ETag"),
     "s3.CreateMultipartUpload": ("UploadId",),
     "s3.DeleteObject": (),

@@ -66,6 +66,7 @@ def register(
     or ahead of the state.
     """
     while True:
+        # Rule recover-first
         recover(control, open_clients)
         is_undo = attempt.job_id.startswith(UNDO)
         require_followed(control, control.state.recall(), shares=control.shares_tables and not is_undo)
@@ -113,6 +114,7 @@ def _find_gone(control: Control, seen: TableState, attempt: Attempt) -> frozense
 
     def is_gone(job_id: str, name: str) -> bool:
         records = list(control.store.list_entries(control.keys.begin(job_id, name), limit=1))
+        # Rule gone-by-age
         return all(record.modified <= before for record in records)
 
     return frozenset(name for job_id, name in old if is_gone(job_id, name))
@@ -125,6 +127,7 @@ def _add_running(state: TableState, seen: TableState, attempt: Attempt, gone: fr
     A report is written only while its intent is pending, so an unchanged ``committed`` means that no report is new.
     """
     is_overtaken = state.running.get(attempt.job_id) != seen.running.get(attempt.job_id)
+    # Rule recover-first/2, register-sees-reports, registers-knowingly
     if state.pending is not None or state.committed != seen.committed or is_overtaken:
         raise Lost
     # An attempt at a load that this one repeats may no longer bind: this load has the same rows.
@@ -138,6 +141,7 @@ def _add_running(state: TableState, seen: TableState, attempt: Attempt, gone: fr
     running_entry = Running(attempt=attempt.id, since=attempt.started, first=first)
     if earlier is not None:
         running_entry = earlier.model_copy(update=dict(running_entry))
+    # Rule latest-registers
     return state.replace(running=others | {attempt.job_id: running_entry})
 
 
@@ -177,6 +181,7 @@ def _find_own_uploads(control: Control, job_id: str, attempt_id: str, files: Beg
     # A part's name is a UUID only where numbers would clash: the pattern takes both.
     if not uploads or (own_uuid in files.pattern and rf"\d+|{own_uuid}" not in files.pattern):
         return [*bad_rows, *uploads]
+    # Rule shared-uploads
     return bad_rows if _has_rival(control, job_id, files, own_uuid) else [*bad_rows, *uploads]
 
 
@@ -194,6 +199,7 @@ def _has_rival(control: Control, job_id: str, files: BegunTable, own_uuid: str) 
             pattern.replace(uuid_pattern(attempt), "") for pattern in patterns
         ]
 
+    # Rule alike-uploads
     return any(is_alike(other, entry.attempt) for other, entry in others.items()) or control.has_namesake(job_id)
 
 
@@ -232,6 +238,7 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
     pending = _make_pending(attempt, intent)
 
     def bind_to(state: TableState) -> TableState:
+        # Rule bind-over-pending
         if state.pending is not None or not _may_bind(state, attempt, intent, began):
             raise Lost
         return state.replace(pending=pending)
@@ -259,8 +266,10 @@ def _make_pending(attempt: Attempt, intent: Intent) -> Pending:
 def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableState) -> bool:
     change = read_change(intent)
     return (
+        # Rule fencing
         state.is_registered(attempt.job_id, attempt.id)
         and (not change.compares_state or is_unchanged(began, state, exclusive=change.depends()))
+        # Rule names-bound
         and state.accepts_names(intent.names, began)
         and change.may_bind(state, began)
     )
@@ -274,6 +283,7 @@ def is_unchanged(before: TableState, now: TableState, *, exclusive: bool) -> boo
     """
     if not exclusive:
         return (before.sync.source, before.batch) == (now.sync.source, now.batch)
+    # Rule committed-unchanged
     return all(getattr(before, name) == getattr(now, name) for name in _COMPARED_FIELDS)
 
 
@@ -300,6 +310,7 @@ def _abort_if_done(control: Control, attempt: Attempt, intent: Intent) -> bool:
         return False
     with control.note_failed_cleanup("uploads that another attempt overtook"):
         if report.attempt != attempt.id:
+            # Rule quarantine-overtaken
             abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in intent.list_staged()))
     return True
 
@@ -347,10 +358,13 @@ def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: It
     """
     files = BegunTable.of(names)
     strays = _find_own_uploads(control, attempt.job_id, attempt.id, files)
+    # Rule state-before-abort
     if not _try_move(control, lambda state: _require_unbound(state, attempt)):
         # The attempt that took over may use the same keys by now, except for files with bad rows.
+        # Rule quarantine-superseded
         strays = _select_bad_rows(files, strays)
     report = control.read_report(attempt.job_id)
+    # Rule look-before-abort
     if _is_bound(control.state.recall(), attempt) or (report is not None and report.attempt == attempt.id):
         return
     try:
@@ -408,5 +422,6 @@ def abort_in_catalog_location(control: Control, names: ObjectNames, attempt: Att
 
 def _abort_while_registered(control: Control, attempt: Attempt, uploads: Sequence[Upload]) -> None:
     """Abort the listed uploads if this is still the registered attempt: a later one may stage under the same keys."""
+    # Rule abort-while-registered
     if uploads and control.state.read().is_registered(attempt.job_id, attempt.id):
         abort_all(control.store, ((upload.key, upload.upload_id) for upload in uploads))

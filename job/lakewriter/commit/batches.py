@@ -22,6 +22,7 @@ def require_stream(state: TableState, table: str) -> None:
         if not state.changes or allowed:
             return
         why = f"it has {format_count(state.changes, 'load')} and no batch of a continuous run"
+    # Rule stream-after-load
     elif state.last_job == last.job_id:
         return
     else:
@@ -78,6 +79,7 @@ def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -
             )
         raise _make_lost_error(table, last, f"the checkpoint is an older one, at batch {batch.number}")
     # States that were written before batches had digests have none.
+    # Rule batch-digest
     if batch.number == last.number and last.offsets is not None and batch.offsets != last.offsets:
         raise _make_lost_error(table, last, "the checkpoint is an older one, which has planned that batch anew")
     return batch.number > last.number

@@ -103,6 +103,7 @@ class Change(ABC):
 
     def depends(self) -> bool:
         """Return whether the change is valid only while no other has committed since it began."""
+        # Rule undo-fence
         return self.is_exclusive or self.intent.depends_on_state
 
     def may_bind(self, state: TableState, began: TableState) -> bool:
@@ -120,6 +121,7 @@ class Change(ABC):
     def list_all_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
         """List all fields of the state that the change sets, also the one which says that running loads stay valid."""
         fields = self.list_state_changes(state, now, abandoned=abandoned)
+        # Rule compactions-are-counted
         return fields | {"compactions": state.compactions + self.lets_loads_go_on}
 
 
@@ -154,8 +156,11 @@ class Append(Change):
         """See ``Change``."""
         intent = self.intent
         changes: dict[str, Any] = {
+            # Rule cursor-closed
             "cursor": intent.cursor_after or state.cursor,
+            # Rule counter-closed
             "counter": max(state.counter, intent.counter_after or 0),
+            # Rule batch-closed
             "batch": intent.batch or _follow_replay(state, intent),
             "inferred": state.inferred if intent.inferred is None else intent.inferred,
             "inputs": self._follow_inputs(state),
@@ -166,6 +171,7 @@ class Append(Change):
             changes["sync"] = advance_sync(
                 state.sync, intent.sync, intent.job_id, files=bool(intent.files), batch=intent.batch
             )
+        # Rule repeats-burnt
         if intent.repeats:
             # These refuse a slow attempt at a load that this one repeats.
             burnt = [
@@ -294,6 +300,7 @@ class Undo(Change):
 
     def may_bind(self, state: TableState, began: TableState) -> bool:
         """See ``Change``: a compaction since then may have replaced the files that the undo names."""
+        # Rule undo-of-compacted
         return super().may_bind(state, began) and state.compactions == began.compactions
 
     @property
@@ -319,8 +326,10 @@ class Undo(Change):
             "sync": state.sync.model_copy(update={"live": live} | source),
             "inputs": follow_undo(state.inputs, load.job_id, state.committed),
         }
+        # Rule undo-cursor
         if load.restores_cursor:
             changes["cursor"] = intent.cursor_after
+        # Rule deleted-keys-of-an-undo
         if load.merges:
             changes["deleted_keys"] = load.deleted_before
         until = now + timedelta(seconds=load.grace_seconds)
@@ -335,7 +344,9 @@ class Undo(Change):
         """List what else the undo of a full refresh sets: files of the refresh before it stay, its own are deleted."""
         gone = state.find_generation(switch.before)
         generations = tuple(other for other in state.generations if other.number != switch.before)
+        # Rule shown-again-stays
         retiring = tuple(entry for entry in state.retiring if entry.generation != switch.after)
+        # Rule undone-refresh-deleted
         if gone is not None and not self.intent.catalog.keeps_versions:
             retiring = (*retiring, _make_retiring(gone, until))
         return {"generations": generations, "retiring": retiring}

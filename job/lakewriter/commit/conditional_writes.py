@@ -58,10 +58,12 @@ class S3Store:
 
     def create(self, key: str, body: bytes) -> str | None:
         """See ``Store``: PutObject with ``If-None-Match: *``."""
+        # Rule state-if-none-match
         return self._put(key, body, {"IfNoneMatch": "*"})
 
     def replace(self, key: str, body: bytes, etag: str) -> str | None:
         """See ``Store``: PutObject with ``If-Match``."""
+        # Rule state-if-match
         return self._put(key, body, {"IfMatch": etag})
 
     def list_entries(self, prefix: str, limit: int | None = None) -> Iterator[Entry]:
@@ -113,6 +115,7 @@ class S3Store:
             {"PartNumber": part.number, "ETag": part.etag} | ({name: part.checksum} if part.checksum else {})
             for part in receipt.parts
         ]
+        # Rule completion-if-none-match
         condition = {"IfNoneMatch": "*"} if self._conditional else {}
         try:
             self._clients.s3.complete_multipart_upload(

@@ -155,6 +155,7 @@ class Control:
                 self._written[key] = body
             return True
 
+        # Rule unclear-is-not-written
         write(key, create, self.pause)
 
     def _get_once_written(self, key: str, *, again: bool = False) -> bytes | None:

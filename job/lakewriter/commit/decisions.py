@@ -38,6 +38,7 @@ def decide(control: Control, job_id: str, attempt: str, decision: Decision) -> D
     written = find_decision(control, job_id, attempt)
     if written is None:
         raise PendingUnrecoverableError(f"{key} was deleted.", remedy="Restore the object from its bucket's versions.")
+    # Rule first-decision
     return written
 
 
@@ -52,6 +53,7 @@ def is_bound(control: Control, pending: Pending) -> bool:
     """Return whether a prepared intent is bound; an undecided one is decided as not bound."""
     decision = find_decision(control, pending.job_id, pending.attempt)
     if decision is None:
+        # Rule undecided-unbound
         decision = decide(control, pending.job_id, pending.attempt, Decision(bound=False))
     return decision.bound
 
@@ -77,6 +79,7 @@ def conclude_completion(control: Control, job_id: str, attempt: str, failure: Fa
     written = find_completion(control, job_id, attempt)
     if written is None:
         raise PendingUnrecoverableError(f"{key} was deleted.", remedy="Restore the object from its bucket's versions.")
+    # Rule first-completion
     return written.failure
 
 

@@ -26,6 +26,7 @@ def retire_due(control: Control) -> None:
     with control.note_failed_cleanup("objects of undone and replaced loads"):
         now = control.require_time() + _ROUNDED
         for entry in retiring:
+            # Rule retire-in-time
             if entry.not_before <= now:
                 _retire(control, entry, control.find_intent(entry.job_id, entry.attempt))
 
@@ -49,6 +50,7 @@ def _read_retiring(control: Control) -> Iterator[tuple[Retiring, Intent]]:
 def _retire(control: Control, entry: Retiring, intent: Intent | None) -> None:
     """Delete the objects, then the entry. If the intent is gone, its objects are not known: they stay, and no reader
     sees them."""
+    # Rule give-up-first
     if entry.generation is not None and not _give_up_generation(control, entry):
         return
     if intent is not None and entry.generation is not None:
@@ -69,6 +71,7 @@ def _give_up_generation(control: Control, entry: Retiring) -> bool:
         return entry in state.retiring and state.find_generation(entry.generation or 0) is None
 
     def give_up(state: TableState) -> TableState:
+        # Rule give-up-unless-pending
         if state.pending is not None or entry not in state.retiring:
             raise Lost
         generations = tuple(generation for generation in state.generations if generation.number != entry.generation)

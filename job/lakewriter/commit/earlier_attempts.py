@@ -43,6 +43,7 @@ class BegunTable(ControlObject):
         begun = cls(location=names.location, pattern=names.pattern().pattern, shared=names.shared)
         if (quarantine := QuarantineNames.of(names)) is None:
             return begun
+        # Rule quarantine-pattern
         return begun.model_copy(update={"quarantine": quarantine.folder, "quarantine_pattern": quarantine.pattern})
 
 

@@ -252,6 +252,7 @@ class GlueTables:
                     f"{_name(action)} was left as it is: load {intent.job_id!r} was given up before it was shown.",
                     remedy=f"Give it up to the end: lakewriter abandon LAKE {intent.job_id} --reason TEXT",
                 )
+            # Rule switch-number
             if last >= number:
                 return True
             check_layout(table, action)
@@ -283,6 +284,7 @@ class GlueTables:
             # Glue would keep a version for every replacement until its limit is reached. Iceberg's own writer skips
             # them, too: https://iceberg.apache.org/docs/latest/aws/#skip-archive
             SkipArchive=parameters is not None,
+            # Rule glue-version
             VersionId=table["VersionId"],
         )
         return answer is not None

@@ -72,6 +72,7 @@ def follow_load(inputs: Inputs | None, intent: InputsIntent | None, committed: i
         without = tuple(job for job in without if job not in intent.joined.without)
     return before.model_copy(
         update={
+            # Rule files-noted
             "parts": (*parts, *intent.adds),
             "without": without,
             "repeats": before.repeats or bool(intent.repeated.again),
@@ -89,10 +90,12 @@ def follow_undo(inputs: Inputs | None, job_id: str, committed: int) -> Inputs | 
     """Return the record after the undo of a load: its files count as not read, if no other load has read them too."""
     if inputs is None or inputs.repeats:
         return inputs
+    # Rule files-of-undone
     changes = {"without": (*inputs.without, job_id), "committed": _count(inputs, committed)}
     return inputs.model_copy(update=changes)
 
 
 def _count(inputs: Inputs, committed: int) -> int:
     """Return the number of changes that the record covers. A record that lacks a load never gets it later."""
+    # Rule files-lacking
     return committed + 1 if inputs.committed == committed else inputs.committed

@@ -25,6 +25,7 @@ def keep_receipts(control: Control, prefix: str, texts: ReceiptTexts, parts: Seq
         return Receipts(tuple(sorted(texts, key=lambda receipt: receipt.seq)))
     writer = PartWriter(prefix, bounds.part, lambda key, body: control.write_once(key, body, keep=True))
     is_small = [len(parts) > bounds.parts and part.length < bounds.part // _SMALL for part in parts]
+    # Rule parts-of-tasks
     kept_parts = [part for part, small in zip(parts, is_small, strict=True) if not small]
     for receipt in texts:
         kept_parts += writer.add(receipt)
@@ -35,5 +36,6 @@ def keep_receipts(control: Control, prefix: str, texts: ReceiptTexts, parts: Seq
     while some := list(islice(left, MOST)):
         for part, lines in zip(some, call_all(source.read_lines, some), strict=True):
             kept_parts += writer.add_part(lines, part.totals)
+    # Rule part-of-the-rest
     kept_parts += writer.flush()
     return Receipts((), tuple(kept_parts), control.read_body)

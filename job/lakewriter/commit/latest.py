@@ -182,6 +182,7 @@ def _require_earlier(control: Control, key: str, body: bytes, intent: Intent, nu
         what = _describe_unknown(key, body)
     elif not latest.is_of(control, state):
         what = _describe_not_followed(control, key, latest, state)
+    # Rule latest-number
     elif latest.change > number or (latest.change == number and latest.load != intent.load):
         what = f"{key} names the files after change {latest.change}, by load {latest.load!r}, expected a lower one."
     else:

@@ -60,6 +60,7 @@ class Ownership:
             writers = self._read_writers(content)
             self._require_no_rival(writers, refreshes=refreshes)
             writer = writers.get(self._pipeline)
+            # Rule refreshes-said
             if writer is not None and writer.refreshes >= refreshes:
                 return True
             mine = Writer(refreshes=refreshes, since=since)
@@ -92,6 +93,7 @@ class Ownership:
         others = [
             name for name, writer in writers.items() if name != self._pipeline and (refreshes or writer.refreshes)
         ]
+        # Rule one-owner
         if not others:
             return
         why = "a full refresh replaces the whole table" if refreshes else "which refreshes it as a whole"

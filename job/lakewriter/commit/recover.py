@@ -166,7 +166,9 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
 def complete_files(control: Control, intent: Intent, open_clients: OpenClients) -> Failure | None:
     """Complete the table's files; return why one can never be completed."""
     store = open_data_store(control.store, intent.catalog, intent.access, open_clients)
+    # Rule complete-before-publish, retire-after-complete, taken-last
     failure = complete_all(store, intent, control.pause)
+    # Rule quarantine-completed
     if failure is None and (quarantined := intent.of_quarantine) is not None:
         failure = complete_all(control.store, quarantined, control.pause)
     return failure
@@ -214,6 +216,7 @@ def _publish(
     effects = list_effects(intent)
     catalog = open_catalog_writer(intent, open_clients(intent.access), partial(_is_pending, control, pending))
     if effects.adds:
+        # Rule retire-before-partition
         retire_partition(control, intent)
     if effects.removes is not None:
         note_repeat(control, effects.removes.job_id)
@@ -223,9 +226,11 @@ def _publish(
     catalog.publish(intent, number)
     _publish_quarantine(control, pending, intent, effects, number, open_clients)
     write_latest(control, intent, number)
+    # Rule retire-at-all
     delete_all(control, effects.deletes)
     health = catalog.read_back(intent)
     # What a replay has loaded leaves the quarantine once readers are known to see it in the table.
+    # Rule taken-at-all
     delete_all(control, ((removal.key, removal.etag) for removal in effects.loaded))
     if catalog.version is not None:
         control.versions[intent.load] = catalog.version
@@ -237,10 +242,12 @@ def _publish_quarantine(
     control: Control, pending: Pending, intent: Intent, effects: Effects, number: int, open_clients: OpenClients
 ) -> None:
     """Publish the table of the bad rows, and delete from it what an undo takes out."""
+    # Rule quarantine-undone
     delete_all(control, ((removal.key, removal.etag) for removal in effects.bad_rows))
     if (quarantined := intent.of_quarantine) is not None:
         is_pending = partial(_is_pending, control, pending)
         catalog = open_catalog_writer(quarantined, open_clients(intent.access), is_pending)
+        # Rule quarantine-published
         catalog.publish(quarantined, number)
         catalog.read_back(quarantined)
 
@@ -258,6 +265,7 @@ def close(control: Control, pending: Pending, intent: Intent, report: TableRepor
         is_known = has_own and report.health is not None
         return closed.replace(deletes=report.health and report.health.deletes) if is_known else closed
 
+    # Rule report-before-close
     control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)
     move_pending(control, pending, close_with)
 
@@ -265,6 +273,7 @@ def close(control: Control, pending: Pending, intent: Intent, report: TableRepor
 def withdraw_intent(control: Control, pending: Pending, intent: Intent, store: Store) -> None:
     """Withdraw an intent that is in no catalog: abort its uploads, delete its objects, and write why."""
     withdraw(store, intent)
+    # Rule quarantine-withdrawn
     if (quarantined := intent.of_quarantine) is not None:
         withdraw(control.store, quarantined)
     if pending.failure is not None:
@@ -279,6 +288,7 @@ def move_pending(control: Control, old: Pending, change: Callable[[TableState], 
     """Replace the state while ``old`` is pending; do nothing where another process has moved it already."""
 
     def move(state: TableState) -> TableState:
+        # Rule move-own-pending
         if state.pending != old:
             raise Lost
         return change(state)

@@ -92,6 +92,7 @@ def find_done(control: Control, state: TableState, job_id: str, repeats: Repeats
     undone = state.find_undone(job_id)
     is_taken_back = undone is not None or repeats.by is not None
     if undone is None:
+        # Rule repeat-where-undone
         for done in (job_id, *repeats.of):
             if control.read_report(done) is not None:
                 if not is_undone(control, state, done):

@@ -30,6 +30,7 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
     old = _list_old_loads(control, now - keep)
     # Read after the listing: a load that began since then is in a state, or none of its objects were listed.
     states = read_states(control)
+    # Rule states-after-listing
     named |= find_named_loads(states)
     deleted = _sweep_old(control, control.keys.runs, now - keep)
     # A claimed number above every table's may still be used by the load that claimed it.
@@ -37,6 +38,7 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
     deleted += _sweep_old(control, control.keys.sync_numbers, now - keep, below=control.keys.sync_number(highest + 1))
     gone = _list_old_inputs(control, now - keep, states)
     for job, items in old.items():
+        # Rule sweep-spares-named
         if job not in named and not _is_of_lost_state(items, states):
             gone += [item.entry.key for item in items]
     control.store.delete_all(gone)

@@ -227,6 +227,7 @@ class TableState(ControlObject):
         if given is None:
             return self.names
         names, there = self.names or (), set(self.names or ())
+        # Rule names-kept
         return (*names, *(name for name in given if name not in there))
 
     def accepts_names(self, given: tuple[GivenName, ...] | None, before: "TableState") -> bool:
@@ -335,6 +336,7 @@ class StateFile:
         seen, etag = self._seen or self._look()
         if done(seen):
             return seen
+        # Rule write-grows
         new = change(seen).replace(write=seen.write + 1)
         return new if self._try_write(new, etag) else None
 

@@ -31,6 +31,7 @@ def _complete(store: Store, receipt: Receipt, intent: Intent, pause: Callable[[f
         try:
             answer, unclear = store.complete(receipt), None
         except Unclear as error:
+            # Rule unclear-is-no-answer
             answer, unclear = Completion.CONFLICT, error
         settled, failure = _judge_answer(store, receipt, intent, answer)
         if settled:
@@ -58,10 +59,12 @@ def _judge_answer(store: Store, receipt: Receipt, intent: Intent, answer: Comple
         return True, None
     if answer is Completion.CONFLICT:
         return False, None
+    # Rule gone-is-looked-at
     stored = store.find(receipt.key)
     if stored is None:
         lost = _make_staged_lost_error(receipt, "the upload and its object are both gone")
         return answer in (Completion.GONE, Completion.CLAIMED), _to_failure(lost)
+    # Rule refused-is-looked-at, refused-is-another's
     if (stored.load, stored.size) == (intent.load, receipt.size):
         return True, None
     return True, _to_failure(_make_occupied_error(receipt, intent, stored))
@@ -92,6 +95,7 @@ def withdraw(store: Store, intent: Intent) -> None:
     HEAD, another process may have deleted it and a later attempt written its own under the key.
     """
     intent.files.require_parts()
+    # Rule abort-before-delete
     abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.files.without_statistics()))
     delete_own(store, intent)
 
@@ -101,7 +105,9 @@ def delete_own(store: Store, intent: Intent) -> None:
 
     def delete(key: str) -> None:
         stored = store.head(key)
+        # Rule own-objects-only
         if stored is not None and stored.load == intent.load:
+            # Rule delete-by-etag
             store.delete(key, stored.etag)
 
     call_all(delete, intent.files.list_keys())

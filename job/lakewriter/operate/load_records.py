@@ -287,6 +287,7 @@ def _is_later(reset: Reset, state: TableState) -> bool:
     """Return whether a change by hand may have come after the last load. If it does not say how many loads there were,
     the times decide, which different clocks gave.
     """
+    # Rule resets-counted
     if reset.committed is not None:
         return reset.committed >= state.changes
     return state.last_commit is None or reset.at + CLOCKS_APART >= state.last_commit

@@ -37,6 +37,7 @@ def abandon_without_intent(controls: Mapping[str, Control], job_id: str, reason:
         raise SpecInvalidError(f"the intent of load {job_id!r} of {chosen[0].table_id} is there.", remedy=remedy)
     return {
         control.table_id: _abandon(control, job_id, reason)
+        # Rule blind-beside
         if control.table_id in lost
         else f"left as it is, since its intent is there. {remedy}"
         for control in chosen
@@ -66,6 +67,7 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
             "source's state were not moved, so the next load may read its rows again: see "
             f"{control.table_id} in lakewriter status LAKE, and lakewriter reset LAKE"
         )
+    # Rule blind-quarantine
     objects = {**objects, **_find_quarantined(control, pending)}
     shown = format_count(len(objects), "object")
     for key, stored in objects.items():

@@ -78,6 +78,7 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
         files = format_count(len(intent.files), "file")
         if is_withdrawn:
             _undo(control, pending, intent, clients)
+        # Rule abandon-by-phase
         elif pending.phase == "uploaded":
             if done := _end_uploaded(control, pending, intent, clients):
                 return done

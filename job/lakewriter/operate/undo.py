@@ -157,12 +157,14 @@ class Undo:
         try:
             seen = table.state
             is_kept = (seen.generations, seen.compactions) == (began.generations, began.compactions)
+            # Rule undo-again
             if not is_kept or not attempts.is_unchanged(table.state, began, exclusive=True):
                 (table,) = read_table_loads([control])
                 plan = self._plan_load(replace(table, state=began), job_id)
             find_catalog(plan.intent.catalog).require_known(
                 self._pipeline.clients, control.table_id, attempt.pipeline, began, control.state.read
             )
+            # Rule undo-binds-first
             attempts.bind(control, attempt, plan.make_intent(attempt, began), began, open_clients)
         except BaseException:
             attempts.leave(control, attempt)

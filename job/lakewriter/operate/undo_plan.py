@@ -147,6 +147,7 @@ class UndoPlanner:
         sync = intent.sync
         if intent.undoes is not None:
             raise self._refuse(intent, "it is an undo", f"Load the rows again: --job-id {intent.undoes.next}")
+        # Rule replay-not-undone
         if intent.taken:
             raise self._refuse(intent, "its rows come from the quarantine, which has them no more")
         if sync is not None and sync.retire:
@@ -159,6 +160,7 @@ class UndoPlanner:
     def _plan_cursor(self, intent: Intent, undone: UndoneLoad) -> UndoneLoad:
         """Take the cursor back to where the load began, if the load is the last one that moved it."""
         if intent.batch is not None:
+            # Rule undo-batch
             self._allow_gap(intent, "it is a batch of a continuous run, whose checkpoint is beyond it")
             return undone
         if intent.cursor_after is None or intent.cursor_after == intent.cursor_before:
@@ -183,6 +185,7 @@ class UndoPlanner:
         source = intent.sync.source if intent.sync is not None else None
         if source is None or not source.is_brought_by(intent.job_id):
             return undone
+        # Rule undo-source
         if later := self._name_after(_goes_on):
             self._allow_gap(intent, f"{later} went on from the state of its source", _THROUGH)
             return undone
@@ -214,6 +217,7 @@ class UndoPlanner:
     def _plan_switch(self, plan: UndoPlan, switch: Switch) -> UndoPlan:
         """Plan to show readers the table as it was before the full refresh, while its files are kept."""
         intent, shown = plan.intent, self.state.shown
+        # Rule undo-of-the-last
         if shown is None or shown.job_id != intent.job_id:
             later = f"full refresh {shown.job_id!r}" if shown is not None else "an undo"
             raise self._refuse(intent, f"{later} has replaced it", _THROUGH)
@@ -330,6 +334,7 @@ class UndoPlanner:
         ]
         if gone := len(keys) - len(own_objects):
             files = format_count(gone, "file")
+            # Rule replayed-not-undone
             if self._name_after(lambda load: load.job_id.startswith(REPLAY)):
                 why = f"{files} of its bad rows left the quarantine, as rows do that a replay loads"
                 raise self._refuse(intent, why)
@@ -342,6 +347,7 @@ class UndoPlanner:
 
     def _is_alone(self, location: str, keys: set[str]) -> bool:
         prefix = location.split("/", 3)[3].rstrip("/") + "/"
+        # Rule undo-partition-alone
         return all(entry.key in keys for entry in self.control.store.list_entries(prefix))
 
     def _note_others(self, intent: Intent, stored: dict[str, StoredObject | None], own_count: int) -> None:
@@ -360,6 +366,7 @@ class UndoPlanner:
 
     def _name_after(self, goes_on: Callable[[TableReport], bool]) -> str:
         """Name the later loads that go on from what this one has left; blank where there are none."""
+        # Rule undo-last
         jobs = [load.job_id for load in self.after if goes_on(load)]
         return f"{'load' if len(jobs) == 1 else 'loads'} {join_first(jobs, MOST_NAMED)}" if jobs else ""
 

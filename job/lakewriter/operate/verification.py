@@ -222,6 +222,7 @@ class Verifier:
             return [], []
         records, notes = self._records[control.table_id], list[str]()
         taken = records.list_taken()
+        # Rule replayed-verified
         objects = compare_objects(quarantined, control.store, self._clients, lambda key: key not in taken)
         gone = [mismatch for mismatch in objects if mismatch.kind is Kind.OBJECT_GONE]
         if gone and not records.is_whole:

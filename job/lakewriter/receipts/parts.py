@@ -176,6 +176,7 @@ class PartWriter:
         part = ReceiptPart(
             key=f"{self._prefix}{digest[:32]}.jsonl.gz", sha256=digest, length=len(body), totals=self._sum.make()
         )
+        # Rule part-before-intent
         self._write(part.key, body)
         self._clear()
         yield part
@@ -245,6 +246,7 @@ class Receipts:
         body = self._read(part.key)
         if body is None:
             raise self._make_error(part, "is not there")
+        # Rule part-digest
         if hashlib.sha256(body).hexdigest() != part.sha256:
             raise self._make_error(part, "is not as the load wrote it: its SHA-256 differs")
         return body

@@ -103,6 +103,7 @@ class Chosen:
             before=before,
             adds=write_files(control, attempt.id, attempt.job_id, new),
             joined=join_parts(control, attempt.id, before),
+            # Rule files-exclusive
             exclusive=self.goes_by_record,
             is_partial=not is_exact,
             repeated=repeated,
@@ -145,6 +146,7 @@ def choose_inputs(control: Control, table: TableSpec, state: TableState, spark: 
         return Chosen(table)
     before = state.inputs or (None if state.committed else Inputs(committed=0))
     new = table.read.new_files
+    # Rule files-unknown
     if new and not (state.knows_inputs or not state.committed):
         raise _make_unknown_error(table, state)
     reads = new or tuple(list_leaf_reads(table.read))
@@ -228,6 +230,7 @@ def is_as_listed(chosen: Chosen, spark: SparkFactory, *, is_of_spark: bool) -> b
     if not table.read.new_files or not chosen.listed:
         # Spark may have read these as well.
         replaced += sorted(arrived) if chosen.goes_by_record else []
+    # Rule files-as-listed
     if chosen.goes_by_record and replaced:
         raise ConcurrentLoadError(
             f"table {table.id}: {join_first(replaced, _MOST_NAMED)} came or changed while the load read its source; "

@@ -96,6 +96,7 @@ def judge_together(
         return _complete(members, split)
     why = _explain(f"stream {failed[0].name} is not complete")
     cuts = _cut(seen, members)
+    # Rule ends-together
     return {member.table_id: _load_up_to(seen, member, job_id, cuts.get(member.table_id), why) for member in members}
 
 
@@ -115,6 +116,7 @@ def hold_unsure(seen: Input, members: Sequence[Member]) -> dict[str, Verdict]:
     is ended."""
     verdicts = {member.table_id: member.verdict for member in members}
     failed = next((member for member in members if not member.verdict.complete), None)
+    # Rule unsure-waits
     if failed is None:
         return verdicts
     why = (
@@ -161,6 +163,7 @@ def _cut(seen: Input, members: Sequence[Member]) -> dict[str, Event]:
     common = [event for event in said if event.stream is None]
     if common:
         last = common[-1]
+        # Rule streams-of-state
         covered = [member for member in members if is_covered(last.text, member.stream, needs_part=not member.goes_on)]
         starts = [covered_member.start for covered_member in covered]
         left = [member for member in members if member not in covered and member.before is not None]

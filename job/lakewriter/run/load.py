@@ -268,6 +268,7 @@ def report_done(load: Load, table: TableSpec, receipts: Receipts) -> TableResult
     result = read_result(load.control(table), load.attempt)
     if result.status == "already_done":
         # Another attempt of this job overtook this one and finished it.
+        # Rule batch-overtaken
         _require_own_batch(load, table)
         load.progress(table, "already done", "")
         return result
@@ -317,6 +318,7 @@ def _date_after(load: Load, table: TableSpec, began: TableState) -> Load:
     Its keys change with the time, so a begin record of the table's own names them before anything is staged under them.
     """
     last = began.last_commit
+    # Rule times-grow
     if last is None or last < load.attempt.started:
         return load
     # Keys whose only variable is the time in milliseconds would equal those of a load that began in the same

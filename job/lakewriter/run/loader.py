@@ -165,6 +165,7 @@ class Loader:
         number = find_known_number(self.spec, (report.sync_id for report in reports if report is not None), given)
         if number is not None:
             return number
+        # Rule numbers-claimed
         if counted_alone:
             return find_next_number(self.states.values())
         numbers = TableNumbers.of(self.controls)

@@ -47,6 +47,7 @@ def _find_next_generation(store: Store, names: ObjectNames, state: TableState) -
     see whatever already lies in its folder."""
     root = f"{join_key(names.directory)}/"
     numbers = (parse_generation(folder.removeprefix(root).rstrip("/")) for folder in store.list_folders(f"{root}g"))
+    # Rule folder-of-its-own
     return max(state.generation, *(number for number in numbers if number is not None), 0) + 1
 
 

@@ -53,6 +53,7 @@ def find_files(control: Control, table: TableSpec, chosen: Chosen) -> tuple[Remo
     own_files = [
         Removal(key=entry.key, etag=stored_object.etag)
         for entry, stored_object in zip(entries, stored, strict=True)
+        # Rule taken-own
         if stored_object is not None and stored_object.load.startswith(f"{control.keys.pipeline}/")
     ]
     return tuple(sorted(own_files, key=lambda file: file.key))
@@ -125,6 +126,7 @@ class Replay:
     ) -> Feed:
         """Open the feed, once the load is registered: any change of the quarantine from now on keeps the load from
         being bound. The cursor has passed these rows, so its condition is left out of the ``options``."""
+        # Rule replay-looks-again
         if find_files(control, table, self.chosen) != self.files:
             raise _make_changed_error(table.id)
         read = partial(_read_file, self.spec.access, table.id)

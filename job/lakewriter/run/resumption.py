@@ -104,6 +104,7 @@ def _hand_over(
     decisions: Mapping[str, Decision | None],
 ) -> Resumption:
     """Return the state for all streams that they have in common, without those that begin anew."""
+    # Rule replaced-begins
     sources = _drop_replaced(tables, states, sources)
     fresh = [table for table in tables if table.id not in sources]
     common = _find_common(sources, decisions, {table.id for table in fresh if _is_new(table, states[table.id].sync)})
@@ -112,6 +113,7 @@ def _hand_over(
     text = read_text(sources[common], decisions[common])
     for table in fresh:
         _require_removed(table, states[table.id].sync, sources[common], text)
+    # Rule fresh-taken-out
     handed = _remove_streams(sources[common].kind, text, {table.stream.key for table in fresh if table.stream})
     return Resumption(handed, dict.fromkeys(sources, sources[common]), sources[common].digest)
 
@@ -159,6 +161,7 @@ def _require_order(table: TableSpec, state: SyncState) -> None:
     """Raise ``SOURCE_FAILED`` where the source would send again what the stream has, and nobody has ordered it."""
     stream = table.stream
     may_repeat = stream is not None and stream.sync_mode == "incremental" and keeps_rows(table, state, continues=True)
+    # Rule read-again-by-order
     if may_repeat and state.live and state.source is None and not state.begins_anew:
         raise SourceFailedError(
             f"table {table.id} has rows of earlier syncs and no state of the source, which is given one state for all "
@@ -172,6 +175,7 @@ def _require_exact(states: Mapping[str, TableState], sources: Mapping[str, Sourc
     state."""
     alone = [name for name, state in sources.items() if state.record is None]
     ended = [name for name in alone if not states[name].sync.unfinished]
+    # Rule exact-states
     if ended and len(ended) < len(alone):
         raise SourceFailedError(
             f"table {ended[0]} ended in a sync of an earlier release in which others did not end, and may "
@@ -226,6 +230,7 @@ def _find_common(
             is_complete(decisions[key]) if other.digest == state.digest else has_passed(key, state.digest)
             for key, other in sources.items()
         )
+        # Rule common-state
         if is_common:
             return name
     if all(has_passed(name, None) for name in sources):

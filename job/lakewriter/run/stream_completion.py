@@ -141,6 +141,7 @@ class Input:
                 return state.position + 1
         if given is not None:
             return 0 if not error and stream not in self.last_records else None
+        # Rule committed-part
         return 0 if part.place is None or self._is_another(stream, part, part.place, error) else None
 
     def _is_another(self, stream: StreamKey, part: SourceState, position: int, error: str) -> bool:

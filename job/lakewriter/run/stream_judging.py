@@ -166,6 +166,7 @@ def make_partial_job_id(job_id: str, source: SourceState, committed: int) -> str
 
     A source may end with the same state again after new records, so the number of loads before it counts too.
     """
+    # Rule same-state-again
     ending = f"{job_id} {source.digest} {committed}"
     return f"{make_partial_prefix(job_id)}{hashlib.sha256(ending.encode()).hexdigest()[:16]}"
 

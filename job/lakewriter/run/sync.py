@@ -55,6 +55,7 @@ def find_known_number(spec: Spec, reports: Iterable[int | None], given: int | No
         return given
     said = [table.stream.sync_id for table in spec.tables if table.stream and table.stream.sync_id is not None]
     had = [number for number in reports if number is not None]
+    # Rule earlier-number
     return next(iter(said or had), None)
 
 
@@ -90,6 +91,7 @@ class TableNumbers:
     def find_highest(self) -> int:
         """Read the states that have changed since they were read, also those of tables that the load does not touch;
         return the highest number of all, 0 for none."""
+        # Rule numbers-of-pipeline
         listed = list_state_etags(self.control)
         changed = [name for name, etag in listed.items() if name not in self.read or self.read[name][0] != etag]
         numbers = call_all(partial(_read_number, self.control), changed)
@@ -117,6 +119,7 @@ def claim_number(control: Control, job_id: str, find_highest: Callable[[], int])
     # Another attempt of the load may have counted at the same time: all use the number that was written first.
     control.write_once(key, {"version": 1, "sync_id": number}, keep=True)
     claimed = _number_of(control, key)
+    # Rule first-number
     return number if claimed is None else claimed
 
 
@@ -135,6 +138,7 @@ def _claim(control: Control, job_id: str, find_highest: Callable[[], int]) -> in
             continue
         # Another load with this number may have been committed since the states were read, and its claim be old and
         # cleared away. A claim goes only when a state has its number, so the states tell whether it was there.
+        # Rule numbers-seen-again
         if (highest := find_highest()) < number:
             return number
         number = highest + 1

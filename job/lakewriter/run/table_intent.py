@@ -98,8 +98,10 @@ def _find_cursor_after(load: Load, table: TableSpec, began: TableState, staged: 
     """Return the highest cursor of all rows. A replay leaves a cursor where a person has set it, or taken it away: the
     rows from there on are to be read again."""
     before = began.cursor if table.cursor else None
+    # Rule replay-sets-no-cursor
     if load.kind.takes and (before is None or began.is_cursor_by_hand):
         return before
+    # Rule quarantine-cursor
     after = choose_higher(before, choose_higher(staged.receipts.totals.cursor, staged.quarantined.totals.cursor))
     edge = staged.planned.edge
     return after if after is None or edge is None else edge.mark(after)

@@ -139,6 +139,7 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, uploads: StagedU
             returned = run_in_group(load.spark(), lambda: stage(feed, plan, teller))
         repeated = look_for_repeated(checked.planned.watched, feed)
     is_again = attempted is not None and not is_whole
+    # Rule shared-strays
     repeats = is_again or is_speculative(load.spark()) or is_any_stage_repeated(returned)
     staged = conclude_staging(load, table, checked.planned, returned, uploads, repeats=repeats)
     if isinstance(feed, Bounded):
@@ -209,6 +210,7 @@ def conclude_staging(
     bad_rows = keep_receipts(control, _name_parts(load, table), returned.quarantined, ())
     require_few_bad_rows(table, returned.set_aside, receipts.totals.rows, allowed, bad_rows.totals)
     # A task that ran again, or a creation sent again, may have left an upload that no receipt names.
+    # Rule quarantine-repeated
     if repeats or receipts.totals.is_repeated or bad_rows.totals.is_repeated:
         staged_receipts = chain(receipts.without_statistics(), bad_rows.without_statistics())
         attempts.abort_strays(control, planned.names, staged_receipts, load.attempt)

@@ -139,6 +139,7 @@ class ColumnNames(NamesByPath):
         owned = self._take_given(fields, chosen)
         self._take_pinned(fields, chosen, owned)
         self._take_untold(fields, chosen, owned)
+        # Rule names-owned
         taken = [*owned, *self._list_there(), *(name for name in chosen if name is not None)]
         rest = iter(
             self._rule.make_distinct([w for (_, w), name in zip(fields, chosen, strict=True) if not name], taken)
@@ -159,6 +160,7 @@ class ColumnNames(NamesByPath):
                 names[renamed.get(entry.source, entry.source)].append(entry.name)
         for position, (source, _) in enumerate(fields):
             if names[source]:
+                # Rule names-given
                 chosen[position] = names[source].popleft()
         return [*self._reserved, *(entry.name for entry in given if self._rule.fold(entry.name) not in shared)]
 

@@ -25,6 +25,7 @@ class ListedFile:
     def has_contents_of(self, other: "ListedFile") -> bool:
         """Return True where nothing tells the contents of two listings of one file apart."""
         if self.size != other.size:
+            # Rule files-contents
             return False
         if self.etag and other.etag:
             return self.etag == other.etag

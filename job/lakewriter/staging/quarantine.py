@@ -261,6 +261,7 @@ class QuarantineWriter:
 
     def abandon(self, cause: BaseException) -> None:
         """Withdraw what is staged, after the ``cause``."""
+        # Rule bad-rows-aborted
         for upload in self._uploads:
             upload.abandon(cause)
 

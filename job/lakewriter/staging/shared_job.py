@@ -39,6 +39,7 @@ class Attempted:
     ``whole``, they are the known uploads that it has left."""
 
     texts: tuple[str, ...] = ()
+    # Rule shared-lost
     whole: bool = False
 
 
@@ -51,6 +52,7 @@ def stage_together(spark: SparkSession, tables: Sequence[SharedTable]) -> list[A
     items = spark.sparkContext.parallelize(shares, len(shares))
     attempted = [Attempted()] * len(tables)
     try:
+        # Rule shared-awaited
         for text in run_in_group(spark, lambda: items.mapPartitions(_run_shares).collect()):
             number, texts, is_whole = json.loads(text)
             attempted[number] = Attempted(tuple(texts), is_whole)
@@ -88,5 +90,7 @@ def stage_share(share: Sequence[tuple[int, SharedTable]], run: RunTask = run_tas
         except Exception:
             # Its own uploads are aborted by now. It is staged again in a job of its own, where Spark reports an error.
             LOG.info("A table of load %s failed in a shared task.", table.plan.load, exc_info=True)
+            # Rule shared-half
             is_whole = False
+        # Rule shared-mixed
         yield json.dumps([number, texts, is_whole])

@@ -98,9 +98,11 @@ class IcebergTables:
             return
 
         def done(seen: Table) -> bool:
+            # Rule iceberg-property
             return _count_committed(_require_same_table(seen, intent), intent) >= number
 
         table, commit = _require_same_table(self._table.load(), intent), self._commits[type(effects.work)]
+        # Rule iceberg-property/2
         self._table.change(table, done, lambda seen: commit(seen, intent, effects, number))
 
     def read_back(self, intent: Intent) -> TableHealth | None:
@@ -232,6 +234,7 @@ def _require_same_table(table: Table | None, intent: Intent) -> Table:
     """Return the table; ``PENDING_UNRECOVERABLE`` where it is another one of this name, whose field ids may mean other
     columns."""
     action = _require_iceberg(intent)
+    # Rule same-table
     if table is None or not is_same_table(table, intent):
         what = "is gone" if table is None else "was dropped and made anew"
         raise PendingUnrecoverableError(
@@ -248,6 +251,7 @@ def _count_committed(table: Table, intent: Intent) -> int:
 
 def _add_files(table: Table, intent: Intent, effects: Effects, number: int, merge: KeyMerge | None = None) -> None:
     spec_id = _require_iceberg(intent).spec_id
+    # Rule partition-spec
     if table.spec().spec_id != spec_id:
         raise PendingUnrecoverableError(
             f"Iceberg table {'.'.join(table.name())} was partitioned in another way ({table.spec()}) after load "

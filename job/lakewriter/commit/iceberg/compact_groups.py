@@ -179,6 +179,7 @@ class Compactable:
         table, schema = self._table, self.schema
         scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
         for task in group.tasks:
+            # Rule compacted-without-deleted
             for batch in scan.to_record_batches([task]):
                 if len(batch):
                     columns = [column.cast(to.type) for column, to in zip(batch.columns, schema, strict=True)]

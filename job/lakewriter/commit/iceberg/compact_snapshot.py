@@ -92,6 +92,7 @@ class _Live:
         return (
             self.data.keys() >= set(group.removes)
             and self._deletes.keys() >= set(group.deletes)
+            # Rule compacted-as-it-was-read
             and not any(self._may_delete(entry, group) for entry in others)
         )
 
@@ -108,6 +109,7 @@ class _Live:
         """List the files of ``applied`` deletes that apply to no data file any more once those at ``removed`` leave the
         table."""
         left = self.data.keys() - removed
+        # Rule deletes-of-other-files
         return sorted(path for path in applied if self._read_paths(self._deletes[path].data_file).isdisjoint(left))
 
     def _read_paths(self, deletes: DataFile) -> frozenset[str]:

@@ -56,6 +56,7 @@ class _Glue(_OwnFiles, GlueCatalog):
     def commit_table(self, table: Table, requirements: Requirements, updates: Updates) -> CommitTableResponse:
         """See ``Catalog``."""
         try:
+            # Rule iceberg-on-what-was-read
             return super().commit_table(table, requirements, updates)
         except (exceptions.CommitFailedException, exceptions.NoSuchTableError) as error:
             raise LostRace from error

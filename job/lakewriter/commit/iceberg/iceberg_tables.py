@@ -148,6 +148,7 @@ class IcebergTable:
                 self._delete_merged(self._written, table)
                 continue
             if isinstance(verdict, UnclearCommit):
+                # Rule iceberg-unclear-files
                 unclear.append(list(self._written))
             else:
                 self._delete_unless_committed(self._written, table)

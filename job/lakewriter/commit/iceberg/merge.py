@@ -53,6 +53,7 @@ class KeyMerge:
         summary: dict[str, str],
     ) -> None:
         """Add the load's files, and deletes of what they replace, to a transaction on the table as it was read."""
+        # Rule judged-on-its-snapshot
         gone, counts = self._judge(table, schema, list(make_files()))
         summary |= note_counts(counts)
         if not gone:
@@ -76,6 +77,7 @@ class KeyMerge:
         live = [self._read_live(table, reader, task, keys) for task in tasks]
         before = self._read_deleted_before(reader).drop_columns([UNTIL])
         deleted = before.join(keys, list(reader.keys), join_type="left semi").select(complete.column_names)
+        # Rule deleted-keys-keep-out
         rows = pa.concat_tables([complete, *_number_files(live, len(files), is_loaded=False), deleted])
         judged = judge(rows, reader.keys, reader.orders, keeps_deleted=self._merge.keeps_deleted)
         every = [*files, *(task.file for task in tasks)]
@@ -89,6 +91,7 @@ class KeyMerge:
         """Return the load's files in the order in which their rows were read: receipts may come in another one."""
         receipts = self._intent.files.without_statistics()
         order = {f"s3://{receipt.bucket}/{receipt.key}": (receipt.partition, receipt.seq) for receipt in receipts}
+        # Rule files-in-their-order
         return sorted(files, key=lambda file: order[file.file_path])
 
     def _read_loaded(self, table: Table, reader: RowReader, files: list[DataFile]) -> pa.Table:
@@ -119,6 +122,7 @@ class KeyMerge:
         loaded, before = self._read_loaded(table, reader, files), self._read_deleted_before(reader)
         until = self._intent.started + timedelta(seconds=self._merge.deleted_seconds)
         loaded = loaded.append_column(UNTIL, pa.repeat(pa.scalar(until, UNTIL_TYPE), len(loaded)))
+        # Rule deleted-keys-are-carried
         rows = pa.concat_tables([loaded, before.select(loaded.column_names)])
         newest = find_newest(rows, reader.keys, reader.orders)
         return write_deleted(newest.filter(newest[DELETED]), reader)
@@ -128,6 +132,7 @@ class KeyMerge:
         if path not in self._read:
             self._read[path] = reader.read(task.file, keys)
         rows = self._read[path]
+        # Rule deletes-of-the-snapshot
         if not task.delete_files or not len(rows):
             return rows
         gone = read_gone(table.io, sorted(task.delete_files, key=lambda file: file.file_path), path)

@@ -90,6 +90,7 @@ class RowReader:
         start = 0
         for batch in parquet.iter_batches(batch_size=ROWS, columns=sorted(set(names.values()))):
             rows = self._take_columns(batch, names, file, start)
+            # Rule keys-of-the-file
             start += len(batch)
             if among is not None:
                 may = (pc.is_in(rows[label], value_set=values) for label, values in sets.items())

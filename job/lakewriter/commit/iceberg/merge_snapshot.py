@@ -43,6 +43,7 @@ def write_position_deletes(
     deletes with data files by both. ``name`` makes the file names."""
     groups = defaultdict[tuple[int, Record], list[tuple[DataFile, pa.Array]]](list)
     for file, gone in positions:
+        # Rule deletes-of-their-partition
         groups[file.spec_id, file.partition].append((file, gone))
     return [_write_group(table, group, spec_id, partition, name()) for (spec_id, partition), group in groups.items()]
 

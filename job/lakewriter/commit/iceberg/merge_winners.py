@@ -49,6 +49,7 @@ def judge(rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, keeps_d
     staying = ranked.take(highest[f"{_RANK}_max"])
     deletes = pc.and_(staying[IS_LOADED], staying[DELETED])
     if not keeps_deleted:
+        # Rule deletes-stay
         staying = staying.filter(pc.invert(deletes))
     stays = pc.is_in(ranked[_RANK], value_set=staying[_RANK].combine_chunks())
     gone = ranked.filter(pc.and_(has_file, pc.invert(stays)))
@@ -70,6 +71,7 @@ def _rank(rows: pa.Table, keys: Sequence[str], orders: Sequence[str]) -> pa.Tabl
         rows = rows.append_column(f"{name} is valid", pc.is_valid(rows[name]).cast(pa.int8()))
         by += [f"{name} is valid", name]
     rows = rows.append_column(_WEIGHT, _weigh(rows, keys, by))
+    # Rule order-against-the-table
     sort_keys = [(name, "ascending") for name in (*by, _WEIGHT, PLACE, FILE, POSITION)]
     rows = rows.take(pc.sort_indices(rows, sort_keys=sort_keys)).combine_chunks()
     differs = reduce(pc.or_, (_differ_from_previous(rows[name]) for name in orders))
@@ -89,7 +91,9 @@ def _weigh(rows: pa.Table, keys: Sequence[str], by: Sequence[str]) -> pa.Array:
     # Groups of one key and one order; a null is equal to a null here.
     last = loaded.group_by([*keys, *by], use_threads=False).aggregate([(_NUMBER, "last")])[f"{_NUMBER}_last"]
     is_last = pc.is_in(numbered[_NUMBER], value_set=last.combine_chunks())
+    # Rule same-order-changes-nothing
     of_table = pc.multiply(pc.invert(rows[IS_LOADED]).cast(pa.int8()), 2)
+    # Rule last-row-of-the-load
     deletes = pc.multiply(pc.and_(rows[DELETED], pc.or_(is_last, pc.invert(rows[IS_LOADED]))).cast(pa.int8()), 2)
     return pc.add(pc.add(is_last.cast(pa.int8()), of_table), deletes).cast(pa.int8())
 

@@ -52,6 +52,7 @@ def show_again(table: Table, intent: Intent, load: UndoneLoad, snapshot_id: int,
     commit only while the snapshot itself is the current one. ``COMMIT_UNKNOWN`` where another snapshot than the
     refresh's is the current one: what it added would be lost.
     """
+    # Rule undo-behind-nobody
     if not is_current(table, intent, load):
         raise CommitUnknownError(
             f"Iceberg table {'.'.join(table.name())} has changed since load {load.job_id!r}, whose undo would take "
@@ -80,6 +81,7 @@ def take_out(table: Table, intent: Intent, load: UndoneLoad, number: int) -> Non
     ``COMMIT_UNKNOWN`` where they were rewritten after the undo was planned, and nothing identifies the rows.
     """
     live = list(_find_live_files(table, frozenset(load.locations)))
+    # Rule undo-of-rewritten-files
     if is_rewritten(table, load):
         raise CommitUnknownError(
             f"Iceberg table {'.'.join(table.name())} has {len(live)} of the "

@@ -113,6 +113,7 @@ def find_change_since(table: Table, load: str, gone: Collection[str] = ()) -> Sn
         writer, _, rest = seen.partition("/")
         job_id = rest.partition("/")[0]
         undoes = summary.additional_properties.get(UNDOES) if writer == pipeline and summary else None
+        # Rule compaction-is-no-change
         if summary is not None and summary.operation is Operation.REPLACE:
             continue
         if undoes is not None:
