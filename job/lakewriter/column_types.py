@@ -258,6 +258,20 @@ def can_hold(target: pa.DataType, source: pa.DataType) -> bool:
     return bool(source == pa.float32() and target == pa.float64())
 
 
+def find_common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """Return a type that holds every value of all ``kinds``: one of them, else a double or a longer decimal; None if
+    there is none.
+    """
+    wider = [pa.float64()]
+    numbers = [kind for kind in kinds if pt.is_decimal(kind) or kind in _DIGITS]
+    if len(numbers) == len(kinds):
+        scale = max(kind.scale if pt.is_decimal(kind) else 0 for kind in kinds)
+        whole = max(kind.precision - kind.scale if pt.is_decimal(kind) else _DIGITS[kind] for kind in kinds)
+        wider = [pa.decimal128(whole + scale, scale)] if whole + scale <= _MAX_PRECISION else []
+    holds_all = (kind for kind in (*kinds, *wider) if all(other == kind or can_hold(kind, other) for other in kinds))
+    return next(holds_all, None)
+
+
 def _can_widen(existing: pa.DataType, source: pa.DataType) -> bool:
     """Return whether the table's column can become ``source``: Glue and its readers take longer integers, and double
     for float."""

@@ -109,7 +109,7 @@ FAILURES: list[tuple[Read, dict[str, Any], str, str, str]] = [
     (Read(format="json", path="array.json"), {}, "SOURCE_FAILED", "'~/array.json' has JSON documents over several "
      "lines, expected a document a line.", "Set options: {multiLine: true}."),
     (Read(format="parquet", path="clash"), {}, "SCHEMA_INCOMPATIBLE", "column 'id' is bigint in '~/clash/1.parquet' "
-     "and string in '~/clash/2.parquet', and neither type holds all values of the other.", "Load the files as two "
+     "and string in '~/clash/2.parquet', and no type holds all values of both.", "Load the files as two "
      "tables, or read each as a view of an sql: read that casts the column."),
     (Read(sql="SELECT * FROM v", views={"v": csv("z.csv")}), {}, "SOURCE_FAILED", "there is no '~/z.csv'.",
      "Did you mean '~/a.csv'?"),

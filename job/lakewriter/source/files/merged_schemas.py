@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lakewriter.column_types import can_hold, make_list, name_type
+from lakewriter.column_types import can_hold, find_common_type, make_list, name_type
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.nested_arrays import compute_flat_offsets, list_map_entries
 
@@ -122,12 +122,12 @@ class _Merging:
 
     def _choose_widest(self, path: str, seen: Sequence[_Seen]) -> pa.DataType:
         distinct = list({one.kind: one for one in reversed(seen)}.values())[::-1]
-        for one in distinct:
-            if all(other is one or can_hold(one.kind, other.kind) for other in distinct):
-                if len(distinct) > 1:
-                    kinds = ", ".join(f"{name_type(variant.kind)} in {variant.file!r}" for variant in distinct)
-                    self.notes.append(f"column {path!r} is {kinds}: read as {name_type(one.kind)}")
-                return one.kind
+        common = find_common_type([one.kind for one in distinct])
+        if common is not None:
+            if len(distinct) > 1:
+                kinds = ", ".join(f"{name_type(variant.kind)} in {variant.file!r}" for variant in distinct)
+                self.notes.append(f"column {path!r} is {kinds}: read as {name_type(common)}")
+            return common
         raise self._make_conflict_error(path, distinct)
 
     def _make_conflict_error(self, path: str, distinct: Sequence[_Seen]) -> SchemaIncompatibleError:
@@ -136,7 +136,7 @@ class _Merging:
                           (distinct[0], distinct[-1]))  # fmt: skip
         return SchemaIncompatibleError(
             f"table {self._table!r}: column {path!r} is {name_type(one.kind)} in {one.file!r} and "
-            f"{name_type(other.kind)} in {other.file!r}, and neither type holds all values of the other.",
+            f"{name_type(other.kind)} in {other.file!r}, and no type holds all values of both.",
             remedy="Load the files as two tables, or read each as a view of an sql: read that casts the column.",
         )
 
