@@ -22,6 +22,9 @@ from lakewriter.spec.collection import Kind
 DATES = [
     "2021-01-02", "2021/01/02", "2021.01.02", "2021-1-2", "2021 Jan 2", "Jan 2, 2021", "January 2, 2021",
     "2-Jan-2021", "02 january 2021", "2021-Jan-02", "2021-01-02T00:00:00Z", " 2021-01-02 ",
+    # forms of the connector's own pattern, "[yyyy][yy]['-']['/']['.'][' ']..."
+    "21-01-02", "21/1/2", "21.01.02", "2021 01 02", "21 01 02", "210102", "2021Jan02", "2021-/01.02",
+    "2021-01-01T24:00", "2021-01-01 24:00:00.000",
 ]  # fmt: skip
 
 
@@ -30,8 +33,27 @@ def test_date(text):
     assert parse_date(text, LENIENT) == ((date(2021, 1, 2) - date(1970, 1, 1)).days, False)
 
 
-NO_DATES = ["", "2021", "2021-13-01", "2021-02-30", "01/02/2021", "2021-01-02T10:00:00", "20210102", "0000-01-01",
-            "2021-Foo-01", "\u0662021-01-02"]  # fmt: skip
+LOCAL_DATES = [
+    # a time of day is cut off: the connector's LocalDate has the date of the local time, whatever its zone
+    "2021-01-02T09:30:00Z", "2021-01-02T23:59:59-08:00", "2021-01-02 00:00:01+14:00", "2021-01-02 23:00:00 PST",
+    "2021-01-02T09:30:00 BST", "2021-01-02 09:30", "21-01-02T09:30:00.123456", "2021-01-0209:30", "Jan 2, 2021 9:30",
+    "2021-01-02T09:30:00+01:30:15", "2021-01-02  09:30:00",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LOCAL_DATES)
+def test_date_of_a_local_time(text):
+    assert parse_date(text, LENIENT) == ((date(2021, 1, 2) - date(1970, 1, 1)).days, True)
+
+
+def test_date_has_no_time_in_a_collection():
+    with pytest.raises(ParseError):
+        parse_date("2021-01-02T09:30:00Z", RFC_3339)
+
+
+NO_DATES = ["", "2021", "2021-13-01", "2021-02-30", "01/02/2021", "20210102", "0000-01-01", "2021-Foo-01",
+            "\u0662021-01-02", "2021-01-02T25:00:00", "2021-01-02T24:00:01", "2021-01-02T09:60", "9999-12-31T24:00",
+            "2021-01-02T09:30:00 Foo/Bar", "1609545600", "2021-01", "21", "2101"]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", NO_DATES)
@@ -47,6 +69,11 @@ TIMESTAMPS = [
     ("2021/1/2 3:04:05.6789 UTC", 0), ("2021-01-02T03:04:05.678900000+00:00", 0), ("2021-01-02T03:04:05,6789+01", 1),
     ("2021-01-02 03:04:05.6789 +0100", 1), ("2021-01-02T03:04:05.6789-02:00", -2), ("Jan 2, 2021 03:04:05.6789 GMT", 0),
     ("2021-01-02T03:04:05.6789GMT-2", -2), ("2021-01-02T03:04:05.6789 UTC+01:00", 1),
+    ("21-01-02 03:04:05.6789", 0), ("2021 01 02 03:04:05.6789 UT", 0), ("2021-01-02T03:04:05.6789UT+02:00", 2),
+    ("2021-01-02T03:04:05.6789 WET", 0), ("2021-01-02T03:04:05.6789 SGT", 8), ("2021-01-02T03:04:05.6789 ART", -3),
+    ("2021-01-02T03:04:05.6789 PT", -8), ("2021-01-02T03:04:05.6789 ChST", 10), ("2021-01-02T03:04:05.6789 Japan", 9),
+    ("2021-01-02T03:04:05.6789 EST5EDT", -5), ("2021-01-02T03:04:05.6789 W-SU", 3),
+    ("2021-01-02T03:04:05.6789+01:30:36", 1.51), ("2021-01-02 T03:04:05.6789 ", 0), ("2021-01-0203:04:05.6789", 0),
 ]  # fmt: skip
 
 
@@ -59,6 +86,21 @@ def test_timestamp(text, ahead):
 
 def test_timestamp_of_a_date_is_its_midnight():
     assert parse_timestamp("1970-01-02", LENIENT, zoned=True) == (86_400_000_000, False)
+
+
+def test_hour_24_is_the_next_midnight():
+    for text in ("1970-01-02T24:00", "1970-01-02 24:00:00.000Z", "1970-01-02T24:00:00+00:00"):
+        assert parse_timestamp(text, LENIENT, zoned=True) == (2 * 86_400_000_000, False)
+        assert parse_timestamp(text, LENIENT, zoned=False) == (2 * 86_400_000_000, False)
+    assert parse_timestamp("1970-01-02 24:00 PST", LENIENT, zoned=True) == (56 * 3_600_000_000, False)
+    for text in ("24:00", "24:00:00", "24:00:00.000"):
+        assert parse_time(text, LENIENT, zoned=True) == (0, False)
+
+
+@pytest.mark.parametrize("text", ["9999-12-31T24:00 PST", "9999-12-31T24:00Z", "1970-01-02T24:00:00.000001"])
+def test_hour_24_of_no_day(text):
+    with pytest.raises(ParseError):
+        parse_timestamp(text, LENIENT, zoned=True)
 
 
 def test_digits_beyond_microseconds_are_cut_and_told():
@@ -79,10 +121,16 @@ def test_time(text, local, utc):
     assert parse_time(text, LENIENT, zoned=True) == (utc * 1_000_000, False)
 
 
-@pytest.mark.parametrize("text", ["24:00:00", "12:60", "12:00:60", "noon", "12:00+19:00"])
+@pytest.mark.parametrize("text", ["24:00:01", "25:00", "12:60", "12:00:60", "noon", "12:00+19:00", "12:00+18:01"])
 def test_no_time(text):
     with pytest.raises(ParseError):
         parse_time(text, LENIENT, zoned=True)
+
+
+def test_time_beside_a_region_has_a_local_part_alone():
+    assert parse_time("01:02:03 PST", LENIENT, zoned=False) == (3_723_000_000, False)
+    with pytest.raises(ParseError, match="'PST', whose offset depends on the day"):
+        parse_time("01:02:03 PST", LENIENT, zoned=True)
 
 
 BOTH = [

@@ -51,6 +51,16 @@ def test_changes_are_those_of_the_vendor(properties, record, expected):
     assert changes == [{"field": path, "change": "NULLED", "reason": reason} for path, reason in expected]
 
 
+def test_date_of_a_timestamp_has_no_change():
+    """coerceDate keeps the date of the local time, without an entry; the report counts what was cut off."""
+    properties = {"day": {"type": "string", "format": "date"}}
+    records = [json.dumps({"day": text}) for text in ("2024-01-15T09:30:00Z", "2024-01-15T00:00:00Z", "2024-02-30")]
+    batch, shaper = shaped(plan({"properties": properties}), *records)
+    days = [(str(row["day"]), [change["field"] for change in row["_meta"]["changes"]]) for row in batch.to_pylist()]
+    assert days == [("2024-01-15", []), ("2024-01-15", []), ("None", ["day"])]
+    assert shaper.take_findings().changed == {("day", "TRUNCATED", "to the day"): 1, ("day", "NULLED", NO_FIT): 1}
+
+
 A = {"type": "object", "properties": {"a": INTEGER}}
 LOOSE = {"oneOf": [A, {"type": "object"}]}
 LOST = [

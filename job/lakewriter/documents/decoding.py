@@ -46,7 +46,7 @@ class Documents:
         self.objects: Objects = [open_object(text) for text in texts]
         self._lifted, self._kinds = lifted, {} if keeps_local else _WITH_ZONE
         self.changes: dict[int, list[tuple[str, Fault]]] = {}
-        self.cuts: list[tuple[int, str]] = []
+        self.cuts: list[tuple[int, str, str]] = []
         self.undeclared: Counter[str] = Counter()
         self.dropped: list[tuple[int, str]] = []
 
@@ -123,7 +123,7 @@ class Documents:
     def _note_fault(self, locate: Locate, fault: Fault) -> None:
         row, path = locate(fault.position)
         if fault.change == TRUNCATED:
-            self.cuts.append((row, _strip_indexes(path)))
+            self.cuts.append((row, _strip_indexes(path), fault.message))
         else:
             self.changes.setdefault(row, []).append((path, fault))
 

@@ -18,7 +18,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewriter.documents.time_zones import REGIONS, Region, find_region
+from lakewriter.documents.time_zones import AMBIGUOUS, Region, find_region
 from lakewriter.documents.types import ARROW
 from lakewriter.spec.collection import Kind
 
@@ -27,6 +27,10 @@ TOO_LARGE: Final = "DESTINATION_FIELD_SIZE_LIMITATION"
 NO_FIT: Final = "DESTINATION_SERIALIZATION_ERROR"
 """Changes and their reasons as Airbyte's protocol names them and its S3 destination writes them: it gives the size only
 for integers beyond 64 bits, and has no entries with DESTINATION_TYPECAST_ERROR, which the protocol also names."""
+
+CUT: Final = "to the microsecond"
+CUT_TO_DAY: Final = "to the day"
+"""What a report says of times that are finer than their column: no change has this reason."""
 
 
 class ParseError(ValueError):
@@ -46,10 +50,12 @@ class Grammar:
     timestamp: re.Pattern[str]
     time: re.Pattern[str]
     names: tuple[str, str, str]
-    most_hours: int
-    """An offset has at most so many hours, if it counts: a local value keeps its clock in any zone."""
+    longest_offset: int
+    """An offset has at most so many seconds, if it counts: a local value keeps its clock in any zone."""
     integer: re.Pattern[str]
     """An integer in a string fits this pattern, with its digits as ``whole``."""
+    ends_at_24: bool = False
+    """``24:00`` is the end of a day."""
 
 
 _RFC_DAY: Final = r"(?P<y1>[0-9]{4})-(?P<m1>[0-9]{2})-(?P<d1>[0-9]{2})"
@@ -61,7 +67,7 @@ RFC_3339: Final = Grammar(
     re.compile(rf"{_RFC_DAY}[Tt ]{_RFC_CLOCK}:(?P<s>[0-9]{{2}}){_RFC_FRACTION}{_RFC_ZONE}"),
     re.compile(rf"{_RFC_CLOCK}(?::(?P<s>[0-9]{{2}}))?{_RFC_FRACTION}{_RFC_ZONE}?"),
     ("a date such as 2024-01-15", "an RFC 3339 timestamp with an offset", "an RFC 3339 time"),
-    23,
+    24 * 3600 - 1,
     # JSON Schema takes 1.0 for an integer.
     re.compile(r"[+-]?(?P<whole>[0-9]+)(?:\.0+)?"),
 )
@@ -70,21 +76,23 @@ RFC_3339: Final = Grammar(
 See: https://json-schema.org/draft/2020-12/json-schema-validation#name-dates-times-and-duration
 """
 
+_MARK: Final = r"-?/?\.? ?"
 _GAP: Final = r"(?:[-/. ]|, )"
 _MONTH: Final = r"(?P<{0}>[A-Za-z]{{3,9}})\.?"
 _DAY: Final = (
-    r"(?:(?P<y1>\d{4})[-/.](?P<m1>\d{1,2})[-/.](?P<d1>\d{1,2})"
+    # The connector's form. Its parts are atomic, as Java goes back in none: four digits are a year, never a date.
+    rf"(?:(?P<y1>(?>\d{{4}}(?!\d)|\d{{2}})){_MARK}(?P<m1>[A-Z][a-z]{{2}}|(?>\d{{2}}|\d)){_MARK}(?P<d1>(?>\d{{2}}|\d))"
     rf"|(?P<y2>\d{{4}}){_GAP}{_MONTH.format('m2')}{_GAP}(?P<d2>\d{{1,2}})"
     rf"|{_MONTH.format('m3')}{_GAP}(?P<d3>\d{{1,2}}){_GAP}(?P<y3>\d{{4}})"
     rf"|(?P<d4>\d{{1,2}}){_GAP}{_MONTH.format('m4')}{_GAP}(?P<y4>\d{{4}}))"
 )
-_CLOCK: Final = r"(?P<h>\d{1,2}):(?P<min>\d{2})(?::(?P<s>\d{2})(?:[.,](?P<f>\d+))?)?"
-_OFFSETS: Final = r"[Zz]|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?|UTC|GMT"
-_ZONE: Final = rf"(?: ?(?P<zone>{_OFFSETS}))?"
-_NAMED_ZONE: Final = rf"(?: ?(?P<zone>{_OFFSETS}|{'|'.join(REGIONS)}|[A-Z][A-Za-z]+(?:/[A-Za-z0-9_+-]+)+))?"
+_CLOCK: Final = r"(?P<h>\d{1,2}):(?P<min>\d{2})(?::(?P<s>\d{2})(?:[.,](?P<f>\d*)|(?P<g>\d{3,6}))?)?"
+_OFFSETS: Final = r"[Zz]|(?:UTC?|GMT)?[+-]\d{1,2}(?::?\d{2}|:\d{2}:\d{2})?|UTC?|GMT"
+_ZONE: Final = rf"(?: ?(?P<zone>{_OFFSETS}|(?!(?:AD|BC)\s*\Z)[A-Z][A-Za-z0-9_+-]*?(?:/[A-Za-z0-9_+-]+?)*))?"
 _ERA: Final = r"(?: ?(?P<{0}>AD|BC))?"
+_BEFORE_CLOCK: Final = r"(?: *[Tt]| +|(?=\d{2}:))"
 _MOMENT: Final = re.compile(
-    rf"\s*(?a:{_DAY}{_ERA.format('era1')}(?:(?:[Tt]| +){_CLOCK}{_NAMED_ZONE}{_ERA.format('era2')})?)\s*"
+    rf"\s*(?a:{_DAY}{_ERA.format('era1')}(?:{_BEFORE_CLOCK}{_CLOCK}{_ZONE}{_ERA.format('era2')})?)\s*"
 )
 LENIENT: Final = Grammar(
     _MOMENT,
@@ -92,15 +100,16 @@ LENIENT: Final = Grammar(
     re.compile(rf"\s*(?a:{_CLOCK}{_ZONE})\s*"),
     ("a date", "a date with a time", "a time of day"),
     # Java's offsets end there, and so do those that the vendor's connector takes.
-    18,
+    18 * 3600,
     re.compile(r"[+-]?(?P<whole>[0-9]+)"),
+    ends_at_24=True,
 )
-"""The forms that Airbyte's sources give, of which its destinations take many:
+"""The forms that Airbyte's sources give, with all that its destinations take:
 
-date    2021-01-02  2021/1/2  2021.01.02  2021 Jan 2  Jan 2, 2021  2-January-2021; midnight may follow
-time    3:04  03:04:05  03:04:05.678
-both    one behind the other, with a space or T between; a date alone is its midnight
-zone    nothing, Z, UTC, GMT, +01, +0130, +01:30, UTC+1, GMT-03:00; with a date also PST, Europe/Paris
+date    2021-01-02  2021/1/2  2021 01 02  21-01-02  210102  2021 Jan 2  Jan 2, 2021  2-January-2021
+time    3:04  03:04:05  03:04:05.678; 24:00 is the midnight of the next day
+both    one behind the other, with a space or T between; a date alone is its midnight, and a date of both is their date
+zone    nothing, Z, UTC, UT, GMT, +01, +0130, +01:30, +01:30:15, UTC+1, GMT-03:00, PST, Japan, Europe/Paris
 era     AD or BC behind the date, or at the end
 
 See: https://docs.airbyte.com/understanding-airbyte/supported-data-types
@@ -131,7 +140,8 @@ _MONTH_NAMES: Final = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
 )  # fmt: skip
-_OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
+_OFFSET: Final = re.compile(r"(?:UTC?|GMT)?([+-])(\d{1,2})(?::?(\d{2})(?::(\d{2}))?)?")
+_AT_ZERO: Final = ("", "Z", "z", "UTC", "UT", "GMT")
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _CYCLE_DAYS: Final = 146_097
 _DAY_MICROS: Final = 24 * 3600 * 1_000_000
@@ -177,20 +187,22 @@ def parse_text(kind: Kind, text: str, grammar: Grammar) -> Parsed:
 
 
 def parse_date(text: str, grammar: Grammar) -> Parsed:
-    """Return days since 1970; a time of day other than midnight is a ``ParseError``."""
+    """Return days since 1970 of a date, or of the date of a local time in any zone; a time of day is cut off."""
     match = _match(grammar.date, text, grammar.names[0])
-    micros, cut = _parse_clock(match) if match.groupdict().get("h") else (0, False)
-    if micros:
-        raise ParseError("it has a time of day")
-    return _count_days(match), cut
+    micros, _ = _parse_clock(match, grammar) if match.groupdict().get("h") else (0, False)
+    _read_region(match, zoned=False)
+    days = _count_days(match) + micros // _DAY_MICROS
+    if days > date.max.toordinal() - _EPOCH:
+        raise ParseError("it is outside the years 1 to 9999")
+    return days, bool(micros % _DAY_MICROS)
 
 
 def parse_timestamp(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
     """Return microseconds since 1970; with ``zoned`` in UTC, otherwise of the local part, whatever its zone."""
     match = _match(grammar.timestamp, text, grammar.names[1])
-    micros, cut = _parse_clock(match) if match["h"] else (0, False)
+    micros, cut = _parse_clock(match, grammar) if match["h"] else (0, False)
     local = _count_days(match) * _DAY_MICROS + micros
-    region = _read_region(match)
+    region = _read_region(match, zoned=zoned)
     offset = 0
     if zoned:
         offset = _parse_offset(match, grammar) if region is None else region.find_offset(local)
@@ -203,7 +215,9 @@ def parse_timestamp(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
 def parse_time(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
     """Return microseconds since midnight; with ``zoned`` in UTC."""
     match = _match(grammar.time, text, grammar.names[2])
-    micros, cut = _parse_clock(match)
+    micros, cut = _parse_clock(match, grammar)
+    if _read_region(match, zoned=zoned) is not None and zoned:
+        raise ParseError(f"it names the time zone {match['zone']!r}, whose offset depends on the day")
     return (micros - (_parse_offset(match, grammar) if zoned else 0)) % _DAY_MICROS, cut
 
 
@@ -272,10 +286,11 @@ def _match(pattern: re.Pattern[str], text: str, expected: str) -> re.Match[str]:
 
 def _count_days(match: re.Match[str]) -> int:
     number = next(number for number in "1234" if match[f"y{number}"])
-    year, month, day = (match[f"{part}{number}"] for part in "ymd")
+    digits, month, day = (match[f"{part}{number}"] for part in "ymd")
+    year = int(digits) + (2000 if len(digits) == 2 else 0)
     # Python's dates begin with the year 1; the calendar repeats every 400 years, and 1 BC is the year 0.
-    cycles = (int(year) + 399) // 400 if _is_before_christ(match) else 0
-    counted = 1 - int(year) + 400 * cycles if cycles else int(year)
+    cycles = (year + 399) // 400 if _is_before_christ(match) else 0
+    counted = 1 - year + 400 * cycles if cycles else year
     try:
         return date(counted, _parse_month(month), int(day)).toordinal() - _EPOCH - cycles * _CYCLE_DAYS
     except ValueError as error:
@@ -294,11 +309,13 @@ def _parse_month(text: str) -> int:
     return (_MONTHS if len(low) == 3 else _MONTH_NAMES).index(low) + 1
 
 
-def _parse_clock(match: re.Match[str]) -> tuple[int, bool]:
-    hours, minutes, seconds = int(match["h"]), int(match["min"]), int(match["s"] or 0)
-    if hours > 23 or minutes > 59 or seconds > 59:
+def _parse_clock(match: re.Match[str], grammar: Grammar) -> tuple[int, bool]:
+    groups = match.groupdict()
+    hours, minutes, seconds = int(groups["h"]), int(groups["min"]), int(groups["s"] or 0)
+    fraction = groups["f"] or groups.get("g") or ""
+    is_end = grammar.ends_at_24 and hours == 24 and not (minutes or seconds or fraction.strip("0"))
+    if (hours > 23 and not is_end) or minutes > 59 or seconds > 59:
         raise ParseError("it has no time of day")
-    fraction = match["f"] or ""
     micros = int(fraction[:6].ljust(6, "0"))
     return ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros, bool(fraction[6:].strip("0"))
 
@@ -308,15 +325,20 @@ def _parse_offset(match: re.Match[str], grammar: Grammar) -> int:
     zone = _OFFSET.fullmatch(match["zone"] or "")
     if zone is None:
         return 0
-    hours, minutes = int(zone[2]), int(zone[3] or 0)
-    if hours > grammar.most_hours or minutes > 59:
+    hours, minutes, seconds = int(zone[2]), int(zone[3] or 0), int(zone[4] or 0)
+    size = (hours * 60 + minutes) * 60 + seconds
+    if size > grammar.longest_offset or max(minutes, seconds) > 59:
         raise ParseError("its offset is beyond any zone's")
-    return (hours * 60 + minutes) * 60_000_000 * (-1 if zone[1] == "-" else 1)
+    return size * 1_000_000 * (-1 if zone[1] == "-" else 1)
 
 
-def _read_region(match: re.Match[str]) -> Region | None:
+def _read_region(match: re.Match[str], *, zoned: bool) -> Region | None:
+    """Return the region that the text names, None for an offset; a name's meaning counts only if ``zoned``."""
+    name = match.groupdict().get("zone") or ""
+    if name in _AT_ZERO or _OFFSET.fullmatch(name) or (name in AMBIGUOUS and not zoned):
+        return None
     try:
-        return find_region(match["zone"] or "")
+        return find_region(name)
     except ValueError as error:
         raise ParseError(str(error)) from error
 

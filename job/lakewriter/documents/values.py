@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from lakewriter.documents.compact_text import rewrite_string
 from lakewriter.documents.nesting import NULL, Raw, open_object, require_shallow
 from lakewriter.documents.parsing import (
+    CUT,
+    CUT_TO_DAY,
     LENIENT,
     NO_FIT,
     NULLED,
@@ -171,7 +173,7 @@ def _decode_each(kind: Kind, values: Sequence[Any], decode: Callable[[Any], Pars
         except ValueError as error:
             faults.append(Fault(position, NULLED, NO_FIT, str(error)))
         if is_cut:
-            faults.append(Fault(position, TRUNCATED, TOO_LARGE))
+            faults.append(Fault(position, TRUNCATED, TOO_LARGE, CUT_TO_DAY if kind is Kind.DATE else CUT))
         decoded.append(parsed)
     return Decoded(pa.array(decoded, ARROW[kind]), faults)
 

@@ -187,7 +187,6 @@ MOST_SAMPLES: Final = 100
 MOST_FIELDS: Final = 200
 """The changes of at most so many fields are counted apart in a file."""
 OTHER_FIELDS: Final = "other fields"
-CUT: Final = "to the microsecond"
 
 _ELEMENT: Final = re.compile(r"\[\d+\]")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -314,19 +313,19 @@ class EnvelopeShaper:
                 location = f"row {numbers[row].as_py()}, {entry['field']}"
                 self._findings.samples.append(f"{location}: {entry['change']} ({entry['reason']})")
 
-    def _note_cuts(self, cuts: Sequence[tuple[int, str]], numbers: pa.Array) -> None:
-        """Note the times whose digits beyond the microsecond were cut off.
+    def _note_cuts(self, cuts: Sequence[tuple[int, str, str]], numbers: pa.Array) -> None:
+        """Note the times that were cut off to the microsecond or to the day.
 
         Every cut is counted; of each field the first one in a file is a sample. A source that gives nanoseconds gives
         them in every row.
         """
         self._findings.changes += len(cuts)
-        for row, path in cuts:
-            self._count(path, TRUNCATED, CUT)
+        for row, path, extent in cuts:
+            self._count(path, TRUNCATED, extent)
             if path not in self._cut and len(self._findings.samples) < MOST_SAMPLES:
                 self._cut.add(path)
                 location = f"row {numbers[row].as_py()} and others of this file, {path}"
-                self._findings.samples.append(f"{location}: {TRUNCATED} ({CUT})")
+                self._findings.samples.append(f"{location}: {TRUNCATED} ({extent})")
 
     def _count(self, path: str, change: str, reason: str) -> None:
         """Count a change of one field.

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lakewriter.aws import Clients, get_shared_clients
 from lakewriter.aws.vended import Vendor
-from lakewriter.documents.parsing import TRUNCATED
+from lakewriter.documents.parsing import CUT, TRUNCATED
 from lakewriter.encode.formats import make_encoder
 from lakewriter.encode.parquet_footer import Tail, read_column_statistics
 from lakewriter.errors import SourceFailedError, SpecInvalidError, ValueUnrepresentableError
@@ -25,7 +25,6 @@ from lakewriter.expect.repeated_keys import KeyCounter
 from lakewriter.expect.watching import NOTHING, Watched
 from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import FileFacts, Receipt
-from lakewriter.shape.envelope import CUT
 from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
 from lakewriter.shape.table import Shaped
