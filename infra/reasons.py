@@ -169,6 +169,9 @@ REASONS: Final[Mapping[str, Reason]] = {
     "TellCanaries": Reason(
         "Its input distinguishes a canary from a stream, so that neither keeps the other from running."
     ),
+    "StartWatch": Reason("The hours since the last success are counted anew."),
+    "WatchOn": Reason("An execution ends if a newer one counts, and hands over before its history is full."),
+    "TellOfSilence": Reason("To publish the hours since the last success, for the alarm."),
     "TellOfLoads": Reason("To publish how loads ended, for the alarms."),
     "TraceLoads": Reason("Step Functions traces loads with X-Ray; the actions take no resources."),
     "TrustEmrServerless": Reason("The job runs on EMR Serverless."),

@@ -1,10 +1,8 @@
 """Make the alarms of a pipeline, and the topic that they notify."""
 
 import hashlib
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Final
 
 from aws_cdk import Annotations, Duration, RemovalPolicy, Stack
@@ -21,25 +19,19 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from infra.cron import measure_periods
 from infra.destination.key import add_key_policy, allow_notifications
 from infra.pipeline.application import Application
 from infra.pipeline.metrics import NAMESPACE, LoadMetric, make_dimensions
+from infra.pipeline.silence import compute_silence_hours, compute_tick_hours
 from infra.pipeline.stream_alarms import list_stream_alarms
 from infra.settings import Settings
 from lakewriter.policy.arns import Arns, name_principal
-from lakewriter.spec.deployment import STACK_TAG, Deployment
+from lakewriter.spec.deployment import STACK_TAG
 
 RUNBOOK: Final = "docs/runbook.md"
 
 PENDING_HOURS: Final = 24
 """After so many hours a pending commit raises an alarm."""
-
-LONGEST_SILENCE: Final = 168
-"""The most hours that an alarm with periods of an hour can evaluate.
-
-https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
-"""
 
 WAITING: Final = ("SubmittedJobs", "QueuedJobs", "PendingJobs", "ScheduledJobs")
 """Metrics that count job runs which have not started.
@@ -61,6 +53,8 @@ class Watched:
     application: Application
     state_machine: sfn.IStateMachine
     handover: sfn.IStateMachine
+    silence: sfn.IStateMachine | None
+    """None where no success is expected by a time."""
     dead_letters: sqs.IQueue | None
     """None without a schedule."""
     job_log: logs.ILogGroup
@@ -227,14 +221,28 @@ class Alarms(Construct):
             yield self._make_alarm(
                 "DeadLetters", letters, "A scheduled start was not delivered; its message in the queue says why."
             )
-        if hours := compute_silence_hours(deployment):
+        if watched.silence and (hours := compute_silence_hours(deployment)):
             yield self._make_alarm(
                 "NoSuccess",
-                watched.make_load_metric(LoadMetric.LOADS_DONE, "Sum", Duration.hours(1)),
-                f"No load has succeeded for {hours} hours. A new stack is in alarm until its first load succeeds.",
-                periods=hours,
-                below=True,
-                missing=Silence.BREACHING,
+                # Two values in each period, of which the last may be 0 again.
+                watched.make_load_metric(
+                    LoadMetric.HOURS_WITHOUT_SUCCESS, "Minimum", Duration.hours(2 * compute_tick_hours(hours))
+                ),
+                f"No load has succeeded for {hours} hours, or since the stack was made.",
+                threshold=hours,
+                # A new stack has no value yet. Where the values end, the alarm of their state machine calls.
+                missing=Silence.IGNORE,
+            )
+            ends = [metric(period=Duration.minutes(5), statistic="Sum") for metric in _list_ends(watched.silence)]
+            ends.append(watched.silence.metric_aborted(period=Duration.minutes(5), statistic="Sum"))
+            yield self._make_alarm(
+                "Watch",
+                cloudwatch.MathExpression(
+                    expression="SUM(METRICS())",
+                    using_metrics={f"m{number}": metric for number, metric in enumerate(ends)},
+                    period=Duration.minutes(5),
+                ),
+                "The hours without a success are not counted any more: the alarm NoSuccess sees nothing.",
             )
 
     def _make_stream_alarms(self, watched: Watched) -> Iterator[cloudwatch.Alarm]:
@@ -308,6 +316,11 @@ class Alarms(Construct):
             return sns.Topic.from_topic_arn(self, "Topic", given.topic_arn)
         if not given.email:
             return None
+        Annotations.of(self).add_warning_v2(
+            "lakewriter:confirm",
+            f"{given.email} gets a mail of SNS when the stack is made, and has to confirm the subscription by its "
+            "link: until then no alarm reaches anybody.",
+        )
         return EmailTopic(self, "Email", settings=watched.settings, address=given.email, key=key).topic
 
     def _tell_of_failed_loads(self, watched: Watched, topic: sns.ITopic) -> str:
@@ -350,22 +363,6 @@ class Alarms(Construct):
 def _list_ends(machine: sfn.IStateMachine) -> tuple[Callable[..., cloudwatch.Metric], ...]:
     """List the metrics of executions that did not succeed."""
     return machine.metric_failed, machine.metric_timed_out
-
-
-def compute_silence_hours(deployment: Deployment) -> int | None:
-    """Compute after how many hours without a successful load to alarm; None if an alarm cannot look back so far."""
-    schedule, spark = deployment.schedule, deployment.spark
-    if schedule is None or not schedule.enabled or spark.mode == "STREAMING":
-        return None
-    if deployment.alarms.no_success_hours:
-        return deployment.alarms.no_success_hours
-    periods = measure_periods(schedule)
-    if periods is None:
-        return None
-    _, longest = periods
-    whole = longest + timedelta(minutes=schedule.flexible_minutes + spark.queue_timeout_minutes + spark.timeout_minutes)
-    hours = math.ceil(whole / timedelta(hours=1))
-    return hours if hours <= LONGEST_SILENCE else None
 
 
 class EmailTopic(Construct):

@@ -59,7 +59,7 @@ class LoadPermissions(Construct):
                 "An execution keeps the application that it began with, and a job run has its id only once it "
                 "has been started. The condition on the tag, or the application's own ARN, leaves those of this stack.",
             )
-        telling = self._make_policy("Telling", [_allow_metrics(), allow_logs(), allow_traces()])
+        telling = self._make_policy("Telling", [allow_metrics("TellOfLoads"), allow_logs(), allow_traces()])
         acknowledge(
             telling,
             "IAM5[Resource::*]",
@@ -136,10 +136,9 @@ def _format_arn(stack: Stack, resource: str) -> str:
     return stack.format_arn(service="emr-serverless", resource=resource, arn_format=ArnFormat.NO_RESOURCE_NAME)
 
 
-def _allow_metrics() -> iam.PolicyStatement:
-    return _allow(
-        "TellOfLoads", ["cloudwatch:PutMetricData"], "*", {"StringEquals": {"cloudwatch:namespace": NAMESPACE}}
-    )
+def allow_metrics(sid: str) -> iam.PolicyStatement:
+    """Allow publishing metrics in the one namespace."""
+    return _allow(sid, ["cloudwatch:PutMetricData"], "*", {"StringEquals": {"cloudwatch:namespace": NAMESPACE}})
 
 
 def trust_state_machine(stack: Stack, construct: str) -> iam.IPrincipal:

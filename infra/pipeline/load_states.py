@@ -45,6 +45,8 @@ class Machine:
     pauses: tuple[timedelta, ...]
     limits: tuple[timedelta, timedelta]
     """An attempt may run for the first, and wait for the second before: EMR Serverless cancels what takes longer."""
+    watch: str | None
+    """The state machine that counts the hours since the last success, which starts it anew; None without one."""
     canary_run: Mapping[str, Any] | None
     """The same as ``job_run``, for the canary beside a continuous run; None for loads that end, whose canary is one of
     them. A continuous run has no time limit, and its micro-batches make their own load ids."""
@@ -125,7 +127,7 @@ class Machine:
                 "Type": "Pass",
                 "Result": {"status": "done", **dict.fromkeys(FIELDS.values(), 0)},
                 "ResultPath": "$.outcome",
-                "Next": "PublishLoadMetrics",
+                "Next": "WhatSucceeded",
             },
             "CanRetryHelp": {
                 "Type": "Choice",
@@ -145,8 +147,22 @@ class Machine:
         }
 
     def _build_ends(self) -> dict[str, State]:
+        following = "Done" if self.watch is None else "WatchSilence"
+        # Whether anybody watches does not change how the load ended.
+        watching = {"ResultPath": None, "Retry": [SERVICE_RETRY], "Next": "Done"}
+        watching |= {"Catch": [{"ErrorEquals": EVERYTHING, "ResultPath": "$.watch_error", "Next": "Done"}]}
+        start = {"StateMachineArn": self.watch, "Input": "{}"}
+        watch = {"WatchSilence": make_service_call(self.partition, "sfn:startExecution", start) | watching}
         return {
-            "PublishLoadMetrics": self._build_put_metrics({LoadMetric.LOADS_DONE: 1}, list(FIELDS), "Done"),
+            # A canary says nothing of the sources: it is no success that an alarm waits for.
+            "WhatSucceeded": {
+                "Type": "Choice",
+                "Choices": [{**IS_CANARY, "Next": "PublishCanaryMetrics"}],
+                "Default": "PublishLoadMetrics",
+            },
+            "PublishCanaryMetrics": self._build_put_metrics({LoadMetric.CANARIES_DONE: 1}, [], "Done"),
+            "PublishLoadMetrics": self._build_put_metrics({LoadMetric.LOADS_DONE: 1}, list(FIELDS), following),
+            **(watch if self.watch else {}),
             "Done": {
                 "Type": "Pass",
                 "Parameters": {
@@ -295,7 +311,7 @@ class Machine:
             "DidLoadSucceed": {
                 "Type": "Choice",
                 "Choices": [
-                    {"Variable": "$.outcome.status", "StringEquals": "done", "Next": "PublishLoadMetrics"},
+                    {"Variable": "$.outcome.status", "StringEquals": "done", "Next": "WhatSucceeded"},
                     {
                         "And": [
                             {"Variable": "$.outcome.code", "IsString": True},

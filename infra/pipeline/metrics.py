@@ -10,9 +10,11 @@ NAMESPACE: Final = METRICS_NAMESPACE
 
 
 class LoadMetric(StrEnum):
-    """The metrics of loads; a skipped start counts in none of them."""
+    """The metrics of loads; a skipped start counts in none of them, and a canary is no load."""
 
     LOADS_DONE = "LoadsDone"
+    CANARIES_DONE = "CanariesDone"
+    HOURS_WITHOUT_SUCCESS = "HoursWithoutSuccess"
     ATTEMPTS_FAILED = "AttemptsFailed"
     EXPECTATIONS_FAILED = "ExpectationsFailed"
     PENDING_HOURS = "PendingHours"

@@ -1,5 +1,8 @@
 """Run the handover after each deployment and each load, and allow it what it needs."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from aws_cdk import Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
@@ -57,7 +60,13 @@ class OldReleases(Construct):
         machine = make_logged_machine(self, "Handover", handover.build_definition(), role, log_group)
         machine.node.add_dependency(*policies)
         self.state_machine = sfn.StateMachine.from_state_machine_arn(self, "Made", machine.attr_arn)
-        self.rules = self._start(machine.attr_arn, loads.resource.attr_arn, settings)
+        ended = {
+            "source": ["aws.states"],
+            "detail-type": ["Step Functions Execution Status Change"],
+            "detail": {"stateMachineArn": [loads.resource.attr_arn], "status": ENDED},
+        }
+        patterns = {"Deployed": match_deployment(stack), "LoadEnded": ended}
+        self.rules = start_by_rules(self, settings, machine.attr_arn, patterns, sid="StartHandovers")
 
     def _allow_loads(self, role: iam.Role, loads: sfn.CfnStateMachine, *, is_stream: bool) -> iam.Policy:
         machine = loads.attr_arn
@@ -112,32 +121,40 @@ class OldReleases(Construct):
         )
         return policy
 
-    def _start(self, handover: str, loads: str, settings: Settings) -> tuple[str, ...]:
-        """Start the handover by rules, and return their names."""
-        starting = iam.PolicyStatement(sid="StartHandovers", actions=["states:StartExecution"], resources=[handover])
-        stack = Stack.of(self)
-        arns = Arns(stack.partition, stack.account, stack.region)
-        # By the beginning of their names: the rules refer to the role.
-        rules = DeployedNames(settings.spec.pipeline, settings.stage).list_arns("Rules", arns)
-        trusted = iam.ServicePrincipal(name_principal("events")).with_conditions(
-            {"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": rules}}
-        )
-        role = iam.Role(self, "Starts", assumed_by=trusted, path=settings.deployment.role_path)
-        iam.Policy(role, "Permissions", statements=[starting], roles=[role])
-        target = events.CfnRule.TargetProperty(id="Handover", arn=handover, role_arn=role.role_arn)
-        patterns = {
-            "Deployed": {
-                "source": ["aws.cloudformation"],
-                "detail-type": ["CloudFormation Stack Status Change"],
-                "detail": {"stack-id": [stack.stack_id], "status-details": {"status": DEPLOYED}},
-            },
-            "LoadEnded": {
-                "source": ["aws.states"],
-                "detail-type": ["Step Functions Execution Status Change"],
-                "detail": {"stateMachineArn": [loads], "status": ENDED},
-            },
-        }
-        return tuple(
-            events.CfnRule(self, name, event_pattern=pattern, state="ENABLED", targets=[target]).ref
-            for name, pattern in patterns.items()
-        )
+
+def match_deployment(stack: Stack) -> dict[str, Any]:
+    """Match the events of CloudFormation that end a deployment of the stack."""
+    return {
+        "source": ["aws.cloudformation"],
+        "detail-type": ["CloudFormation Stack Status Change"],
+        "detail": {"stack-id": [stack.stack_id], "status-details": {"status": DEPLOYED}},
+    }
+
+
+def start_by_rules(
+    scope: Construct,
+    settings: Settings,
+    machine: str,
+    patterns: Mapping[str, Any],
+    *,
+    sid: str,
+    machine_input: str | None = None,
+) -> tuple[str, ...]:
+    """Start a state machine by a rule for each pattern, and return the names of the rules.
+
+    The role trusts the rules by the beginning of their names, since they refer to it.
+    """
+    starting = iam.PolicyStatement(sid=sid, actions=["states:StartExecution"], resources=[machine])
+    stack = Stack.of(scope)
+    arns = Arns(stack.partition, stack.account, stack.region)
+    rules = DeployedNames(settings.spec.pipeline, settings.stage).list_arns("Rules", arns)
+    trusted = iam.ServicePrincipal(name_principal("events")).with_conditions(
+        {"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": rules}}
+    )
+    role = iam.Role(scope, "Starts", assumed_by=trusted, path=settings.deployment.role_path)
+    iam.Policy(role, "Permissions", statements=[starting], roles=[role])
+    target = events.CfnRule.TargetProperty(id="Machine", arn=machine, role_arn=role.role_arn, input=machine_input)
+    return tuple(
+        events.CfnRule(scope, name, event_pattern=pattern, state="ENABLED", targets=[target]).ref
+        for name, pattern in patterns.items()
+    )

@@ -16,6 +16,7 @@ from infra.pipeline.logs import Logs
 from infra.pipeline.old_releases import OldReleases
 from infra.pipeline.operators import Operators
 from infra.pipeline.schedule import LoadSchedule
+from infra.pipeline.silence import add_silence
 from infra.pipeline.state_machine import Loads
 from infra.settings import Settings
 from infra.synthesizer import make_synthesizer, set_flags
@@ -56,14 +57,15 @@ class PipelineStack(Stack):
         permissions = LoadPermissions(
             self, "LoadPermissions", settings=settings, application=application, job_role=job_role, key=key
         )
+        silence = add_silence(self, settings=settings, log_group=logs.loads)
         run = make_job_run(settings, application, job_role, artifacts)
         loads = Loads(
             self,
             "Loads",
             settings=settings,
-            job_run=run,
-            canary_run=make_canary_run(run, settings, artifacts.manifest.python),
+            runs=(run, make_canary_run(run, settings, artifacts.manifest.python)),
             permissions=permissions,
+            watch=silence.arn if silence else None,
             log_group=logs.loads,
         )
         # A load needs the policy and the bucket, but the state machine refers to neither.
@@ -99,23 +101,25 @@ class PipelineStack(Stack):
             dead_letters=dead_letters,
             job_log=logs.job,
             load_log=logs.loads,
-            rules=releases.rules,
+            rules=(*releases.rules, *([silence.rule] if silence else [])),
+            silence=silence.state_machine if silence else None,
         )
         alarms = Alarms(self, "Alarms", watched=watched, key=key)
         LoadDashboard(self, "Overview", watched=watched, alarms=alarms.all)
-        outputs = {
-            "StateMachineArn": (loads.state_machine.state_machine_arn, "Start a load by an execution of it"),
-            "ApplicationId": (application.application_id, "The EMR Serverless application"),
-            "JobLogGroup": (logs.job.log_group_name, "What drivers and executors print"),
-        }
-        if deployment.existing.job_role_arn:
-            outputs["JobPolicyArn"] = (
-                job.policy.managed_policy_arn,
-                f"Attach it to {deployment.existing.job_role_arn}",
-            )
-        if deployment.existing.bucket_account:
-            outputs["LoadRoleArn"] = (permissions.role.role_arn, "Reads the outcomes in the destination's bucket")
-        if operators:
-            outputs["OperatorRoleArn"] = (operators.role.role_arn, "Follows the runbook")
-        for name, (value, description) in outputs.items():
-            CfnOutput(self, name, value=value, description=description)
+        role = deployment.existing.job_role_arn
+        self._add_outputs(
+            StateMachineArn=(loads.state_machine.state_machine_arn, "Start a load by an execution of it"),
+            ApplicationId=(application.application_id, "The EMR Serverless application"),
+            JobLogGroup=(logs.job.log_group_name, "What drivers and executors print"),
+            JobPolicyArn=(job.policy.managed_policy_arn, f"Attach it to {role}") if role else None,
+            LoadRoleArn=(permissions.role.role_arn, "Reads the outcomes in the destination's bucket")
+            if deployment.existing.bucket_account
+            else None,
+            OperatorRoleArn=(operators.role.role_arn, "Follows the runbook") if operators else None,
+        )
+
+    def _add_outputs(self, **outputs: tuple[str, str] | None) -> None:
+        """Add outputs by name, each with its value and description; None for one that the stage does not have."""
+        for name, output in outputs.items():
+            if output:
+                CfnOutput(self, name, value=output[0], description=output[1])

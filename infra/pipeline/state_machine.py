@@ -20,7 +20,7 @@ from lakewriter.naming import ControlKeys
 
 
 class Loads(Construct):
-    """The state machine as an interface, and as the CloudFormation ``resource``."""
+    """The state machine, also as the CloudFormation ``resource``; ``runs`` are those of a load and of its canary."""
 
     def __init__(
         self,
@@ -28,14 +28,15 @@ class Loads(Construct):
         id_: str,
         *,
         settings: Settings,
-        job_run: dict[str, Any],
-        canary_run: dict[str, Any] | None,
+        runs: tuple[dict[str, Any], dict[str, Any] | None],
         permissions: LoadPermissions,
+        watch: str | None,
         log_group: logs.ILogGroup,
     ) -> None:
         super().__init__(scope, id_)
         stack, role = Stack.of(self), permissions.role
-        machine = make_machine(settings, job_run, canary_run, stack.partition)
+        _, canary_run = runs
+        machine = make_machine(settings, *runs, watch, stack.partition)
         self.resource = make_logged_machine(self, "StateMachine", machine.build_definition(), role, log_group)
         # Step Functions uses the role when the state machine is created: it makes the rule that reports job runs.
         self.resource.node.add_dependency(*permissions.policies)
@@ -45,6 +46,9 @@ class Loads(Construct):
             sid="FindRunningLoads", actions=["states:ListExecutions"], resources=[self.resource.attr_arn]
         )
         statements = [listing]
+        if watch is not None:
+            starting = iam.PolicyStatement(sid="StartWatch", actions=["states:StartExecution"], resources=[watch])
+            statements.append(starting)
         if canary_run is not None:
             executions = format_executions(stack, self.resource)
             statements.append(
@@ -96,7 +100,11 @@ def make_logged_machine(
 
 
 def make_machine(
-    settings: Settings, job_run: dict[str, Any], canary_run: dict[str, Any] | None, partition: str
+    settings: Settings,
+    job_run: dict[str, Any],
+    canary_run: dict[str, Any] | None,
+    watch: str | None,
+    partition: str,
 ) -> Machine:
     """Make the definition's parameters; Step Functions cannot read outcomes from a store with a custom endpoint."""
     spark, access = settings.deployment.spark, settings.spec.access
@@ -110,4 +118,5 @@ def make_machine(
         pauses=spark.pauses,
         limits=(timedelta(minutes=spark.timeout_minutes), timedelta(minutes=spark.queue_timeout_minutes)),
         canary_run=canary_run,
+        watch=watch,
     )

@@ -11,11 +11,11 @@ from lakewriter.policy.arns import Arns, name_principal
 from lakewriter.policy.catalog_statements import bound_catalog
 from lakewriter.policy.checkpoint import locate_checkpoints
 from lakewriter.policy.deployed_names import DeployedNames
-from lakewriter.policy.division import LIMIT, count_characters
+from lakewriter.policy.division import LIMIT, divide
 from lakewriter.policy.operator_statements import allow_stage
 from lakewriter.policy.secrets import allow_secrets
 from lakewriter.policy.sources import list_source_buckets
-from lakewriter.policy.statements import Conditions, Statement, allow, make_document
+from lakewriter.policy.statements import Conditions, Statement, allow
 from lakewriter.spec.deployment import STACK_TAG, Deployment
 from lakewriter.spec.specification import Spec
 
@@ -48,7 +48,7 @@ def make_boundary(spec: Spec, deployment: Deployment, arns: Arns, names: Deploye
     """
     for exact in (True, False):
         statements = list(_list_statements(spec, deployment, arns, names, exact=exact))
-        if count_characters(make_document(statements), arns) <= LIMIT:
+        if len(divide({"Boundary": statements}, arns)) == 1:
             return statements
     raise SpecInvalidError(
         f"the permissions boundary of the stacks' roles is longer than IAM's {LIMIT} characters.",
@@ -66,9 +66,11 @@ def _list_statements(
     if spec.access.role_arn:
         yield allow("TakeDestinationRole", ["sts:AssumeRole"], [spec.access.role_arn])
     yield from _bound_loads(spec, deployment, arns, names)
-    yield allow("Unnamed", _UNNAMED, ["*"])
-    if deployment.operators:
-        yield from allow_stage(arns, names)
+    operating = list(allow_stage(arns, names)) if deployment.operators else []
+    free = [statement for statement in operating if statement["Resource"] == ["*"] and "Condition" not in statement]
+    # In one statement: a boundary has to be one policy.
+    yield allow("Unnamed", [*_UNNAMED, *(action for statement in free for action in statement["Action"])], ["*"])
+    yield from (statement for statement in operating if statement not in free)
 
 
 def _bound_storage(

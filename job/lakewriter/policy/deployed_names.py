@@ -16,6 +16,8 @@ LOADS: Final = "LoadsStateMachine"
 """The beginning of the name of the state machine that runs loads."""
 HANDOVER: Final = "ReleasesHandover"
 """The same of the one that follows deployments."""
+SILENCE: Final = "SilenceWatch"
+"""The same of the one that counts the hours without a success."""
 _SHORTENED: Final = 20
 """Characters of a stack's name that a shortened name keeps."""
 _ARNS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
@@ -25,7 +27,7 @@ _ARNS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "LogGroups": (("logs", "log-group:{topic}*"), ("logs", "log-group:/aws/vendedlogs/states/{common}-*")),
     "Rules": (("events", "rule/{short}*"),),
     "Schedules": (("scheduler", "schedule-group/{short}*"), ("scheduler", "schedule/{short}*/*")),
-    "StateMachines": tuple(("states", f"stateMachine:{name}*") for name in (LOADS, HANDOVER)),
+    "StateMachines": tuple(("states", f"stateMachine:{name}*") for name in (LOADS, HANDOVER, SILENCE)),
     "Executions": (("states", f"execution:{LOADS}*:*"),),
     "Budgets": (),
     "Functions": (("lambda", "function:{short}*"),),

@@ -34,7 +34,8 @@ class Schedule(FileModel):
     flexible_minutes: int = Field(0, ge=0, le=1440)
     """A load may start up to so many minutes after its time."""
     enabled: bool = True
-    """``false`` stops the schedule and removes the alarm for missing successes."""
+    """``false`` stops the schedule, and removes the alarm for missing successes unless ``alarms.no_success_hours`` asks
+    for it."""
 
     @model_validator(mode="after")
     def _one_expression(self) -> "Schedule":
@@ -157,6 +158,10 @@ class Network(FileModel):
     """The security groups of the workers."""
 
 
+LONGEST_SILENCE: Final = 2000
+"""The most hours without a success that an alarm waits for."""
+
+
 class Alarms(FileModel):
     """When to call somebody."""
 
@@ -164,9 +169,9 @@ class Alarms(FileModel):
     """The SNS topic that alarms are sent to. Give either this or ``email``."""
     email: str | None = None
     """The address that alarms are sent to, by a topic that the stack makes."""
-    no_success_hours: int | None = Field(None, ge=1, le=168)
-    """Hours without a successful load after which to alarm. By default the schedule's longest gap and the time of one
-    attempt."""
+    no_success_hours: int | None = Field(None, ge=1, le=LONGEST_SILENCE)
+    """Hours without a successful load after which to alarm, whatever starts loads. By default the schedule's longest
+    gap and the time of one attempt. Without a schedule, or with one that is off, there is no such alarm by default."""
     queued_minutes: int = Field(30, ge=5, le=720)
     """Minutes that a load may wait for capacity before an alarm."""
     late_minutes: int | None = Field(None, ge=1, le=1440)

@@ -93,6 +93,7 @@ BY_OTHERS = {
         "LoadPermissionsTelling/TellOfLoads": "The definition counts loads.",
         "LoadPermissionsTelling/DeliverLoadLogs": "Step Functions writes the machine's log.",
         "LoadPermissionsTelling/TraceLoads": "Step Functions writes the machine's traces.",
+        "LoadsOverlapGuard/StartWatch": "The definition has the hours since the last success counted anew.",
         "LoadsOverlapGuard/FindRunningLoads": "The definition looks for a load that runs.",
     },
     "StartsRole": {
@@ -109,6 +110,13 @@ BY_OTHERS = {
         "ReleasesTelling/TraceLoads": "Step Functions writes the machine's traces.",
     },
     "ReleasesStarts": {"ReleasesStartsPermissions/StartHandovers": "EventBridge starts the handover."},
+    "SilenceRole": {
+        "SilenceTelling/TellOfSilence": "The definition publishes the hours since the last success.",
+        "SilenceTelling/DeliverLoadLogs": "Step Functions writes the machine's log.",
+        "SilenceTelling/TraceLoads": "Step Functions writes the machine's traces.",
+        "SilenceAgain/WatchOn": "The definition looks for a newer execution, and hands over to one.",
+    },
+    "SilenceStarts": {"SilenceStartsPermissions/StartWatch": "EventBridge starts the watch after a deployment."},
     "SupaflowConsumerRole": {
         "S3/ListUnderPrefix": "Supaflow writes to the same lake; its document asks for this.",
         "S3/InspectBucket": "The same.",

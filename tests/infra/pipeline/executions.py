@@ -13,6 +13,7 @@ BUCKET = "acme-lake"
 RUNS = "data/production/_lakewriter/flights/runs"
 JOB_ROLE = f"arn:aws:iam::{ACCOUNT}:role/Job"
 LOADS = f"arn:aws:states:us-east-1:{ACCOUNT}:stateMachine:loads"
+SILENCE = f"arn:aws:states:us-east-1:{ACCOUNT}:stateMachine:silence"
 NAMESPACE = "Lakewriter"
 
 DONE = {
@@ -43,8 +44,9 @@ def resolved(value: Any, answers: Mapping[str, str]) -> Any:
             return JOB_ROLE
         case {"Ref": name}:
             return answers.get(name, name)
-        case {"Fn::GetAtt": [_, attribute]}:
-            return answers[attribute]
+        case {"Fn::GetAtt": [name, attribute]}:
+            # CDK adds a hash of eight characters to a name.
+            return answers.get(f"{name[:-8]}.{attribute}") or answers[attribute]
         case {"Fn::Sub": text}:
             return re.sub(r"\$\{([^}]+)\}", lambda found: answers.get(found[1], found[0]), text)
         case {"Fn::Join": [separator, parts]}:
@@ -60,7 +62,7 @@ def definition_of(template: Mapping[str, Any], application: str = "00example", m
         for name, each in resources
         if each["Type"] == "AWS::StepFunctions::StateMachine" and name.startswith(machine)
     )
-    answers = {"ApplicationId": application, "AWS::Partition": "aws", "Arn": LOADS}
+    answers = {"ApplicationId": application, "AWS::Partition": "aws", "Arn": LOADS, "SilenceWatch.Arn": SILENCE}
     return str(resolved(found["Properties"]["DefinitionString"], answers))
 
 
@@ -85,6 +87,18 @@ class Machine:
             roleArn=f"arn:aws:iam::{ACCOUNT}:role/Loads",
         )
         self._arn = made["stateMachineArn"]
+        if not any(each["name"] == "silence" for each in self._client.list_state_machines()["stateMachines"]):
+            nothing = {"StartAt": "End", "States": {"End": {"Type": "Succeed"}}}
+            role = f"arn:aws:iam::{ACCOUNT}:role/Silence"
+            self._client.create_state_machine(name="silence", definition=json.dumps(nothing), roleArn=role)
+
+    def has_watched(self, execution: str) -> bool:
+        """Whether the execution had the hours since the last success counted anew, by an execution that AWS started."""
+        events = self._client.get_execution_history(executionArn=execution, maxResults=1000)["events"]
+        answers = [json.loads(each["taskSucceededEventDetails"].get("output", "{}"))
+                   for each in events if "taskSucceededEventDetails" in each]  # fmt: skip
+        return any(str(answer.get("ExecutionArn", "")).startswith(SILENCE.replace(":stateMachine:", ":execution:"))
+                   for answer in answers)  # fmt: skip
 
     def endings(self, *endings: tuple[str, Mapping[str, Any] | None]) -> None:
         """Let job runs end so, one after the other: in a state, and leaving an outcome or none."""

@@ -7,7 +7,7 @@ import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
 from infra.destination.key import allow_services
-from infra.pipeline.alarms import compute_silence_hours
+from infra.pipeline.silence import compute_silence_hours, compute_tick_hours
 from infra.pipeline.stream_alarms import compute_late_minutes
 from infra.settings import read_defaults
 from lakewriter.policy.arns import Arns
@@ -33,7 +33,8 @@ ALARMS = {
     "Handover": (None, 1, "GreaterThanOrEqualToThreshold", 1, None, "notBreaching"),
     "Queued": (None, 1, "GreaterThanOrEqualToThreshold", 30, None, "notBreaching"),
     "DeadLetters": ("ApproximateNumberOfMessagesVisible", 1, "GreaterThanOrEqualToThreshold", 1, 300, "notBreaching"),
-    "NoSuccess": ("LoadsDone", 1, "LessThanThreshold", 5, 3600, "breaching"),
+    "NoSuccess": ("HoursWithoutSuccess", 5, "GreaterThanOrEqualToThreshold", 1, 7200, "ignore"),
+    "Watch": (None, 1, "GreaterThanOrEqualToThreshold", 1, None, "notBreaching"),
     "Rules": (None, 1, "GreaterThanOrEqualToThreshold", 1, None, "notBreaching"),
 }
 SHOWN = ("MetricName", "Threshold", "ComparisonOperator", "EvaluationPeriods", "Period", "TreatMissingData")
@@ -58,8 +59,9 @@ def test_alarms(plain):
 
 
 def test_alarms_that_have_nothing_to_watch(full, streaming):
-    assert set(alarms(full)) == set(ALARMS) - {"NoSuccess"}
-    assert set(alarms(streaming)) - set(STREAM_ALARMS) == set(ALARMS) - {"NoSuccess", "DeadLetters"}
+    # its schedule is off, and its alarm asked for
+    assert set(alarms(full)) == set(ALARMS)
+    assert set(alarms(streaming)) - set(STREAM_ALARMS) == set(ALARMS) - {"NoSuccess", "Watch", "DeadLetters"}
 
 
 STREAM_ALARMS = {
@@ -108,12 +110,44 @@ SILENCES = [
     ({"schedule": {"cron": "30 6 * * ? *"}}, 28),
     ({"schedule": {"cron": "0 6 ? * MON-FRI *"}}, 76),
     ({"schedule": {"rate": "6 hours", "flexible_minutes": 90}}, 12),
-    ({"schedule": {"cron": "0 6 ? * SUN *"}}, None),
+    ({"schedule": {"cron": "0 6 ? * SUN *"}}, 172),
+    ({"schedule": {"cron": "0 6 1 * ? *"}}, 748),
+    ({"schedule": {"cron": "0 6 1 1/2 ? *"}}, 1492),
+    ({"schedule": {"cron": "0 6 1 1 ? *"}}, None),
     ({"schedule": {"cron": "0 0 1 1 ? 2030"}}, None),
     ({"schedule": {"rate": "6 hours"}, "alarms": {"no_success_hours": 48}}, 48),
     ({"schedule": {"rate": "6 hours", "enabled": False}}, None),
+    ({"schedule": {"rate": "6 hours", "enabled": False}, "alarms": {"no_success_hours": 2000}}, 2000),
+    ({"alarms": {"no_success_hours": 2000}}, 2000),
+    ({"spark": {"mode": "STREAMING"}, "alarms": {"no_success_hours": 48}}, None),
     ({}, None),
 ]
+UNEXPECTED = [
+    ({}, "since it has no schedule"),
+    ({"schedule": {"rate": "6 hours", "enabled": False}}, "since its schedule is off"),
+    ({"schedule": {"cron": "0 6 1 1 ? *"}}, "starts none within 2000 hours"),
+    ({"schedule": {"rate": "6 hours"}}, None),
+    ({"alarms": {"no_success_hours": 900}}, None),
+    ({"spark": {"mode": "STREAMING"}}, None),
+]
+
+
+@pytest.mark.parametrize(("given", "why"), UNEXPECTED)
+def test_warning_that_nobody_is_called_where_loads_stop(settings_of, given, why):
+    stack = add_stack(cdk.App(context=read_defaults(), analytics_reporting=False), settings_of(**given))
+    said = [each.entry.data for each in Annotations.from_stack(stack).find_warning("*", Match.any_value())]
+    found = [each for each in said if "stop succeeding" in each]
+    assert [why in each for each in found] == ([True] if why else [])
+
+
+def test_address_has_to_confirm(settings_of):
+    stack = add_stack(cdk.App(context=read_defaults()), settings_of(alarms={"email": EMAIL}))
+    assert len(Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp(f"{EMAIL} gets a mail"))) == 1
+
+
+@pytest.mark.parametrize(("hours", "tick"), [(1, 1), (28, 1), (48, 2), (76, 3), (144, 6), (172, 6), (2000, 6)])
+def test_how_often_the_hours_are_published(hours, tick):
+    assert compute_tick_hours(hours) == tick
 
 
 @pytest.mark.parametrize(("given", "hours"), SILENCES)
@@ -133,7 +167,9 @@ def test_whom_alarms_call(plain, full, streaming):
 def test_warning_that_nobody_will_be_called(settings_of, alarms, count):
     app = cdk.App(context=read_defaults(), analytics_reporting=False)
     stack = add_stack(app, settings_of(alarms=alarms))
-    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("Nobody will be called"))
+    found = Annotations.from_stack(stack).find_warning(
+        "*", Match.string_like_regexp("Nobody will be called when a load fails")
+    )
     assert len(found) == count
 
 
@@ -272,7 +308,7 @@ def test_topic(full, settings_of, synthesised):
 
 def test_events_that_are_not_delivered(full, plain):
     """Of the rule that mails, where there is one, and of those that start the handover."""
-    for template, count in ((full, 3), (plain, 2)):
+    for template, count in ((full, 4), (plain, 3)):
         metrics = [
             each["MetricStat"]["Metric"] for each in alarms(template)["Rules"]["Metrics"] if "MetricStat" in each
         ]

@@ -42,6 +42,9 @@ def test_what_is_allowed(plain):
             "xray:PutTraceSegments",
         ],
         "FindRunningLoads": "states:ListExecutions",
+        "StartWatch": "states:StartExecution",
+        "WatchOn": ["states:ListExecutions", "states:StartExecution"],
+        "TellOfSilence": "cloudwatch:PutMetricData",
         "ReadPresentRelease": ["states:DescribeStateMachine", "states:ListExecutions"],
         "ReadReleaseOfLoads": "states:DescribeStateMachineForExecution",
         "FindEarlierApplications": "emr-serverless:ListApplications",
@@ -140,6 +143,14 @@ TRUSTED = {
     "ReleasesStarts": (
         ("events", "events:rule/lakewriter-flights-p-ReleasesLoadEnded1A2B-x1Y2"),
         [("events", "events:rule/payments"), ("states", "states:stateMachine:ReleasesHandover1A2B-x1Y2")],
+    ),
+    "SilenceRole": (
+        ("states", "states:stateMachine:SilenceWatch1A2B3C-x1Y2"),
+        [("states", "states:stateMachine:Payments"), ("states", "states:stateMachine:LoadsStateMachine1A2B-x1Y2")],
+    ),
+    "SilenceStarts": (
+        ("events", "events:rule/lakewriter-flights-p-SilenceDeployed1A2B-x1Y2"),
+        [("events", "events:rule/payments"), ("scheduler", "scheduler:schedule-group/ours")],
     ),
     "StartsRole": (
         ("scheduler", "scheduler:schedule-group/ours"),

@@ -99,7 +99,11 @@ def test_application_of_an_unprotected_stage_outlasts_the_pauses_of_a_load(strea
 
 
 def test_what_starts_a_handover(plain) -> None:
-    rules = [each["Properties"] for each in plain["Resources"].values() if each["Type"] == "AWS::Events::Rule"]
+    rules = [
+        each["Properties"]
+        for name, each in plain["Resources"].items()
+        if each["Type"] == "AWS::Events::Rule" and name.startswith("Releases")
+    ]
     assert [rule["EventPattern"]["detail"] for rule in rules] == [
         {
             "stack-id": [{"Ref": "AWS::StackId"}],

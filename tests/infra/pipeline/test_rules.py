@@ -85,8 +85,7 @@ ANYWHERE = [
 
 
 OTHERS = {
-    "plain": [("SQS3", "Starts/DeadLetters")],
-    "all": [("SQS3", "Starts/DeadLetters")],
+    **{key: [("SQS3", "Starts/DeadLetters"), ("IAM5[Resource::*]", "Silence/Telling")] for key in ("plain", "all")},
     # A stream is told from its canary by the input of its execution.
     "brought": [(EXECUTIONS, "Loads/OverlapGuard")],
 }

@@ -257,7 +257,8 @@ def test_metrics(machine):
     before = machine.told()
     machine.endings(("FAILED", failed("TIMEOUT", transient=True, pending_hours=30.5)), ("SUCCESS", DONE))
     machine.run("told")
-    assert {name: value - before.get(name, 0) for name, value in machine.told().items()} == {
+    told = {name: value - before.get(name, 0) for name, value in machine.told().items() if name != "CanariesDone"}
+    assert told == {
         "AttemptsFailed": 1,
         "LoadsDone": 1,
         "PendingHours": 30.5,
@@ -291,9 +292,11 @@ VALIDATED = {
 
 
 @pytest.mark.one_in(4)
-@pytest.mark.parametrize("machine", ["Loads", "Releases"])
+@pytest.mark.parametrize("machine", ["Loads", "Releases", "Silence"])
 @pytest.mark.parametrize("deployment", VALIDATED.values(), ids=VALIDATED)
 def test_validator(synthesised, tmp_path, deployment, machine):
+    if machine == "Silence":
+        deployment = {"alarms": {"no_success_hours": 300}}
     path = tmp_path / "definition.json"
     path.write_text(definition_of(synthesised(**deployment), machine=machine), "utf-8")
     validator = ROOT / "node_modules" / "asl-validator" / "dist" / "bin" / "asl-validator.js"
