@@ -92,6 +92,8 @@ class Destination:
 
     def _work(self):
         for queue in self._queues.values():
+            if queue.is_due(self._rng.choice([0.0, 1000.0]), 900.0):
+                self._rule.cut(queue, 0.0)
             queue.advance()
             if queue.wants_load and self._rng.random() < 0.7:
                 queue.begin(cast(ArrivingFeed, Feed()))

@@ -217,3 +217,16 @@ def test_a_load_goes_beyond_a_silent_state_where_too_much_waits(stream, monkeypa
     stream.pass_silent_state()
     stream.advance()
     assert (feed.places, feed.ended) == ([1, 3, 4, 5], False)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_state_is_never_due_behind_the_end(stream, whole):
+    stream.say(1, "s2", 3)
+    stream.finish(is_whole=whole, takes_rest=whole, now=0.0)
+    assert not stream.is_due(1000.0, 0.1)
+    stream.cut(1000.0)
+    feeds = []
+    while stream.wants_load:
+        feeds.append(stream.load())
+        stream.close(committed=True)
+    assert [feed.places for feed in feeds] == ([[1, 3]] if whole else [[1]])

@@ -127,6 +127,8 @@ class StreamQueue:
             self._cuts.append(replace(last, position=END - 1, is_whole=False))
             last = Cut(END, is_whole=True)
         self._cuts.append(last)
+        # No load ends at a STATE behind this one.
+        self._state = self._loud = -1
 
     def is_due(self, now: float, seconds: float) -> bool:
         """Return whether the last STATE has waited for so long, or too much waits behind it."""

@@ -233,6 +233,12 @@ class Writer:
             raise self._fault
         if failed:
             raise SourceFailedError(f"streams are not complete: {', '.join(failed)}.")
+        if left := [queue.table.id for queue in self._rule.list_withheld()]:
+            # The platform would take exit code 0 for all of them.
+            raise SourceFailedError(
+                f"all streams are complete, and records of {', '.join(left)} were not committed.",
+                remedy="Run the sync again: it goes on from the last STATE that came back.",
+            )
 
     def _tell_of_withheld(self) -> None:
         for queue in self._rule.list_withheld():
