@@ -123,6 +123,8 @@ REASONS: Final[Mapping[str, Reason]] = {
         "The job, its dependencies and its lake.yaml, of this release and of those before it; no other assets.",
     ),
     "ReadCatalog": Reason("The vendor reads the state of the catalog first."),
+    "ReadJars": Reason("The jars that lake.yaml gives Spark, such as a database's driver, and no other object."),
+    "UseKeyOfJars": Reason("These jars are under this key; only S3 may use it for them."),
     "ReadObjects": Reason(
         "To read the tables' files.",
         "Object keys are made at run time; nothing outside the pipeline's prefix matches.",

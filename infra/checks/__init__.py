@@ -16,7 +16,7 @@ from infra.checks.names import (
     check_replica,
     check_snowflake_bucket,
 )
-from infra.checks.network import check_lake_file, check_network
+from infra.checks.network import check_jars, check_lake_file, check_network
 from infra.checks.schedule import check_schedule
 from infra.checks.stages import check_stages
 from infra.checks.values import check_values
@@ -36,6 +36,7 @@ CHECKS: Final[tuple[Callable[[Settings], Iterator[str]], ...]] = (
     check_lake_file,
     check_continuous,
     check_network,
+    check_jars,
     check_schedule,
     check_bundle,
     check_workers,

@@ -78,7 +78,7 @@ def _list_secrets(spec: Spec) -> Iterator[Call]:
 def _list_sources(spec: Spec) -> Iterator[Call]:
     for table in (table for table in spec.tables if table.stream is None):
         source = ".".join(part for part in (table.source_schema, table.source_table) if part)
-        for read in _list_reads(table.read):
+        for read in list_reads(table.read):
             named = f"tables: table {source!r} reads"
             if read.format and not read.paths and read.format not in _MADE_UP:
                 yield Call(ELSEWHERE, f"{named} format {read.format!r}, a source", "files in S3")
@@ -88,7 +88,8 @@ def _list_sources(spec: Spec) -> Iterator[Call]:
                     yield Call("s3" if scheme in S3 else ELSEWHERE, f"{named} {path!r},", "s3://")
 
 
-def _list_reads(read: Read) -> Iterator[Read]:
+def list_reads(read: Read) -> Iterator[Read]:
+    """List a read and those of its views."""
     yield read
     for view in read.views.values():
-        yield from _list_reads(view)
+        yield from list_reads(view)

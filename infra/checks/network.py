@@ -1,8 +1,9 @@
 """Check that the job can reach its sources and stores: without a VPC it reaches only its region's AWS services."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
-from infra.checks.calls import REACHED, list_calls
+from infra.checks.calls import REACHED, list_calls, list_reads
 from infra.pipeline.lake_file import find_unshippable
 from infra.settings import Settings
 
@@ -12,6 +13,23 @@ _NEEDED = "Give deployment.network the subnets and security groups of a VPC with
 def check_lake_file(settings: Settings) -> Iterator[str]:
     """Refuse paths and variables that exist only on this machine, and secrets that others could read."""
     yield from find_unshippable(settings.lake)
+
+
+def check_jars(settings: Settings) -> Iterator[str]:
+    """Refuse a database's table without a jar that may be its driver, and jars that are no files."""
+    deployment, conf = settings.deployment, settings.deployment.spark.conf
+    for number, jar in enumerate(deployment.jars):
+        if "://" not in jar and not Path(jar).is_file():
+            yield f"deployment.jars.{number}: there is no file {jar!r}; expected one beside lake.yaml, or s3://..."
+    if deployment.jars or {"spark.jars", "spark.jars.packages"} & set(conf):
+        return
+    for table in settings.spec.tables:
+        if any((read.format or "").lower() == "jdbc" for read in list_reads(table.read)):
+            source = ".".join(part for part in (table.source_schema, table.source_table) if part)
+            yield (
+                f"tables: table {source!r} reads a database by JDBC, and no driver goes with the job; expected its "
+                "jar. Give deployment.jars the driver's jar, as s3://... or as a file beside lake.yaml."
+            )
 
 
 def check_network(settings: Settings) -> Iterator[str]:

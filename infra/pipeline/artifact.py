@@ -54,13 +54,21 @@ class Artifacts(Construct):
             path = Path(folder, "lake.zip")
             write_archive(path, {"lake.yaml": render_lake_file(settings.lake).encode()})
             lake = self._add_file("Lake", path)
+        jars = settings.deployment.jars
+        files = [Path(jar) for jar in jars if "://" not in jar]
+        # Each is an object of its own: a driver in an archive is on no class path.
+        published = {str(file): self._add_file(f"Jar{number}", file) for number, file in enumerate(files)}
+        self.jar_uris: tuple[str, ...] = tuple(
+            published[str(Path(jar))].s3_object_url if "://" not in jar else jar for jar in jars
+        )
         self.entry_uri: str = entry.s3_object_url
         self.job_uri: str = job.s3_object_url
         self.dependencies_uri: str = packages.s3_object_url
         self.lake_uri: str = lake.s3_object_url
         # By their endings: the stack's template is under the same prefix, and is not the job's to read.
         self.readable_arns: tuple[str, ...] = tuple(
-            entry.bucket.arn_for_objects(f"{make_artifact_prefix(settings)}*.{ending}") for ending in ("py", "zip")
+            entry.bucket.arn_for_objects(f"{make_artifact_prefix(settings)}*.{ending}")
+            for ending in ("py", "zip", *(["jar"] if files else []))
         )
 
     def _add_file(self, id_: str, path: Path) -> Asset:

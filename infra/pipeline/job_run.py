@@ -100,6 +100,8 @@ def _make_conf(settings: Settings, artifacts: Artifacts) -> dict[str, str]:
     if settings.deployment.spark.mode == "STREAMING":
         # For its metrics; the file that goes with the job has the stage merged in.
         conf["spark.emr-serverless.driverEnv.LAKEWRITER_STAGE"] = settings.stage
+    if artifacts.jar_uris:
+        conf["spark.jars"] = ",".join([*artifacts.jar_uris, *filter(None, [conf.get("spark.jars")])])
     return conf
 
 

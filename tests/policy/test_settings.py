@@ -7,6 +7,7 @@ import pytest
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.policy.role_documents import Who, make_documents
+from lakewriter.spec.deployment import Spark
 from tests.policy.lakes import (
     ARNS,
     BUCKET,
@@ -213,3 +214,34 @@ VARIANTS = [{}, {"allow_reset": True, "encryption": "SSE-KMS", "reads": ["s3://o
 def test_parliament_finds_nothing(tmp_path: Path, who: Who, deployment: Any, destination: Any) -> None:
     found = made(tmp_path, who, deployment, **destination)
     assert {name: findings(document) for name, document in found.items()} == {name: [] for name in found}
+
+
+def test_jars_of_the_job_and_their_key(tmp_path):
+    """Exactly the objects, those of Spark's own setting too, and the key of their bucket through S3."""
+    deployment = {
+        "jars": ["s3://acme-jars/postgresql.jar", "drivers/mysql.jar"],
+        "spark": {"conf": {"spark.jars": "s3://acme-other/a*b.jar, local:///usr/lib/x.jar"}},
+        "source_buckets": [{"bucket": "acme-jars", "kms_key_arn": KEY}],
+    }
+    loaded = lake(tmp_path, deployment)
+    assert loaded.deployment.jars[1] == f"{tmp_path}/drivers/mysql.jar"
+    document = make_documents(loaded.spec, loaded.deployment, Who.JOB, ARNS)["Sources"]
+    found = {each["Sid"]: each for each in document["Statement"]}
+    assert found["ReadJars"]["Resource"] == [
+        "arn:aws:s3:::acme-jars/postgresql.jar",
+        "arn:aws:s3:::acme-other/a${*}b.jar",
+    ]
+    assert found["UseKeyOfJars"]["Resource"] == [KEY]
+    assert found["UseKeyOfJars"]["Condition"] == {"StringEquals": {"kms:ViaService": ["s3.us-east-1.amazonaws.com"]}}
+    assert findings(document) == []
+    plain = make_documents(
+        loaded.spec, loaded.deployment.model_copy(update={"jars": (), "spark": Spark()}), Who.JOB, ARNS
+    )
+    assert "ReadJars" not in str(plain)
+
+
+@pytest.mark.parametrize("jar", ["s3://acme-jars/*.jar", "s3://acme-jars", "a.zip", "https://repo/a.jar", "a,b.jar"])
+def test_jars_that_are_none(tmp_path, jar):
+    with pytest.raises(SpecInvalidError) as caught:
+        lake(tmp_path, {"jars": [jar]})
+    assert "deployment.jars" in str(caught.value)

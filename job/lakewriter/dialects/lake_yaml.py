@@ -263,7 +263,9 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         "lineage": lineage,
         "warnings": (*of_files, *spec.warnings, *_list_option_notes(spec), *warn_of_key(lineage), *merged),
     }
-    return Lake(spec.model_copy(update=loaded), file.deployment, form, document.data, principal)
+    jars = tuple(make_absolute(jar, str(document.folder)) for jar in file.deployment.jars)
+    deployment = file.deployment.model_copy(update={"jars": jars}) if jars else file.deployment
+    return Lake(spec.model_copy(update=loaded), deployment, form, document.data, principal)
 
 
 def _settle_repetition(spec: Spec, file: LakeFile) -> Spec:

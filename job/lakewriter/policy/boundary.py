@@ -90,7 +90,8 @@ def _bound_storage(
         copies = arns.objects(deployment.replication.bucket)
         read = [arns.bucket(spec.access.bucket), copies]
         yield allow("Replication", ["s3:GetReplicationConfiguration", "s3:Replicate*", _OWN_COPIES], read)
-    sources = list_source_buckets(spec, deployment) if exact else ["*"]
+    jars = [jar.split("/")[2] for jar in deployment.jar_objects]
+    sources = [*list_source_buckets(spec, deployment), *jars] if exact else ["*"]
     assets = deployment.name_assets(arns.account, arns.region)
     read = [arn for name in (*sources, assets) for arn in (arns.bucket(name), arns.objects(name))]
     yield allow("Sources", ["s3:GetObject", "s3:ListBucket"], list(dict.fromkeys(read)))

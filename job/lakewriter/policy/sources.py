@@ -25,7 +25,7 @@ def allow_sources(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statem
     If a bucket has more than a hundred paths, their parent folders are allowed instead.
     """
     keys = {source_bucket.bucket: source_bucket.kms_key_arn for source_bucket in deployment.source_buckets}
-    return [
+    of_tables = [
         statement
         for number, (bucket, paths) in enumerate(list_source_buckets(spec, deployment).items(), start=1)
         for statement in (
@@ -33,6 +33,27 @@ def allow_sources(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statem
             *allow_key_of_objects(f"UseKeyOfSource{number}", ["kms:Decrypt"], keys.get(bucket)),
         )
     ]
+    return [*of_tables, *_allow_jars(deployment, arns)]
+
+
+def _allow_jars(deployment: Deployment, arns: Arns) -> Iterator[Statement]:
+    """Allow reading exactly the jars of ``deployment.jars`` and ``spark.jars``, and the keys of their buckets."""
+    jars = [urlsplit(jar) for jar in deployment.jar_objects]
+    if jars:
+        objects = [arns.objects(jar.netloc, escape(jar.path.lstrip("/"))) for jar in jars]
+        yield allow("ReadJars", ["s3:GetObject"], _drop_duplicates(objects))
+    buckets = {jar.netloc for jar in jars}
+    given = {entry.kms_key_arn for entry in deployment.source_buckets if entry.bucket in buckets}
+    keys = sorted(key for key in given if key)
+    if keys:
+        regions = sorted({key.split(":")[3] for key in keys})
+        through = [name for region in regions for name in _list_names(region)]
+        yield allow("UseKeyOfJars", ["kms:Decrypt"], keys, {"StringEquals": {"kms:ViaService": through}})
+
+
+def _list_names(region: str) -> list[str]:
+    names = name_services(["s3"], region)
+    return [names] if isinstance(names, str) else names
 
 
 def list_source_buckets(spec: Spec, deployment: Deployment) -> dict[str, list[str]]:

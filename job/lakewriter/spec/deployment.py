@@ -265,6 +265,11 @@ class Deployment(FileModel):
     """Source buckets that are encrypted with a KMS key, or another account's."""
     secret_kms_key_arns: tuple[Annotated[str, Field(pattern=KEY_ARN)], ...] = ()
     """The KMS keys of the secrets and parameters that the file refers to, where they are not AWS's own."""
+    jars: tuple[
+        Annotated[str, Field(pattern=r"^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[^*?,]+|[^:*?,]+)\.jar$")], ...
+    ] = ()
+    """Jars of Spark, such as a database's JDBC driver: objects as ``s3://acme-jars/postgresql.jar``, or files beside
+    this one, which are published with the job. No jar comes with the product."""
     schedule: Schedule | None = None
     """When loads start. Without it they are started by hand."""
     spark: Spark = Spark()
@@ -292,6 +297,12 @@ class Deployment(FileModel):
     artifact_kms_key_arn: str | None = Field(None, pattern=KEY_ARN)
     """The KMS key of ``artifact_bucket``, or of the bucket of CDK's bootstrap, where that is not one of AWS's own. The
     job, CloudFormation and whoever publishes may then use it."""
+
+    @property
+    def jar_objects(self) -> tuple[str, ...]:
+        """Return the jars that are objects in S3, those of ``spark.conf`` included."""
+        given = (*self.jars, *self.spark.conf.get("spark.jars", "").split(","))
+        return tuple(jar.strip() for jar in given if jar.strip().startswith("s3://"))
 
     @property
     def qualifier(self) -> str:

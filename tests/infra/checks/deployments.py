@@ -23,6 +23,11 @@ def tables(read: dict[str, Any]) -> dict[str, Any]:
     return {"tables": [{**READ_ORDERS, "read": read}]}
 
 
+NO_DRIVER = (
+    "tables: table 'shop.orders' reads a database by JDBC, and no driver goes with the job; expected its jar. Give "
+    "deployment.jars the driver's jar, as s3://... or as a file beside lake.yaml."
+)
+
 # What is laid over GOOD, each key whole but for destination's and deployment's own; and the messages in full.
 BAD: list[tuple[str, dict[str, Any], list[str]]] = [
     (
@@ -118,7 +123,23 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
         [
             "tables: table 'shop.orders' reads format 'jdbc', a source out of reach without a VPC; expected files in "
             "S3, or a network. Give deployment.network the subnets and security groups of a VPC with a way there, or "
-            "land the data in S3 first."
+            "land the data in S3 first.",
+            NO_DRIVER,
+        ],
+    ),
+    (
+        "JDBC without a driver",
+        {
+            **tables({"format": "JDBC", "options": {"dbtable": "orders"}}),
+            "deployment": {"network": {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}},
+        },
+        [NO_DRIVER],
+    ),
+    (
+        "a jar that is not there",
+        {"deployment": {"jars": ["/nowhere/postgresql.jar"]}},
+        [
+            "deployment.jars.0: there is no file '/nowhere/postgresql.jar'; expected one beside lake.yaml, or s3://..."
         ],
     ),
     (
@@ -351,7 +372,17 @@ GOOD_TOO: list[tuple[str, dict[str, Any]]] = [
     ("as it is", {}),
     ("JDBC with a network", {
         **tables({"format": "jdbc", "options": {"dbtable": "orders"}}),
-        "deployment": {"network": {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}},
+        "deployment": {
+            "network": {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]},
+            "jars": ["s3://acme-jars/postgresql-42.7.jar"],
+        },
+    }),
+    ("JDBC with packages of Spark's", {
+        **tables({"format": "jdbc", "options": {"dbtable": "orders"}}),
+        "deployment": {
+            "network": {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]},
+            "spark": {"conf": {"spark.jars.packages": "org.postgresql:postgresql:42.7.4"}},
+        },
     }),
     ("a secret of the region without a network", tables({"format": "csv", "path": "s3://a/b", "options": {
         "fs.s3a.proxy.password": "${secret:arn:aws:secretsmanager:eu-central-1:123456789012:secret:key-AbCdEf}"

@@ -17,7 +17,9 @@ from infra.settings import Settings
 from infra.synthesizer import make_artifact_prefix
 from lakewriter.errors import SpecInvalidError
 from tests.infra.conftest import SettingsFor
-from tests.infra.pipeline.conftest import LAKE
+from tests.infra.pipeline.conftest import LAKE, Synthesised
+from tests.infra.pipeline.executions import definition_of, resolved
+from tests.infra.pipeline.templates import statements
 from tests.support.bundles import light_bundle
 
 ASSETS = r"s3://cdk-hnb659fds-assets-123456789012-us-east-1/lakewriter-flights-prod/[0-9a-f]{64}\."
@@ -119,3 +121,32 @@ def test_newer_release_is_annotated(
     artifacts, _ = assembled(tmp_path, settings_of(spark={"release": release}))
     found = [each for each in artifacts.node.metadata if each.type == "aws:cdk:warning"]
     assert len(found) == warnings
+
+
+JAR = "s3://acme-jars/drivers/mysql.jar"
+
+
+@pytest.mark.synth
+def test_jars_go_with_the_job(synthesised: Synthesised, tmp_path: Path) -> None:
+    """A file beside lake.yaml as an object of its own, and those that are in S3 already."""
+    driver = tmp_path / "postgresql.jar"
+    driver.write_bytes(b"a jar")
+    template = synthesised(
+        jars=[str(driver), JAR],
+        spark={"conf": {"spark.jars": "s3://acme-jars/other.jar"}},
+    )
+    published, *others = read_conf(template)["spark.jars"].split(",")
+    assert re.fullmatch(ASSETS.replace("123456789012", re.escape("${AWS::AccountId}")) + "jar", published)
+    assert others == [JAR, "s3://acme-jars/other.jar"]
+    read = [
+        resolved(each, {"AWS::Partition": "aws", "AWS::AccountId": "123456789012"})
+        for each in statements(template)["ReadArtifacts"]["Resource"]
+    ]
+    assert [each.rpartition(".")[2] for each in read] == ["jar", "py", "zip"]
+    assert "spark.jars" not in read_conf(synthesised())
+
+
+def read_conf(template: Any) -> dict[str, str]:
+    """Spark's properties of a load."""
+    run = json.loads(definition_of(template))["States"]["RunJob"]["Parameters"]
+    return dict(run["ConfigurationOverrides"]["ApplicationConfiguration"][0]["Properties"])
