@@ -15,9 +15,11 @@ from click.testing import CliRunner
 from lakewriter.aws import Clients
 from lakewriter.cli.main import main
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
+from lakewriter.commit.pipeline import Pipeline
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.planning import plan
-from lakewriter.operate.repair import reset_cursor
+from lakewriter.operate.rebuild import ask_catalog, rebuild
+from lakewriter.operate.repair import reset_cursor, reset_files
 from lakewriter.report import TableResult
 from lakewriter.run.loader import load as run_load
 from lakewriter.spec.catalogs import GlueService
@@ -100,6 +102,56 @@ class People:
 @pytest.fixture
 def people(lake) -> People:
     return People(lake)
+
+
+def delete(lake, prefix: str) -> None:
+    s3 = lake.aws.client("s3")
+    for key in [key for key in lake.aws.objects(BUCKET) if key.startswith(prefix)]:
+        s3.delete_object(Bucket=BUCKET, Key=key)
+
+
+DEATHS = {
+    # the call at which a first load without rows dies, once the table is in Glue
+    "while it is published": lambda call: call.action == "glue:GetTable",
+    "before its report": lambda call: call.method == "PUT" and call.key.endswith(".report.json"),
+    "not at all": None,
+}
+
+
+@pytest.mark.parametrize("lost", ["the state", "the control folder"])
+@pytest.mark.parametrize("death", DEATHS)
+def test_names_of_a_table_that_nothing_was_committed_to_do_not_bind(people, death, lost):
+    """Its columns in Glue fit two columns of the source each, and no record says which is which."""
+    people.write(TABLES["glue"][0])
+    spec = people._read_from("a.csv", "id,name,NAME\n")
+    if DEATHS[death] is None:
+        assert people.load("a", "id,name,NAME\n").message is None
+    else:
+        # Glue is asked before the load, before the table is made, and then for what was made.
+        people.lake.cut_off("a", DEATHS[death], after=2 if death == "while it is published" else 0)
+    assert people.lake.aws.client("glue").get_tables(DatabaseName="public")["TableList"]
+    delete(people.lake, f"{PREFIX}/_lakewriter/flights/{'tables/' if lost == 'the state' else ''}")
+    if lost == "the state":
+        clients = Clients(spec.access)
+        control, table = Pipeline.open(spec, clients).first_control, spec.tables[0]
+        rebuild(control, table, ask_catalog(spec, table, clients), "lost", None, from_start=False)
+        reset_files(control, (), "the record of them is lost too")
+    is_known = death == "not at all" and lost == "the state"
+    assert people.load("b", "id,NAME,name\n2,new,Ben\n").message is None
+    names = {"NAME_1": "new", "name": "Ben"} if is_known else {"NAME": "new", "name_1": "Ben"}
+    assert people.rows() == [{"id": "2"} | names]
+
+
+def test_names_of_a_table_with_files_bind(people):
+    """Whoever wrote them."""
+    people.write(TABLES["glue"][0])
+    assert people.load("a", "id,name,NAME\n1,Ann,old\n").message is None
+    for key, body in people.lake.aws.objects(BUCKET).items():
+        delete(people.lake, key)
+        if "/_lakewriter/" not in key:
+            # Without the metadata that tells ours.
+            people.lake.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
+    assert "no record says which" in people.load("b", "id,NAME,name\n2,new,Ben\n").message
 
 
 COLUMNS = [

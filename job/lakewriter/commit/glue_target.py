@@ -7,9 +7,11 @@ import pyarrow as pa
 from lakewriter import aws, column_types
 from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.change_count import require_counted
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.glue_table import Columns, merge_columns
 from lakewriter.commit.state import TableState
+from lakewriter.commit.table_objects import is_hidden
 from lakewriter.spec.table_spec import Partition
 
 
@@ -18,6 +20,7 @@ class GlueTargetTable:
 
     def __init__(self, action: GlueAction, clients: aws.Clients, pipeline: str) -> None:
         self._action, self._pipeline, tables = action, pipeline, GlueTables(clients)
+        self._store, self._bucket = S3Store(clients), clients.access.bucket
         self._existing = tables.read_columns(action)
         self._is_replaced = action.root is not None
         self._number = tables.find_last_switch(action, pipeline)[0] if self._is_replaced else 0
@@ -27,8 +30,14 @@ class GlueTargetTable:
         return self._action.location
 
     def explain_occupied(self) -> str | None:
-        """Return None: the objects under the table's path show it."""
-        return None
+        """See ``CatalogTable``: an object lies where queries look for the table's files."""
+        if not self._existing:
+            return None
+        bucket, _, path = (self._action.root or self._action.location).removeprefix("s3://").partition("/")
+        listed = self._store.list_entries(f"{path}/") if bucket == self._bucket else ()
+        shown = (entry.key for entry in listed if not is_hidden(entry.key.removeprefix(f"{path}/")))
+        key = next(shown, None)
+        return f"Glue table {self._name} has files in the catalog's location, such as {key!r}" if key else None
 
     def list_writers(self) -> tuple[str, ...]:
         """Return no pipelines: the objects under the table's path show them."""

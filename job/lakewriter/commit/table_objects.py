@@ -56,6 +56,12 @@ def list_objects(store: Store, layout: Layout) -> list[Entry]:
     ]
 
 
+def is_hidden(path: str) -> bool:
+    """Return whether query engines leave out the object at ``path`` in a table's folder, by its name or a folder's."""
+    *_, name = parts = path.split("/")
+    return name[:1] in ("", "_", ".") or any(part[:1] in ("_", ".") and "=" not in part for part in parts)
+
+
 def _may_be_of(store: Store, keys: ControlKeys, table_id: str, load: str) -> bool:
     """Return False where the attempt's begin record, if it still exists, does not name the table: the directory of a
     table without a schema may hold another table's."""

@@ -11,7 +11,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.store import Entry, StoredObject
-from lakewriter.commit.table_objects import MOST_LISTED
+from lakewriter.commit.table_objects import MOST_LISTED, is_hidden
 from lakewriter.errors import LakeError, S3AccessDeniedError
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.load_records import TableRecords
@@ -154,9 +154,7 @@ class TablePath:
 
     def _is_read(self, key: str) -> bool:
         """Return whether a reader of the table reads the object as one of its files."""
-        parts = key.removeprefix(self._prefix or "").split("/")
-        is_hidden = parts[-1][:1] in ("", "_", ".") or any(part[:1] in ("_", ".") and "=" not in part for part in parts)
-        if is_hidden or CONTROL_DIRECTORY in key.split("/"):
+        if is_hidden(key.removeprefix(self._prefix or "")) or CONTROL_DIRECTORY in key.split("/"):
             return False
         if self._pattern is not None and self._pattern.fullmatch(key) is None:
             return False

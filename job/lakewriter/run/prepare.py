@@ -110,8 +110,8 @@ def _name_columns(spec: Spec, table: TableSpec, state: TableState, in_place: Cat
     """Name the columns of the load as the table's earlier loads did. If no record has these names, a load that replaces
     all rows begins anew."""
     begins = state.names is None and table.mode in {Mode.REFRESH, Mode.OVERWRITE}
-    # A load that failed leaves an Iceberg table without rows, whose names do not count.
-    is_empty = not state.committed and spec.iceberg and in_place.explain_occupied() is None
+    # A load that failed, or one without rows whose state is lost, leaves a table without rows: its names do not count.
+    is_empty = not state.committed and in_place.explain_occupied() is None
     earlier = EarlierNames(
         table.id,
         state.names,
