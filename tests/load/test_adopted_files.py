@@ -6,6 +6,7 @@ digits; Supaflow's ``{schema}/{table}/`` with partitions of the load's time.
 
 import io
 import json
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -138,6 +139,26 @@ def test_the_highest_number_may_be_older_than_many_files(tmp_path, aws, bucket, 
     assert "the next file is number 5 of backfill 3" in said
 
 
+def verify_all_loads(lake: Lake | SyncLake) -> tuple[int, str]:
+    answer = CliRunner().invoke(main, ["verify", str(lake.file), "--all", "--json"])
+    return answer.exit_code, answer.stdout
+
+
+def test_adopted_files_are_no_difference(shop):
+    assert run(shop, "--write", "--stopped", "--from-start").exit_code == 0
+    for job in "ab":
+        assert shop.load(job).status == "done"
+    code, said = verify_all_loads(shop)
+    assert (code, "5 files of another writer under the path of orders, which were adopted" in said) == (0, True)
+    for job in "ab":
+        assert CliRunner().invoke(main, ["verify", str(shop.file), job]).exit_code == 0
+    # One that comes later is.
+    time.sleep(1.1)
+    put(shop, {"orders/v0000000002/00000000000000000099.parquet": [9]})
+    code, said = verify_all_loads(shop)
+    assert (code, "orders/v0000000002/00000000000000000099.parquet" in said) == (1, True)
+
+
 def test_estuary_goes_on_behind_the_last_number_of_the_last_backfill(shop):
     before = shop.data()
     said = run(shop).stdout
@@ -198,6 +219,7 @@ def test_supaflow_goes_on_beside_its_files(lake):
         [result] = lake.load(job).tables
         assert result.status == "done", result.message
     assert lake.rows("SELECT id FROM t ORDER BY 1", "nyc_public/cities") == [(1,), (2,), (3,)]
+    assert verify_all_loads(lake)[0] == 0
     assert left.removeprefix("data/production/") in lake.data()
 
 
@@ -218,6 +240,7 @@ def test_supaflows_table_in_glue_goes_on(lake):
         [result] = lake.load(job).tables
         assert result.status == "done", result.message
     assert lake.rows("SELECT id FROM t ORDER BY 1", "supaflow_nyc_public/cities") == [(1,), (2,), (3,)]
+    assert verify_all_loads(lake)[0] == 0
 
 
 def test_supaflows_iceberg_table_goes_on(lake):
@@ -250,6 +273,7 @@ def test_supaflows_iceberg_table_goes_on(lake):
     seen = sorted((row["id"], row["name"], row["_supa_job_id"]) for row in left.scan().to_arrow().to_pylist())
     assert seen == [(1, "Ann", "j0"), (2, "Bob", "j0"), (3, "Cid", "a")]
     assert len(left.snapshots()) == 2
+    assert verify_all_loads(lake)[0] == 0
 
 
 KINDS = [
@@ -273,9 +297,11 @@ def test_streams_go_on_behind_the_vendors_objects(tmp_path, aws, bucket, spark, 
     said = run(lake).stdout
     assert f"users: 1 file of another writer, the newest {left}" in said
     assert run(lake, "--write", "--stopped").exit_code == 0
+    assert run(lake, "--write", "--stopped").exit_code == 0
     for number, job in enumerate(("a", "b"), 1):
         lake.messages(record("users", {"user_id": number}), status("users", "COMPLETE"))
         assert lake.load(job).status == "done"
         keys = [key for key in aws.objects(BUCKET) if "/_lakewriter/" not in key]
         assert ("data/notes.txt" in keys, left in keys) == (True, mode == "append")
         assert len(keys) == (2 + number if mode == "append" else 2)
+    assert verify_all_loads(lake)[0] == 0

@@ -16,6 +16,7 @@ from lakewriter.commit.iceberg import removal
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
 from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, LakeError, LoadUndoneError, SpecInvalidError
+from lakewriter.operate.compaction import Compaction
 from lakewriter.operate.loads import Loads
 from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.rebuild import InCatalog, ask_catalog, rebuild
@@ -308,6 +309,34 @@ def test_rewritten_files_are_undone_by_rows(shop):
     rows = shop.iceberg().scan().to_arrow()
     assert set(rows["_supa_job_id"].to_pylist()) == {"a"}
     assert sorted(rows["id"].to_pylist()) == [0, 1]
+
+
+@pytest.mark.parametrize("through", [("b",), ("b", "a"), ("a", "b")])
+@pytest.mark.usefixtures("small_files_apart")
+def test_a_compaction_whose_files_an_undo_has_rewritten_is_no_difference(shop, through):
+    shop = shop(ICEBERG)
+    shop.load(*"abcdef")
+    (table,) = shop.lake.spec.tables
+    report = Compaction(shop.pipeline, table, 2**30).run()
+    assert report is not None
+    compacted = need(report.compacted)
+    assert (compacted.files > 5, compacted.files_after) == (True, 1)
+    for number, job in enumerate(through, 1):
+        shop.undo(job, rewrite=True).run()
+        assert shop.differences() == []
+        seen = set(shop.iceberg().scan().to_arrow()["_supa_job_id"].to_pylist())
+        assert seen == set("abcdef") - set(through[:number])
+
+
+@pytest.mark.usefixtures("small_files_apart")
+def test_a_compaction_whose_rows_another_writer_has_deleted_is_a_difference(shop):
+    shop = shop(ICEBERG)
+    shop.load(*"abcdef")
+    Compaction(shop.pipeline, shop.lake.spec.tables[0], 2**30).run()
+    shop.aws.hide_missing = False
+    shop.iceberg().delete("_supa_job_id = 'c'")
+    (difference,) = shop.differences()
+    assert "was removed by snapshot" in difference
 
 
 @pytest.mark.one_in(2)

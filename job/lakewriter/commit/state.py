@@ -156,6 +156,7 @@ class TableState(ControlObject):
     compactions   how many of the committed changes leave loads valid that began before them, as compactions do
     deletes       the share of rows that files with deletes delete, as of the last change; None where there are none
     deleted_keys  the keys that merges have deleted, None where no key keeps older rows out
+    adopted   when a person last took over another writer's files: those that are no newer belong to the table
     partitions    partitions that undos have dropped lately: calls that drop or add one have no condition
     """
 
@@ -187,6 +188,7 @@ class TableState(ControlObject):
     deletes: DeletedRows | None = Field(None, exclude_if=is_none)
     deleted_keys: DeletedKeys | None = Field(None, exclude_if=is_none)
     partitions: tuple[DroppedPartition, ...] = Field((), exclude_if=is_empty)
+    adopted: datetime | None = Field(None, exclude_if=is_none)
 
     @property
     def changes(self) -> int:

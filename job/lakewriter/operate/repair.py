@@ -270,15 +270,17 @@ def adopt_objects(control: Control, objects: int, generation_id: int, sync_id: i
     was below their numbers."""
     before = control.state.read().sync
     numbers = {"generation_id": max(before.generation_id, generation_id), "sync_id": max(before.sync_id, sync_id)}
-    if before == before.model_copy(update=numbers):
-        return False
+    is_below = before != before.model_copy(update=numbers)
 
     def change(state: TableState) -> TableState:
+        state = state.replace(adopted=control.find_time())
+        if not is_below:
+            return state
         what = f"adopted {format_count(objects, 'object')} up to generation {generation_id} and sync {sync_id}"
         return note_change(control, state, what, reason).replace(sync=state.sync.model_copy(update=numbers))
 
     change_unless_pending(control, change)
-    return True
+    return is_below
 
 
 def adopt_files(control: Control, files: int, numbers: Numbers, cursor: Cursor | None, reason: str) -> TableState:
@@ -299,6 +301,7 @@ def adopt_files(control: Control, files: int, numbers: Numbers, cursor: Cursor |
             backfill=max(state.backfill, numbers.backfill),
             counter=max(state.counter, numbers.counter),
             cursor=cursor or state.cursor,
+            adopted=control.find_time(),
             running={},
         )
 

@@ -1,5 +1,6 @@
 """Find objects under a table's path that none of its loads wrote there: copies of its files, and files of others."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,11 +11,13 @@ from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
+from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry, StoredObject
 from lakewriter.commit.table_objects import MOST_LISTED, is_hidden
 from lakewriter.errors import LakeError, S3AccessDeniedError
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.load_records import TableRecords
+from lakewriter.report import format_count
 from lakewriter.spec.beside import Starts
 from lakewriter.spec.layout import Layout
 
@@ -69,25 +72,39 @@ class TablePath:
 
     def compare(self, intent: Intent) -> tuple[list[Mismatch], list[str]]:
         """Return a mismatch for each stranger that is newer than the load or a copy of a file, and notes on others."""
-        mismatches, older = [], 0
         written = set(intent.files.list_keys())
         if self._strangers is None:
             self._strangers = self._find_strangers()
+        mismatches, noted = [], Counter[str]()
         for stranger in self._strangers:
             if stranger.entry.key in written:
                 continue
-            if stranger.stored.load == "" and stranger.entry.modified < intent.started - SLACK:
-                older += 1
+            if self._is_adopted(stranger):
+                noted["adopted"] += 1
+            elif _is_older(stranger, intent):
+                noted["older"] += 1
             elif (mismatch := self._tell(stranger)) is not None:
                 mismatches.append(mismatch)
-        notes = []
+        return mismatches, self._describe(noted["adopted"], noted["older"])
+
+    def _describe(self, adopted: int, older: int) -> list[str]:
+        notes, under = [], f"under the path of {self._control.table_id}"
+        if adopted:
+            notes.append(f"{format_count(adopted, 'file')} of another writer {under}, which were adopted")
         if older:
-            notes.append(f"{older} objects under the path of {self._control.table_id} are older than the load, and "
-                         "no load wrote them")  # fmt: skip
+            notes.append(f"{older} objects {under} are older than the load, and no load wrote them")
         if self.is_cut_off:
-            notes.append(f"there are so many objects under the path of {self._control.table_id} that only the newest "
-                         f"{MOST_ASKED:,} of those in no report were looked at")  # fmt: skip
-        return mismatches, notes
+            notes.append(
+                f"there are so many objects {under} that only the newest {MOST_ASKED:,} of those in no report were "
+                "looked at"
+            )
+        return notes
+
+    def _is_adopted(self, stranger: Stranger) -> bool:
+        """Return whether the object was there when a person took over what another writer had left."""
+        state = self._records.state
+        adopted = state.adopted if isinstance(state, TableState) else None
+        return adopted is not None and not stranger.stored.load and stranger.entry.modified <= adopted
 
     def _tell(self, stranger: Stranger) -> Mismatch | None:
         key, stored = stranger.entry.key, stranger.stored
@@ -159,6 +176,10 @@ class TablePath:
         if self._pattern is not None and self._pattern.fullmatch(key) is None:
             return False
         return not any(pattern.fullmatch(key) for pattern in self._other_patterns)
+
+
+def _is_older(stranger: Stranger, intent: Intent) -> bool:
+    return not stranger.stored.load and stranger.entry.modified < intent.started - SLACK
 
 
 def _order_by_time(entry: Entry) -> tuple[object, str]:

@@ -21,6 +21,7 @@ from lakewriter.commit.iceberg.snapshot_presence import (
     is_refresh,
     is_same_table,
     read_load,
+    read_undone,
     walk_ancestors,
 )
 from lakewriter.commit.intent import Intent
@@ -131,6 +132,9 @@ class LoadComparison:
         by = f"snapshot {snapshot.snapshot_id} ({operation})"
         if is_refresh(snapshot):
             self._notes.append(f"{location} was replaced by a full refresh, {by}")
+        elif (undone := read_undone(snapshot)) is not None:
+            # The file of a compaction has rows of several loads.
+            self._notes.append(f"{location} was taken out, or written again without rows of load {undone!r}, by {by}")
         elif _is_rewrite(snapshot):
             self._notes.append(f"{location} was rewritten into other files by {by}, with as many rows")
         else:

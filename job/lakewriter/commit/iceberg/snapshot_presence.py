@@ -93,6 +93,11 @@ def read_load(snapshot: Snapshot) -> str | None:
     return snapshot.summary.additional_properties.get(LOAD) if snapshot.summary else None
 
 
+def read_undone(snapshot: Snapshot) -> str | None:
+    """Return the job id of the load that the snapshot has taken back; None where it is no undo's."""
+    return snapshot.summary.additional_properties.get(UNDOES) if snapshot.summary else None
+
+
 def is_refresh(snapshot: Snapshot) -> bool:
     """Return whether the snapshot is a full refresh's."""
     return snapshot.summary is not None and REFRESHES in snapshot.summary.additional_properties
