@@ -310,3 +310,14 @@ def test_wide_rows_come_in_small_batches(tmp_path):
     look = reader.look([file], "s.t", in_turn)
     [piece] = reader.cut(look, 1 << 30, in_turn)
     assert max(batch.num_rows for batch in reader.read(piece, look.schema)) <= 4096
+
+
+TENSOR = pa.fixed_shape_tensor(pa.int32(), [2, 2])
+TENSORS = pa.ExtensionArray.from_storage(TENSOR, pa.array([[1, 2, 3, 4], None], pa.list_(pa.int32(), 4)))
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_tensor_is_a_list(tmp_path, is_inside):
+    values = pa.StructArray.from_arrays([TENSORS], ["t"]) if is_inside else TENSORS
+    expected = [[1, 2, 3, 4], None]
+    assert read(tmp_path, {"v": values}).good == [({"t": row} if is_inside else row,) for row in expected]

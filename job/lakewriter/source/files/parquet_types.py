@@ -129,6 +129,9 @@ class _Leaves:
 
     def convert(self, kind: pa.DataType) -> Conversion:
         """Return the conversion of the values of an Arrow type."""
+        if isinstance(kind, pa.BaseExtensionType) and pt.is_nested(kind.storage_type):
+            # A tensor is a list to every other engine.
+            kind = kind.storage_type
         if pt.is_struct(kind) and kind.num_fields:
             names = [field.name for field in kind]
             if len(set(names)) < len(names):

@@ -81,7 +81,8 @@ def _convert(conversion: Conversion, readings: Sequence[pa.Array]) -> Converted:
             cast = values if values.type.equals(conversion.kind) else values.cast(conversion.kind)
             cast.validate(full=True)
             return Converted(cast)
-        except pa.ArrowInvalid:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            # Arrow casts no struct or list with an extension type inside.
             if not conversion.inside and conversion.convert is None:
                 raise
     if not conversion.inside:
