@@ -7,12 +7,12 @@ from typing import Any, get_args
 
 import pytest
 
-from lakewriter.commit.actions import FilesAction
+from lakewriter.commit.actions import FilesAction, GlueAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import FilesOnly
 from lakewriter.commit.changes import KINDS, Append, Effects, choose_last_job, close_state, read_change, require_able
 from lakewriter.commit.intent import CompactIntent, Kind, MergeIntent, Quarantine, Removal, Switch, UndoneLoad
-from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
+from lakewriter.commit.state import LOADED_AGAIN, DroppedPartition, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.receipt import Part, Receipt
 from lakewriter.report import COUNTS, CompactCounts, Counts, MergeCounts, TableReport
 from lakewriter.spec.load_ids import JOB_IDS, is_id_of_load
@@ -65,6 +65,36 @@ def test_files_of_a_full_refresh_that_is_undone_go_when_its_queries_have_ended()
     assert changes["generations"] == (first,)
     gone = Retiring(job_id="b", attempt="A", not_before=NOW + timedelta(seconds=60), generation=2)
     assert changes["retiring"] == (gone,)
+
+
+ADDED = GlueAction(
+    database="d", database_location="s3://b/d", table="t", location="s3://b/d/t", columns=(), partition_key="day",
+    compression=None, partition="1", partition_location="s3://b/d/t/1",
+)  # fmt: skip
+DROPS = UndoneLoad(job_id="a", attempt="A", files=1, rows=1, reason="", next="a.r2", drops_partition=True)
+DROPPED = DroppedPartition(
+    partition="1", location="s3://b/d/t/1", job_id="x", attempt="X", is_due=False, until=NOW + timedelta(days=1)
+)
+PARTITIONS = [
+    # partitions of the state, the change, whether it is abandoned; which change then decides about the partition
+    ((), {}, False, None),
+    ((), {"kind": "undo", "undoes": DROPS}, False, ("a.r3", False)),
+    ((), {"kind": "undo", "undoes": DROPS.model_copy(update={"drops_partition": False})}, False, None),
+    ((DROPPED,), {}, False, ("a.r3", True)),
+    ((DROPPED,), {}, True, ("x", False)),
+    ((DROPPED,), {"catalog": FilesAction()}, False, ("x", False)),
+    ((DROPPED.model_copy(update={"partition": "2"}),), {}, False, ("x", False)),
+    ((DROPPED.model_copy(update={"until": NOW}),), {}, False, None),
+]
+
+
+@pytest.mark.parametrize(("before", "fields", "abandoned", "decides"), PARTITIONS)
+def test_partitions_that_were_dropped(before, fields, abandoned, decides):
+    pending = Pending(job_id=OWN.job_id, attempt=OWN.id, phase="uploaded", since=NOW)
+    closed = close_state(
+        TableState(partitions=before), pending, intent(OWN, **{"catalog": ADDED} | fields), NOW, abandoned=abandoned
+    )
+    assert [(entry.job_id, entry.is_due) for entry in closed.partitions] == ([decides] if decides else [])
 
 
 def test_each_kind_that_an_intent_may_be_of_is_a_change():

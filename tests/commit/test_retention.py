@@ -8,11 +8,11 @@ import pytest
 from lakewriter.commit.batches import RECENT_BATCHES, clear_batches
 from lakewriter.commit.control import Control
 from lakewriter.commit.retention import sweep
-from lakewriter.commit.state import Pending, Running, TableState
-from lakewriter.commit.sync_records import Live, SyncState
+from lakewriter.commit.state import DroppedPartition, Generation, Pending, Retiring, Running, TableState
+from lakewriter.commit.sync_records import Live, SourceState, SyncState
 from lakewriter.errors import LakeError, StateLostError
 from lakewriter.naming import ControlKeys
-from lakewriter.receipt import Batch
+from lakewriter.receipt import Batch, DeletedKeys
 from tests.commit.memory import Memory, World
 
 KEEP, LATER = timedelta(days=30), timedelta(days=40)
@@ -49,10 +49,19 @@ STATES = [
     TableState(pending=PENDING),
     TableState(running={"b": Running(attempt="A", since=World().clock)}),
     TableState(sync=SyncState(live=(Live(job_id="b", generation_id=1),))),
+    TableState(sync=SyncState(source=SourceState(kind="global", text="", digest="d", job_id="x", record="b/A"))),
+    TableState(deleted_keys=DeletedKeys(job_id="b", key="k", until=NEVER)),
+    TableState(generations=(Generation(number=1, job_id="b", attempt="A", started=World().clock),)),
+    TableState(retiring=(Retiring(job_id="b", attempt="A", not_before=NEVER),)),
+    TableState(
+        partitions=(
+            DroppedPartition(partition="1", location="s3://b/1", job_id="b", attempt="A", is_due=False, until=NEVER),
+        )
+    ),
 ]
 
 
-@pytest.mark.parametrize("state", STATES, ids=["pending", "running", "live"])
+@pytest.mark.parametrize("state", STATES, ids=lambda state: "-".join(state.model_dump(exclude_defaults=True)))
 def test_what_another_tables_state_names_stays(state):
     world = World()
     control = old_loads(world, "a", "b", "c")

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from datetime import timedelta
 from unittest.mock import patch
 
 import botocore.client
@@ -283,6 +284,46 @@ def test_changes_between_binding_and_commit(tmp_path, aws, bucket, case):
     recover(users.pipeline.first_control, users.pipeline.open_clients)
     assert users.pipeline.first_control.read_report(pending.job_id).compacted.dropped == dropped
     assert rows(users) == expected
+
+
+def test_a_merge_whose_deletes_were_applied_is_undone(tmp_path, aws, bucket, monkeypatch):
+    """The rows that it had deleted are in the table again, and the files of the compaction lack them."""
+    users = make(tmp_path, aws)
+    load(users, "a", (1, 1, "a"), (2, 1, "a"))
+    load(users, "b", (1, 9, "n"))
+    # The file of the first load is a group of its own.
+    monkeypatch.setattr(compact_groups, "MOST_FILES", 1)
+    report = run_between(compact(users, 1), lambda: users.undo("b").run())
+    assert report.compacted.dropped == (0,)
+    assert rows(users) == [(1, 1, "a"), (2, 1, "a")]
+    assert users.differences() == []
+
+
+def test_a_table_that_is_partitioned_in_another_way_meanwhile(tmp_path, aws, bucket):
+    users = make_appended(tmp_path, aws)
+    append(users)
+
+    def partition():
+        users.aws.hide_missing = False
+        with users.iceberg().update_spec() as update:
+            update.add_identity("v")
+
+    report = run_between(compact(users), partition)
+    assert report.compacted.dropped == (0,)
+    assert ids(users) == [0, 1, 2, 3, 4]
+
+
+def test_a_compaction_begins_after_the_last_commit(tmp_path, aws, bucket):
+    """Whatever the clock of the machine that committed."""
+    users = make_appended(tmp_path, aws)
+    append(users)
+    ahead = users.state.last_commit + timedelta(hours=1)
+    users.pipeline.first_control.state.move(lambda state: state.replace(last_commit=ahead))
+    before = users.iceberg().current_snapshot().snapshot_id
+    report = compact(users).run()
+    assert report.started > ahead
+    # Older snapshots have the files that were replaced.
+    assert sorted(users.iceberg().scan(snapshot_id=before).to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 4]
 
 
 def kill_at(number, run, *, after):

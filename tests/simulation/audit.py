@@ -142,6 +142,9 @@ class Auditor:
                 self.find(f"{place.pipeline}/{place.table}: a load began anew where the state was lost")
             return {}
         old = lost["pending"] or {"job_id": "", "attempt": ""}
+        if is_compaction(old["job_id"]) and self._report(place, old["job_id"]) is not None:
+            # It may have replaced nothing: its report alone says that it was done.
+            lost, old = lost | {"committed": lost["committed"] + 1, "pending": None}, {"job_id": "", "attempt": ""}
         load = f"{place.pipeline}/{old['job_id']}/{old['attempt']}"
         seen = [key for key, own in self.bucket.objects.items() if own.metadata.get(LOAD) == load]
         # The files of the load's other tables are no sign of this one's.

@@ -118,7 +118,7 @@ def _find_part(tree: ast.AST, lines: "_Lines", source: str, start: int) -> tuple
     """Find the largest part of an expression that begins there, behind an operator."""
     operator = _OPERATOR.match(source, start)
     begin = operator.end() if operator is not None else start
-    ends = [0]
+    ends = [_find_bracket(source, begin)]
     for node in ast.walk(tree):
         if isinstance(node, ast.expr | ast.keyword) and lines.find_start(node) in (start, begin):
             ends.append(lines.find_end(node))
@@ -128,6 +128,16 @@ def _find_part(tree: ast.AST, lines: "_Lines", source: str, start: int) -> tuple
                 lines.find_end(value) for key, value in pairs if key is not None and lines.find_start(key) == start
             ]
     return (start, max(ends)) if max(ends) else None
+
+
+def _find_bracket(source: str, begin: int) -> int:
+    """Return the position behind the bracket that closes the one at ``begin``; 0 where none begins there."""
+    depth = 0
+    for position in range(begin, len(source)) if source[begin : begin + 1] == "(" else ():
+        depth += (source[position] == "(") - (source[position] == ")")
+        if not depth:
+            return position + 1
+    return 0
 
 
 def _list_bodies(tree: ast.AST) -> Iterator[list[ast.AST]]:

@@ -76,6 +76,8 @@ class Door:
             self.is_old
             # Rule new
             and self.is_new
+            # Rule bracket
+            and (self.is_out or self.at(2))
         ):
             return {
                 # Rule entry
@@ -93,6 +95,7 @@ MARKED = [
     ("shut", "if False:", 1, ["        if False:", '            return "shut"'], ["        if self.key == 'none':"]),
     ("wide", "pass", 3, ["        pass"], ['            return "shut"']),
     ("new", "", 1, ["            self.is_old"], ["            and self.is_new"]),
+    ("bracket", "and self.is_in", 1, ["            and self.is_in"], ["            and (self.is_out or self.at(2))"]),
     ("entry", "", 1, ['                "b": 2,'], ['                "a": self.key(1),']),
     ("two", "self.first = 2\nassert self", 2, ["        assert self"], ["        first = 1"]),
 ]

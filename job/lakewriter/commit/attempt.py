@@ -268,6 +268,7 @@ def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableS
     return (
         # Rule fencing
         state.is_registered(attempt.job_id, attempt.id)
+        # Rule compaction-compares-no-state
         and (not change.compares_state or is_unchanged(began, state, exclusive=change.depends()))
         # Rule names-bound
         and state.accepts_names(intent.names, began)
@@ -332,6 +333,7 @@ def settle(control: Control, attempt: Attempt, open_clients: OpenClients) -> Non
     ``LOAD_UNDONE`` where another process has finished the load, and it was undone while this one was held up.
     """
     undone = recover(control, open_clients, mine=attempt.id).find_undone(attempt.job_id)
+    # Rule undone-while-held
     if undone is not None:
         raise make_undone_error(control, attempt.job_id, undone)
     if control.read_report(attempt.job_id) is None:

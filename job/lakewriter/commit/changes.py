@@ -400,6 +400,7 @@ def _follow_partitions(
 ) -> tuple[DroppedPartition, ...]:
     """Return the partitions that were dropped lately, after the change. Whether readers see an abandoned load is not
     known, so it decides about none."""
+    # Rule dropped-partitions-end
     entries = tuple(entry for entry in state.partitions if entry.until > now)
     target, effects = intent.catalog.find_partition(), list_effects(intent)
     drops = effects.removes is not None and effects.removes.drops_partition
@@ -407,6 +408,7 @@ def _follow_partitions(
         return entries
     partition, location = target
     others = tuple(entry for entry in entries if entry.partition != partition)
+    # Rule dropped-partitions-only
     if not drops and others == entries:
         return entries
     entry = DroppedPartition(

@@ -295,6 +295,7 @@ class Intent(ControlObject):
         if before is None:
             return None
         body = self._read(before.key) if self._read is not None else None
+        # Rule deleted-keys-gone
         if body is None:
             raise PendingUnrecoverableError(
                 f"{before.key}, which has the keys that were deleted before load {self.job_id!r}, is gone.",

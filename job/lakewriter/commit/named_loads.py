@@ -36,7 +36,10 @@ def _list_loads(state: TableState) -> set[str]:
     retiring = {entry.job_id for entry in state.retiring}
     generation_jobs = {generation.job_id for generation in state.generations}
     record = state.sync.source.record if state.sync.source is not None else None
+    # Rule sweep-spares-decision
     synced = {record.split("/")[0]} if record is not None else set()
+    # Rule sweep-spares-deleted-keys
     deleted = {state.deleted_keys.job_id} if state.deleted_keys is not None else set()
+    # Rule sweep-spares-partitions
     shown = generation_jobs | {entry.job_id for entry in state.partitions}
     return deleted | set(state.running) | pending | state.sync.live_jobs | retiring | shown | synced

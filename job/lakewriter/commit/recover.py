@@ -65,6 +65,7 @@ def recover(control: Control, open_clients: OpenClients, *, mine: str | None = N
     while True:
         _finish(control, open_clients, mine)
         try:
+            # Rule late-calls
             corrected = correct_partitions(control, open_clients)
         except LakeError as error:
             corrected = ()
@@ -122,6 +123,7 @@ def _is_wrong(control: Control, entry: DroppedPartition, open_clients: OpenClien
     if find_catalog(intent.catalog).has_partition(intent.catalog, clients) == entry.is_due:
         return False
     # Another pipeline, or a person, may have added the partition for files of their own.
+    # Rule late-drop-of-others
     return entry.is_due or (_has_no_others(control, entry, intent) and not control.has_other_writer())
 
 

@@ -58,6 +58,7 @@ def _release(attempt: Attempt, members: Sequence[Member], open_clients: OpenClie
 
     def release(member: Member) -> None:
         pending = member.control.state.read().pending
+        # Rule release-together
         if pending is not None and (pending.job_id, pending.attempt) == (attempt.job_id, attempt.id):
             recover(member.control, open_clients, mine=attempt.id)
 

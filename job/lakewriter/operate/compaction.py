@@ -71,6 +71,7 @@ class Compaction:
         began = attempts.register(self._control, attempt, self._pipeline.open_clients)
         if began is None:
             return self._control.read_report(attempt.job_id)
+        # Rule compaction-after-commit
         if began.last_commit is not None:
             attempt = replace(attempt, started=max(attempt.started, began.last_commit + _TICK))
         self._stage_and_bind(compactable, attempt, number_objects(self._control.store, names, began), began)

@@ -260,6 +260,7 @@ def change_over(control: Control, reason: str) -> TableState:
             f"changed between single loads and a continuous run, with {format_count(state.committed, 'load')}",
             reason,
         )
+        # Rule reset-ends-attempts
         return noted.replace(batch=Batch(ADOPTED, state.changes), running={})
 
     return change_unless_pending(control, change)
@@ -302,6 +303,7 @@ def adopt_files(control: Control, files: int, numbers: Numbers, cursor: Cursor |
             counter=max(state.counter, numbers.counter),
             cursor=cursor or state.cursor,
             adopted=control.find_time(),
+            # Rule adopt-ends-attempts
             running={},
         )
 

@@ -31,6 +31,7 @@ def commit_compaction(table: Table, intent: Intent, effects: Effects, number: in
     assert isinstance(intent.catalog, IcebergAction)
     assert isinstance(compact, CompactIntent)
     live = _Live(table, compact)
+    # Rule compacted-spec
     is_of_spec = table.spec().spec_id == intent.catalog.spec_id
     dropped = tuple(
         group for group, files in enumerate(compact.groups) if not is_of_spec or not live.is_unchanged(files)
@@ -38,6 +39,7 @@ def commit_compaction(table: Table, intent: Intent, effects: Effects, number: in
     replaced = [files for group, files in enumerate(compact.groups) if group not in dropped]
     added = intent.leave_out(dropped).files
     removed = [live.data[path] for files in replaced for path in files.removes]
+    # Rule unused-deletes
     unused = live.list_unused(
         {file.file_path for file in removed}, {path for files in replaced for path in files.deletes}
     )
@@ -91,6 +93,7 @@ class _Live:
         )
         return (
             self.data.keys() >= set(group.removes)
+            # Rule compacted-deletes-stay
             and self._deletes.keys() >= set(group.deletes)
             # Rule compacted-as-it-was-read
             and not any(self._may_delete(entry, group) for entry in others)
@@ -98,6 +101,7 @@ class _Live:
 
     def _may_be_new(self, entry: ManifestEntry) -> bool:
         """Return whether the snapshot that the compaction has read may lack a file with deletes."""
+        # Rule compacted-behind-a-rollback
         return not self._is_descendant or entry.sequence_number is None or entry.sequence_number > self._sequence
 
     def _may_delete(self, entry: ManifestEntry, group: CompactedGroup) -> bool:
