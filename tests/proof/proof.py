@@ -23,6 +23,8 @@ from tests.proof.transcript import Transcript
 
 DONE = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
 CAPABILITIES = ["CAPABILITY_NAMED_IAM"]
+_MOST_LOOKS = 30
+"""How often logs are looked for: they arrive within minutes."""
 
 
 UNPROVEN = re.compile(r"\b(Mode|RetryPolicy|Tags)\b")
@@ -63,6 +65,8 @@ class Proof:
     poll_seconds: float = 10
     make_client: Callable[[Any], Any] = boto3.Session().client
     outputs: dict[str, str] = field(default_factory=dict)
+    reads_logs: bool = False
+    """On an emulator, whose loads run on this machine, no log arrives."""
 
     def run(self) -> None:
         """Run every step, and destroy what was made whatever became of them."""
@@ -71,6 +75,8 @@ class Proof:
             # The claims that every load hangs on are answered first: by the state machine's making, and by one job run.
             self._begin("deploy", self.deploy)
             self._begin("canary", lambda: self.load("proof-canary", canary=True))
+            if self.reads_logs:
+                self._begin("logs", self.read_logs)
             self._begin("load", lambda: self.load("proof-load"))
             self._begin("deploy under a load", self.deploy_under_a_load)
             self._begin("undo", self.undo)
@@ -133,6 +139,18 @@ class Proof:
         """Run one execution to its end."""
         execution = self._start(name, **given)
         self._finish(execution)
+
+    def read_logs(self) -> None:
+        """Find a line of the job's in its log group, with a right that operators have."""
+        logs, group = self.make_client("logs"), self.outputs["JobLogGroup"]
+        for _ in range(_MOST_LOOKS):
+            if logs.filter_log_events(logGroupName=group, limit=1)["events"]:
+                return
+            time.sleep(self.poll_seconds)
+        raise ProofError(
+            f"{group}: no line of the canary's has arrived. See 'logs:CreateLogGroup' and EMR Serverless in "
+            "docs/aws-claims.md, and the role's policy."
+        )
 
     def deploy_under_a_load(self) -> None:
         """Deploy a change that makes a new application while a load runs, which goes on with the old one."""

@@ -87,7 +87,7 @@ def prove(
             if in_account and lake is not None:
                 content = yaml.safe_load(lake.read_text("utf-8"))
                 with transcript.record():
-                    Proof(content, stage, bundle, Path(folder), transcript, role_arn).run()
+                    Proof(content, stage, bundle, Path(folder), transcript, role_arn, reads_logs=True).run()
             else:
                 prove_emulated(Path(folder), transcript)
         finally:

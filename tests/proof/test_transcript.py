@@ -4,6 +4,7 @@ transcript.json is what ``scripts/prove`` writes on the emulator. ``scripts/nigh
 """
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from lakewriter.dialects.lake_yaml import load
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.role_documents import Who, make_documents
 from tests.deploy.lakes import written
-from tests.proof.proof import explain
+from tests.proof.proof import Proof, ProofError, explain
 from tests.proof.prove import ARTIFACTS, EMULATED
 from tests.proof.transcript import EXAMPLE, Transcript, compare, mask
 from tests.support.iam import ACCOUNT, Policies, Request, simulate
@@ -132,6 +133,26 @@ def test_proofs_are_compared_call_by_call(recorded: Any, replayed: Any, differen
 )  # fmt: skip
 def test_field_that_is_refused_is_explained(reason: str, advised: bool) -> None:
     assert ("set deployment.spark.plain_start" in explain(reason)) == advised
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+def test_a_proof_in_an_account_looks_for_the_canarys_log(tmp_path: Path, arrived: bool) -> None:
+    with mock_aws():
+        logs = boto3.client("logs", "us-east-1")
+        logs.create_log_group(logGroupName="job")
+        logs.create_log_stream(logGroupName="job", logStreamName="driver")
+        now = round(time.time() * 1000)
+        if arrived:
+            event = {"timestamp": now, "message": "done"}
+            logs.put_log_events(logGroupName="job", logStreamName="driver", logEvents=[event])
+        proof = Proof({}, "dev", tmp_path, tmp_path, Transcript(), outputs={"JobLogGroup": "job"}, poll_seconds=0)
+        proof.make_client = lambda service: boto3.client(service, "us-east-1")
+        if arrived:
+            proof.read_logs()
+            return
+        with pytest.raises(ProofError) as caught:
+            proof.read_logs()
+    assert "job: no line of the canary's has arrived." in str(caught.value)
 
 
 def test_recorded_proof_has_every_step() -> None:
