@@ -120,5 +120,11 @@ def test_the_record_after_other_changes():
     whole, repeated = Inputs(committed=3, parts=(A,)), Inputs(committed=3, parts=(A,), repeats=True)
     assert follow_other(whole, 3) == Inputs(committed=4, parts=(A,))
     assert follow_other(None, 3) is None
-    assert follow_undo(whole, "a", 3) == Inputs(committed=4, parts=(A,), without=("a",))
-    assert follow_undo(repeated, "a", 3) == repeated
+    assert follow_undo(whole, "a", 3, is_whole=False) == Inputs(committed=4, parts=(A,), without=("a",))
+    assert follow_undo(repeated, "a", 3, is_whole=True) == repeated
+    # Only the load that is undone was missing.
+    missing = Inputs(committed=2, parts=(A,))
+    assert follow_undo(missing, "a", 3, is_whole=False) == missing.model_copy(update={"without": ("a",)})
+    assert follow_undo(missing, "a", 3, is_whole=True) == Inputs(committed=4, parts=(A,), without=("a",))
+    assert follow_undo(None, "a", 3, is_whole=True) == Inputs(committed=4)
+    assert follow_undo(None, "a", 3, is_whole=False) is None

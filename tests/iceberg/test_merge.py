@@ -25,7 +25,7 @@ from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes
 from lakewriter.commit.iceberg.merge_keys import RowReader, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge
-from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, PLACE, POSITION, judge
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, PRECEDENCE, judge
 from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
 from lakewriter.commit.intent import Intent, MergeIntent
 from lakewriter.errors import LakeError
@@ -527,7 +527,7 @@ def test_value_of_a_partition_stands_for_a_column_that_a_file_lacks(aws, bucket)
 def test_load_whose_rows_have_no_key_merges_nothing():
     schema = pa.schema(
         [("key0", pa.int64()), ("order0", pa.int64()), (DELETED, pa.bool_()), (POSITION, pa.int64()),
-         (PLACE, pa.int64()), (FILE, pa.int64()), (IS_LOADED, pa.bool_())]
+         (PRECEDENCE, pa.int64()), (FILE, pa.int64()), (IS_LOADED, pa.bool_())]
     )  # fmt: skip
     judged = judge(schema.empty_table(), ("key0",), ("order0",), keeps_deleted=False)
     assert (len(judged.gone), judged.counts) == (0, MergeCounts())

@@ -29,7 +29,7 @@ def is_report(call):
     return call.method == "PUT" and call.key.endswith("/crm.users.report.json")
 
 
-def cut_off(users, at, job="b", **columns):
+def cut_off(users, at, job="b", /, **columns):
     """Refuse the call and all that come after it."""
     aws, seen = users.aws, list[Call]()
 

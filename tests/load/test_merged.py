@@ -7,11 +7,14 @@ from unittest.mock import patch
 
 import botocore.client
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from lakewriter.aws import Clients
 from lakewriter.errors import SpecInvalidError
 from lakewriter.operate.rebuild import ask_catalog, rebuild
 from lakewriter.operate.repair import abandon
+from lakewriter.run.loader import load as load_pipeline
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import Refreshed
 
@@ -317,3 +320,15 @@ def test_identifier_fields(tmp_path, aws, bucket, fields, is_refused):
     (table,) = users.try_load("c", id=pa.array([None], pa.int64()), at=[9], v=["x"]).tables
     assert table.status == "failed"
     assert users.differences() == []
+
+
+def test_new_files_are_merged_once(tmp_path, aws, bucket):
+    """Read again, a row would be inserted anew whose key was deleted long ago."""
+    users = make(tmp_path, aws, read={"format": "parquet", "path": "users", "files": "new"})
+    load(users, "a", (1, 1, "a"))
+    pq.write_table(pa.table({"id": [2], "at": [1], "v": ["b"]}), tmp_path / "users" / "1.parquet")
+    (table,) = load_pipeline(
+        users.spec, job_id="b", clients=Clients(users.spec.access), spark=lambda: users.spark
+    ).tables
+    assert (table.status, table.rows, users.state.knows_inputs) == ("done", 1, True)
+    assert rows(users) == [(1, 1, "a"), (2, 1, "b")]

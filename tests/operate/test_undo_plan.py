@@ -9,7 +9,7 @@ import pytest
 
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import Intent
+from lakewriter.commit.intent import Before, Intent
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState, SyncIntent, SyncState
 from lakewriter.errors import SpecInvalidError
@@ -29,7 +29,12 @@ def own(job_id: str) -> Attempt:
 def synced(job_id: str, number: int) -> Intent:
     """A sync that brought a state of its source."""
     source = SourceState(kind="stream", text="{}", digest=job_id, job_id=job_id)
-    return intent(own(job_id), sync=SyncIntent(sync_id=number, generation_id=0, source=source))
+    return begun(intent(own(job_id), sync=SyncIntent(sync_id=number, generation_id=0, source=source)))
+
+
+def begun(of: Intent, source: SourceState | None = None) -> Intent:
+    """The same load, which began with this state of its source."""
+    return of.model_copy(update={"before": Before(source=source)})
 
 
 def plan(of: Intent, after: Sequence[Intent] = (), *, keep: bool = False) -> UndoPlan:
@@ -54,7 +59,15 @@ def test_a_sync_from_whose_state_another_one_went_on_is_not_undone_alone():
 
 def test_the_last_sync_takes_its_state_along():
     undone = plan(synced("a", 1)).undone
-    assert (undone.restores_source, undone.source) == (True, None)
+    assert (undone.restores_source, undone.before) == (True, Before())
+
+
+def test_a_state_of_the_source_that_nobody_has_any_more_is_not_gone_back_to():
+    """One of all streams lies in the decision of its sync, which is cleared away with the sync's records."""
+    gone = SourceState(kind="global", text="", digest="d", job_id="z", record="z/A")
+    of = begun(synced("a", 1), gone)
+    with pytest.raises(SpecInvalidError, match=r"the records of the sync before it, .* are gone.*--keep-cursor"):
+        plan(of)
 
 
 PARTS = [
@@ -70,7 +83,7 @@ PARTS = [
 def test_a_part_of_a_sync_takes_the_state_along_that_it_brought(job_id, sync, expected):
     """Its job id is made of the sync's, whose id the state has; another load may only hand a state on."""
     source = SourceState(kind="stream", text="{}", digest="d", job_id=sync)
-    part = intent(own(job_id), sync=SyncIntent(sync_id=1, generation_id=0, source=source))
+    part = begun(intent(own(job_id), sync=SyncIntent(sync_id=1, generation_id=0, source=source)))
     assert plan(part).undone.restores_source is expected
 
 

@@ -8,7 +8,9 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from lakewriter.cli.replay_view import WantedReplay, plan_replay
+from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.recover import recover
 from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.operate import rebuild as rebuilding
@@ -278,12 +280,18 @@ class Drill:
 
     def reset(self, clients: SimulatedClients) -> str:
         """Take the cursor away."""
-        repair.reset_cursor(Pipeline.open(self.lake.spec, clients).first_control, None, REASON)
+        repair.reset_cursor(self._open_settled(clients), None, REASON)
         return "done"
+
+    def _open_settled(self, clients: SimulatedClients) -> Control:
+        """The table once what is pending is finished, as the command has it."""
+        pipeline = Pipeline.open(self.lake.spec, clients)
+        recover(pipeline.first_control, pipeline.open_clients)
+        return pipeline.first_control
 
     def adopt(self, clients: SimulatedClients) -> str:
         """Let another kind of load go on."""
-        repair.change_over(Pipeline.open(self.lake.spec, clients).first_control, REASON)
+        repair.change_over(self._open_settled(clients), REASON)
         return "done"
 
     def rebuild(self, clients: SimulatedClients) -> str:

@@ -28,7 +28,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "order-against-the-table": Mutation(
         "a row that is older than the table's is not written",
-        'sort_keys = [(name, "ascending") for name in (IS_LOADED, *by, _WEIGHT, PLACE, FILE, POSITION)]',
+        'sort_keys = [(name, "ascending") for name in (IS_LOADED, *by, _WEIGHT, PRECEDENCE, FILE, POSITION)]',
         kinds="merged",
     ),
     "same-order-changes-nothing": Mutation(

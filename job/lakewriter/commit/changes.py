@@ -90,11 +90,6 @@ class Change(ABC):
     def effects(self) -> Effects:
         """The effects on the table."""
 
-    @property
-    def is_decided(self) -> bool:
-        """True if the catalog must be known to have the change: else rows may be visible twice, or not at all."""
-        return True
-
     def describe_unknown(self, why: str, before: Sequence[str]) -> str:
         """Describe, for a person, a change that is given up while nobody can tell whether readers see it. ``before``
         are the keys of the files that it replaces, where records name them."""
@@ -136,16 +131,12 @@ class Append(Change):
         sync = self.intent.sync
         return Effects(adds=True, deletes=sync.retire if sync is not None else (), loaded=self.intent.taken)
 
-    @property
-    def is_decided(self) -> bool:
-        """See ``Change``."""
-        effects = self.effects
-        return effects.replaces != "nothing" or bool(effects.ends)
-
     def describe_unknown(self, why: str, before: Sequence[str]) -> str:
         """See ``Change``."""
         if self.intent.taken:
             return ""
+        if self.effects.replaces == "nothing" and not self.effects.ends:
+            return super().describe_unknown(why, before)
         new, old = (join_first(list(keys), MOST_NAMED) or "none" for keys in (self.intent.files.list_keys(), before))
         return (
             f". Whether readers see this refresh or what was there before it, or both, cannot be known{why}. Its "
@@ -200,10 +191,10 @@ class Merge(Append):
         return replace(super().effects, work=self.intent.merge, writes_deletes=True)
 
     def list_state_changes(self, state: TableState, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
-        """See ``Change``. Nobody knows whether the table has an abandoned merge, so the keys that were deleted before
-        it stay."""
+        """See ``Change``. Where nobody knows whether the table has an abandoned merge, the keys that it names stay out
+        of older rows' way all the same; if it names none, those of before do."""
         changes, merge, intent = super().list_state_changes(state, now), self.intent.merge, self.intent
-        if merge is None or abandoned:
+        if merge is None or (abandoned and merge.deleted_keys is None):
             return changes
         deleted = None
         if merge.deleted_keys is not None:
@@ -234,12 +225,17 @@ class Refresh(Append):
         Nobody knows which files readers see after an abandoned refresh: the files of both stay until the next refresh.
         """
         changes, switch = super().list_state_changes(state, now), self.intent.switch
-        changes["deleted_keys"] = None
+        if not self.intent.keeps_partitions and not abandoned:
+            changes["deleted_keys"] = None
         if switch is None:
             return changes
         intent = self.intent
         generation = Generation(
-            number=switch.after, job_id=intent.job_id, attempt=intent.attempt, started=intent.started
+            number=switch.after,
+            job_id=intent.job_id,
+            attempt=intent.attempt,
+            started=intent.started,
+            inputs=state.inputs,
         )
         generations = (*state.generations, generation)
         changes["generation"] = max(state.generation, switch.after)
@@ -320,18 +316,17 @@ class Undo(Change):
         intent, load = self.intent, self.load
         undone = Undone(job_id=load.job_id, by=intent.job_id, at=now, next=load.next, reason=load.reason)
         live = tuple(other for other in state.sync.live if other.job_id != load.job_id)
-        source = {"source": load.source, "unfinished": load.unfinished} if load.restores_source else {}
         changes: dict[str, Any] = {
             "undone": (*state.undone, undone)[-KEPT_UNDONE:],
-            "sync": state.sync.model_copy(update={"live": live} | source),
-            "inputs": follow_undo(state.inputs, load.job_id, state.committed),
+            "sync": state.sync.model_copy(update={"live": live} | self._list_source()),
+            "inputs": self._follow_inputs(state),
         }
         # Rule undo-cursor
         if load.restores_cursor:
             changes["cursor"] = intent.cursor_after
         # Rule deleted-keys-of-an-undo
-        if load.merges:
-            changes["deleted_keys"] = load.deleted_before
+        if load.restores_keys:
+            changes["deleted_keys"] = load.before.deleted_keys if load.before is not None else None
         until = now + timedelta(seconds=load.grace_seconds)
         if load.grace_seconds and intent.removes:
             entry = Retiring(job_id=intent.job_id, attempt=intent.attempt, not_before=until)
@@ -339,6 +334,20 @@ class Undo(Change):
         if intent.switch is not None:
             changes |= self._list_switched_back(state, intent.switch, until)
         return changes
+
+    def _list_source(self) -> dict[str, Any]:
+        """List the fields of the source's state that become those of before the load."""
+        before = self.load.before if self.load.restores_source else None
+        if before is None:
+            return {}
+        return {"source": before.source, "unfinished": before.unfinished, "begins_anew": before.begins_anew}
+
+    def _follow_inputs(self, state: TableState) -> Inputs | None:
+        """Return the record of the files that were read: after the undo of a full refresh that of before it."""
+        switch, load = self.intent.switch, self.load
+        undone = state.find_generation(switch.before) if switch is not None else None
+        inputs = undone.inputs if undone is not None else state.inputs
+        return follow_undo(inputs, load.job_id, state.committed, is_whole=load.restores_inputs)
 
     def _list_switched_back(self, state: TableState, switch: Switch, until: datetime) -> dict[str, Any]:
         """List what else the undo of a full refresh sets: files of the refresh before it stay, its own are deleted."""

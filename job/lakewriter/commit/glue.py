@@ -96,7 +96,8 @@ class GlueTables:
         if differences:
             raise CommitUnknownError(
                 f"Glue does not show {action.database}.{action.table} as it was written: {'; '.join(differences)}.",
-                remedy="Run the same job id again; look for another writer of this table.",
+                remedy="Run the same job id again; look for another writer of this table. Or give the load up: "
+                f"lakewriter abandon LAKE {intent.job_id} --reason TEXT",
             )
 
     def decide(self, intent: Intent, number: int) -> bool | None:

@@ -86,12 +86,18 @@ def follow_other(inputs: Inputs | None, committed: int) -> Inputs | None:
     return inputs and inputs.model_copy(update={"committed": _count(inputs, committed)})
 
 
-def follow_undo(inputs: Inputs | None, job_id: str, committed: int) -> Inputs | None:
-    """Return the record after the undo of a load: its files count as not read, if no other load has read them too."""
-    if inputs is None or inputs.repeats:
+def follow_undo(inputs: Inputs | None, job_id: str, committed: int, *, is_whole: bool) -> Inputs | None:
+    """Return the record after the undo of a load: its files count as not read, if no other load has read them too.
+
+    ``is_whole`` says that the record lacks no load, whatever it counts: only the undone load was missing.
+    """
+    if inputs is None:
+        return Inputs(committed=committed + 1) if is_whole else None
+    if inputs.repeats:
         return inputs
+    without = (*inputs.without, job_id) if inputs.parts else ()
     # Rule files-of-undone
-    changes = {"without": (*inputs.without, job_id), "committed": _count(inputs, committed)}
+    changes = {"without": without, "committed": committed + 1 if is_whole else _count(inputs, committed)}
     return inputs.model_copy(update=changes)
 
 

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
 from lakewriter.commit.actions import CatalogAction, FilesAction, GlueAction, dump_part
 from lakewriter.commit.input_records import InputsIntent
+from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.control_object import (
     LASTING,
@@ -65,6 +66,29 @@ class Quarantine(ControlObject):
     takes: tuple[Removal, ...] = Field((), exclude_if=is_empty)
 
 
+class Before(ControlObject):
+    """Fields of a table's state that a load moves and an undo sets back, as they were when the load began."""
+
+    source: SourceState | None = None
+    unfinished: bool = Field(False, exclude_if=is_false)
+    begins_anew: bool = Field(False, exclude_if=is_false)
+    deleted_keys: DeletedKeys | None = Field(None, exclude_if=is_none)
+    knows_inputs: bool = Field(False, exclude_if=is_false)
+    """Whether no load had read files that the state does not name."""
+
+    @classmethod
+    def of(cls, state: TableState) -> "Before":
+        """Return the fields of a state."""
+        sync = state.sync
+        return cls(
+            source=sync.source,
+            unfinished=sync.unfinished,
+            begins_anew=sync.begins_anew,
+            deleted_keys=state.deleted_keys,
+            knows_inputs=state.knows_inputs or not state.committed,
+        )
+
+
 class UndoneLoad(ControlObject):
     """The load that an undo takes back, and what becomes of its table.
 
@@ -73,11 +97,12 @@ class UndoneLoad(ControlObject):
     drops_partition  whether the load is alone in its Glue partition, which is dropped before the objects are deleted
     grace_seconds    for how long queries that began before that may still read the objects
     restores_cursor  whether the table's cursor becomes the intent's ``cursor_after``, None included
-    restores_source  whether the source's state becomes ``source``, None included
+    restores_source  whether the source's state becomes that of ``before``
+    restores_keys    whether the deleted keys become those of ``before``: it has merged rows, or replaced them all
+    restores_inputs  whether the record of files that were read lacks no load once this one is undone
     column           the tracking column with the job id: its rows are deleted from files that were rewritten since
     snapshot_before  the id of the Iceberg snapshot that becomes the current one again, of a full refresh
     is_absent        whether its Iceberg snapshot had been rolled back already, so that the table has none of its rows
-    merges           whether it has merged rows; then the keys that were deleted are those of ``deleted_before`` again
     """
 
     job_id: str
@@ -90,13 +115,12 @@ class UndoneLoad(ControlObject):
     grace_seconds: float = 0.0
     restores_cursor: bool = False
     restores_source: bool = False
-    source: SourceState | None = None
-    unfinished: bool = False
+    restores_keys: bool = Field(False, exclude_if=is_false)
+    before: Before | None = Field(None, exclude_if=is_none)
+    restores_inputs: bool = Field(False, exclude_if=is_false)
     column: str | None = None
     snapshot_before: int | None = Field(None, exclude_if=is_none)
     is_absent: bool = Field(False, exclude_if=is_false)
-    merges: bool = Field(False, exclude_if=is_false)
-    deleted_before: DeletedKeys | None = Field(None, exclude_if=is_none)
     locations: tuple[str, ...] = ()
     """The URIs of the files, in an Iceberg table, whose objects stay for its older snapshots."""
     quarantined: tuple[Removal, ...] = Field((), exclude_if=is_empty)
@@ -218,6 +242,8 @@ class Intent(ControlObject):
     compact: CompactIntent | None = Field(None, exclude_if=is_none)
     together: bool = Field(False, exclude_if=is_false)
     """Whether it is bound together with the attempt's intents for other tables, or not at all."""
+    before: Before | None = Field(None, exclude_if=is_none)
+    """What an undo of the load sets back."""
     quarantine: Quarantine | None = Field(None, exclude_if=is_none)
     inputs: InputsIntent | None = Field(None, exclude_if=is_none)
 

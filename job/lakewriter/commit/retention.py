@@ -62,7 +62,8 @@ def _list_old_inputs(control: Control, before: datetime, states: Mapping[str, Ta
     for table_id, keys in old.items():
         state = states.get(table_id)
         if state is not None and state.pending is None:
-            named = {part.key for part in state.inputs.parts} if state.inputs is not None else set()
+            records = (state.inputs, *(generation.inputs for generation in state.generations))
+            named = {part.key for inputs in records if inputs is not None for part in inputs.parts}
             gone += [key for key in keys if key not in named]
     return gone
 

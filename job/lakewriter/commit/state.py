@@ -97,12 +97,15 @@ class Retiring(ControlObject):
 
 
 class Generation(ControlObject):
-    """A full refresh that can be shown to readers: its load, and the number that its folder is named by."""
+    """A full refresh that can be shown to readers: its load, and the number that its folder is named by. ``inputs`` are
+    the files that loads had read before it, which count again once it is undone; a state names them, so that they are
+    not cleared away."""
 
     number: int
     job_id: str
     attempt: str
     started: datetime
+    inputs: Inputs | None = Field(None, exclude_if=is_none)
 
 
 class DroppedPartition(ControlObject):
@@ -267,6 +270,22 @@ def is_unusable(body: bytes) -> bool:
     except (ValueError, RecursionError):
         return True
     return not isinstance(content, dict) or not {"version", "write", "committed"} <= content.keys()
+
+
+Follows = Literal["grows", "stays", "source", "files"]
+"""What a field of a state does when a load is undone: it is at least what it was after the load (``grows``); it is what
+it was after the load (``stays``); or it is what it was before the load, since it follows the ``source`` or the
+``files``."""
+
+FIELDS: Final[Mapping[str, Follows]] = {
+    **dict.fromkeys(("version", "id", "running", "pending", "batch", "inferred", "names", "origin"), "stays"),
+    **dict.fromkeys(("write", "committed", "last_commit", "last_job", "counter", "backfill", "resets"), "grows"),
+    **dict.fromkeys(("swept", "needs", "undone", "generation", "compactions", "partitions", "adopted"), "grows"),
+    **dict.fromkeys(("sync.sync_id", "sync.generation_id"), "grows"),
+    **dict.fromkeys(("cursor", "inputs", "sync.source", "sync.unfinished", "sync.begins_anew"), "source"),
+    **dict.fromkeys(("generations", "retiring", "deletes", "deleted_keys", "sync.live"), "files"),
+}
+"""The class of each field of a state; a new field has to have one. ``changes.Undo`` keeps to them."""
 
 
 class FindTrace(Protocol):

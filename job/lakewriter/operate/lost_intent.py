@@ -16,6 +16,7 @@ from lakewriter.commit.table_objects import MOST_LISTED, find_highest_numbers, f
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError, StagedLostError
 from lakewriter.operate.rebuild_records import MOST_ASKED, parse_batch
 from lakewriter.operate.repair import find_pending, find_pending_tables
+from lakewriter.receipt import DeletedKeys
 from lakewriter.report import ABANDONED_BLIND, TableReport, format_count
 from lakewriter.spec.load_ids import UNDO
 
@@ -28,7 +29,8 @@ def abandon_without_intent(controls: Mapping[str, Control], job_id: str, reason:
     """Abandon the load in each table where it is pending without its intent; return what was done, by table.
 
     Its objects are deleted where no catalog has the load, otherwise they stay. A table that has its intent is left as
-    it is; ``SPEC_INVALID`` where all have theirs.
+    it is; ``SPEC_INVALID`` where all have theirs. An undo that may have taken files out is ended even with its intent:
+    there is no other way out where it can never finish.
     """
     chosen = find_pending_tables(controls, job_id)
     lost = {control.table_id for control in chosen if _is_lost(control, job_id)}
@@ -87,9 +89,7 @@ def _end_undo(control: Control, pending: Pending, reason: str) -> str:
     """
     report = control.delete_report(pending.job_id)
     if _end(control, pending, lambda state: _close_state(control, state, pending, {}), reason):
-        return (
-            "closed, without its intent: what it has taken out is not known. Undo the load again: it goes on from there"
-        )
+        return "closed as it is: what it has taken out is not known. Undo the load again: it goes on from there"
     if report is not None and any(undone.by == pending.job_id for undone in control.state.read().undone):
         control.write_once(control.keys.report(pending.job_id, control.table_id), report)
     return _OVERTAKEN
@@ -105,6 +105,8 @@ def _is_lost(control: Control, job_id: str) -> bool:
     pending = find_pending(control, job_id)
     if pending is None:
         return False
+    if job_id.startswith(UNDO) and pending.phase == "uploaded":
+        return True
     try:
         intent = control.read_intent(pending.job_id, pending.attempt)
     except PendingUnrecoverableError:
@@ -189,9 +191,23 @@ def _close_state(control: Control, state: TableState, pending: Pending, objects:
         counter=max(state.counter, highest.counter),
         generation=max(state.generation, highest.generation),
         batch=parse_batch(pending.job_id) or state.batch,
+        deleted_keys=_find_deleted_keys(control, pending) or state.deleted_keys,
         running=state.list_running_except(pending.job_id),
         sync=sync,
     )
+
+
+def _find_deleted_keys(control: Control, pending: Pending) -> DeletedKeys | None:
+    """Return the keys that the attempt has noted as deleted, which is so before readers see its merge."""
+    key = control.keys.deleted_keys(pending.job_id, pending.attempt, control.table_id)
+    content = control.store.get(key)
+    if content is None:
+        return None
+    # Importing PyIceberg takes a second.
+    from lakewriter.commit.iceberg.deleted_keys import read_end
+
+    until = read_end(content[0])
+    return DeletedKeys(job_id=pending.job_id, key=key, until=until) if until is not None else None
 
 
 def _end(control: Control, pending: Pending, change: Callable[[TableState], TableState], reason: str) -> bool:

@@ -33,14 +33,14 @@ from lakewriter.errors import (
 from lakewriter.receipt import Batch, Cursor
 from lakewriter.report import ABANDONED, format_count, join_first
 from lakewriter.spec.listed_files import ListedFile
-from lakewriter.spec.load_ids import UNDO
+from lakewriter.spec.load_ids import UNDO, make_undo_job_id
 
 
 def abandon(controls: Mapping[str, Control], job_id: str, reason: str, clients: Clients) -> dict[str, str]:
     """Abandon the load in each table where it is pending; return what was done, by table.
 
-    The load is undone where no catalog has it, otherwise closed as it is. A load that replaces older rows is undone
-    only if the catalog certainly does not have it. If readers see it, the older files are deleted, then it is closed.
+    The load is undone where its catalog certainly does not have it, otherwise closed as it is. If readers see it, the
+    older files that it replaces are deleted first.
     """
     chosen = find_pending_tables(controls, job_id)
     return {control.table_id: _abandon(control, job_id, reason, clients) for control in chosen}
@@ -68,7 +68,7 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
     while (pending := find_pending(control, job_id)) is not None:
         # Read first: a load whose intent needs a later release is refused before the state changes.
         intent = control.read_intent(job_id, pending.attempt)
-        is_withdrawn = _is_withdrawn(control, pending, intent, clients)
+        _require_end(control, pending, intent, clients)
         if not noted:
             what = f"load {job_id} abandoned ({pending.phase})"
             control.state.move(lambda state, what=what: note_change(control, state, what, reason))  # type: ignore[misc]
@@ -76,7 +76,7 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
             noted = True
             continue
         files = format_count(len(intent.files), "file")
-        if is_withdrawn:
+        if pending.phase == "aborting":
             _undo(control, pending, intent, clients)
         # Rule abandon-by-phase
         elif pending.phase == "uploaded":
@@ -105,25 +105,27 @@ def _choose_phase(control: Control, pending: Pending, intent: Intent) -> Phase:
     return "aborting" if is_given_up else "uploaded"
 
 
-def _is_withdrawn(control: Control, pending: Pending, intent: Intent, clients: Clients) -> bool:
-    """Return whether nothing of the pending change is to stay: it is being withdrawn, or an undo that can never be
-    committed.
-
-    ``SPEC_INVALID`` for an undo that may have taken files out.
-    """
-    removes = list_effects(intent).removes
+def _require_end(control: Control, pending: Pending, intent: Intent, clients: Clients) -> None:
+    """Raise ``SPEC_INVALID`` for an undo that may have taken files out: one in a catalog without versions, one that its
+    catalog has, and one whose catalog does not say so."""
+    removes, number = list_effects(intent).removes, control.state.recall().committed + 1
     if removes is None or pending.phase != "uploaded":
-        return pending.phase == "aborting"
-    number = control.state.recall().committed + 1
-    if intent.catalog.keeps_versions and open_iceberg_writer(intent, clients).is_overtaken(intent, number):
-        return True
-    raise _make_undo_error(control, removes)
+        return
+    try:
+        is_safe = intent.catalog.keeps_versions and not open_iceberg_writer(intent, clients).has_change(intent, number)
+    except LakeError as error:
+        raise _make_undo_error(control, removes, f" ({error})") from error
+    if not is_safe:
+        raise _make_undo_error(control, removes)
 
 
-def _make_undo_error(control: Control, load: UndoneLoad) -> SpecInvalidError:
+def _make_undo_error(control: Control, load: UndoneLoad, why: str = "") -> SpecInvalidError:
+    undo = make_undo_job_id(load.job_id)
     return SpecInvalidError(
-        f"the undo of load {load.job_id!r} of {control.table_id} cannot be given up: some of its files may be gone.",
-        remedy=f"Let it finish: lakewriter undo LAKE {load.job_id} --reason TEXT",
+        f"the undo of load {load.job_id!r} of {control.table_id} cannot be given up: some of its files may be gone"
+        f"{why}.",
+        remedy=f"Let it finish: lakewriter undo LAKE {load.job_id} --reason TEXT. If it can never finish, end it as it "
+        f"is, and undo the load again once it can: lakewriter abandon LAKE {undo} --intent-lost --reason TEXT",
     )
 
 
@@ -131,8 +133,6 @@ def _end_uploaded(control: Control, pending: Pending, intent: Intent, clients: C
     """End a load whose files exist as its catalog shows it; return what was done, blank if it is now being
     withdrawn."""
     effects = list_effects(intent)
-    if not read_change(intent).is_decided:
-        return _close_as_it_is(control, pending, intent)
     number = control.state.recall().committed + 1
     try:
         catalog = open_catalog_writer(intent, reuse_clients(clients)(intent.access))
@@ -141,7 +141,11 @@ def _end_uploaded(control: Control, pending: Pending, intent: Intent, clients: C
             write_latest(control, intent, number)
             delete_all(control, effects.ends)
     except LakeError as error:
+        if effects.removes is not None:
+            raise _make_undo_error(control, effects.removes, f" ({error})") from error
         return _close_unknown(control, pending, intent, f" ({error})")
+    if is_seen and effects.removes is not None:
+        raise _make_undo_error(control, effects.removes)
     if is_seen:
         return _close_seen(control, pending, intent)
     if is_seen is None:
@@ -188,6 +192,10 @@ def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
     shown = f"{_count_shown(intent)} left visible under {control.table_id}"
     if intent.catalog.keeps_versions:
         shown = f"{_count_shown(intent)} left at {control.table_id}, which readers see if a snapshot has them"
+    merge = intent.merge
+    if merge is not None and merge.deleted_keys is not None and control.store.find(merge.deleted_keys) is None:
+        # The state may name only what exists.
+        intent = intent.model_copy(update={"merge": merge.model_copy(update={"deleted_keys": None})})
     close(control, pending, intent, intent.make_report(f"{ABANDONED}: {shown}"), abandoned=True)
     taken = [removal.key for removal in intent.taken]
     both = f"; its rows are in the quarantine too: delete {join_first(taken, MOST_NAMED)} there" if taken else ""

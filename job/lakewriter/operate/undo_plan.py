@@ -8,14 +8,16 @@ from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import open_iceberg_writer
+from lakewriter.commit.changes import read_change
 from lakewriter.commit.control import Control
+from lakewriter.commit.decisions import find_decision
 from lakewriter.commit.intent import Intent, Removal, Switch, UndoneLoad
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import Generation, TableState
 from lakewriter.commit.store import StoredObject
 from lakewriter.commit.sync_records import SourceState
 from lakewriter.control_object import CHANGES
-from lakewriter.errors import SpecInvalidError
+from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
 from lakewriter.receipt import Cursor
 from lakewriter.report import TableReport, format_count, join_first
 from lakewriter.spec.load_ids import REPLAY, make_next_job_id
@@ -93,8 +95,8 @@ class UndoPlan:
     def leave(self, state: TableState) -> TableState:
         """Return the state after this undo, with what the plan of another undo depends on."""
         undone, sync = self.undone, state.sync
-        if undone.restores_source:
-            sync = sync.model_copy(update={"source": undone.source, "unfinished": undone.unfinished})
+        if undone.restores_source and undone.before is not None:
+            sync = sync.model_copy(update={"source": undone.before.source, "unfinished": undone.before.unfinished})
         gone = self.switch.before if self.switch is not None else 0
         generations = tuple(generation for generation in state.generations if generation.number != gone)
         cursor = self.cursor_after if undone.restores_cursor else state.cursor
@@ -128,11 +130,14 @@ class UndoPlanner:
             rows=intent.rows,
             reason=self.choices.reason,
             next=make_next_job_id(intent.job_id),
+            before=intent.before,
+            restores_inputs=self._restores_inputs(intent),
         )
         undone = undone.model_copy(update={"quarantined": self._find_quarantined(intent)})
         undone = self._plan_source(intent, self._plan_cursor(intent, undone))
         cursor = intent.cursor_before if undone.restores_cursor else self.state.cursor
         plan = UndoPlan(intent, undone, cursor_before=self.state.cursor, cursor_after=cursor)
+        self._require_changeable(intent)
         if intent.switch is not None:
             plan = self._plan_switch(plan, intent.switch)
         elif intent.files and intent.merge is not None:
@@ -156,6 +161,22 @@ class UndoPlanner:
         is_live = intent.job_id in self.state.sync.live_jobs
         if sync is not None and not is_live and self.state.sync.generation_id > sync.generation_id:
             raise self._refuse(intent, "a later full refresh has replaced it: none of its rows are there")
+
+    def _require_changeable(self, intent: Intent) -> None:
+        """Refuse an undo that would be bound and could not be committed in its catalog, such as one of a table that is
+        gone."""
+        if not intent.catalog.keeps_versions:
+            return
+        try:
+            open_iceberg_writer(intent, self.pipeline.clients).require_changeable(intent)
+        except PendingUnrecoverableError as error:
+            raise self._refuse(intent, error.message.rstrip(".")) from error
+
+    def _restores_inputs(self, intent: Intent) -> bool:
+        """Return whether the record of files that were read was whole before the load, and no other load came between
+        or after it."""
+        before = intent.before
+        return before is not None and before.knows_inputs and not self.after and read_change(intent).depends()
 
     def _plan_cursor(self, intent: Intent, undone: UndoneLoad) -> UndoneLoad:
         """Take the cursor back to where the load began, if the load is the last one that moved it."""
@@ -197,14 +218,17 @@ class UndoPlanner:
             why = "the state of its source is that of all streams, and other tables are left out"
             self._allow_gap(intent, why, "Undo it in all tables: leave --table out")
             return undone
-        syncs = [load for load in self.before if load.sync_id is not None]
-        earlier = self.control.find_intent(syncs[-1].job_id, syncs[-1].attempt) if syncs else None
-        if earlier is None and (syncs or not self.is_whole):
+        before = intent.before
+        if before is None or not self._has_text(before.source):
             self._allow_gap(intent, "the records of the sync before it, with the state of its source, are gone")
             return undone
-        sync = earlier.sync if earlier is not None else None
-        before = {"source": sync and sync.source, "unfinished": bool(sync and sync.unfinished)}
-        return undone.model_copy(update={"restores_source": True} | before)
+        return undone.model_copy(update={"restores_source": True})
+
+    def _has_text(self, source: SourceState | None) -> bool:
+        """Return whether the state of the source can still be given to it: one of all streams lies in a decision."""
+        if source is None or source.record is None:
+            return True
+        return find_decision(self.control, *source.record.split("/")) is not None
 
     def _is_shared_with_others(self, source: SourceState) -> bool:
         """Return whether other tables are at this state too. A table that is alone there is taken back to the others'
@@ -254,9 +278,7 @@ class UndoPlanner:
         if why is not None:
             raise self._refuse(intent, why)
         keys = tuple(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
-        changes: dict[str, object] = {"locations": keys, "snapshot_before": before}
-        if intent.merge is not None:
-            changes |= {"merges": True, "deleted_before": intent.merge.deleted_before}
+        changes = {"locations": keys, "snapshot_before": before, "restores_keys": True}
         undone = plan.undone.model_copy(update=changes)
         return replace(plan, undone=undone, view="snapshot")
 

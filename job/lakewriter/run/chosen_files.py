@@ -142,10 +142,10 @@ def choose_inputs(control: Control, table: TableSpec, state: TableState, spark: 
     ``INPUT_REPEATED`` where it would read again what ``repeated: fail`` refuses. ``SPEC_INVALID`` for ``files: new``
     where nobody knows which files earlier loads have read.
     """
-    if not is_appended(table) or table.is_given or table.stream is not None:
+    new = table.read.new_files
+    if not (is_appended(table) or new) or table.is_given or table.stream is not None:
         return Chosen(table)
     before = state.inputs or (None if state.committed else Inputs(committed=0))
-    new = table.read.new_files
     # Rule files-unknown
     if new and not (state.knows_inputs or not state.committed):
         raise _make_unknown_error(table, state)

@@ -1,7 +1,7 @@
 """The intent of a staged table: all that a process needs to commit the load."""
 
 from lakewriter.commit.input_records import InputsIntent
-from lakewriter.commit.intent import Intent, MergeIntent, Quarantine, Switch
+from lakewriter.commit.intent import Before, Intent, MergeIntent, Quarantine, Switch
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import CHANGES, INFERRED, MERGED, QUARANTINED, RECEIPT_PARTS, SYNC_STATE
 from lakewriter.receipt import Cursor, Verdict
@@ -69,6 +69,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         merge=merge,
         keeps_partitions=table.mode is Mode.REPLACE_PARTITIONS,
         together=load.kind.sync is not None and load.kind.sync.is_bound_together(table.id),
+        before=Before.of(began),
         needs=tuple(need for need, is_used in features.items() if is_used),
     ).reading_by(load.control(table).read_body)
 

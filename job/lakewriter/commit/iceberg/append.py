@@ -32,15 +32,17 @@ from lakewriter.commit.iceberg.manifests import (
     read_live_entries,
 )
 from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes, read_deletes
-from lakewriter.commit.iceberg.obstacles import require_committable
+from lakewriter.commit.iceberg.obstacles import is_written_by_library, require_changeable, require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition, require_one_spec
-from lakewriter.commit.iceberg.removal import commit_undo, is_current, is_rewritten
+from lakewriter.commit.iceberg.removal import commit_undo
 from lakewriter.commit.iceberg.schema_evolution import count_loads
 from lakewriter.commit.iceberg.snapshot_presence import (
     explain_absence,
     find_change_since,
+    is_given_up,
     is_same_table,
     make_summary,
+    note_given_up,
     read_counts,
     read_load,
 )
@@ -109,9 +111,14 @@ class IcebergTables:
         """Compare the load's snapshot with the receipts, ``COMMIT_UNKNOWN`` where they differ; return the table's
         health, None where it cannot be read."""
         table = _require_same_table(self._table.load(), intent)
+        if is_given_up(table, intent):
+            raise CommitUnknownError(
+                f"{intent.job_id!r} was given up by hand before Iceberg table {self._table.name} had it.",
+                remedy=f"End it: lakewriter abandon LAKE {intent.job_id} --reason TEXT",
+            )
         if (removes := list_effects(intent).removes) is not None:
             self._require_removed(table, removes)
-            return None
+            return self._read_health(table, intent)
         snapshot = _find_snapshot(table, intent)
         self.counts = read_counts(snapshot, intent.kind)
         dropped = self._list_dropped()
@@ -123,11 +130,14 @@ class IcebergTables:
                 remedy="Look for another writer that rolled the table back.",
             )
         self.version = str(snapshot.snapshot_id) if snapshot is not None else None
+        return self._read_health(table, intent)
+
+    def _read_health(self, table: Table, intent: Intent) -> TableHealth | None:
         try:
             with explain_limits(f"count the files of {self._table.name}"):
                 return read_health(table, counts_files=_counts_files(intent))
         except LakeError:
-            # The load is committed: it does not fail because its table's files could not be counted.
+            # The change is committed: it does not fail because its table's files could not be counted.
             return None
 
     def _require_removed(self, table: Table, load: UndoneLoad) -> None:
@@ -175,25 +185,37 @@ class IcebergTables:
             return "its files were rewritten since, and the table had no snapshot before it", None
         return None, parent
 
-    def is_overtaken(self, intent: Intent, number: int) -> bool:
-        """Return whether an undo, change ``number`` of the table, can never be committed.
+    def require_changeable(self, intent: Intent) -> None:
+        """Raise ``SCHEMA_INCOMPATIBLE`` where no change of the table of a committed load could be committed now."""
+        table = _require_same_table(self._table.load(), intent)
+        require_changeable(table, intent.access.bucket, self._table.name)
 
-        The table is gone; or it lacks the undo, and another writer has changed it since the full refresh that is
-        undone, or has rewritten the load's files.
-        """
-        table, load = self._table.load(), list_effects(intent).removes
-        if table is None or not is_same_table(table, intent):
-            return True
-        if load is None or _count_committed(table, intent) >= number:
-            return False
-        return is_rewritten(table, load) if load.snapshot_before is None else not is_current(table, intent, load)
-
-    def decide(self, intent: Intent, number: int) -> bool | None:
-        """See ``CatalogWriter``. A process may commit as long as it is the same table."""
+    def has_change(self, intent: Intent, number: int) -> bool:
+        """Return whether the table has the change of this number, and it was not given up."""
         table = self._table.load()
         if table is None or not is_same_table(table, intent):
             return False
-        return True if _count_committed(table, intent) >= number else None
+        return _count_committed(table, intent) >= number and not is_given_up(table, intent)
+
+    def decide(self, intent: Intent, number: int) -> bool | None:
+        """See ``CatalogWriter``. A change that the table lacks becomes impossible, since its number is used without it:
+        a process that has read the table before is refused, and any other finds the number. If the library cannot write
+        the table at all, no process can commit the change."""
+        table = self._table.load()
+        if table is None or not is_same_table(table, intent):
+            return False
+
+        def is_used(seen: Table) -> bool:
+            return _count_committed(_require_same_table(seen, intent), intent) >= number
+
+        def use_up(seen: Table) -> None:
+            with drop_history(seen).transaction() as transaction:
+                number_property = {name_count_property(intent.pipeline): str(number)}
+                transaction.set_properties(number_property | note_given_up(seen, intent))
+
+        if not is_used(table) and not is_written_by_library(table):
+            return False
+        return not is_given_up(self._table.change(table, is_used, use_up), intent)
 
     def find_missing(self, intent: Intent) -> list[str]:
         """List the files of a committed load that the current snapshot does not have: they were rewritten since, or

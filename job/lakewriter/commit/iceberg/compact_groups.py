@@ -19,6 +19,7 @@ from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.merge import require_mergeable
+from lakewriter.commit.iceberg.obstacles import require_changeable
 from lakewriter.commit.iceberg.schema_evolution import require_all_counted
 from lakewriter.commit.intent import CompactedGroup
 from lakewriter.commit.state import TableState
@@ -203,4 +204,5 @@ def find_groups(
     if table is None:
         return None
     require_all_counted(table, pipeline, state, read_state)
+    require_changeable(table, clients.access.bucket, f"{action.namespace}.{action.table}")
     return Compactable(table, action, choose_groups(table, target, budget))

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakewriter.commit.iceberg.merge_keys import RowReader
-from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, NO_FILE, PLACE, POSITION
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, NO_FILE, POSITION, PRECEDENCE
 
 UNTIL: Final = "until"
 """The time until which a key keeps older rows out."""
@@ -29,12 +29,18 @@ def write_deleted(rows: pa.Table, reader: RowReader) -> bytes:
     return body.getvalue()
 
 
+def read_end(body: bytes) -> datetime | None:
+    """Return the time after which no key of such a file keeps rows out; None where it has no key."""
+    until: datetime | None = pc.max(pq.read_table(io.BytesIO(body), columns=[UNTIL])[UNTIL]).as_py()
+    return until
+
+
 def read_deleted(body: bytes | None, reader: RowReader, at: datetime) -> pa.Table:
     """Return the keys of such a file that still keep rows out ``at`` a time, in the form of table rows without a file.
 
     Return none where the table is merged by other fields now: the orders cannot be compared with those of its rows.
     """
-    numbered = ((PLACE, pa.int64()), (FILE, pa.int64()), (IS_LOADED, pa.bool_()), (UNTIL, UNTIL_TYPE))
+    numbered = ((PRECEDENCE, pa.int64()), (FILE, pa.int64()), (IS_LOADED, pa.bool_()), (UNTIL, UNTIL_TYPE))
     schema = pa.schema([*reader.schema, *numbered])
     rows = pq.read_table(io.BytesIO(body)) if body is not None else None
     if rows is None or (rows.schema.metadata or {}).get(_FIELDS) != reader.describe_fields().encode():
@@ -42,7 +48,7 @@ def read_deleted(body: bytes | None, reader: RowReader, at: datetime) -> pa.Tabl
     rows = rows.filter(pc.greater(rows[UNTIL], pa.scalar(at, UNTIL_TYPE)))
     rows = rows.append_column(DELETED, pa.repeat(True, len(rows)))
     rows = rows.append_column(POSITION, pa.array(range(len(rows)), pa.int64()))
-    rows = rows.append_column(PLACE, pa.repeat(pa.scalar(0, pa.int64()), len(rows)))
+    rows = rows.append_column(PRECEDENCE, pa.repeat(pa.scalar(0, pa.int64()), len(rows)))
     rows = rows.append_column(FILE, pa.repeat(pa.scalar(NO_FILE, pa.int64()), len(rows)))
     rows = rows.append_column(IS_LOADED, pa.repeat(False, len(rows)))
     return rows.select(schema.names).cast(schema)

@@ -20,9 +20,10 @@ from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter.commit.iceberg.deleted_keys import UNTIL, UNTIL_TYPE, read_deleted, write_deleted
 from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries
-from lakewriter.commit.iceberg.merge_keys import RowReader, place_by_values, read_gone
+from lakewriter.commit.iceberg.merge_keys import RowReader, rank_by_values, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
-from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, PLACE, POSITION, find_newest, judge
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, PRECEDENCE, find_newest, judge
+from lakewriter.commit.iceberg.obstacles import NO_WAY_BACK
 from lakewriter.commit.iceberg.snapshot_presence import note_counts
 from lakewriter.commit.intent import Intent
 from lakewriter.errors import SchemaIncompatibleError
@@ -103,7 +104,7 @@ class KeyMerge:
             loaded = [reader.read(file) for file in files]
             self._loaded = pa.concat_tables(_number_files(loaded, 0, is_loaded=True))
             if self._merge.compared is not None:
-                self._loaded = place_by_values(self._loaded, reader, files, self._merge.compared)
+                self._loaded = rank_by_values(self._loaded, reader, files, self._merge.compared)
         return self._loaded.filter(pc.invert(_has_null(self._loaded, reader.keys)))
 
     def _read_deleted_before(self, reader: RowReader) -> pa.Table:
@@ -156,7 +157,9 @@ def require_mergeable(table: Table, what: str = "rows are merged") -> None:
         raise SchemaIncompatibleError(
             f"Iceberg table {name} has format version {table.format_version}, expected {FORMAT_VERSION}: {what} "
             "by files with position deletes.",
-            remedy=f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version'='2'), or load into another table.",
+            remedy=f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version'='2'), or load into another table."
+            if table.format_version < FORMAT_VERSION
+            else f"{NO_WAY_BACK}.",
         )
     for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
         if manifest.content == ManifestContent.DELETES:
@@ -195,7 +198,7 @@ def _read_totals(snapshot: Snapshot, *names: str) -> list[int]:
 
 def _number_files(tables: Iterable[pa.Table], first: int, *, is_loaded: bool) -> list[pa.Table]:
     def number_file(rows: pa.Table, number: int) -> pa.Table:
-        rows = rows.append_column(PLACE, pa.repeat(pa.scalar(0, pa.int64()), len(rows)))
+        rows = rows.append_column(PRECEDENCE, pa.repeat(pa.scalar(0, pa.int64()), len(rows)))
         rows = rows.append_column(FILE, pa.repeat(pa.scalar(number, pa.int64()), len(rows)))
         return rows.append_column(IS_LOADED, pa.repeat(is_loaded, len(rows)))
 

@@ -19,7 +19,7 @@ from pyiceberg.types import BooleanType
 
 from lakewriter.commit.iceberg.file_io import ClientsFileIO
 from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
-from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, PLACE, POSITION
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, POSITION, PRECEDENCE
 from lakewriter.commit.intent import MergeIntent
 from lakewriter.errors import SchemaIncompatibleError
 
@@ -155,8 +155,8 @@ class RowReader:
         return pa.scalar(None, type_)
 
 
-def place_by_values(rows: pa.Table, reader: RowReader, files: Sequence[DataFile], columns: Collection[str]) -> pa.Table:
-    """Return the rows of a load with places that follow from their values, so that every attempt gives the same.
+def rank_by_values(rows: pa.Table, reader: RowReader, files: Sequence[DataFile], columns: Collection[str]) -> pa.Table:
+    """Return the rows of a load with ranks that follow from their values, so that every attempt gives the same.
 
     Of the rows of one key and order those that delete come last, then those with the highest digest of the values in
     ``columns``. Files are read again only where there are such rows.
@@ -164,14 +164,14 @@ def place_by_values(rows: pa.Table, reader: RowReader, files: Sequence[DataFile]
     alike = rows.append_column("number", pa.array(range(len(rows)), pa.int64()))
     groups = alike.group_by([*reader.keys, *reader.orders]).aggregate([("number", "list")])["number_list"]
     tied = alike.take(groups.filter(pc.greater(pc.list_value_length(groups), 1)).combine_chunks().flatten())
-    places = [0] * len(rows)
+    ranks = [0] * len(rows)
     for number, file in enumerate(files):
         of_file = tied.filter(pc.equal(tied[FILE], number)).sort_by(POSITION)
         digests = reader.digest_rows(file, of_file[POSITION], columns) if len(of_file) else ()
         deletes, numbers = of_file[DELETED].to_pylist(), of_file["number"].to_pylist()
         for row, is_delete, digest in zip(numbers, deletes, digests, strict=True):
-            places[row] = digest + (_ABOVE_DIGESTS if is_delete else 0)
-    return rows.set_column(rows.schema.get_field_index(PLACE), PLACE, pa.array(places, pa.int64()))
+            ranks[row] = digest + (_ABOVE_DIGESTS if is_delete else 0)
+    return rows.set_column(rows.schema.get_field_index(PRECEDENCE), PRECEDENCE, pa.array(ranks, pa.int64()))
 
 
 def _digest(row: Mapping[str, Any]) -> int:

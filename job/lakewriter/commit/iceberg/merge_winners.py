@@ -13,7 +13,7 @@ from lakewriter.report import MergeCounts
 FILE: Final = "file"
 """The number of the row's file: those of the load are numbered first, in the order in which they were written."""
 POSITION: Final = "position"
-PLACE: Final = "place"
+PRECEDENCE: Final = "precedence"
 """Which of a load's rows with the same key and order is the last one, before file and position decide."""
 NO_FILE: Final = -1
 """The file number of a deleted key, which is in no file and keeps older rows out."""
@@ -72,7 +72,7 @@ def _rank(rows: pa.Table, keys: Sequence[str], orders: Sequence[str]) -> pa.Tabl
         by += [f"{name} is valid", name]
     rows = rows.append_column(_WEIGHT, _weigh(rows, keys, by))
     # Rule order-against-the-table
-    sort_keys = [(name, "ascending") for name in (*by, _WEIGHT, PLACE, FILE, POSITION)]
+    sort_keys = [(name, "ascending") for name in (*by, _WEIGHT, PRECEDENCE, FILE, POSITION)]
     rows = rows.take(pc.sort_indices(rows, sort_keys=sort_keys)).combine_chunks()
     differs = reduce(pc.or_, (_differ_from_previous(rows[name]) for name in orders))
     rows = rows.append_column(_ORDER, pc.cumulative_sum(differs.cast(pa.int64())))
@@ -87,7 +87,9 @@ def _weigh(rows: pa.Table, keys: Sequence[str], by: Sequence[str]) -> pa.Array:
     """
     numbered = rows.append_column(_NUMBER, pa.array(range(len(rows)), pa.int64()))
     loaded = numbered.filter(numbered[IS_LOADED])
-    loaded = loaded.take(pc.sort_indices(loaded, sort_keys=[(name, "ascending") for name in (PLACE, FILE, POSITION)]))
+    loaded = loaded.take(
+        pc.sort_indices(loaded, sort_keys=[(name, "ascending") for name in (PRECEDENCE, FILE, POSITION)])
+    )
     # Groups of one key and one order; a null is equal to a null here.
     last = loaded.group_by([*keys, *by], use_threads=False).aggregate([(_NUMBER, "last")])[f"{_NUMBER}_last"]
     is_last = pc.is_in(numbered[_NUMBER], value_set=last.combine_chunks())

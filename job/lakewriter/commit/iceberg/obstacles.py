@@ -24,6 +24,7 @@ from lakewriter.errors import SchemaIncompatibleError
 
 HIGHEST_VERSION: Final = 2
 """PyIceberg writes no manifests of version 3, whose rows have lineage."""
+NO_WAY_BACK: Final = "A version never goes back: copy the table into one with 'format-version'='2'"
 
 _UNSET: Final = "ALTER TABLE {} UNSET TBLPROPERTIES ('{}')"
 _RETRY_PROPERTIES: Final = (
@@ -48,6 +49,19 @@ def require_writable(
         _rehearse_append(table)
 
 
+def require_changeable(table: Table, bucket: str, name: str) -> None:
+    """Raise the same for a change that brings no columns, such as an undo or a compaction, before it is bound."""
+    for fact, mend in _find_table_obstacles(table, bucket, name):
+        raise SchemaIncompatibleError(f"Iceberg table {name} {fact}.", remedy=f"{mend}.")
+    with explain_limits(f"change {name}"):
+        _rehearse_append(table)
+
+
+def is_written_by_library(table: Table) -> bool:
+    """Return whether PyIceberg writes tables of this format version."""
+    return table.format_version <= HIGHEST_VERSION
+
+
 def require_committable(table: Table, intent: Intent, written: Schema, name: str) -> None:
     """Raise the same for a load whose files are staged; ``written`` is the schema that they were encoded with."""
     bucket = intent.access.bucket
@@ -60,10 +74,10 @@ def require_committable(table: Table, intent: Intent, written: Schema, name: str
 
 def _find_table_obstacles(table: Table, bucket: str, name: str) -> Iterator[tuple[str, str]]:
     properties, version = table.properties, table.format_version
-    if version > HIGHEST_VERSION:
+    if not is_written_by_library(table):
         yield (
             f"has format version {version}, expected at most {HIGHEST_VERSION}",
-            "A version never goes back: copy the table into one with 'format-version'='2'",
+            NO_WAY_BACK,
         )
     if key := properties.get("encryption.key-id"):
         yield (

@@ -6,6 +6,7 @@ current snapshot show that none of them can have been the load's. The table's co
 rollback leaves properties as they are.
 """
 
+import json
 from collections.abc import Collection, Iterator
 from datetime import timedelta
 from typing import Final
@@ -26,6 +27,12 @@ REFRESHES: Final = "lakewriter.refreshes"
 
 UNDOES: Final = "lakewriter.undoes"
 """In the summary of an undo's snapshot: the job id of the load that it takes back."""
+
+GIVEN_UP: Final = "lakewriter-given-up"
+"""The property of a table with the last changes that were given up before the table had them, as JSON. Their numbers
+are used. No pipeline's own property has this name."""
+
+_KEPT_GIVEN_UP: Final = 20
 
 SLACK: Final = timedelta(minutes=1)
 """The greatest difference between the clocks of two writers: Iceberg lets a snapshot be that much older than its
@@ -64,6 +71,25 @@ def is_same_table(table: Table, intent: Intent) -> bool:
     """Return whether it is the table that the intent is of, and no other of its name."""
     assert isinstance(intent.catalog, IcebergAction)
     return str(table.metadata.table_uuid) == intent.catalog.uuid
+
+
+def is_given_up(table: Table, intent: Intent) -> bool:
+    """Return whether the change was given up before the table had it."""
+    return intent.load in _read_given_up(table)
+
+
+def note_given_up(table: Table, intent: Intent) -> dict[str, str]:
+    """Return the property that says that the change was given up."""
+    return {GIVEN_UP: json.dumps([*_read_given_up(table), intent.load][-_KEPT_GIVEN_UP:])}
+
+
+def _read_given_up(table: Table) -> list[str]:
+    """Return the loads that were given up, none where another writer has set the property to anything else."""
+    try:
+        loads = json.loads(table.properties.get(GIVEN_UP, "[]"))
+    except ValueError:
+        return []
+    return [str(load) for load in loads] if isinstance(loads, list) else []
 
 
 def make_summary(intent: Intent) -> dict[str, str]:
