@@ -29,6 +29,8 @@ sys.exit(exit_code_of(stop.reason) if stop.is_asked else 0)
 """
 WAITS = "stop.event.wait()"
 READS = "\n        with stop.waiting():\n            sys.stdin.buffer.read()"
+STARTS = "signals.after(sys.stdin.buffer.read)()"
+"""Spark starts: the main thread waits for Java."""
 IS_DEAF = "\n        lock = threading.Lock()\n        lock.acquire()\n        lock.acquire()"
 
 
@@ -51,6 +53,8 @@ ONE = [
     (WAITS, signal.SIGHUP, "over\n", 129),
     (READS, signal.SIGINT, "stopped by SIGINT\n", 130),
     (READS, signal.SIGTERM, "stopped by SIGTERM\n", 143),
+    (STARTS, signal.SIGINT, "stopped by SIGINT\n", 130),
+    (STARTS, signal.SIGHUP, "stopped by SIGHUP\n", 129),
 ]
 
 

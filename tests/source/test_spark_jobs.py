@@ -104,3 +104,10 @@ def test_what_is_loaded_is_left_out_of_collections_once(monkeypatch):
     # What a later task has loaded is left to the collector.
     settle_worker()
     assert calls == ["collect", "freeze"]
+
+
+def test_a_context_that_is_being_made_has_no_jobs(monkeypatch):
+    """PySpark names the context before it has made its side in Java."""
+    monkeypatch.setattr(spark_jobs.SparkContext, "_active_spark_context", object.__new__(spark_jobs.SparkContext))
+    spark_jobs.cancel_jobs()
+    spark_jobs.wait_for_tasks()

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import Final, TypeVar
 
@@ -56,10 +56,13 @@ class Signals:
                 signal.signal(number, self._interrupt)
 
     def after(self, start: Callable[[], Result]) -> Callable[[], Result]:
-        """Call ``start``, which starts Spark, and install the handlers again after it."""
+        """Call ``start``, which starts Spark, and install the handlers again after it. A signal ends the wait for Java,
+        if the main thread waits: a load has bound nothing by then."""
 
         def started() -> Result:
-            session = start()
+            is_main = threading.current_thread() is threading.main_thread()
+            with self.stop.waiting() if is_main else nullcontext():
+                session = start()
             self.install()
             return session
 

@@ -110,5 +110,6 @@ def _count_running_tasks() -> int:
 
 
 def _get_running_context() -> Any:
-    # Not getOrCreate, which would start Spark.
-    return SparkContext._active_spark_context
+    # Not getOrCreate, which would start Spark. A context that is being made has no JVM side yet, and runs no job.
+    context = SparkContext._active_spark_context
+    return context if getattr(context, "_jsc", None) is not None else None
