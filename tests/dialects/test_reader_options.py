@@ -26,7 +26,10 @@ UNKNOWN = [
     ("avro", "avroShema", "avroSchema"),
     ("xml", "rowtags", "rowTag"),
     ("csv", "fs.s3a.endpoint", None),
-    ("kafka", "subscrib", None),
+    ("kafka", "subscrib", "subscribe"),
+    ("kafka", "startingOffset", "startingOffsets"),
+    ("kafka", "INCLUDEHEADERS", None),
+    ("kafka", "kafka.security.protocol", None),
     ("jdbc", "fetchSize", None),
     ("jdbc", "fetchsise", "fetchsize"),
     ("jdbc", "dbtabel", "dbtable"),
@@ -46,6 +49,7 @@ NOT_ALIKE = [
     ("parquet", "header", "'header' is no option of parquet; it is one of csv; leave it out."),
     ("orc", "multiLine", "'multiLine' is no option of orc; it is one of csv and json and xml; leave it out."),
     ("json", "qqq", "'qqq' is no option of json; leave it out."),
+    ("kafka", "qqq", "'qqq' is no option of kafka; leave it out."),
 ]
 
 
@@ -60,11 +64,10 @@ PASSED_ON = [
         {"header": "true", "fs.s3a.endpoint": "x"},
         "'fs.s3a.endpoint': not known here, handed to Hadoop as given.",
     ),
-    (
-        "kafka",
-        {"subscribe": "t", "a": "b"},
-        "'subscribe', 'a': not known here, handed to the reader of kafka as given.",
-    ),
+    # the options of docs/quickstarts/kafka.md, and properties of the consumer
+    ("kafka", {"kafka.bootstrap.servers": "b:9092", "subscribe": "t", "startingOffsets": "earliest"}, None),
+    ("kafka", {"kafka.security.protocol": "SSL", "Kafka.Group.Id": "g", "fetchOffset.numRetries": "3"}, None),
+    ("iceberg", {"a": "b"}, "'a': not known here, handed to the reader of iceberg as given."),
     (
         "jdbc",
         {"url": "u", "user": "u", "sslmode": "x"},

@@ -1,5 +1,6 @@
 """The two connectors' documented examples, as literals."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,6 +44,24 @@ def test_schema(tmp_path, kind, glue, glue_prefix, prefix, schema, expected):
     settings = {"type": kind, SWITCH[kind]: glue, "glue_database_prefix": glue_prefix, "destination_prefix": prefix}
     file = lake(tmp_path, tables=[{"table": "accounts", "schema": schema, "read": READ}], **settings)
     assert load_spec(file).tables[0].schema_name == expected
+
+
+NO_LITERALS = [
+    # a key, its value: "use the literal prefix (for example, mycompany) without the *", as the document's Step 2 says,
+    # and the path of its policy (data/supaflow/*)
+    ("glue_database_prefix", "mycompany_*"),
+    ("glue_database_prefix", "supaflow*"),
+    ("destination_prefix", "postgres*"),
+    ("s3_path_prefix", "data/supaflow/*"),
+]
+
+
+@pytest.mark.parametrize("kind", SWITCH)
+@pytest.mark.parametrize(("key", "value"), NO_LITERALS)
+def test_prefix_of_a_policy(tmp_path, kind, key, value):
+    message = rf"destination\.{key}: '{re.escape(value)}': expected the prefix itself, without the '\*'"
+    with pytest.raises(SpecInvalidError, match=message):
+        load_spec(lake(tmp_path, type=kind, **{key: value}))
 
 
 def test_blank_schema_with_glue(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 import sqlglot
 
 import lakewriter
+from lakewriter.dialects.lake_yaml import load_spec
 from tests.docs.fences import Fence, list_fences
 from tests.docs.shell import check_command, read_commands, require_syntax, split_commands
 from tests.docs.yaml_fences import load_fence
@@ -39,6 +40,15 @@ def test_a_block_is_what_its_language_says(fence, reader):
 def test_there_are_blocks_of_each_language():
     """The pages are found: a language that is gone from all of them goes from here too."""
     assert Counter(fence.language for fence in FENCES).keys() == WAYS.keys()
+
+
+QUICKSTARTS: Final = [fence for fence in FENCES if "quickstarts/" in fence.page and fence.language == "yaml"]
+
+
+@pytest.mark.parametrize("fence", QUICKSTARTS, ids=str)
+def test_a_quickstart_is_taken_without_a_warning(fence, tmp_path):
+    assert load_fence(fence, tmp_path) == "whole"
+    assert load_spec(tmp_path / "lake.yaml").warnings == ()
 
 
 def check_shell(fence: Fence, _: Any) -> None:

@@ -1,8 +1,9 @@
 """The options that Spark's own readers know: Spark itself ignores one that is misspelt, and reads something else.
 
 The names are Spark 4.1.1's: those that its classes of options register (CSVOptions, JSONOptions, XmlOptions,
-ParquetOptions, OrcOptions, TextOptions, AvroOptions, JDBCOptions, FileStreamOptions), and those of every file source in
-https://spark.apache.org/docs/4.1.1/sql-data-sources-generic-options.html. Their case does not matter.
+ParquetOptions, OrcOptions, TextOptions, AvroOptions, JDBCOptions, FileStreamOptions), those of
+https://spark.apache.org/docs/4.1.1/streaming/structured-streaming-kafka-integration.html, and those of every file
+source in https://spark.apache.org/docs/4.1.1/sql-data-sources-generic-options.html. Their case does not matter.
 """
 
 import difflib
@@ -71,6 +72,15 @@ OF_FORMAT: Final[Mapping[str, frozenset[str]]] = {
         }
     ),
     "binaryfile": frozenset(),
+    "kafka": frozenset(
+        {
+            *("assign", "endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp", "failOnDataLoss"),
+            *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix", "includeHeaders"),
+            *("kafkaConsumer.pollTimeoutMs", "maxOffsetsPerTrigger", "maxRecordsPerPartition", "maxTriggerDelay"),
+            *("minOffsetsPerTrigger", "minPartitions", "startingOffsets", "startingOffsetsByTimestamp"),
+            *("startingOffsetsByTimestampStrategy", "startingTimestamp", "subscribe", "subscribePattern"),
+        }
+    ),
     "jdbc": frozenset(
         {
             *("batchsize", "cascadeTruncate", "connectionProvider", "createTableColumnTypes", "createTableOptions"),
@@ -82,12 +92,15 @@ OF_FORMAT: Final[Mapping[str, frozenset[str]]] = {
         }
     ),
 }
-"""A format takes these options beside those of all files."""
+"""A format takes these options, one of files beside those of all files."""
 
 # What is no option of Spark's goes to the database's driver as a property of the connection. These are every driver's;
 # MySQL has the numbered ones. https://spark.apache.org/docs/4.1.1/sql-data-sources-jdbc.html
 _OF_DRIVERS: Final = frozenset({"user", "password", "password1", "password2", "password3"})
 _JDBC: Final = "jdbc"
+_KAFKA: Final = "kafka"
+_OF_OTHERS: Final = {_JDBC: _OF_DRIVERS, _KAFKA: frozenset[str]()}
+"""What formats other than files take beside their own options."""
 _ALIKE: Final = 0.6
 """A word that is at least so similar to an option is taken for a misspelt one."""
 _ALIKE_IN_JDBC: Final = 0.85
@@ -99,7 +112,7 @@ def list_known_options(form: str) -> frozenset[str] | None:
     options = OF_FORMAT.get(form.lower())
     if options is None:
         return None
-    return options | _OF_DRIVERS if form.lower() == _JDBC else options | _EVERY_FILE
+    return options | _OF_OTHERS.get(form.lower(), _EVERY_FILE)
 
 
 def find_unknown_option(form: str, options: Iterable[str]) -> str | None:
@@ -134,7 +147,11 @@ def note_unknown_options(form: str, options: Mapping[str, Any]) -> str | None:
     """Return a note on options that are handed on unseen; None where there are none."""
     valid = list_known_options(form)
     names = {name.lower() for name in valid or ()}
-    unseen = ", ".join(repr(option) for option in options if option.lower() not in names)
+    # Those are properties of Kafka's consumer, which Spark hands to it.
+    handed_on = ("kafka.",) if form.lower() == _KAFKA else ()
+    unseen = ", ".join(
+        repr(option) for option in options if option.lower() not in names and not option.lower().startswith(handed_on)
+    )
     if not unseen:
         return None
     if form.lower() == _JDBC:

@@ -73,6 +73,13 @@ class SupaflowDestination(Destination):
             return data
         return {key: value for key, value in data.items() if not _is_blank(key, value)}
 
+    @field_validator("glue_database_prefix", "destination_prefix", "s3_path_prefix")
+    @classmethod
+    def _is_literal(cls, value: str) -> str:
+        if "*" in value:
+            raise ValueError("expected the prefix itself, without the '*' that it has in a policy: 'mycompany'")
+        return value
+
     @field_validator("bucket_region")
     @classmethod
     def _region(cls, value: str, others: ValidationInfo) -> str:

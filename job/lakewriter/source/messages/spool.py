@@ -115,7 +115,7 @@ def run_connector(source: MessageSource, state: str | None, to: Spool) -> tuple[
                 process.terminate()
                 raise
         said = _read_end(errors, mask) if process.returncode else ""
-    failure = f"the connector {source.command[0]!r} ended with exit code {process.returncode}: {said}"
+    failure = f"the connector {source.command[0]!r} ended with exit code {process.returncode}" + (said and f": {said}")
     return files, failure if process.returncode else "", mask
 
 
