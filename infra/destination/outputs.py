@@ -14,6 +14,7 @@ from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.naming import join_key
 from lakewriter.policy.parties import find_reach
 from lakewriter.spec.access import Access
+from lakewriter.spec.specification import Spec
 
 _NO_LETTER: Final = re.compile(r"[^A-Za-z0-9]")
 
@@ -39,16 +40,16 @@ class Outputs(Construct):
             self._add_output(label, value)
         for consumer in roles.consumers:
             if consumer is not form:
-                self._add_consumer(consumer, settings.spec.access)
+                self._add_consumer(consumer, settings.spec)
         if secret_arn:
             self._add_output("Access Key Secret ARN", secret_arn)
         self._add_output("Job Role ARN", roles.job.role_arn)
         if roles.optimizers:
             self._add_output("Optimizer Role ARN", roles.optimizers.role_arn)
 
-    def _add_consumer(self, consumer: Consumer, access: Access) -> None:
+    def _add_consumer(self, consumer: Consumer, spec: Spec) -> None:
         external_id = self._external_ids[consumer.name][0]
-        base = f"s3://{join_key(access.bucket, access.prefix)}/"
+        base = f"s3://{join_key(spec.access.bucket, spec.base)}/"
         if consumer.name == "snowflake-catalog":
             self._add_output("Snowflake Open Catalog: Default base location", base)
             self._add_output("Snowflake Open Catalog: S3 role ARN", consumer.role.role_arn)

@@ -72,6 +72,29 @@ def test_open_catalog_refuses(catalog: OpenCatalog, wrong: dict[str, str], code:
     assert findings[TABLE].status == "skipped"
 
 
+LOCATIONS = [
+    # the catalog's base location, the folders that the roles and Snowflake's volume have, how the table is judged
+    ("open", (), "warning"),
+    ("open", ("open",), "ok"),
+    ("open", ("",), "ok"),
+    ("open", ("ope",), "warning"),
+    ("data", (), "ok"),
+    ("data/inside", (), "ok"),
+]
+
+
+@pytest.mark.parametrize(("base", "roots", "status"), LOCATIONS)
+def test_location_of_a_table(catalog: OpenCatalog, base: str, roots: tuple[str, ...], status: str) -> None:
+    catalog.base = base
+    table = Table(catalog.aws, catalog)
+    table.action = table.action.model_copy(update={"namespace": "nyc_public", "table": "flights"})
+    table.ready("a", pa.schema([("id", pa.int64())]))
+    access = spec().access.model_copy(update={"prefix": "data"})
+    found = checked(iceberg(rest_service(catalog)).model_copy(update={"roots": roots, "access": access}))[TABLE]
+    assert (found.status, f"/{base}/nyc_public/flights" in found.message) == (status, True)
+    assert ("destination.catalog_base_location" in found.remedy) is (status == "warning")
+
+
 # Iceberg: Region mismatch with Snowflake Open Catalog
 def test_region_mismatch(catalog: OpenCatalog) -> None:
     table = Table(catalog.aws, catalog)

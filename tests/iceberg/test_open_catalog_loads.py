@@ -9,19 +9,32 @@ from pyiceberg.catalog import load_catalog
 from lakewriter.aws import Clients
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.operate.compaction import Compaction
+from lakewriter.operate.queries import write_queries
 from lakewriter.operate.repair import abandon
+from lakewriter.operate.sql_text import Engine
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
 from lakewriter.operate.verification import verify
+from lakewriter.policy.role_documents import Who, make_documents
+from lakewriter.spec.deployment import Deployment
 from tests.iceberg.commits import rest_options, stores
 from tests.iceberg.tables import SCHEMA
 from tests.load.lakes import BUCKET, completes, table, uploads_part
+from tests.policy.lakes import ARNS
+from tests.support.iam import Policies, Request, simulate
 from tests.support.narrow import need
 from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog
 
 pytestmark = pytest.mark.spark
 
 EVENTS = "id,at\n1,5\n2,7\n"
+SETTINGS = {
+    "iceberg_catalog": "SNOWFLAKE_OPEN_CATALOG",
+    "catalog_name": "lake",
+    "client_id": CLIENT_ID,
+    "client_secret": "${env:OPEN_CATALOG_SECRET}",
+    "glue_database_prefix": "supaflow",
+}
 
 
 @pytest.fixture
@@ -30,13 +43,7 @@ def open_catalog(lake, monkeypatch):
     monkeypatch.setenv("OPEN_CATALOG_SECRET", CLIENT_SECRET)
     with OpenCatalog(lake.aws, BUCKET) as catalog:
         lake.write(
-            table("events", lake.csv("events.csv", EVENTS), cursor="at"),
-            iceberg_catalog="SNOWFLAKE_OPEN_CATALOG",
-            catalog_endpoint=catalog.url,
-            catalog_name="lake",
-            client_id=CLIENT_ID,
-            client_secret="${env:OPEN_CATALOG_SECRET}",
-            glue_database_prefix="supaflow",
+            table("events", lake.csv("events.csv", EVENTS), cursor="at"), **SETTINGS, catalog_endpoint=catalog.url
         )
         yield catalog
 
@@ -67,6 +74,40 @@ def test_two_loads(lake, open_catalog):
     rows = events(open_catalog).scan().to_arrow().to_pylist()
     assert sorted((row["id"], row["_supa_job_id"]) for row in rows) == [(1, "a"), (2, "a"), (3, "b")]
     assert not [action for action, _, _ in lake.aws.calls if action.startswith("glue:")]
+
+
+WALK = [
+    # the catalog's default base location, the file's line for it, the location of the volume: the document has
+    # "the catalog manages the storage location automatically", and s3://<your-bucket>/ for the volume
+    ("data", {}, "data/"),
+    ("open", {"catalog_base_location": f"s3://{BUCKET}/open/"}, "open/"),
+    ("open/a b", {"catalog_base_location": f"s3://{BUCKET}/open/a b"}, "open/a b/"),
+    ("open", {"catalog_base_location": f"s3://{BUCKET}"}, ""),
+]
+
+
+@pytest.mark.parametrize(("base", "settings", "volume"), WALK)
+def test_snowflake_reaches_what_a_load_has_written(lake, open_catalog, base, settings, volume):
+    """From the load over the stack's two roles to the statement of the volume."""
+    open_catalog.base = base
+    lake.write(table("events", lake.csv("events.csv", EVENTS)), **SETTINGS, **settings,
+               catalog_endpoint=open_catalog.url, s3_path_prefix="data")  # fmt: skip
+    (result,) = lake.load("a").tables
+    assert events(open_catalog).location() == f"s3://{BUCKET}/{base}/{SCHEMA}/events/"
+    (text,) = (query.sql for query in write_queries(lake.spec, [Engine.SNOWFLAKE]) if "EXTERNAL VOLUME" in query.sql
+               and query.sql.startswith("--"))  # fmt: skip
+    assert f"STORAGE_BASE_URL = 's3://{BUCKET}/{volume}'" in text.splitlines()
+    assert result.keys[0].startswith(volume)
+    deployment, bucket = Deployment(encryption="SSE-S3"), f"arn:aws:s3:::{BUCKET}"
+    reads = [Request("s3:GetObject", f"{bucket}/{result.keys[0]}"),
+             Request("s3:ListBucket", bucket, {"s3:prefix": volume})]  # fmt: skip
+    writes = Request("s3:PutObject", f"{bucket}/{base}/{SCHEMA}/events/metadata/00000.json")
+    for who, requests in ((Who.READER, reads), (Who.CATALOG, [*reads, writes]), (Who.JOB, [*reads[:1], writes])):
+        policies = Policies(make_documents(lake.spec, deployment, who, ARNS))
+        assert [decision.allowed for decision in simulate(requests, policies)] == [True] * len(requests), who
+    reader = Policies(make_documents(lake.spec, deployment, Who.READER, ARNS))
+    (elsewhere,) = simulate([Request("s3:GetObject", f"{bucket}/elsewhere/x.parquet")], reader)
+    assert elsewhere.allowed is (volume == "")
 
 
 def test_a_refresh_and_its_undo(lake, open_catalog):

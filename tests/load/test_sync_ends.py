@@ -80,6 +80,6 @@ def test_connectors(lake):
         (result,) = report.tables
         assert (result.status, ids(lake)) == (expected, left), lines
         # It has printed nothing on its standard error.
-        said = f"the connector {sys.executable!r} ended with exit code 1"
-        assert any(said in note for note in report.notes) is (code == 1)
-        assert not any(f"{said}:" in text for text in (*report.notes, result.message or ""))
+        end = f"the connector {sys.executable!r} ended with exit code 1"
+        assert any(end in note for note in report.notes) is (code == 1)
+        assert not any(f"{end}:" in text for text in (*report.notes, result.message or ""))

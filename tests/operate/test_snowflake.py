@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.errors import SpecInvalidError
 from lakewriter.operate.snowflake import write_statements
 from lakewriter.spec.catalogs import IcebergCatalog, OAuthService
 from lakewriter.spec.deployment import Deployment
@@ -106,6 +107,43 @@ def test_volume_with_the_role_of_the_file(tmp_path):
     assert "STORAGE_AWS_EXTERNAL_ID = '<value of ${env:ID}>'" in volume
 
 
+def test_role_of_the_file_without_an_external_id(tmp_path):
+    """Snowflake makes an id of its own, which DESC EXTERNAL VOLUME prints:
+    https://docs.snowflake.com/en/sql-reference/sql/create-external-volume"""
+    table = {"table": "accounts", "schema": "public", "read": READ}
+    given = {key: value for key, value in OPEN_CATALOG.items() if key != "external_id"}
+    volume, _, trust, *_ = printed(lake(tmp_path, tables=[table], **given))
+    assert "STORAGE_AWS_EXTERNAL_ID" not in volume
+    assert volume.endswith("role/SupaflowS3Access'\n)\n)\nALLOW_WRITES = FALSE;")
+    condition = {"StringEquals": {"sts:ExternalId": "<STORAGE_AWS_EXTERNAL_ID that DESC EXTERNAL VOLUME prints>"}}
+    assert json.loads(trust)["Condition"] == condition
+
+
+def test_bucket_with_dots_is_told(tmp_path):
+    """ "Snowflake can't support external volumes with S3 bucket names that contain dots", says the same page."""
+    table = {"table": "accounts", "schema": "public", "read": READ}
+    volume, *_ = printed(lake(tmp_path, tables=[table], **OPEN_CATALOG | {"s3_bucket_name": "my.bucket"}))
+    assert volume.startswith("-- Snowflake takes no bucket whose name has dots for an external volume: take another")
+
+
+BASES = [
+    # catalog_base_location, what is said
+    (
+        "s3://other/open/",
+        r"catalog_base_location: it is in bucket 'other', and the destination's bucket is 'my-bucket'",
+    ),
+    ("open/", r"catalog_base_location: 'open/': expected s3://bucket/folder, such as 's3://acme-lake/open/'"),
+    ("gs://my-bucket/open", r"catalog_base_location: 'gs://my-bucket/open': expected s3://bucket/folder"),
+]
+
+
+@pytest.mark.parametrize(("base", "message"), BASES)
+def test_no_base_location(tmp_path, base, message):
+    table = {"table": "accounts", "schema": "public", "read": READ}
+    with pytest.raises(SpecInvalidError, match=message):
+        load_spec(lake(tmp_path, tables=[table], **OPEN_CATALOG | {"catalog_base_location": base}))
+
+
 def test_external_id_and_user_of_the_deployment(tmp_path):
     user = "arn:aws:iam::111122223333:user/k7m2-s"
     table = {"table": "accounts", "schema": "public", "read": READ}
@@ -153,6 +191,12 @@ QUOTED = [
     ({"catalog_name": "l'ake"}, "CATALOG_NAME = 'l''ake'"),
     ({"catalog_endpoint": "https://a.example/x'y"}, "CATALOG_URI = 'https://a.example/x''y'"),
     ({"client_id": "a'b"}, "OAUTH_CLIENT_ID = 'a''b'"),
+    # a tab and a line's end have escapes of their own
+    ({"client_id": "a\tb"}, "OAUTH_CLIENT_ID = 'a\\tb'"),
+    ({"client_id": "a\r\nb"}, "OAUTH_CLIENT_ID = 'a\\r\\nb'"),
+    # the catalog's own base location, as Open Catalog shows it
+    ({"catalog_base_location": "s3://my-bucket/open/"}, "STORAGE_BASE_URL = 's3://my-bucket/open/'"),
+    ({"catalog_base_location": "s3://my-bucket"}, "STORAGE_BASE_URL = 's3://my-bucket/'"),
     ({"client_secret": "${secret:arn:aws:secretsmanager:us-east-1:123456789012:secret:it's}"},
      "OAUTH_CLIENT_SECRET = '<value of ${secret:arn:aws:secretsmanager:us-east-1:123456789012:secret:it''s}>'"),
     ({"principal_role": "it's"}, "OAUTH_ALLOWED_SCOPES = ('PRINCIPAL_ROLE:it''s')"),

@@ -17,6 +17,7 @@ from pyiceberg.table.update import update_table_metadata
 from werkzeug.serving import BaseWSGIServer, make_server
 from werkzeug.wrappers import Request, Response
 
+from lakewriter.naming import join_key
 from tests.support.server import StrictAws, _Handler
 from tests.support.vending import Vending
 
@@ -57,6 +58,8 @@ class OpenCatalog:
     """So many commits are answered 503 and not applied."""
     foreign: list[tuple[str, str, Response]] = field(default_factory=list)
     """Method, the path's end and an answer that is given once instead of the catalog's."""
+    base: str = "open"
+    """The catalog's default base location in the bucket."""
     failing: dict[tuple[str, str], Response] = field(default_factory=dict)
     """Answers that are given to every call of a method and the path's end, instead of the catalog's."""
     vending: Vending | None = None
@@ -185,7 +188,7 @@ class OpenCatalog:
             schema=wanted.table_schema,
             partition_spec=wanted.partition_spec or UNPARTITIONED_PARTITION_SPEC,
             sort_order=wanted.write_order or UNSORTED_SORT_ORDER,
-            location=wanted.location or f"s3://{self.bucket}/open/{namespace}/{wanted.name}/",
+            location=wanted.location or f"s3://{join_key(self.bucket, self.base, namespace, wanted.name)}/",
             properties=properties,
         )
         return self._store(namespace, wanted.name, metadata)

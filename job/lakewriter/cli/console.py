@@ -106,7 +106,8 @@ def show_queries(out: Console, queries: "Sequence[Query]") -> None:
     """Print SQL with its title as a comment, ready to paste."""
     for query in queries:
         title = f"-- {query.engine.label}, {query.table}: {query.title}"
-        out.print(f"{title}\n{query.sql}\n", markup=False, highlight=False, soft_wrap=True)
+        # The console would make blanks of a tab in a quoted text.
+        out.file.write(f"{title}\n{query.sql}\n\n")
 
 
 def make_right_column(name: str) -> Column:

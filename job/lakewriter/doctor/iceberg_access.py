@@ -11,6 +11,7 @@ from lakewriter.commit.iceberg.connection import Connection
 from lakewriter.commit.iceberg.glue_optimizers import Optimizers, find_faults, make_configurations
 from lakewriter.doctor.probe import Finding, Probe, call
 from lakewriter.errors import GlueAccessDeniedError
+from lakewriter.naming import join_key
 from lakewriter.spec.catalogs import IcebergCatalog, IcebergService, RestService
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Spec
@@ -75,9 +76,24 @@ class IcebergProbes:
             )
             yield Finding(name, "ok", message)
             return
-        yield Finding(name, "ok", f"{table.id} lies at {location}.")
+        yield self._judge_location(name, service, table, location)
         if self.spec.maintenance:
             yield from self._check_upkeep(action, table, self.spec.maintenance)
+
+    def _judge_location(self, name: str, service: IcebergService, table: TableSpec, location: str) -> Finding:
+        """Tell of a table outside of the folder that the roles and Snowflake's volume have."""
+        access = self.spec.access
+        base = f"{join_key(access.bucket, self.spec.base)}/"
+        if not service.chooses_location or f"{location.partition('://')[2].rstrip('/')}/".startswith(base):
+            return Finding(name, "ok", f"{table.id} lies at {location}.")
+        return Finding(
+            name,
+            "warning",
+            f"the catalog keeps {table.id} at {location}, outside s3://{base}: the stack's roles do not reach it, and "
+            "no table of Snowflake can be made of it.",
+            "Set destination.catalog_base_location to the catalog's default base location, deploy, and have the "
+            "volume's statements printed again.",
+        )
 
     def _check_upkeep(self, action: IcebergAction, table: TableSpec, maintenance: Maintenance) -> Iterator[Finding]:
         """Compare Glue's optimizers with the file, which the first load of the table sets."""

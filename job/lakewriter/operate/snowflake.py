@@ -1,6 +1,7 @@
 """Write the statements by which Snowflake reads the tables of an Iceberg REST catalog; pure text."""
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -12,10 +13,13 @@ from lakewriter.spec.catalogs import AnyRestService
 from lakewriter.spec.deployment import Deployment, name_destination_stack
 from lakewriter.spec.specification import Spec, Tracking
 from lakewriter.spec.table_spec import TableSpec
-from lakewriter.spec.trust import Snowflake, SnowflakePrincipal
+from lakewriter.spec.trust import Snowflake
 
 _ROLE: Final = "SnowflakeSTORAGEAWSROLEARN"
 """The output with the role of Snowflake's compute, whose name CloudFormation chooses."""
+
+_DOTS: Final = "Snowflake takes no bucket whose name has dots for an external volume: take another bucket."
+"""https://docs.snowflake.com/en/sql-reference/sql/create-external-volume"""
 
 _query = partial(Query, engine=Engine.SNOWFLAKE)
 
@@ -31,18 +35,20 @@ def write_statements(
     """
     compute = (deployment.snowflake or Snowflake()).compute
     of_file = deployment.snowflake is None and spec.access.role_arn is not None
-    if of_file and spec.access.external_id is not None:
-        compute = compute.model_copy(update={"external_id": write_value(spec.access.external_id)})
+    external_ids: Sequence[str] | None = compute.external_ids
+    if of_file:
+        # Without one Snowflake makes an id of its own.
+        external_ids = None if spec.access.external_id is None else [write_value(spec.access.external_id)]
     namespaces = list(dict.fromkeys(table.schema_name for table in spec.tables))
     only = namespaces[0] if len(namespaces) == 1 else None
     setting_up = [
-        _query("all", "Create an external volume", _write_volume(spec, compute, stage, of_file=of_file)),
+        _query("all", "Create an external volume", _write_volume(spec, external_ids, stage, of_file=of_file)),
         _query("all", "See which user Snowflake takes the role as", f"DESC EXTERNAL VOLUME {_name_volume(spec)};"),
         _query(
             "all",
             "Have the volume's role trust that user: set deployment.snowflake.compute.iam_user_arn and deploy, or, "
             "where no stack made the role, add this to its trust policy, beside Open Catalog's own entry",
-            _write_trust(compute),
+            _write_trust(compute.iam_user_arn, external_ids),
         ),
         _query("all", "Verify the volume", f"SELECT SYSTEM$VERIFY_EXTERNAL_VOLUME('{_name_volume(spec)}');"),
         _query("all", "Create a catalog integration", _write_integration(spec, service, only)),
@@ -100,34 +106,35 @@ def _write_table(spec: Spec, table: TableSpec, name: str, only: str | None) -> l
     ]
 
 
-def _write_volume(spec: Spec, compute: SnowflakePrincipal, stage: str | None, *, of_file: bool) -> str:
+def _write_volume(spec: Spec, external_ids: Sequence[str] | None, stage: str | None, *, of_file: bool) -> str:
     stack = name_destination_stack(spec.pipeline, stage or "<stage>")
     role = spec.access.role_arn if of_file else None
     # https://docs.snowflake.com/en/sql-reference/sql/create-external-volume
     provider = "S3GOV" if find_partition(spec.access.region or "") == "aws-us-gov" else "S3"
+    external_id = "" if external_ids is None else f"STORAGE_AWS_EXTERNAL_ID = {_quote(external_ids[0])}\n"
+    dots = f"-- {_DOTS}\n" if "." in spec.access.bucket else ""
     note = f"""-- <{_ROLE}> is an output of the stack {stack}:
 -- aws cloudformation describe-stacks --region {spec.access.region} --stack-name {stack} \\
 --   --output text --query "Stacks[0].Outputs[?OutputKey=='{_ROLE}'].OutputValue"
 """
-    return f"""{"" if role else note}CREATE OR REPLACE EXTERNAL VOLUME {_name_volume(spec)}
+    return f"""{dots}{"" if role else note}CREATE OR REPLACE EXTERNAL VOLUME {_name_volume(spec)}
 STORAGE_LOCATIONS =
 (
 (
 NAME = '{_name_pipeline(spec)}-s3'
 STORAGE_PROVIDER = '{provider}'
-STORAGE_BASE_URL = {_quote(f"{provider.lower()}://{join_key(spec.access.bucket, spec.access.prefix)}/")}
+STORAGE_BASE_URL = {_quote(f"{provider.lower()}://{join_key(spec.access.bucket, spec.base)}/")}
 STORAGE_AWS_ROLE_ARN = {_quote(role or f"<{_ROLE}>")}
-STORAGE_AWS_EXTERNAL_ID = {_quote(compute.external_id)}
-)
+{external_id})
 )
 ALLOW_WRITES = FALSE;"""
 
 
-def _write_trust(compute: SnowflakePrincipal) -> str:
-    ids = compute.external_ids
+def _write_trust(user: str | None, external_ids: Sequence[str] | None) -> str:
+    ids = external_ids or ["<STORAGE_AWS_EXTERNAL_ID that DESC EXTERNAL VOLUME prints>"]
     entry = {
         "Effect": "Allow",
-        "Principal": {"AWS": compute.iam_user_arn or "<STORAGE_AWS_IAM_USER_ARN that DESC EXTERNAL VOLUME prints>"},
+        "Principal": {"AWS": user or "<STORAGE_AWS_IAM_USER_ARN that DESC EXTERNAL VOLUME prints>"},
         "Action": "sts:AssumeRole",
         "Condition": {"StringEquals": {"sts:ExternalId": ids if len(ids) > 1 else ids[0]}},
     }

@@ -68,13 +68,20 @@ def quote_name(engine: Engine, name: str) -> str:
 def quote_text(engine: Engine, text: str) -> str:
     """Return a text in quotes. In Spark and Snowflake a backslash begins an escape; elsewhere it stands for itself."""
     if engine is Engine.SPARK:
-        escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+        escaped = _escape(text).replace("'", "\\'")
     elif engine is Engine.SNOWFLAKE:
         # https://docs.snowflake.com/en/sql-reference/data-types-text#single-quoted-string-constants
-        escaped = text.replace("\\", "\\\\").replace("'", "''")
+        escaped = _escape(text).replace("'", "''")
     else:
         escaped = text.replace("'", "''")
     return f"'{escaped}'"
+
+
+def _escape(text: str) -> str:
+    """Return a text with escapes for backslashes, and for what terminals and editors change."""
+    for character, escape in {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}.items():
+        text = text.replace(character, escape)
+    return text
 
 
 def write_time_travel(engine: Engine, source: str, at: datetime | None) -> str:

@@ -74,6 +74,8 @@ def _fit(spec: Spec) -> Iterator[tuple[int, list[str]]]:
     records = [f"{escape(keys.root)}/*", f"{escape(keys.writers)}*"]
     prefixes = [f"{escape(prefix)}*" for prefix in list_written_prefixes(spec)]
     table_patterns = [pattern for table in spec.tables for pattern in _list_table_keys(table)]
+    if spec.service is not None and spec.service.chooses_location and spec.roots:
+        table_patterns = prefixes
     above = [_find_folder_above(pattern, prefixes) for pattern in table_patterns]
     for number, patterns in enumerate(([*table_patterns, *records], [*above, *records])):
         distinct = _drop_covered(patterns)

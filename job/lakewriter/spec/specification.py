@@ -133,6 +133,12 @@ class Spec(Model):
         return (*roots, *(quarantine for quarantine in quarantines if starts and not quarantine.startswith(starts)))
 
     @property
+    def base(self) -> str:
+        """The folder above the tables, without slashes around it, blank for the bucket: the catalog's where the file
+        gives it."""
+        return self.roots[0] if len(self.roots) == 1 else self.access.prefix
+
+    @property
     def vendor_policy(self) -> VendorPolicy | None:
         """The document of this destination's vendor; None where there is none."""
         return self.vendor_policies.get(self.vendor) if self.vendor else None

@@ -6,7 +6,8 @@ from typing import Annotated, Final
 from pydantic import AfterValidator
 
 from lakewriter.dialects.common.destination import Destination
-from lakewriter.dialects.common.places import require_url
+from lakewriter.dialects.common.faults import FaultError
+from lakewriter.dialects.common.places import require_plain, require_url
 from lakewriter.naming import join_key
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.catalogs import OAuthService
@@ -14,7 +15,9 @@ from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 
 OPEN_CATALOG_KEYS: Final = ("catalog_endpoint", "catalog_name", "client_id", "client_secret")
-"""A destination in Open Catalog needs these keys; ``principal_role`` may be left out."""
+"""A destination in Open Catalog needs these keys."""
+OPEN_CATALOG_ONLY: Final = (*OPEN_CATALOG_KEYS, "principal_role", "catalog_base_location")
+"""No other destination has these keys."""
 
 
 def _require_catalog_url(value: str) -> str:
@@ -28,6 +31,15 @@ def _require_reference(value: SecretText) -> SecretText:
     return value
 
 
+def _require_base(value: str) -> str:
+    example = "s3://acme-lake/open/"
+    scheme, separator, rest = value.partition("://")
+    if value and (scheme != "s3" or not separator):
+        raise ValueError(f"expected s3://bucket/folder, such as {example!r}")
+    return value and f"s3://{require_plain(rest, example)}"
+
+
+CatalogBase = Annotated[str, AfterValidator(_require_base)]
 CatalogEndpoint = Annotated[str, AfterValidator(_require_catalog_url)]
 SecretReference = Annotated[SecretText, AfterValidator(_require_reference)]
 """A secret by reference only: an intent has to name it for a recovery."""
@@ -51,6 +63,21 @@ def make_open_catalog(destination: Destination) -> OAuthService:
             "scope": f"PRINCIPAL_ROLE:{destination.read_key('principal_role')}",
         }
     )
+
+
+def find_roots(destination: Destination, bucket: str) -> tuple[str, ...]:
+    """Return the folder of ``bucket`` that the catalog keeps its tables in; none where the file does not say."""
+    base = destination.read_key("catalog_base_location")
+    if not base:
+        return ()
+    other, _, folder = base.removeprefix("s3://").partition("/")
+    if other != bucket:
+        raise FaultError(
+            ("destination", "catalog_base_location"),
+            f"it is in bucket {other!r}, and the destination's bucket is {bucket!r}.",
+            remedy=f"Set {destination.key_names.bucket} to the bucket of the catalog's storage.",
+        )
+    return (join_key(folder),)
 
 
 def lay_out_iceberg(path: str, depth: int, extension: str) -> Layout:

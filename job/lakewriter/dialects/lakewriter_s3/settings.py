@@ -8,6 +8,8 @@ from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, mod
 from lakewriter.dialects.common.destination import Destination, require_bucket, require_region
 from lakewriter.dialects.common.iceberg import (
     OPEN_CATALOG_KEYS,
+    OPEN_CATALOG_ONLY,
+    CatalogBase,
     CatalogEndpoint,
     SecretReference,
     find_missing_keys,
@@ -90,6 +92,9 @@ class LakewriterS3(Destination):
     """The secret of ``client_id``, by reference only: ``${env:NAME}``, ``${ssm:NAME}`` or ``${secret:ARN}``."""
     principal_role: str = Field("ALL", min_length=1)
     """The principal role to take in Open Catalog; ``ALL`` for every role that the connection has."""
+    catalog_base_location: CatalogBase = ""
+    """Where the catalog keeps its tables, where that is not the destination's own prefix: the catalog's default base
+    location, such as ``s3://acme-lake/open/``."""
     database: str = ""
     """The catalog's database of tables without a schema. Tables with one are in ``{database}_{schema}``."""
     partition_strategy: Literal["none", "day", "hour", "load"] = "day"
@@ -161,7 +166,7 @@ class LakewriterS3(Destination):
         return self
 
     def _check_open_catalog(self) -> None:
-        given = [key for key in (*OPEN_CATALOG_KEYS, "principal_role") if key in self.model_fields_set]
+        given = [key for key in OPEN_CATALOG_ONLY if key in self.model_fields_set]
         if self.catalog != "open_catalog" and given:
             raise ValueError(f"{given[0]!r} is only for 'catalog: open_catalog'")
         missing = find_missing_keys(self, OPEN_CATALOG_KEYS)

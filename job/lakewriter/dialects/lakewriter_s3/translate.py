@@ -6,7 +6,7 @@ from typing import Final
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
-from lakewriter.dialects.common.iceberg import lay_out_iceberg, make_open_catalog
+from lakewriter.dialects.common.iceberg import find_roots, lay_out_iceberg, make_open_catalog
 from lakewriter.dialects.common.places import require_fit_keys
 from lakewriter.dialects.common.tables import TableSource, choose_table_name, describe_nested, find_nested
 from lakewriter.dialects.lakewriter_s3.file_formats import make_encoding, name_extension
@@ -39,6 +39,7 @@ def translate(file: CheckedFile[LakewriterS3]) -> Spec:
         access=form.make_access(bucket=form.bucket, prefix=form.prefix),
         catalog=catalog,
         tracking=tuple(TrackingColumn(name=name, holds=TRACKING[word]) for word, name in form.tracking.items()),
+        roots=find_roots(form, form.bucket),
         tables=_translate_tables(form, [entry.make_source(file.root) for entry in file.tables]),
         encoding=make_encoding(form.format, form.compression, form.compression_level),
         database_prefix=name_schema(form.database) if catalog.in_glue else "",

@@ -8,6 +8,8 @@ from pydantic import ConfigDict, ValidationInfo, field_validator, model_validato
 from lakewriter.dialects.common.destination import BucketName, Destination, require_region
 from lakewriter.dialects.common.iceberg import (
     OPEN_CATALOG_KEYS,
+    OPEN_CATALOG_ONLY,
+    CatalogBase,
     CatalogEndpoint,
     SecretReference,
     find_missing_keys,
@@ -174,6 +176,9 @@ class S3DataLakeIceberg(SupaflowDestination):
     """The secret of ``client_id``, by reference only: ``${env:NAME}``, ``${ssm:NAME}`` or ``${secret:ARN}``."""
     principal_role: str = "ALL"
     """The principal role to take in Open Catalog; ``ALL`` for every role that the connection has."""
+    catalog_base_location: CatalogBase = ""
+    """Where the catalog keeps its tables, where that is not the destination's own prefix: the catalog's default base
+    location, such as ``s3://acme-lake/open/``."""
 
     @model_validator(mode="before")
     @classmethod
@@ -199,7 +204,6 @@ class S3DataLakeIceberg(SupaflowDestination):
 
 AnyDestination = S3Parquet | S3DataLakeParquet | S3DataLakeIceberg
 
-OPEN_CATALOG_ONLY: Final = (*OPEN_CATALOG_KEYS, "principal_role")
 ICEBERG_ONLY: Final = ("iceberg_catalog", *OPEN_CATALOG_ONLY)
 PARQUET_ONLY: Final = ("update_aws_glue_catalog", "partition_strategy", "file_name_pattern")
 _MAY_BE_BLANK: Final = frozenset(

@@ -7,7 +7,7 @@ from typing import Final
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided, list_fields
-from lakewriter.dialects.common.iceberg import lay_out_iceberg, make_open_catalog
+from lakewriter.dialects.common.iceberg import find_roots, lay_out_iceberg, make_open_catalog
 from lakewriter.dialects.common.places import require_fit_keys
 from lakewriter.dialects.common.tables import TableSource, choose_table_name, describe_nested, find_nested
 from lakewriter.dialects.supaflow.settings import (
@@ -50,6 +50,7 @@ def translate(file: CheckedFile[AnyDestination]) -> Spec:
         catalog=_make_catalog(destination),
         tracking=TRACKING,
         tables=tables,
+        roots=_find_roots(destination),
         database_prefix=name_schema(destination.glue_database_prefix) if destination.glue else "",
         encoding=ICEBERG_ENCODING if isinstance(destination, S3DataLakeIceberg) else ParquetEncoding(),
         warnings=(*warnings, *destination.warn_of_secrets()),
@@ -63,6 +64,11 @@ def _make_catalog(destination: AnyDestination) -> Catalog:
         return NoCatalog()
     strategy = destination.partition_strategy
     return GlueCatalog(partition_key=None if strategy == "NONE" else PARTITION_KEY, strategy=strategy)
+
+
+def _find_roots(destination: AnyDestination) -> tuple[str, ...]:
+    is_iceberg = isinstance(destination, S3DataLakeIceberg)
+    return find_roots(destination, destination.s3_bucket_name) if is_iceberg else ()
 
 
 def make_form_fields(destination: AnyDestination) -> tuple[FormField, ...]:
