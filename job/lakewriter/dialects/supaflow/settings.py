@@ -78,7 +78,7 @@ class SupaflowDestination(Destination):
     @field_validator("glue_database_prefix", "destination_prefix", "s3_path_prefix")
     @classmethod
     def _is_literal(cls, value: str) -> str:
-        if "*" in value:
+        if value.rstrip("/").endswith("*"):
             raise ValueError("expected the prefix itself, without the '*' that it has in a policy: 'mycompany'")
         return value
 
