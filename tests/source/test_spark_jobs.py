@@ -9,6 +9,7 @@ from zipimport import zipimporter
 
 import pytest
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 
 from lakewriter.source import spark_jobs
 from lakewriter.source.spark_jobs import run_in_group, settle_worker
@@ -108,6 +109,6 @@ def test_what_is_loaded_is_left_out_of_collections_once(monkeypatch):
 
 def test_a_context_that_is_being_made_has_no_jobs(monkeypatch):
     """PySpark names the context before it has made its side in Java."""
-    monkeypatch.setattr(spark_jobs.SparkContext, "_active_spark_context", object.__new__(spark_jobs.SparkContext))
+    monkeypatch.setattr(SparkContext, "_active_spark_context", object.__new__(SparkContext))
     spark_jobs.cancel_jobs()
     spark_jobs.wait_for_tasks()
