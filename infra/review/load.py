@@ -98,6 +98,7 @@ def describe_limits(settings: Settings, templates: Templates) -> Section:
         *_describe_attempts(settings.deployment.spark),
         *_describe_application(templates),
         *_describe_maximum(settings.deployment, settings.spec.limits, prices),
+        ("Without a load", prices.describe_idle(templates)),
     )
     return Section("Limits and the most a load can cost", text, (Table((), facts),))
 

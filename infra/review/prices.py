@@ -1,12 +1,14 @@
 """Put a sum of money beside the most that a load takes, by a file of prices that says where and when they were read."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
 
 from infra.pipeline.capacity import Capacity
+from infra.review.templates import Templates
 
 FILE: Final = Path(__file__).with_name("prices.json")
 
@@ -24,6 +26,10 @@ class Prices:
     gigabyte_hour: float
     disk_gigabyte_hour: float
     disk_free_gigabytes: int
+    month: Mapping[str, float]
+    """What each resource costs a month that nothing uses, by the names of ``list_idle``:
+    https://aws.amazon.com/cloudwatch/pricing/, https://aws.amazon.com/kms/pricing/,
+    https://aws.amazon.com/secrets-manager/pricing/."""
 
     @classmethod
     def load(cls, path: Path = FILE) -> "Prices":
@@ -41,6 +47,14 @@ class Prices:
         """Format the cost with its currency."""
         return f"{self.compute_cost(most, workers, span):,.2f} {self.currency}"
 
+    def describe_idle(self, templates: Templates) -> tuple[str, str]:
+        """Say what the stacks cost in a month without a load, and how many of what that is for; logs and data aside."""
+        idle = list_idle(templates)
+        cost = sum(self.month[name] * count for name, count in idle.items())
+        return f"{cost:,.2f} {self.currency} a month", ", ".join(
+            f"{count} {name}" for name, count in idle.items() if count
+        )
+
     def describe_source(self, region: str, architecture: str) -> str:
         """Say whose prices these are, and how they may differ from this deployment's."""
         said = f"By {self.source} as read on {self.read:%d %B %Y}, for {self.architecture} in {self.region}."
@@ -49,3 +63,15 @@ class Prices:
         return (
             said if region == self.region else f"{said} {region} may differ: infra/review/prices.json has the prices."
         )
+
+
+def list_idle(templates: Templates) -> dict[str, int]:
+    """Count what costs money while nothing runs. An alarm is paid for by its metrics; three dashboards are free."""
+    alarms = [resource.properties for _, resource in templates.list_resources("AWS::CloudWatch::Alarm")]
+    metrics = [[each for each in alarm["Metrics"] if "MetricStat" in each] if "Metrics" in alarm else [alarm]
+               for alarm in alarms]  # fmt: skip
+    return {
+        "alarm metrics": sum(map(len, metrics)),
+        "KMS keys": len(list(templates.list_resources("AWS::KMS::Key"))),
+        "secrets": len(list(templates.list_resources("AWS::SecretsManager::Secret"))),
+    }

@@ -7,6 +7,7 @@ import pytest
 from infra.pipeline.capacity import Capacity
 from infra.review.load import _count_starts
 from infra.review.prices import Prices
+from infra.review.templates import Template, Templates
 from lakewriter.spec.deployment import Schedule
 
 PRICES = Prices.load()
@@ -30,6 +31,22 @@ def test_where_prices_come_from() -> None:
     assert PRICES.describe_source("eu-central-1", "ARM64") == (
         f"{said} ARM64 costs less. eu-central-1 may differ: infra/review/prices.json has the prices."
     )
+
+
+def test_what_an_idle_stage_costs() -> None:
+    """An alarm is paid for by each of its metrics: here one and two, and a sum of them is none."""
+    metric = {"MetricStat": {"Metric": {"MetricName": "a"}}}
+    resources = {
+        "One": ("CloudWatch::Alarm", {"MetricName": "a"}),
+        "Two": ("CloudWatch::Alarm", {"Metrics": [{"Expression": "SUM(METRICS())"}, metric, metric]}),
+        "Key": ("KMS::Key", {}),
+        "Secret": ("SecretsManager::Secret", {}),
+        "Queue": ("SQS::Queue", {}),
+    }
+    body = {"Resources": {name: {"Type": f"AWS::{kind}", "Properties": of} for name, (kind, of) in resources.items()}}
+    templates = Templates((Template("lake", protected=False, body=body),), "123456789012", "us-east-1")
+    assert PRICES.describe_idle(templates) == ("1.70 USD a month", "3 alarm metrics, 1 KMS keys, 1 secrets")
+    assert PRICES.describe_idle(Templates((), "123456789012", "us-east-1")) == ("0.00 USD a month", "")
 
 
 STARTS = [
