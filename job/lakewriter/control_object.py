@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sized
 from datetime import datetime
 from typing import Any, Final, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from lakewriter.errors import PendingUnrecoverableError
 
@@ -35,6 +35,9 @@ KNOWN_NEEDS: Final[frozenset[str]] = frozenset(
 """The names in ``needs`` that this release understands. A name is added with the code that acts on it."""
 LASTING: Final[frozenset[str]] = frozenset({INFERRED, CHANGES, SYNC_STATE, MERGED})
 """The needs that a table's state keeps once the change is closed; the state has no trace of the others then."""
+
+_MOST_FAULTS: Final = 3
+"""A message names so many faults of an object."""
 
 MOST_LEVELS: Final = 100
 """Far more than any release writes, and less than a JSON encoder gives up at."""
@@ -151,6 +154,10 @@ def parse(model: type[Parsed], key: str, body: bytes) -> Parsed:
     content = decode(key, body)
     try:
         return model.model_validate(content)
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+        details = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults[:_MOST_FAULTS])
+        raise _make_refusal_error(key, "; ".join(details)) from error
     # Parts are made from positional values, so a missing one raises a TypeError.
     except (TypeError, ValueError) as error:
         raise _make_refusal_error(key, str(error)) from error

@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.history import LoadObject, parse_reports
-from lakewriter.control_object import parse
-from lakewriter.errors import SpecInvalidError
+from lakewriter.control_object import Parsed, parse
+from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
 from lakewriter.pages.load_record import MOST_SAMPLES, LoadedTable, LoadRecord
 from lakewriter.report import TableReport, get_figures
 from lakewriter.spec.load_ids import make_undo_job_id
@@ -85,7 +85,7 @@ class Loads:
         positions = [position for position, load in enumerate(loads) if load.job_id == record.job_id]
         after = loads[positions[0] + 1 :] if positions else loads
         earlier = self._read_in_order(after[:limit])
-        return (self._add_tables(record, loads[positions[0]]) if positions else record), earlier
+        return (self._add_tables(record, loads[positions[0]], []) if positions else record), earlier
 
     def read_one(self, job_id: str | None) -> LoadRecord:
         """Read one load, the last one without an id; ``SPEC_INVALID`` where there is none."""
@@ -129,19 +129,30 @@ class Loads:
 
     def _read_record(self, load: LoadObjects) -> LoadRecord:
         """Return the record of the load's last attempt, or else one made from its tables' reports and its outcome."""
-        outcomes, records = load.list_newest("/outcome.json"), list[LoadRecord]()
+        outcomes, records, damage = load.list_newest("/outcome.json"), list[LoadRecord](), list[str]()
         ended = {item.attempt for item in outcomes}
         for item in load.list_newest("/run/record.json"):
-            content = self._first.store.get(item.entry.key) if not ended or item.attempt in ended else None
-            if content is not None:
-                records.append(parse(LoadRecord, item.entry.key, content[0]))
+            if not ended or item.attempt in ended:
+                records += self._read(LoadRecord, item.entry.key, damage)
         if records:
-            return self._add_tables(max(records, key=lambda record: record.finished or _UNFINISHED), load)
-        return self._conclude(load, outcomes[0] if outcomes else None)
+            record = self._add_tables(max(records, key=lambda record: record.finished or _UNFINISHED), load, damage)
+        else:
+            record = self._conclude(load, outcomes[0] if outcomes else None, damage)
+        return record.model_copy(update={"notes": (*record.notes, *damage)})
 
-    def _conclude(self, load: LoadObjects, outcome: LoadObject | None) -> LoadRecord:
-        end = (self._first.read_json(outcome.entry.key) if outcome is not None else None) or {}
-        reports = list(self._read_reports(load))
+    def _read(self, model: type[Parsed], key: str, damage: list[str]) -> list[Parsed]:
+        """Return the object at the key, none where it is gone or cannot be used: then ``damage`` says so. One damaged
+        object does not hide other loads."""
+        content = self._first.store.get(key)
+        try:
+            return [parse(model, key, content[0])] if content is not None else []
+        except PendingUnrecoverableError as error:
+            damage.append(f"{error.message} It is left out.")
+            return []
+
+    def _conclude(self, load: LoadObjects, outcome: LoadObject | None, damage: list[str]) -> LoadRecord:
+        end = self._read_outcome(outcome.entry.key, damage) if outcome is not None else {}
+        reports = list(self._read_reports(load, damage))
         status = end.get("status") or ("done" if reports else "unfinished")
         finished = end.get("finished") or (load.at if reports else None)
         return LoadRecord.model_validate(
@@ -158,20 +169,27 @@ class Loads:
             }
         )
 
-    def _add_tables(self, record: LoadRecord, load: LoadObjects) -> LoadRecord:
+    def _read_outcome(self, key: str, damage: list[str]) -> Mapping[str, Any]:
+        try:
+            return self._first.read_json(key) or {}
+        except PendingUnrecoverableError as error:
+            damage.append(f"{error.message} It is left out.")
+            return {}
+
+    def _add_tables(self, record: LoadRecord, load: LoadObjects, damage: list[str]) -> LoadRecord:
         """Return the record with the tables that other attempts of the load committed: a program that writes DataFrames
         makes one for each table.
         """
-        others = tuple(map(describe_table, self._read_reports(load, {table.id for table in record.tables})))
+        others = tuple(map(describe_table, self._read_reports(load, damage, {table.id for table in record.tables})))
         return record.model_copy(update={"tables": (*record.tables, *others)})
 
-    def _read_reports(self, load: LoadObjects, without: Collection[str] = ()) -> Iterator[TableReport]:
+    def _read_reports(
+        self, load: LoadObjects, damage: list[str], without: Collection[str] = ()
+    ) -> Iterator[TableReport]:
         """Yield the reports of the load's tables ``without`` some."""
         reports = [trace for trace in parse_reports(load.items) if trace.table_id not in without]
         for trace in reports[:MOST_READ]:
-            content = self._first.store.get(trace.entry.key)
-            if content is not None:
-                yield parse(TableReport, trace.entry.key, content[0])
+            yield from self._read(TableReport, trace.entry.key, damage)
 
 
 def _cut_between_seconds(
