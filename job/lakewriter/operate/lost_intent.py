@@ -66,8 +66,8 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
             f"closed as it is, without its intent: {shown} that it wrote stay, and readers see them if its catalog has "
             "them, or there is none. What cannot be known: its rows, whether the catalog has them, how far it read, "
             "which objects it was to replace (they stay until the next full refresh), and the names that it alone gave "
-            "to columns (names: pins them). The cursor and the source's state were not moved, so the next load may read "
-            "its rows again: see "
+            "to columns (names: pins them). The cursor and the source's state were not moved, so the next load may "
+            "read its rows again: see "
             f"{control.table_id} in lakewriter status LAKE, and lakewriter reset LAKE"
         )
     # Rule blind-quarantine
