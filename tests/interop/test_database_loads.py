@@ -29,7 +29,7 @@ from lakewriter.source.databases.servers import find_server
 from lakewriter.source.feed import open_feed
 from lakewriter.source.session import open_spark_session
 from lakewriter.shape.cursor import find_highest
-from lakewriter.spec.specification import JdbcPartition, JdbcRules
+from lakewriter.spec.table_spec import JdbcPartition, JdbcRules
 from tests.interop.read_databases import show
 from tests.source.tables import table
 

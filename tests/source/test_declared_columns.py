@@ -131,3 +131,27 @@ def test_misfits_of_typed_values_are_shown(values: pa.Array, declared: str, show
     with pytest.raises(ValueUnrepresentableError) as error:
         list(cast_batches([pa.record_batch({"a": values})], casts, "s.t", "partition 0"))
     assert shown in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared", "key", "is_refused"),
+    [
+        (pa.int64(), "string", "cursor", True),
+        (pa.decimal128(9, 2), "string", "order_by", True),
+        (pa.float64(), "string", "cursor", True),
+        (pa.int64(), "decimal(20,0)", "cursor", False),
+        (pa.date32(), "string", "cursor", False),
+        (TEXT, "string", "cursor", False),
+        (pa.int64(), "string", "primary_key", False),
+    ],
+)
+def test_numbers_that_are_compared_are_not_declared_as_text(
+    kind: pa.DataType, declared: str, key: str, is_refused: bool
+) -> None:
+    compared: dict[str, Any] = {key: "V" if key == "cursor" else ("V",)}
+    found = table(format="parquet", columns={"v": declared}, **compared)
+    if not is_refused:
+        plan_casts(["v"], [kind], found)
+        return
+    with pytest.raises(SpecInvalidError, match=f"tables.s.t.{key} names 'v', which has numbers"):
+        plan_casts(["v"], [kind], found)

@@ -84,8 +84,23 @@ def plan_casts(names: Sequence[str], kinds: Sequence[pa.DataType | None], table:
             if not cast.is_exact and (source is None or not is_castable(source, kind, form)):
                 raise _make_type_error(table, cast)
             if source is None or not source.equals(kind):
+                _require_order(cast, table)
                 casts.append(cast)
     return tuple(casts)
+
+
+def _require_order(cast: ColumnCast, table: TableSpec) -> None:
+    """Raise ``SPEC_INVALID`` if rows would be compared by the texts of numbers."""
+    keys = {"cursor": [table.cursor or ""], "order_by": table.order_by}
+    key = next((key for key, names in keys.items() if cast.name.lower() in map(str.lower, names)), None)
+    source = cast.source
+    is_number = source is not None and (pt.is_integer(source) or pt.is_floating(source) or pt.is_decimal(source))
+    if key is not None and is_number and pt.is_string(cast.kind):
+        raise SpecInvalidError(
+            f"tables.{table.id}.{key} names {cast.name!r}, which has numbers ({name_type(source)}) and is declared as "
+            "string: as texts, '10' comes before '9', and rows would be left out.",
+            remedy=f"Leave {cast.name!r} out of columns:, or have its text in another column by an sql: read.",
+        )
 
 
 def make_form(column: ColumnType, table: TableSpec) -> TextForm:

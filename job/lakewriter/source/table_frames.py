@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import BooleanType
+from pyspark.sql.types import BooleanType, StringType
 
 from lakewriter.errors import LakeError, SourceFailedError, SpecInvalidError
 from lakewriter.source.arrow_types import make_arrow_schema, to_delivered
@@ -45,6 +45,8 @@ class Loaded:
     checks: tuple[ByteCheck | LockedMoment, ...] = ()
     database: DatabaseRows | None = None
     held: tuple[Connection | LockedMoment, ...] = ()
+    unordered: Mapping[str, str] = field(default_factory=dict)
+    """The types of a database's columns, by name, whose texts have another order than their values."""
 
     @property
     def kinds(self) -> Mapping[int, pa.DataType]:
@@ -133,7 +135,8 @@ def _load(
         rows = read_database(session, options, read, table, condition, is_sample=is_sample)
         if read is table.read:
             return Loaded(rows.frame, rows.notes, rows.locks, database=rows, held=rows.held)
-        return Loaded(cast_in_spark(rows.frame, rows.kinds, table), rows.notes, rows.locks, held=rows.held)
+        frame = cast_in_spark(rows.frame, rows.kinds, table)
+        return Loaded(frame, rows.notes, rows.locks, held=rows.held, unordered=rows.unordered)
     reader = session.read.options(**options)
     if read.format is not None:
         reader = reader.format(read.format)
@@ -160,6 +163,7 @@ def _load_statement(
     files: dict[str, FileRows] = {}
     others: dict[str, DataFrame] = {}
     held: list[Connection | LockedMoment] = []
+    unordered: dict[str, str] = {}
     for name, view in read.views.items():
         if has_reader(view):
             files[name] = _open_rows(session, view, secrets, table, aside=aside)
@@ -171,9 +175,29 @@ def _load_statement(
             noted = loaded.notes
             checks += loaded.checks
             held += loaded.held
+            unordered |= loaded.unordered
         notes += (f"view {name!r}: {note}" for note in noted)
     frame = run_statement(session, str(read.sql), files, others, table.id)
-    return Loaded(frame, tuple(notes), tuple(checks), held=tuple(held))
+    loaded = Loaded(frame, tuple(notes), tuple(checks), held=tuple(held), unordered=unordered)
+    if read is table.read:
+        try:
+            _require_orders(loaded, table)
+        except SpecInvalidError:
+            loaded.close()
+            raise
+    return loaded
+
+
+def _require_orders(loaded: Loaded, table: TableSpec) -> None:
+    """Raise ``SPEC_INVALID`` if a statement passes on texts that are compared, of values with another order."""
+    for column in loaded.frame.schema:
+        if column.name.lower() in loaded.unordered and isinstance(column.dataType, StringType):
+            raise SpecInvalidError(
+                f"table {table.id!r}: rows are compared by {column.name!r}, which a view reads as the text of "
+                f"{loaded.unordered[column.name.lower()]}: its texts do not compare as its values do.",
+                remedy="Make a number, a date or a timestamp of it in the view's query, or give the column another "
+                "name there if the text is meant.",
+            )
 
 
 def replace_char_types(columns: str) -> str:

@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from lakewriter.errors import SpecInvalidError
 from lakewriter.receipt import Cursor
 from lakewriter.source.databases.cursors import MOST_KEYS, Bounds, CursorQuery, Edge, spell
 from lakewriter.source.databases.database_server import Column
@@ -16,6 +17,11 @@ COLUMNS = [
     Column("t", "text"),
     Column("b", "bool"),
     Column("f", "float8"),
+    Column("x", "xid8"),
+    Column("e", "enum"),
+    Column("z", "timetz"),
+    Column("u", "uuid"),
+    Column("d", "date"),
 ]
 AT = Cursor("timestamp[us, tz=UTC]", "2024-01-15T10:30:00.000000Z")
 
@@ -105,16 +111,85 @@ def test_condition_above_the_cursor(cursor, scheme, since, lag, condition):
 BY_SPARK = [
     # cursor, scheme, fields: why Spark compares the values
     ("b", "postgresql", {}, "PostgreSQL does not order bool as the values are ordered"),
-    ("x", "postgresql", {}, "the source has no column 'x'"),
-    ("at", "postgresql", {"columns": {"AT": "date"}}, "its type is declared"),
-    ("t", "oracle", {}, "Oracle does not order text as the values are ordered"),
+    ("y", "postgresql", None, "the source has no column 'y'"),
+    ("at", "postgresql", pa.date32(), "its type is declared"),
+    ("x", "postgresql", pa.int64(), "its type is declared"),
+    ("t", "oracle", None, "Oracle does not order varchar2 as the values are ordered"),
 ]
 
 
-@pytest.mark.parametrize(("cursor", "scheme", "fields", "why"), BY_SPARK)
-def test_cursor_that_the_server_does_not_compare(cursor, scheme, fields, why):
-    found = table(format="jdbc", cursor=cursor, **fields)
-    assert CursorQuery.plan(find_server(f"jdbc:{scheme}:d"), COLUMNS, "t", "", found) == why
+@pytest.mark.parametrize(("cursor", "scheme", "declared", "why"), BY_SPARK)
+def test_cursor_that_the_server_does_not_compare(cursor, scheme, declared, why):
+    found = table(format="jdbc", cursor=cursor)
+    columns = [Column("t", "varchar2")] if scheme == "oracle" else COLUMNS
+    assert CursorQuery.plan(find_server(f"jdbc:{scheme}:d"), columns, "t", "", found, declared) == why
+
+
+def test_highest_value_by_the_order_of_the_type():
+    connection = Answers([("10",)], [("3",)])
+    bounds = plan("x", primary_key=("id",)).fix(connection, Cursor("string", "9"), in_snapshot=True)
+    assert bounds.condition == "\"x\" > '9' AND \"x\" <= '10'"
+    assert connection.asked == [
+        ' SELECT "highest"::text FROM (SELECT "x" AS "highest" FROM public.t WHERE "x" IS NOT NULL AND "x" > \'9\' '
+        'ORDER BY "x" DESC LIMIT 1) lakewriter_highest',
+        ' SELECT "id"::text FROM public.t WHERE "x" = \'10\'',
+    ]
+    # The highest text of the rows is 9.
+    assert bounds.edge.mark(Cursor("string", "9")) == Cursor("string", "10", edge=('["3"]',))
+
+
+def test_no_value_of_an_order_of_its_own():
+    assert plan("e").fix(Answers([]), Cursor("string", "a"), in_snapshot=False) == Bounds("1 = 0", is_fixed=True)
+
+
+REFUSED = [
+    # URL's scheme, the column's type, the type that is declared, part of the remedy
+    ("postgresql", "timetz", None, 'query: SELECT ..., (\'1970-01-01 \' || "v")::timestamptz AS "v_order" FROM'),
+    ("postgresql", "timetz", pa.string(), "query: SELECT ..., "),
+    ("postgresql", "jsonb", None, "query: SELECT ..., (\"v\"->>'updated_at')::timestamptz"),
+    ("postgresql", "int4range", None, 'query: SELECT ..., lower("v")'),
+    ("postgresql", "pair", None, "Name a column that is a number, a date, a timestamp or a text"),
+    ("postgresql", "int8", pa.string(), "Leave its type out of columns: and customSchema."),
+    ("postgresql", "date", pa.string(), "Leave its type out of columns: and customSchema."),
+    ("mysql", "enum", None, "query: SELECT ..., `v` + 0 AS `v_order` FROM"),
+    ("mariadb", "set", None, "query: SELECT ..., `v` + 0 AS `v_order` FROM"),
+    ("mysql", "char, enum or set", None, "query: SELECT ..., CAST(`v` AS CHAR)"),
+    ("mysql", "json", None, "JSON_VALUE(`v`, '$.updated_at')"),
+    ("sqlserver", "uniqueidentifier", None, "Name a column"),
+    ("oracle", "rowid", None, "Name a column"),
+    ("h2", "enum", None, "Name a column"),
+    ("h2", "time with time zone", None, "Name a column"),
+]
+
+
+@pytest.mark.parametrize(("scheme", "kind", "declared", "remedy"), REFUSED)
+def test_texts_that_do_not_sort_as_the_values_do(scheme, kind, declared, remedy):
+    found = table(format="jdbc", cursor="v")
+    with pytest.raises(SpecInvalidError, match="texts do not compare as its values do") as raised:
+        CursorQuery.plan(find_server(f"jdbc:{scheme}:d"), [Column("v", kind)], "t", "", found, declared)
+    assert remedy in raised.value.remedy
+
+
+ORDERED = [
+    # a column's type that a merge may compare by its text, and those that it may not
+    ("postgresql", "uuid", True),
+    ("postgresql", "text", True),
+    ("postgresql", "citext", True),
+    ("postgresql", '"public"."citext"', True),
+    ("postgresql", "int8", True),
+    ("postgresql", "xid8", False),
+    ("postgresql", "money", False),
+    ("mariadb", "uuid", False),
+    ("mariadb", "inet6", False),
+    ("mysql", "char", True),
+    ("mysql", "enum", False),
+]
+
+
+@pytest.mark.parametrize(("scheme", "kind", "is_ordered"), ORDERED)
+def test_order_of_a_merge(scheme, kind, is_ordered):
+    server = find_server(f"jdbc:{scheme}:d")
+    assert server.loses_order(Column("v", kind)) is not is_ordered
 
 
 def test_cursor_of_another_type():

@@ -15,9 +15,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lakewriter.errors import SpecInvalidError
 from lakewriter.receipt import Cursor
 from lakewriter.source.databases.database_connection import Connection
-from lakewriter.source.databases.database_server import Column, Server
+from lakewriter.source.databases.database_server import STRING, Column, Server
 from lakewriter.source.databases.parallel_ranges import find_column
 from lakewriter.source.strict_cast import cast_text
 from lakewriter.spec.table_spec import TableSpec
@@ -50,9 +51,17 @@ class Edge:
     text: str
     kind: pa.DataType
     keys: tuple[str, ...] | None
+    is_text_of_value: bool = False
+    """True if the server orders values of another type, of which the text is read."""
 
     def mark(self, cursor: Cursor) -> Cursor:
-        """Return the cursor with the keys of its rows, if its value is this edge's."""
+        """Return the cursor with the keys of its rows, if its value is this edge's.
+
+        ``cursor`` is the highest of the written values. If these are texts of values that the server orders, it is the
+        highest text alone, and the edge is the cursor.
+        """
+        if self.is_text_of_value:
+            return Cursor(type=cursor.type, text=self.text, edge=self.keys or ())
         value = cast_text(pa.array([self.text]), self.kind).values[0].as_py()
         if self.keys is None or value is None or _read(cursor, self.kind) != value:
             return cursor
@@ -84,24 +93,40 @@ class CursorQuery:
     prepared: str
     keys: Sequence[Column]
     lag: str | None
+    is_text_of_value: bool = False
 
     @classmethod
     def plan(
-        cls, server: Server, columns: Sequence[Column], source: str, prepared: str, table: TableSpec
+        cls,
+        server: Server,
+        columns: Sequence[Column],
+        source: str,
+        prepared: str,
+        table: TableSpec,
+        declared: pa.DataType | None = None,
     ) -> "CursorQuery | str":
-        """Return the query, or the reason why Spark has to compare the values."""
+        """Return the query, or the reason why Spark has to compare the values.
+
+        ``declared`` is the type that the file gives to the cursor. Raise ``SPEC_INVALID`` if the values lose their
+        order as they are read, and the server has none either.
+        """
         name = str(table.cursor)
         column = find_column(columns, name)
         if column is None:
             return f"the source has no column {name!r}"
+        keys = [key_column for key in table.primary_key if (key_column := find_column(columns, key)) is not None]
+        is_whole = len(keys) == len(table.primary_key)
+        rest = (source, prepared, keys if is_whole else (), table.cursor_lag)
+        is_read_as_text = server.find_kind(column) == STRING and declared in (None, STRING)
+        if is_read_as_text and column.type_name in server.own_orders:
+            return cls(server, column, server.quote(column.name), STRING, *rest, is_text_of_value=True)
+        require_order(server, column, declared, table.id, "cursor")
         order, kind = server.order(column, server.quote(column.name)), server.find_kind(column)
         if order is None or kind is None:
             return f"{server.name} does not order {column.type_name} as the values are ordered"
-        if name.lower() in map(str.lower, table.columns):
+        if declared is not None and not declared == kind == STRING:
             return "its type is declared"
-        keys = [key_column for key in table.primary_key if (key_column := find_column(columns, key)) is not None]
-        is_whole = len(keys) == len(table.primary_key)
-        return cls(server, column, order, kind, source, prepared, keys if is_whole else (), table.cursor_lag)
+        return cls(server, column, order, kind, *rest)
 
     def fix(self, connection: Connection, since: Cursor | None, *, in_snapshot: bool) -> Bounds | str:
         """Ask for the highest value. Return the condition, or the reason why Spark has to compare the values."""
@@ -112,7 +137,7 @@ class CursorQuery:
         if top is None:
             return Bounds("1 = 0" if lower else "", notes=self._list_notes(), is_fixed=True)
         try:
-            value = self.server.write_value(self.column, top)
+            value = self._write(top)
         except ValueError as error:
             return f"its highest value is none that a statement can name ({error})"
         keys = None if self.lag is not None else self.ask_keys(connection, top)
@@ -120,16 +145,17 @@ class CursorQuery:
         if keys is not None and not in_snapshot:
             # The next load reads the rows that get this value during the load.
             upper = f"({self.order} < {value} OR ({self.order} = {value} AND {self._match(keys)}))"
+        edge = Edge(top, self.kind, keys, self.is_text_of_value)
         if not lower:
             # No later load reads a row whose cursor is null.
             every = f"({upper} OR {self.server.quote(self.column.name)} IS NULL)"
-            return Bounds(every, Edge(top, self.kind, keys), self._list_notes(), is_fixed=True)
-        return Bounds(f"{lower} AND {upper}", Edge(top, self.kind, keys), self._list_notes(), is_fixed=True)
+            return Bounds(every, edge, self._list_notes(), is_fixed=True)
+        return Bounds(f"{lower} AND {upper}", edge, self._list_notes(), is_fixed=True)
 
     def write_lower(self, since: Cursor) -> str:
         """Return the condition of the rows that no earlier load has read."""
         text = spell(since, self.kind, self.lag)
-        value = self.server.write_value(self.column, text)
+        value = self._write(text)
         if since.edge and self.lag is None and self.keys:
             has_key = self._match(since.edge)
             return f"({self.order} > {value} OR ({self.order} = {value} AND CASE WHEN {has_key} THEN 1 ELSE 0 END = 0))"
@@ -137,8 +163,18 @@ class CursorQuery:
 
     def ask_highest(self, connection: Connection, lower: str) -> str | None:
         """Return the text of the present highest value."""
-        where = f" WHERE {lower}" if lower else ""
         highest = self.server.quote("highest")
+        if self.is_text_of_value:
+            # Not every release has MAX for these types. PostgreSQL sorts nulls first.
+            rows = f"{self.order} IS NOT NULL{f' AND {lower}' if lower else ''}"
+            inner = (
+                f"SELECT {self.order} AS {highest} FROM {self.source} WHERE {rows} ORDER BY {self.order} DESC LIMIT 1"
+            )
+            reading = self.server.read(self.column, highest)
+            shown = highest if reading is None else reading.sql
+            tops = connection.read_rows(f"{self.prepared} SELECT {shown} FROM ({inner}) lakewriter_highest")
+            return tops[0][0] if tops else None
+        where = f" WHERE {lower}" if lower else ""
         inner = f"SELECT MAX({self.order}) AS {highest} FROM {self.source}{where}"
         shown = self.server.show_order(self.column, highest)
         ((top,),) = connection.read_rows(f"{self.prepared} SELECT {shown} FROM ({inner}) lakewriter_highest")
@@ -149,12 +185,16 @@ class CursorQuery:
         if not self.keys:
             return None
         texts = ", ".join(self._show(key) for key in self.keys)
-        value = self.server.write_value(self.column, top)
+        value = self._write(top)
         asked = f"{self.prepared} SELECT {texts} FROM {self.source} WHERE {self.order} = {value}"
         rows = connection.read_rows(asked, MOST_KEYS + 1)
         if len(rows) > MOST_KEYS or any(None in row for row in rows):
             return None
         return tuple(sorted(json.dumps(row, ensure_ascii=False) for row in rows))
+
+    def _write(self, text: str) -> str:
+        # A server takes a text that it compares with a value for one of the value's type.
+        return self.server.write_text(text) if self.is_text_of_value else self.server.write_value(self.column, text)
 
     def _show(self, key: Column) -> str:
         reading = self.server.read(key, self.server.quote(key.name))
@@ -175,6 +215,32 @@ class CursorQuery:
         if self.order == self.server.quote(self.column.name):
             return ()
         return (f"the database compares cursor {self.column.name!r} by {self.order}, for which it may have no index",)
+
+
+def require_order(server: Server, column: Column, declared: pa.DataType | None, table: str, key: str) -> None:
+    """Raise ``SPEC_INVALID`` if a column is read as text, and its values have another order than their texts.
+
+    ``key`` is the key of the table that names the column, and ``declared`` the type that the file gives to it.
+    """
+    if declared not in (None, STRING):
+        return
+    is_made_text = declared == STRING and not server.is_text(column) and server.find_kind(column) != STRING
+    if not (is_made_text or server.loses_order(column)):
+        return
+    name = server.quote(column.name)
+    remedy = "Name a column that is a number, a date, a timestamp or a text of the server's own."
+    if is_made_text:
+        remedy = "Leave its type out of columns: and customSchema."
+    elif ordered := server.write_ordered(column, name):
+        made = server.quote(f"{column.name}_order")
+        remedy = (
+            f"Read it in a query, and name its place in the order: query: SELECT ..., {ordered} AS {made} FROM ...."
+        )
+    raise SpecInvalidError(
+        f"table {table!r}: {key} names column {column.name!r} of {server.name}'s type {column.type_name}, which is "
+        "read as text: its texts do not compare as its values do, as '10' comes before '9'.",
+        remedy=remedy,
+    )
 
 
 def spell(since: Cursor, kind: pa.DataType, lag: str | None = None) -> str:

@@ -42,8 +42,14 @@ class Connection:
         dimensions = self._count_dimensions(metadata, index) if kind.startswith("_") else 0
         return Column(
             name, kind, int(metadata.getPrecision(index)), int(metadata.getScale(index)), dimensions,
-            int(metadata.getColumnType(index)),
+            int(metadata.getColumnType(index)), self._find_origin(metadata, index),
         )  # fmt: skip
+
+    @staticmethod
+    def _find_origin(metadata: Any, index: int) -> tuple[str, str, str]:
+        """Return the schema, table and column; of databases without schemas the catalog."""
+        schema = metadata.getSchemaName(index) or metadata.getCatalogName(index)
+        return str(schema or ""), str(metadata.getTableName(index) or ""), str(metadata.getColumnName(index) or "")
 
     def _count_dimensions(self, metadata: Any, index: int) -> int:
         """Return the declared dimensions of a table's array; 1 for an array of a query."""

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakewriter.declared.sql_types import parse_columns, parse_type
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError
-from lakewriter.source.databases.cursors import Bounds, CursorCondition, CursorQuery, Edge
+from lakewriter.source.databases.cursors import Bounds, CursorCondition, CursorQuery, Edge, require_order
 from lakewriter.source.databases.database_connection import (
     Connection,
     drop_options,
@@ -22,7 +22,7 @@ from lakewriter.source.databases.database_connection import (
 from lakewriter.source.databases.database_server import STRING, Column, Moment, Server
 from lakewriter.source.databases.embedded import Other
 from lakewriter.source.databases.moments import LockedMoment, begin_moment, begin_sessions, plan_lock
-from lakewriter.source.databases.parallel_ranges import Partition, cut_ranges, require_range_column
+from lakewriter.source.databases.parallel_ranges import Partition, cut_ranges, find_column, require_range_column
 from lakewriter.source.databases.reconciliation import Reconciliation
 from lakewriter.source.databases.servers import find_server
 from lakewriter.spec.table_spec import JdbcPartition, Read, TableSpec
@@ -55,6 +55,8 @@ class DatabaseRows:
     reconciliation: Reconciliation | None = None
     stored_types: Mapping[str, str] = field(default_factory=dict)
     """The database's types of the columns that are read as another type."""
+    unordered: Mapping[str, str] = field(default_factory=dict)
+    """The database's types of a view's columns that are texts in another order, under names that the table compares."""
 
 
 def is_jdbc(read: Read) -> bool:
@@ -97,6 +99,7 @@ def read_database(
             moment, notes = begin_moment(connection, server, options, read, is_own=is_own)
         suffix = "" if moment is None else moment.suffix
         statement = Statement.plan(connection, server, options, read, table, suffix)
+        unordered = statement.require_orders(connection, read, table)
         statement, bounds = statement.fix_cursor(connection, read, table, condition, in_snapshot=moment is not None)
         ranges = statement.list_ranges(connection, read.partition, options)
         lock = _plan_lock(session, options, read, table.id, connection, statement, len(ranges[1]))
@@ -113,11 +116,11 @@ def read_database(
         raise
     locks = () if lock is None else (lock,)
     held = _hold(connection, locks, is_needed=is_fixed or reconciliation is not None)
-    notes = (*notes, *bounds.notes)
     stored = {c.name: c.type_name for c in statement.columns if server.changes_type(c)}
     return DatabaseRows(
-        frame, statement.kinds, bounds.is_fixed, bounds.edge, notes, version, held, locks, reconciliation, stored
-    )
+        frame, statement.kinds, bounds.is_fixed, bounds.edge, (*notes, *bounds.notes), version, held, locks,
+        reconciliation, stored, unordered,
+    )  # fmt: skip
 
 
 def _require_session(connection: Connection, server: Server, table: str) -> None:
@@ -176,8 +179,8 @@ class Statement:
     """The indexes of the columns that come as text."""
     condition: str = ""
     """The condition of the rows; blank for all."""
-    custom: Sequence[str] = ()
-    """The columns whose types Spark's option customSchema gives."""
+    custom: Mapping[str, pa.DataType] = field(default_factory=dict)
+    """The types that Spark's option customSchema gives, by the columns' names in lower case."""
 
     @classmethod
     def plan(
@@ -205,7 +208,7 @@ class Statement:
                 texts.append(index)
             if kind is not None and kind != STRING:
                 kinds[index] = kind
-        return cls(server, source, prepared, columns, selected, kinds, texts, custom=tuple(custom))
+        return cls(server, source, prepared, columns, selected, kinds, texts, custom=custom)
 
     def plan_reconciliation(
         self, connection: Connection, read: Read, table: TableSpec, bounds: Bounds, *, is_fixed: bool
@@ -215,7 +218,7 @@ class Statement:
         depth = read.jdbc.reconcile or ("counts" if is_known else "off")
         if depth == "off":
             return None
-        others = {*_find_declared(read, table), *(name.lower() for name in self.custom)}
+        others = self.find_declared(read, table)
         kinds = {
             index: kind
             for index, column in enumerate(self.columns)
@@ -228,6 +231,10 @@ class Statement:
         planned.begin()
         return planned
 
+    def find_declared(self, read: Read, table: TableSpec) -> dict[str, pa.DataType]:
+        """Return the types that the file gives to columns, by their names in lower case."""
+        return {**self.custom, **_find_declared(read, table)}
+
     def fix_cursor(
         self, connection: Connection, read: Read, table: TableSpec, condition: str | None, *, in_snapshot: bool
     ) -> tuple["Statement", Bounds]:
@@ -236,12 +243,35 @@ class Statement:
         if read is not table.read or not table.cursor or not is_ours:
             return self, Bounds()
         since = condition.cursor if isinstance(condition, CursorCondition) else None
-        query = CursorQuery.plan(self.server, self.columns, self.source, self.prepared, table)
+        columns = [
+            self.server.ask_type(connection, column, self.source)
+            if column is find_column(self.columns, table.cursor)
+            else column
+            for column in self.columns
+        ]
+        declared = self.find_declared(read, table).get(table.cursor.lower())
+        query = CursorQuery.plan(self.server, columns, self.source, self.prepared, table, declared)
         bounds = query if isinstance(query, str) else query.fix(connection, since, in_snapshot=in_snapshot)
         if isinstance(bounds, Bounds):
             return replace(self, condition=bounds.condition), bounds
         note = f"Spark compares cursor {table.cursor!r}, after it has read all rows: {bounds}"
         return self, Bounds(notes=(note,))
+
+    def require_orders(self, connection: Connection, read: Read, table: TableSpec) -> dict[str, str]:
+        """Raise ``SPEC_INVALID`` if rows of one key would be compared by texts of values that have another order.
+
+        Return the server's types of such columns of a view, of which a statement may make others.
+        """
+        is_own = read is table.read
+        names = table.order_by if is_own or table.cursor is None else (*table.order_by, table.cursor)
+        declared, unordered = self.find_declared(read, table), {}
+        for column in filter(None, (find_column(self.columns, name) for name in names)):
+            asked = self.server.ask_type(connection, column, self.source)
+            if is_own:
+                require_order(self.server, asked, declared.get(column.name.lower()), table.id, "order_by")
+            elif self.server.loses_order(asked):
+                unordered[column.name.lower()] = f"{self.server.name}'s {asked.type_name}"
+        return unordered
 
     def list_ranges(
         self, connection: Connection, partition: JdbcPartition | None, options: Mapping[str, str]

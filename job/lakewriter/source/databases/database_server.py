@@ -34,6 +34,8 @@ class Column:
     dimensions: int = 0
     code: int = 0
     """The driver's number of the type, one of java.sql.Types."""
+    origin: tuple[str, str, str] = ("", "", "")
+    """The schema, table and column that it is read from; blank for an expression."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,28 @@ class Server(ABC):
         del connection, source
         return None
 
+    def ask_type(self, connection: Asked, column: Column, source: str) -> Column:
+        """Return the column under the type that the server's catalog names, if the driver does not name it.
+
+        ``source`` follows FROM.
+        """
+        del connection, source
+        return column
+
+    def is_text(self, column: Column) -> bool:
+        """Return True if the values are texts on the server too, not only as they are read."""
+        return column.type_name in self.native and bool(self.native[column.type_name] == STRING)
+
+    def loses_order(self, column: Column) -> bool:
+        """Return True if the values are read as texts, which compare in another order than the values do."""
+        is_made_text = self.find_kind(column) == STRING and not self.is_text(column)
+        return is_made_text and column.type_name not in self.sorted_texts
+
+    sorted_texts: ClassVar[frozenset[str]] = frozenset()
+    """The types that are read as text, and whose texts sort as the values do."""
+    own_orders: ClassVar[frozenset[str]] = frozenset()
+    """The types that are read as text, and that the server compares with ``>``, ``=`` and ORDER BY."""
+
     def order(self, column: Column, c: str) -> str | None:
         """Return the expression by which the server orders a column's values as their written values are ordered.
 
@@ -163,6 +187,11 @@ class Server(ABC):
 
     native: ClassVar[Mapping[str, pa.DataType]] = {}
     """The types that are read unchanged, by the server's name."""
+
+    def write_ordered(self, column: Column, c: str) -> str:
+        """Return an expression of a value's place in the order, for a query; blank if there is none to propose."""
+        del column, c
+        return ""
 
     def explain_refusal(self, column: Column, c: str) -> str:
         """Return the remedy for a column that is refused."""

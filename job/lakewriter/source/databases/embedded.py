@@ -35,6 +35,8 @@ _BY_CODE: Final[Mapping[int, pa.DataType]] = {
     93: TIMESTAMP,
 }
 
+_TEXT_CODES: Final = (1, 12, -1, -15, -9, -16, 2005, 2011)
+
 
 class Derby(Server):
     """Apache Derby, in the process of Spark."""
@@ -113,8 +115,7 @@ class H2(Server):
             "timestamp": as_text(text, TIMESTAMP),
             "timestamp with time zone": as_text(f"CAST({c} AT TIME ZONE 'UTC' AS VARCHAR)", TIMESTAMP),
             "time": as_text(f"'{DAY} ' || {text}", TIMESTAMP, text),
-            "time with time zone": as_text(f"'{DAY} ' || {text}", TIMESTAMP, text),
-            **dict.fromkeys(("uuid", "json", "enum", "decfloat", "geometry"), as_text(text)),
+            **dict.fromkeys(("time with time zone", "uuid", "json", "enum", "decfloat", "geometry"), as_text(text)),
         }
         return as_text(text) if kind.startswith("interval") else readings.get(kind)
 
@@ -152,6 +153,9 @@ class Other(Server):
 
     def order(self, column: Column, c: str) -> str | None:
         return None
+
+    def is_text(self, column: Column) -> bool:
+        return column.code in _TEXT_CODES
 
     def quote(self, name: str) -> str:
         closing = "]" if self._quote == "[" else self._quote

@@ -6,6 +6,7 @@ come as texts that the server makes.
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar, Final
 
 import pyarrow as pa
@@ -34,6 +35,9 @@ _BINARY: Final = (
     *("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"),
     *("geometrycollection", "geomcollection"),
 )
+_LIKE_CHAR: Final = ("char", "enum", "set", "uuid", "inet4", "inet6")
+"""The names that drivers give to a CHAR and to the types that they take for one."""
+_UNKNOWN: Final = "char, enum or set"
 _UTC: Final = "time_zone='+00:00'"
 
 
@@ -84,6 +88,32 @@ class Mysql(Server):
             **dict.fromkeys(("char", "enum", "set", "json", "uuid", "inet4", "inet6"), as_text(text)),
         }
         return readings.get(kind)
+
+    own_orders = frozenset(("uuid", "inet4", "inet6"))
+
+    def ask_type(self, connection: Asked, column: Column, source: str) -> Column:
+        if column.type_name not in _LIKE_CHAR:
+            return column
+        schema, table, name = map(self.write_text, column.origin)
+        rows = connection.read_rows(
+            "SELECT DATA_TYPE FROM information_schema.COLUMNS "
+            f"WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = {table} AND COLUMN_NAME = {name}"
+        )
+        return replace(column, type_name=str(rows[0][0]).lower() if rows else _UNKNOWN)
+
+    def is_text(self, column: Column) -> bool:
+        return super().is_text(column) or column.type_name == "char"
+
+    def loses_order(self, column: Column) -> bool:
+        return column.type_name == _UNKNOWN or super().loses_order(column)
+
+    def write_ordered(self, column: Column, c: str) -> str:
+        # A SET's and an ENUM's numbers are those by which the server sorts them.
+        if column.type_name == "inet4":
+            return f"INET_ATON({c})"
+        if column.type_name == "json":
+            return f"CAST(JSON_VALUE({c}, '$.updated_at') AS DATETIME(6))"
+        return f"{c} + 0" if column.type_name in ("enum", "set") else f"CAST({c} AS CHAR)"
 
     def explain_session(self, connection: Asked) -> str:
         ((zone,),) = connection.read_rows("SELECT @@session.time_zone")

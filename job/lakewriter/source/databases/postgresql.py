@@ -5,6 +5,7 @@ as texts that the server makes in ISO's spelling.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar, Final
 
 import pyarrow as pa
@@ -28,6 +29,19 @@ _TEXTS: Final = ("text", "varchar", "bpchar")
 # PostgreSQL 15 keeps a negative scale in 11 bits, which the driver takes for a positive one.
 _MOST_SCALE: Final = 1000
 _SCALE_BITS: Final = 2048
+_OTHER_TEXTS: Final = ("name", "char", "citext")
+_ENUM: Final = "enum"
+"""The name here for the types that users make of labels, each of which has a name of its own."""
+_ORDERED: Final = {
+    "timetz": f"('{DAY} ' || {{c}})::timestamptz",
+    "xid8": "{c}::text::numeric(20, 0)",
+    "xid": "{c}::text::bigint",
+    "pg_lsn": "{c} - '0/0'::pg_lsn",
+    "money": "{c}::numeric(19, 2)",
+    "interval": "EXTRACT(EPOCH FROM {c})",
+    _ENUM: "array_position(enum_range({c}), {c})",
+    **dict.fromkeys(("json", "jsonb"), "({c}->>'updated_at')::timestamptz"),
+}
 _REPEATABLE: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 _UNBOUNDED: Final = pa.decimal128(38, 18)
 
@@ -61,6 +75,9 @@ class Postgresql(Server):
         **dict.fromkeys(_TEXTS, STRING),
     }
 
+    sorted_texts = frozenset(("uuid", "macaddr", "macaddr8", "bit"))
+    own_orders = sorted_texts | {"xid8", "pg_lsn", "money", "interval", "inet", "cidr", "varbit", _ENUM}
+
     def read(self, column: Column, c: str) -> Reading:
         kind = column.type_name
         if kind.startswith("_"):
@@ -74,7 +91,6 @@ class Postgresql(Server):
             "timestamp": as_text(text, TIMESTAMP),
             "timestamptz": as_text(f"({c} AT TIME ZONE 'UTC')::text", TIMESTAMP),
             "time": as_text(f"'{DAY} ' || {text}", TIMESTAMP, text),
-            "timetz": as_text(f"'{DAY} ' || {text}", TIMESTAMP, text),
             "numeric": as_text(text, self._make_numeric(column)),
             "oid": as_text(text, pa.decimal128(20, 0)),
             "bit": as_text(text, pa.bool_() if column.precision == 1 else STRING),
@@ -107,6 +123,25 @@ class Postgresql(Server):
         connection.execute(f"{_REPEATABLE}, READ ONLY")
         ((name,),) = connection.read_rows("SELECT pg_export_snapshot()")
         return Moment(session=f"{_REPEATABLE}; SET TRANSACTION SNAPSHOT '{name}'")
+
+    def ask_type(self, connection: Asked, column: Column, source: str) -> Column:
+        if not self.loses_order(column) or column.type_name in self.own_orders:
+            return column
+        rows = connection.read_rows(
+            "SELECT typtype::text FROM pg_type "
+            f"WHERE oid = pg_typeof((SELECT {self.quote(column.name)} FROM {source} LIMIT 0))::oid"
+        )
+        return replace(column, type_name=_ENUM) if rows == [("e",)] else column
+
+    def is_text(self, column: Column) -> bool:
+        # The driver quotes the name of a type in another schema.
+        name = column.type_name.rpartition(".")[2].strip('"')
+        return super().is_text(column) or name in _OTHER_TEXTS
+
+    def write_ordered(self, column: Column, c: str) -> str:
+        if column.type_name.endswith("range"):
+            return f"lower({c})"
+        return _ORDERED.get(column.type_name, "").format(c=c)
 
     def order(self, column: Column, c: str) -> str | None:
         if column.type_name in ("bytea", "bool", "bit") or column.type_name.startswith("_"):
