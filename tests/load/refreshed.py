@@ -75,6 +75,10 @@ class Refreshed:
 
     def try_load(self, job, **columns):
         self.write_rows(**columns)
+        return self.run(job)
+
+    def run(self, job):
+        """A load of the files that are there."""
         spec = self.spec
         return load(spec, job_id=job, clients=Clients(spec.access), spark=lambda: self.spark)
 

@@ -10,11 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakewriter.aws import Clients
 from lakewriter.errors import SpecInvalidError
 from lakewriter.operate.rebuild import ask_catalog, rebuild
 from lakewriter.operate.repair import abandon
-from lakewriter.run.loader import load as load_pipeline
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import Refreshed
 
@@ -322,13 +320,68 @@ def test_identifier_fields(tmp_path, aws, bucket, fields, is_refused):
     assert users.differences() == []
 
 
+def drop(users, name: str, *given) -> None:
+    """A file that a later load is the first to read."""
+    ids, ats, values = zip(*given, strict=True)
+    (users.folder / "users").mkdir(exist_ok=True)
+    pq.write_table(pa.table({"id": ids, "at": ats, "v": values}), users.folder / "users" / name)
+
+
+def go(users, job):
+    (result,) = users.run(job).tables
+    assert result.status == "done", (result.code, result.message)
+    return result
+
+
+NEW = {"read": {"format": "parquet", "path": "users", "files": "new"}}
+
+
 def test_new_files_are_merged_once(tmp_path, aws, bucket):
-    """Read again, a row would be inserted anew whose key was deleted long ago."""
-    users = make(tmp_path, aws, read={"format": "parquet", "path": "users", "files": "new"})
-    load(users, "a", (1, 1, "a"))
-    pq.write_table(pa.table({"id": [2], "at": [1], "v": ["b"]}), tmp_path / "users" / "1.parquet")
-    (table,) = load_pipeline(
-        users.spec, job_id="b", clients=Clients(users.spec.access), spark=lambda: users.spark
-    ).tables
-    assert (table.status, table.rows, users.state.knows_inputs) == ("done", 1, True)
+    users = make(tmp_path, aws, **NEW)
+    drop(users, "1.parquet", (1, 1, "a"), (2, 1, "a"))
+    assert go(users, "a").rows == 2
+    # Another engine deletes a row, which no new file has.
+    aws.hide_missing = False
+    users.iceberg().delete("id = 1")
+    aws.hide_missing = True
+    drop(users, "2.parquet", (2, 2, "b"), (3, 1, "a"))
+    result = go(users, "b")
+    assert (result.rows, result.repeated.model_dump(exclude_defaults=True)) == (2, {"files": 1, "left_out": 1})
+    assert rows(users) == [(2, 2, "b"), (3, 1, "a")]
+    assert go(users, "c").rows == 0
+    assert rows(users) == [(2, 2, "b"), (3, 1, "a")]
+    drop(users, "3.parquet", (2, 1, "late"))
+    # The one row is late.
+    assert (go(users, "d").rows, rows(users)) == (1, [(2, 2, "b"), (3, 1, "a")])
+
+
+def test_new_files_of_an_undone_merge_are_read_again(tmp_path, aws, bucket):
+    users = make(tmp_path, aws, **NEW)
+    drop(users, "1.parquet", (1, 1, "a"))
+    go(users, "a")
+    drop(users, "2.parquet", (1, 2, "b"), (2, 1, "b"))
+    go(users, "b")
+    users.undo("b").run()
+    assert rows(users) == [(1, 1, "a")]
+    assert go(users, "c").rows == 2
+    assert rows(users) == [(1, 2, "b"), (2, 1, "b")]
+
+
+def test_a_merged_file_that_changed_is_refused_or_comes_whole(tmp_path, aws, bucket):
+    users = make(tmp_path, aws, **NEW)
+    drop(users, "1.parquet", (1, 1, "a"))
+    go(users, "a")
+    drop(users, "1.parquet", (1, 1, "a"), (2, 1, "b"))
+    (result,) = users.run("b").tables
+    assert (result.code, rows(users)) == ("INPUT_REPEATED", [(1, 1, "a")])
+    users.write(repeated="warn")
+    assert go(users, "c").repeated.changed == 1
     assert rows(users) == [(1, 1, "a"), (2, 1, "b")]
+
+
+def test_new_files_after_loads_that_merged_all(tmp_path, aws, bucket):
+    users = make(tmp_path, aws)
+    load(users, "a", (1, 1, "a"))
+    users.write(**NEW)
+    (result,) = users.run("b").tables
+    assert (result.code, "nobody has noted all files" in result.message) == ("SPEC_INVALID", True)

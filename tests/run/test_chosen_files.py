@@ -13,9 +13,9 @@ from lakewriter.commit.state import TableState
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
 from lakewriter.naming import ControlKeys
 from lakewriter.run import chosen_files
-from lakewriter.run.chosen_files import Chosen, choose_inputs, is_as_listed
+from lakewriter.run.chosen_files import Chosen, choose_inputs, compares_files, is_as_listed
 from lakewriter.spec.listed_files import ListedFile
-from lakewriter.spec.table_spec import TableSpec
+from lakewriter.spec.table_spec import Mode, TableSpec
 from tests.commit.memory import Memory, World
 from tests.simulation.lakes import BUCKET, make_lake
 
@@ -37,6 +37,25 @@ def open_control() -> Control:
 def test_new_files_of_a_table_whose_record_lacks_loads(inputs):
     with pytest.raises(SpecInvalidError, match="nobody has noted all files that its 2 loads so far have read"):
         choose_inputs(open_control(), make_table(files="new"), TableState(committed=2, inputs=inputs), NO_SPARK)
+
+
+COMPARED = [
+    # the mode, other keys, whether the read has files: new; whether files are compared with those that were read
+    (Mode.APPEND, {}, False, True),
+    (Mode.APPEND, {}, True, True),
+    (Mode.APPEND, {"cursor": "id"}, False, False),
+    (Mode.MERGE, {}, True, True),
+    (Mode.MERGE, {}, False, False),
+    (Mode.REFRESH, {}, False, False),
+    (Mode.REPLACE_PARTITIONS, {}, False, False),
+    (Mode.OVERWRITE, {}, False, False),
+]
+
+
+@pytest.mark.parametrize(("mode", "keys", "is_new", "compares"), COMPARED)
+def test_modes_whose_files_are_compared(mode, keys, is_new, compares):
+    table = make_table(**({"files": "new"} if is_new else {})).model_copy(update={"mode": mode, **keys})
+    assert compares_files(table) is compares
 
 
 @pytest.mark.parametrize(("read", "is_exclusive"), [({"files": "new"}, True), ({}, False)])

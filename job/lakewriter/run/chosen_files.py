@@ -50,7 +50,7 @@ class Chosen:
     @property
     def repeated(self) -> RepeatedFiles | None:
         """Counts of the files that are read again; None for a table whose loads append no rows again."""
-        if not is_appended(self.table) or (self.table.stream is not None and self.listed is None):
+        if not compares_files(self.table) or (self.table.stream is not None and self.listed is None):
             return None
         is_allowed = self.table.repeated == "allow"
         if self.listed is None or self.before is None:
@@ -116,6 +116,15 @@ def is_appended(table: TableSpec) -> bool:
     return table.cursor is None and table.mode is Mode.APPEND and is_kept
 
 
+def compares_files(table: TableSpec) -> bool:
+    """Return True for a table whose loads compare its source's files with those that earlier loads have read.
+
+    A merge changes no row if it reads a file again, unless somebody else has changed the table since.
+    """
+    is_merged_by_file = table.mode is Mode.MERGE and table.cursor is None and bool(table.read.new_files)
+    return is_appended(table) or is_merged_by_file
+
+
 def may_repeat(table: TableSpec) -> bool:
     """Return True for a table whose loads each append all rows of its source again, unless the file allows it."""
     is_asked_for = table.is_given or table.read.new_files or table.repeated == "allow"
@@ -142,10 +151,10 @@ def choose_inputs(control: Control, table: TableSpec, state: TableState, spark: 
     ``INPUT_REPEATED`` where it would read again what ``repeated: fail`` refuses. ``SPEC_INVALID`` for ``files: new``
     where nobody knows which files earlier loads have read.
     """
-    new = table.read.new_files
-    if not (is_appended(table) or new) or table.is_given or table.stream is not None:
+    if not compares_files(table) or table.is_given or table.stream is not None:
         return Chosen(table)
     before = state.inputs or (None if state.committed else Inputs(committed=0))
+    new = table.read.new_files
     # Rule files-unknown
     if new and not (state.knows_inputs or not state.committed):
         raise _make_unknown_error(table, state)
