@@ -8,7 +8,6 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
 from lakewriter.commit.actions import CatalogAction, FilesAction, GlueAction, dump_part
 from lakewriter.commit.input_records import InputsIntent
-from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.control_object import (
     LASTING,
@@ -75,18 +74,6 @@ class Before(ControlObject):
     deleted_keys: DeletedKeys | None = Field(None, exclude_if=is_none)
     knows_inputs: bool = Field(False, exclude_if=is_false)
     """Whether no load had read files that the state does not name."""
-
-    @classmethod
-    def of(cls, state: TableState) -> "Before":
-        """Return the fields of a state."""
-        sync = state.sync
-        return cls(
-            source=sync.source,
-            unfinished=sync.unfinished,
-            begins_anew=sync.begins_anew,
-            deleted_keys=state.deleted_keys,
-            knows_inputs=state.knows_inputs or not state.committed,
-        )
 
 
 class UndoneLoad(ControlObject):

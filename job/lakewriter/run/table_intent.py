@@ -69,7 +69,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         merge=merge,
         keeps_partitions=table.mode is Mode.REPLACE_PARTITIONS,
         together=load.kind.sync is not None and load.kind.sync.is_bound_together(table.id),
-        before=Before.of(began),
+        before=_note_before(began),
         needs=tuple(need for need, is_used in features.items() if is_used),
     ).reading_by(load.control(table).read_body)
 
@@ -167,6 +167,17 @@ def _is_in_order(planned: Planned) -> bool:
     shape, inputs = planned.shape, planned.inputs
     assert isinstance(shape, ShapePlan)
     return inputs is not None and has_reader(inputs.table.read) and not shape.partition and not shape.sort_by
+
+
+def _note_before(began: TableState) -> Before:
+    """Return what an undo of the load sets back."""
+    return Before(
+        source=began.sync.source,
+        unfinished=began.sync.unfinished,
+        begins_anew=began.sync.begins_anew,
+        deleted_keys=began.deleted_keys,
+        knows_inputs=began.knows_inputs or not began.committed,
+    )
 
 
 def _plan_switch(spec: Spec, table: TableSpec, began: TableState, names: ObjectNames) -> Switch:
