@@ -24,7 +24,7 @@ def test_all_is_well(aws: StrictAws, bucket: str) -> None:
     assert list(findings) == [
         "identity", "external id", "role", "bucket", "clock", "requester pays", "list", "put", "conditional write",
         "read", "multipart upload", "conditional completion", "list uploads", "abort upload", "delete", "lifecycle",
-        "pending loads", "source files", "glue database nyc_public", "glue write nyc_public",
+        "pending loads", "source files", "places of tables", "glue database nyc_public", "glue write nyc_public",
         "glue table nyc_public.flights",
     ]  # fmt: skip
 

@@ -8,7 +8,7 @@ from tests.support.server import StrictAws
 
 # Access Denied on S3 operations: "Check S3 policy", "prefix matches your configuration", bucket policy
 DENIED = [
-    ("s3:ListBucket", "list", ["requester pays", "pending loads"]),
+    ("s3:ListBucket", "list", ["requester pays", "pending loads", "places of tables"]),
     (
         "s3:PutObject",
         "put",

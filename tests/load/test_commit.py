@@ -3,7 +3,9 @@
 import pytest
 from click.testing import CliRunner
 
+from lakewriter.aws import Clients
 from lakewriter.cli.main import main
+from lakewriter.doctor import run_checks
 from lakewriter.errors import SpecInvalidError
 from tests.load.lakes import BUCKET, Lake, completes, table
 from tests.support.call import Call
@@ -83,8 +85,38 @@ def test_first_run_check(lake):
     lake.aws.client("s3").put_object(Bucket=BUCKET, Key=stray, Body=b"old")
     (result,) = lake.load("a").tables
     assert result.code == "TABLE_NOT_EMPTY"
+    # check says what run will: before the first load, and not once the table is loaded
+    place = f"place of {SCHEMA}.t"
+    refused = find_refusals(lake)
+    assert [(name, finding.status, finding.code) for name, finding in refused.items()] == [
+        (place, "failed", "TABLE_NOT_EMPTY")
+    ]
+    assert (refused[place].message, refused[place].remedy) == (
+        f"table {SCHEMA}.t was never loaded, and {stray!r} lies under its path 'data/production/{SCHEMA}/t/'.",
+        "Move what is there away, or set destination_table_handling: APPEND.",
+    )
     lake.aws.client("s3").delete_object(Bucket=BUCKET, Key=stray)
+    assert find_refusals(lake) == {}
     assert [lake.load("a").status, lake.load("b").status] == ["done", "done"]
+    lake.aws.client("s3").put_object(Bucket=BUCKET, Key=stray, Body=b"old")
+    assert find_refusals(lake) == {}
+
+
+def test_check_tells_of_another_pipelines_table(lake):
+    lake.write(table("t", lake.csv("t.csv", EVENTS)))
+    assert lake.load("a").status == "done"
+    text = lake.file.read_text("utf-8")
+    lake.file.write_text(text.replace("pipeline: flights", "pipeline: other"), "utf-8")
+    ((name, finding),) = find_refusals(lake).items()
+    assert (name, finding.code) == (f"place of {SCHEMA}.t", "NAME_COLLISION")
+    assert "pipeline flights writes it" in finding.message
+    assert lake.load("b").tables[0].code == "NAME_COLLISION"
+
+
+def find_refusals(lake):
+    """Return the findings of ``check`` on where tables lie that are not ok."""
+    findings = run_checks(lake.spec, Clients(lake.spec.access))
+    return {finding.probe: finding for finding in findings if "place" in finding.probe and finding.status != "ok"}
 
 
 def test_column_nobody_can_store(lake):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lakewriter import aws
+from lakewriter.commit.control import Control
 from lakewriter.commit.latest import compare_latest, require_followed
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import correct_partitions
@@ -16,10 +17,20 @@ from lakewriter.commit.resets import check_backfill
 from lakewriter.commit.table_objects import describe_left
 from lakewriter.control_object import decode
 from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
-from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
+from lakewriter.errors import (
+    KeyExistsError,
+    LakeError,
+    NameCollisionError,
+    PendingUnrecoverableError,
+    SpecInvalidError,
+    StateLostError,
+    TableNotEmptyError,
+)
 from lakewriter.naming import ControlKeys
 from lakewriter.report import format_count, join_first
 from lakewriter.run.chosen_files import describe_ways, may_repeat
+from lakewriter.run.placement import number_objects
+from lakewriter.run.table_writers import require_place
 from lakewriter.spec.catalogs import GlueCatalog
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import Mode, Read, TableSpec
@@ -30,6 +41,8 @@ until the warning at ``MOST_PENDING``."""
 
 MOST_PENDING: Final = timedelta(days=15)
 
+_REFUSALS: Final = (KeyExistsError, NameCollisionError, SpecInvalidError, TableNotEmptyError)
+"""What a load ends with that may not write where its table lies."""
 _MOST_NAMED: Final = 5
 _S3_SCHEMES: Final = ("s3://", "s3a://", "s3n://")
 _SAFE_DAYS: Final = 30
@@ -62,6 +75,7 @@ class LakeProbes:
                 Probe("dropped partitions", self.check_partitions, ("bucket", "list"))
                 for _ in self._list_dropping()[:1]
             ),
+            Probe("places of tables", self.check_places, ("bucket", "list")),
             *(Probe("other writers", self.check_other_writers, ("bucket", "list")) for _ in self._list_counted()[:1]),
             *([Probe("readers", self.check_readers, ("bucket", "list"))] if self._list_refreshed() else []),
         ]
@@ -109,6 +123,30 @@ class LakeProbes:
             yield Finding("dropped partitions", "warning", f"{'; '.join(corrected)}.", "Queries may have missed rows.")
         else:
             yield Finding("dropped partitions", "ok", "Glue's partitions are as the last loads and undos left them.")
+
+    def check_places(self) -> Iterator[Finding]:
+        """Find what the next load of a table would refuse before it reads its source."""
+        controls, refused = Pipeline.open(self.spec, self.clients).controls, False
+        for table in self.spec.tables:
+            try:
+                self._require_place(table, controls[table.id])
+            except _REFUSALS as error:
+                refused = True
+                yield Finding(f"place of {table.id}", "failed", error.message, error.remedy, error.code)
+        if not refused:
+            yield Finding("places of tables", "ok", "no load is refused for what lies where its table is.")
+
+    def _require_place(self, table: TableSpec, control: Control) -> None:
+        names = table.layout.bind(job_id="check", attempt="check", start=self.now(), sync_id=0, table=table.id)
+        try:
+            state = control.state.read()
+            names = number_objects(control.store, names, state)
+            require_place(self.spec, table, control, state, names, self.clients)
+        except _REFUSALS:
+            raise
+        except LakeError:
+            # Access, catalogs and lost states have probes of their own.
+            return
 
     def _list_counted(self) -> list[TableSpec]:
         """List the tables whose files are numbered: no load may take a number that another writer has used."""

@@ -12,7 +12,6 @@ from pydantic import Field
 
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
-from lakewriter.commit.latest import require_followed
 from lakewriter.commit.resets import check_backfill, number_backfill
 from lakewriter.commit.state import TableState
 from lakewriter.commit.table_objects import describe_left
@@ -26,18 +25,14 @@ from lakewriter.run.chosen_files import Chosen, choose_inputs, describe_ways
 from lakewriter.run.earlier_columns import with_earlier_columns
 from lakewriter.run.judging import plan_watched
 from lakewriter.run.kinds import TablePart
-from lakewriter.run.placement import find_in_catalog, number_objects
+from lakewriter.run.placement import number_objects
 from lakewriter.run.prepare import (
     Prepared,
     SparkFactory,
-    check_empty,
-    check_mode,
-    check_origin,
-    check_unwritten,
     prepare,
 )
 from lakewriter.run.sync import make_ownership, plan_sync
-from lakewriter.run.table_writers import require_no_writer
+from lakewriter.run.table_writers import require_place
 from lakewriter.source.file_splits import FilesFeed
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.first_rows import SAMPLE_ROWS
@@ -212,10 +207,7 @@ def _plan_table(
     state, begun = _begin_backfill(control, control.state.read(), table.backfill)
     names = number_objects(control.store, names, state)
     yield {"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"}
-    require_no_writer(spec, table, control, names, clients)
-    _check_place(spec, table, control, state)
-    entry = find_in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
-    check_unwritten(entry, table, state)
+    entry = require_place(spec, table, control, state, names, clients)
     if table.is_given:
         yield {"warnings": ("it has no read: a program writes it from a DataFrame, and its columns are known then",)}
         return
@@ -243,16 +235,6 @@ def _begin_backfill(control: Control, state: TableState, backfill: int | None) -
     if backfill is None or backfill <= check_backfill(control, state, backfill).backfill:
         return state, ()
     return number_backfill(state, backfill), (f"the load begins backfill {backfill}: it reads everything again",)
-
-
-def _check_place(spec: Spec, table: TableSpec, control: Control, state: TableState) -> None:
-    """Raise what keeps a load from writing where the table lies."""
-    check_mode(spec, table, state)
-    check_origin(spec, table, control, state)
-    if table.layout.has_generations:
-        make_ownership(spec, table, control).check(refreshes=True)
-        require_followed(control, state, shares=spec.shares_tables)
-    check_empty(control.store, table, state)
 
 
 def _compare(spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None, uri: str) -> _PlanFields:

@@ -7,13 +7,16 @@ from lakewriter.aws import Clients
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.catalog import CatalogTable
 from lakewriter.commit.control import Control
+from lakewriter.commit.latest import require_followed
 from lakewriter.commit.ownership import TableWriters
+from lakewriter.commit.state import TableState
 from lakewriter.commit.table_objects import list_newest
 from lakewriter.errors import NameCollisionError
 from lakewriter.report import join_first
 from lakewriter.run.placement import find_in_catalog
-from lakewriter.run.prepare import check_empty
+from lakewriter.run.prepare import check_empty, check_mode, check_origin, check_unwritten
 from lakewriter.run.staged_table import Load
+from lakewriter.run.sync import make_ownership
 from lakewriter.spec.canary import CANARY_TABLE
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec
@@ -50,6 +53,25 @@ def require_no_writer(spec: Spec, table: TableSpec, control: Control, names: Obj
             _refuse(table, control, others, "a property of the table in its catalog says so")
     elif foreign := next(_find_objects(control), None):
         _refuse(table, control, (foreign[0],), f"{foreign[1]!r} is one of its objects")
+
+
+def require_place(
+    spec: Spec, table: TableSpec, control: Control, state: TableState, names: ObjectNames, clients: Clients
+) -> CatalogTable:
+    """Raise what keeps the next load of a table from writing where it lies; return the table as the catalog has it.
+
+    These are the refusals that a load makes before it reads its source, but for the numbers of files.
+    """
+    require_no_writer(spec, table, control, names, clients)
+    check_mode(spec, table, state)
+    check_origin(spec, table, control, state)
+    if table.layout.has_generations:
+        make_ownership(spec, table, control).check(refreshes=True)
+        require_followed(control, state, shares=spec.shares_tables)
+    check_empty(control.store, table, state, control.state.read)
+    in_place = find_in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
+    check_unwritten(in_place, table, state, control.state.read)
+    return in_place
 
 
 def _open_record(spec: Spec, table: TableSpec, control: Control) -> TableWriters:
