@@ -46,13 +46,13 @@ class LakewriterDestination(DestinationStack):
         guests: Sequence[Path | str] = (),
         host: "LakewriterDestination | None" = None,
     ) -> None:
-        own = Settings.load(lake, stage=stage, bundle=bundle)
+        settings = Settings.load(lake, stage=stage, bundle=bundle)
         loaded = tuple(Settings.load(guest, stage=stage, bundle=bundle) for guest in guests)
-        self.settings = replace(own, guests=loaded)
+        self.settings = replace(settings, guests=loaded)
         self.is_guest = host is not None
         require_deployable(self.settings)
         _require_one_maker(scope, self.settings, host)
-        super().__init__(scope, own.stack_names[0], settings=self.settings, host=host)
+        super().__init__(scope, settings.stack_names[0], settings=self.settings, host=host)
         tag(self, self.settings)
 
     def write_review(self, assembly: Path | str) -> None:
@@ -61,7 +61,7 @@ class LakewriterDestination(DestinationStack):
 
 
 def _require_one_maker(scope: Construct, settings: Settings, host: LakewriterDestination | None) -> None:
-    """Raise ``SPEC_INVALID`` if the host was not told of its guest, or if the app makes the bucket already."""
+    """Raise ``SPEC_INVALID`` if the host does not name its guest, or if the app makes the bucket already."""
     pipeline, bucket = settings.spec.pipeline, settings.spec.access.bucket
     if host is not None:
         if pipeline not in {guest.spec.pipeline for guest in host.settings.guests}:

@@ -52,7 +52,7 @@ class LoadPermissions(Construct):
             _allow_untagged_runs(application) if settings.deployment.spark.plain_start else _allow_tagged_runs(stack)
         )
         running = self._make_policy("JobRuns", [*_allow_job_runs(stack, job_role), *followed, *starting])
-        for arn in [_format_arn(stack, _APPLICATIONS), *(arn for each in followed for arn in each.resources)]:
+        for arn in [_format_arn(stack, _APPLICATIONS), *(arn for statement in followed for arn in statement.resources)]:
             acknowledge(
                 running,
                 f"IAM5[Resource::{render_tokens(stack, arn)}]",

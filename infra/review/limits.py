@@ -20,7 +20,7 @@ PATH: Final = "{key}"
 """In a path of limits, the keys of a map."""
 _LONGEST_ROLE: Final = 64
 """Characters of the longest name of a role."""
-Found = tuple[str, Any]
+Named = tuple[str, Any]
 
 
 @cache
@@ -75,12 +75,12 @@ def _list_values(templates: Templates, template: Template, resource: Resource) -
                 yield from ((JOB_RUN, below, given) for below, given in _walk(run, ""))
 
 
-def _walk(value: Any, path: str) -> Iterator[Found]:
+def _walk(value: Any, path: str) -> Iterator[Named]:
     """Yield each value with its path, lists and keys of maps included; a reference is a value."""
     if isinstance(value, list):
         yield path, value
-        for each in value:
-            yield from _walk(each, f"{path}/*")
+        for item in value:
+            yield from _walk(item, f"{path}/*")
     elif isinstance(value, Mapping) and not any(key == "Ref" or key.startswith("Fn::") for key in value):
         for key, below in value.items():
             yield f"{path}/{PATH}", key
@@ -109,7 +109,7 @@ def _find_job_runs(definition: str) -> Iterator[Mapping[str, Any]]:
     )
 
 
-def _list_keys(settings: Settings) -> list[Found]:
+def _list_keys(settings: Settings) -> list[Named]:
     """List the values of the file with their keys, the longest first; a tag's key is a value too."""
     access, deployment = settings.spec.access, settings.deployment
     given = list(walk_scalars(deployment.model_dump(mode="json", exclude={"stages"}), "deployment"))
@@ -120,7 +120,7 @@ def _list_keys(settings: Settings) -> list[Found]:
     return sorted(texts, key=lambda pair: len(pair[1]), reverse=True)
 
 
-def _find_key(keys: list[Found], value: Any) -> str | None:
+def _find_key(keys: list[Named], value: Any) -> str | None:
     """Find the key whose value is the value, or a part of it; None for a value that no key made."""
     text = value if isinstance(value, str) else ""
     same = next((key for key, given in keys if given == text and isinstance(value, str)), None)

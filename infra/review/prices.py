@@ -68,7 +68,7 @@ class Prices:
 def list_idle(templates: Templates) -> dict[str, int]:
     """Count what costs money while nothing runs. An alarm is paid for by its metrics; three dashboards are free."""
     alarms = [resource.properties for _, resource in templates.list_resources("AWS::CloudWatch::Alarm")]
-    metrics = [[each for each in alarm["Metrics"] if "MetricStat" in each] if "Metrics" in alarm else [alarm]
+    metrics = [[query for query in alarm["Metrics"] if "MetricStat" in query] if "Metrics" in alarm else [alarm]
                for alarm in alarms]  # fmt: skip
     return {
         "alarm metrics": sum(map(len, metrics)),

@@ -75,8 +75,8 @@ def resolve_all(secrets: Iterable[SecretText], *, region: str | None = None) -> 
 def require_trusted(secret: SecretText, name: str, url: str) -> None:
     """Raise ``SPEC_INVALID`` for a reference whose value would be sent as it is to a server that the file names.
 
-    A file from somebody else could send any secret of this machine to a server of theirs. ``name`` is the secret's key
-    in the file.
+    A file from somebody else could send any secret of this machine to a server of that person. ``name`` is the
+    secret's key in the file.
     """
     if secret.reference is None or is_trusted(url, os.environ.get(TRUSTED, "")):
         return

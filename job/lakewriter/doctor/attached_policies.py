@@ -130,7 +130,8 @@ class KeyProbes:
     deployment: Deployment
 
     def list_probes(self) -> list[Probe]:
-        """List the probes; none where no stacks are deployed, since loads then have the rights of whoever runs them."""
+        """List the probes; none where no stacks are deployed: loads then have the rights of the person who runs
+        them."""
         if self.deployment == Deployment():
             return []
         return [Probe(f"key of {bucket}", partial(self.check_key, bucket)) for bucket in self._list_keys()]

@@ -81,7 +81,7 @@ class IcebergProbes:
             yield from self._check_upkeep(action, table, self.spec.maintenance)
 
     def _judge_location(self, name: str, service: IcebergService, table: TableSpec, location: str) -> Finding:
-        """Tell of a table outside of the folder that the roles and Snowflake's volume have."""
+        """Report a table outside the folder that the roles and Snowflake's volume have."""
         access = self.spec.access
         base = f"{join_key(access.bucket, self.spec.base)}/"
         if not service.chooses_location or f"{location.partition('://')[2].rstrip('/')}/".startswith(base):

@@ -296,7 +296,7 @@ class Deployment(FileModel):
 
     artifact_kms_key_arn: str | None = Field(None, pattern=KEY_ARN)
     """The KMS key of ``artifact_bucket``, or of the bucket of CDK's bootstrap, where that is not one of AWS's own. The
-    job, CloudFormation and whoever publishes may then use it."""
+    job, CloudFormation and the publisher may then use it."""
 
     @property
     def jar_objects(self) -> tuple[str, ...]:
