@@ -147,7 +147,9 @@ def trust_state_machine(stack: Stack, construct: str) -> iam.IPrincipal:
     Their ARNs are not known yet: Step Functions takes the role while it makes the state machine.
     https://docs.aws.amazon.com/step-functions/latest/dg/procedure-create-iam-role.html#prevent-cross-service-confused-deputy
     """
-    machines = stack.format_arn(service="states", resource=f"stateMachine:{construct}*")
+    # With the stack's name before them too, as CloudFormation names most resources: a page for either is lacking.
+    starts = (construct, f"{stack.stack_name}-{construct}")
+    machines = [stack.format_arn(service="states", resource=f"stateMachine:{start}*") for start in starts]
     return iam.ServicePrincipal(name_principal("states")).with_conditions(
         {"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": machines}}
     )

@@ -51,12 +51,15 @@ GONE = {
         "lakewriter-flights-prod-pipeline-LoadPermissionsRoleBA7DB9A4",
         "lakewriter-flights-prod-pipeline-ReleasesRole0CDD5AF5",
         "lakewriter-flights-prod-pipeline-ReleasesStartsBCA94DD3",
+        "lakewriter-flights-prod-pipeline-SilenceRole8F97D860",
+        "lakewriter-flights-prod-pipeline-SilenceStartsA2CA51B6",
         "lakewriter-flights-prod-pipeline-StartsRoleD4D11555",
     ],
     "schedules": ["lakewriter-flights-prod-pipeline-StartsScheduleF4274947"],
     "state machines": [
         "lakewriter-flights-prod-pipeline-LoadsStateMachine40117ABB",
         "lakewriter-flights-prod-pipeline-ReleasesHandover75B124D2",
+        "lakewriter-flights-prod-pipeline-SilenceWatch26122427",
     ],
     "topics": ["lakewriter-flights-prod-pipeline-AlarmsEmailTopic87A53BAC"],
 }

@@ -173,6 +173,9 @@ def test_roles_trust_one_service_for_what_the_stack_makes(full, role):
     own, others = TRUSTED[role]
     here, elsewhere = ({"aws:SourceAccount": account} for account in ("123456789012", "999999999999"))
     rows = [(*own, here, True), (*own, elsewhere, False), *((*other, here, False) for other in others)]
+    if own[0] == "states":
+        named = own[1].replace("stateMachine:", "stateMachine:lakewriter-flights-prod-pipeline-")
+        rows.append(("states", named, here, True))
     arn = "arn:aws:iam::123456789012:role/lake/Role"
     requests = [
         Request("sts:AssumeRole", arn, account | {"aws:SourceArn": regional(source)}, f"{service}.amazonaws.com")
