@@ -80,6 +80,14 @@ def test_role_counts_without_keys_only(tmp_path, monkeypatch, kind, given, expec
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ["airbyte-s3", "heropixel-s3"])
+def test_neither_keys_nor_a_role_are_the_jobs_own(tmp_path, monkeypatch, kind):
+    """ "If you are using an Instance Profile, you may omit" keys and role: the process' own credentials sign."""
+    monkeypatch.delenv("AWS_ASSUME_ROLE_EXTERNAL_ID", raising=False)
+    access = load_spec(lake(tmp_path, {}, kind=kind)).access
+    assert (access.role_arn, access.access_key_id, access.external_id, access.explicit) == (None, None, None, False)
+
+
 def test_hero_pixel(tmp_path):
     spec = load_spec(lake(tmp_path, {"purge_first": True}, kind="heropixel-s3"))
     assert need(spec.envelope).names == ("_airbyte_ab_id", "_airbyte_emitted_at", "_airbyte_data")
