@@ -46,6 +46,25 @@ def test_columns_that_are_not_in_all_files_are_noted():
     )
 
 
+BLANKS = [
+    # the header, the notes: docs/sources.md names a column without a name by its position
+    (b"a,,_c1\n1,2,3\n", ("column 2 of '0.csv' has no name and gets '_c1', which another column is called: the second "
+                         "of them is numbered",)),
+    (b"_C1,\n1,2\n", ("column 2 of '0.csv' has no name and gets '_c1', which another column is called: the second of "
+                     "them is numbered",)),
+    (b"a,,_c2\n1,2,3\n", ()),
+    (b"a,_c1\n1,2\n", ()),
+    (b"a,,\n1,2,3\n", ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "notes"), BLANKS)
+def test_blank_beside_a_column_of_its_name_is_told(text, notes):
+    # A hint at names that are missing follows in any case.
+    found = read_csv(text, options=HEADED).notes
+    assert tuple(note for note in found if note.endswith("numbered")) == notes
+
+
 DECLARED = [
     # options, the files, read.columns, the rows, the notes
     ({}, [b"1,2\n"], "a INT, b STRING", [(1, "2")], ()),

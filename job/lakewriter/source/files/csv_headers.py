@@ -3,7 +3,7 @@ position.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakewriter.errors import LakeError, SchemaIncompatibleError
@@ -49,7 +49,7 @@ def _match_one(table: str, header: Header, path: str, declared: Sequence[str] | 
     """Return the columns of files that all have one header."""
     positions = tuple(range(len(header)))
     if declared is None:
-        return Columns(name_columns(header), {header: positions})
+        return Columns(name_columns(header), {header: positions}, tuple(_note_blanks(header, path)))
     if len(declared) != len(header):
         raise SchemaIncompatibleError(
             f"table {table!r}: read.columns has {format_count(len(declared), 'column')}, and the header of {path!r} "
@@ -66,6 +66,17 @@ def _match_one(table: str, header: Header, path: str, declared: Sequence[str] | 
 def name_columns(header: Header) -> tuple[str, ...]:
     """Return the names of a header. A column without a name is named by its position."""
     return tuple(name or f"_c{position}" for position, name in enumerate(header))
+
+
+def _note_blanks(header: Header, path: str) -> Iterator[str]:
+    """Yield a note for each column without a name that gets one which another column has."""
+    names = {_fold(name) for name in header}
+    for position, name in enumerate(name_columns(header)):
+        if not header[position] and name in names:
+            yield (
+                f"column {position + 1} of {path!r} has no name and gets {name!r}, which another column is called: the "
+                "second of them is numbered"
+            )
 
 
 def _find_positions(columns: Iterable[str], keys: Sequence[str]) -> Positions:
