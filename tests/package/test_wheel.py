@@ -49,6 +49,7 @@ def test_wheel_holds_the_package_and_nothing_else(names: set[str]) -> None:
         "lakewriter_infra/cdk.json",
         "lakewriter_infra/review/page.html",
         "lakewriter_infra/review/page.md",
+        "lakewriter_infra/review/limits.json",
         "lakewriter_infra/review/prices.json",
         "lakewriter_infra/review/style.css",
         f"{INFO}/METADATA",
