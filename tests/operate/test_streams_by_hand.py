@@ -76,7 +76,7 @@ def simulated() -> Iterator[None]:
 
 
 def test_the_table_is_whole():
-    every = {(command, moment) for command in COMMANDS if command != "replay" for moment in MOMENTS}
+    every = {(command, moment) for command in COMMANDS if command not in {"replay", "compact"} for moment in MOMENTS}
     assert sorted(cell[:2] for cell in CELLS) == sorted(every)
 
 
@@ -90,10 +90,12 @@ def test_cell(command: str, moment: str, said: str):
     assert state.pending.phase == phase
     before = drill.bucket.objects[drill.place.state]
     assert shorten(drill.run(COMMANDS[command](drill))) == said
-    if said.startswith("`") and command != "undo":
+    if said.startswith("`") and not command.startswith(("undo", "reset")):
         assert drill.bucket.objects[drill.place.state] == before, "it was refused"
     go_on(drill)
-    assert (list_phases(drill), drill.list_doubled(), drill.verify()) == ([None] * 2, [], [])
+    # A stream whose cursor was taken away is read from its beginning, so its rows come again.
+    doubled = [] if (command, said) == ("reset --no-cursor", "done") else drill.list_doubled()
+    assert (list_phases(drill), doubled, drill.verify()) == ([None] * 2, [], [])
 
 
 def test_what_has_its_intent_is_left_beside_a_table_without():

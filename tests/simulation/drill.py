@@ -15,6 +15,7 @@ from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.operate import rebuild as rebuilding
 from lakewriter.operate import repair
+from lakewriter.operate.compaction import Compaction
 from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
@@ -22,13 +23,15 @@ from lakewriter.operate.verification import verify_all
 from lakewriter.run import prepare as preparing
 from lakewriter.run.loader import load
 from lakewriter.spec.expectations import Range
+from lakewriter.spec.load_ids import make_compaction_job_id
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.bucket import Bucket
 from tests.simulation.connectors import Connector
 from tests.simulation.glue import Catalog
 from tests.simulation.kept_rows import Defect, Marks
-from tests.simulation.lakes import BUCKET, COLUMNS, GRADED, PROPERTIES, Lake, make_lake
+from tests.simulation.lakes import BUCKET, COLUMNS, EVENTS, GRADED, PROPERTIES, Lake, make_lake
+from tests.simulation.merged import Events
 from tests.simulation.places import places_of
 from tests.simulation.readers import Readers
 from tests.simulation.replays import Context
@@ -79,6 +82,12 @@ _QUARANTINE: Final = {
     "expect": [{"range": {"column": "grade", "at_most": 0}, "on_violation": "quarantine"}],
 }  # fmt: skip
 
+
+def _make_merged() -> Lake:
+    table = {"mode": "merge", "read": _read(EVENTS), "primary_key": ["key"], "order_by": ["at"]}
+    return _make(_OWN | {"catalog": "iceberg"}, table, "merged")
+
+
 LAKES: Final[Mapping[str, Callable[[], Lake]]] = {
     "append": lambda: _make(_supaflow(update_aws_glue_catalog=True), {"cursor": "id"}),
     "overwrite": lambda: _make(_AIRBYTE, {"mode": "overwrite"}),
@@ -89,6 +98,8 @@ LAKES: Final[Mapping[str, Callable[[], Lake]]] = {
     "undo": lambda: _make(_supaflow(update_aws_glue_catalog=True), {"cursor": "id"}),
     "undo of a refresh": lambda: _make(_OWN | {"catalog": "glue"}, {"mode": "refresh"}),
     "replay": lambda: _make(_supaflow(), _QUARANTINE),
+    "merge": _make_merged,
+    "compaction": _make_merged,
     "micro-batch": lambda: make_lake("batches", "flights", _ESTUARY, [_BINDING], checkpoint="checkpoint"),
 }
 """A pipeline of one table for each kind of change."""
@@ -135,7 +146,7 @@ class Drill:
         self.network = Network(self.scheduler, Weather())
         self.bucket, catalog = Bucket(lambda: self.scheduler.now, 1000), Catalog()
         marks = Marks(rng)
-        self.sources = Sources(rng, marks)
+        self.sources = Sources(rng, marks, Events(0))
         # The first row of every reading is bad until the table is corrected.
         marks.rows = {f"flights/{self.table.id}": [Defect("check", 1), *[None] * 50]}
         self.simulation = Simulation(0, self.scheduler, self.network, self.bucket, catalog)
@@ -165,6 +176,8 @@ class Drill:
             return "stream-q1-0000000001"
         if self.kind == "replay":
             return self._replayed
+        if self.kind == "compaction":
+            return make_compaction_job_id(self.table.id, 3)
         return "undo.b" if self.kind.startswith("undo") else "b"
 
     @property
@@ -172,7 +185,7 @@ class Drill:
         """The load that an undo takes back."""
         if self.kind == "replay":
             return "a"
-        return self.job_id.removeprefix("undo.")
+        return "b" if self.kind == "compaction" else self.job_id.removeprefix("undo.")
 
     def read_state(self) -> TableState | None:
         """The table's state."""
@@ -182,7 +195,7 @@ class Drill:
     def prepare(self) -> None:
         """What is committed before the change."""
         self.change("a") if self.kind != "micro-batch" else self.change()
-        if self.kind.startswith("undo"):
+        if self.kind.startswith("undo") or self.kind == "compaction":
             self.change("b")
 
     def change(self, job: str | None = None, *, kill: Callable[[list[Call]], bool] = lambda _: False) -> str:
@@ -228,6 +241,8 @@ class Drill:
             return "done"
         if job is None and self.kind == "replay":
             return self.replay(clients)
+        if job is None and self.kind == "compaction":
+            return self.compact(clients)
         if self.kind == "micro-batch":
             return self._stream(clients)
         return self._load(self.lake.spec, job or "b", clients)
@@ -303,8 +318,18 @@ class Drill:
 
     def undo(self, clients: SimulatedClients) -> str:
         """Take the load back."""
-        (undoing,) = Undo(Pipeline.open(self.lake.spec, clients), self.loaded, Choices(REASON, keep_cursor=True)).run()
-        return "done" if undoing.plan is not None else "nothing"
+        undone = Undo(Pipeline.open(self.lake.spec, clients), self.loaded, Choices(REASON, keep_cursor=True)).run()
+        return "done" if any(undoing.plan is not None for undoing in undone) else "nothing"
+
+    def undo_again(self, clients: SimulatedClients) -> str:
+        """Take the load back twice, as a person does who has not seen how it ended."""
+        self.undo(clients)
+        return self.undo(clients)
+
+    def compact(self, clients: SimulatedClients) -> str:
+        """Replace the table's files."""
+        report = Compaction(Pipeline.open(self.lake.spec, clients), self.table, 2**30).run()
+        return "done" if report is not None else "nothing"
 
     def verify(self) -> list[str]:
         """What differs from what the loads have left."""
