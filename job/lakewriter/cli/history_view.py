@@ -77,6 +77,8 @@ def show_history(out: Console, loads: Sequence[LoadSummary]) -> None:
         Column("time", tuple(format_seconds(load.seconds) for load in loads), weight=2, right=True),
         Column("set aside", tuple(f"{n:,}" if (n := load.rows_set_aside) else "" for load in loads), weight=5,
                right=True),
+        Column("tries", tuple(f"{load.attempts:,}" if load.attempts > 1 else "" for load in loads), weight=5,
+               right=True),
         Column("code", tuple(load.code or "" for load in loads), weight=6),
         Column("again", tuple(load.repeated or "" for load in loads), weight=7),
     ]  # fmt: skip
@@ -94,7 +96,7 @@ def show_load(out: Console, record: LoadRecord) -> None:
         _print_grid(
             out, Column("table", tuple(_show(table.id) for table in record.tables)), _list_columns(record.tables)
         )
-    for line in _describe_remarks(record):
+    for line in (*_describe_earlier(record), *_describe_remarks(record)):
         out.print(line, markup=False, soft_wrap=True)
 
 
@@ -109,6 +111,14 @@ def _list_columns(tables: Sequence[LoadedTable]) -> list[Column]:
         Column("time", tuple(format_seconds(table.seconds) for table in tables), weight=3, right=True),
         Column("cursor", tuple(_show(t.cursor_after.text) if t.cursor_after else "" for t in tables), weight=4),
     ]  # fmt: skip
+
+
+def _describe_earlier(record: LoadRecord) -> Iterator[str]:
+    for attempt in record.earlier:
+        ended = f" at {format_moment(attempt.finished)} UTC" if attempt.finished else ""
+        lasted = f" after {format_seconds(attempt.seconds)}" if attempt.seconds is not None else ""
+        why = ": ".join(filter(None, (attempt.code, _show(attempt.message or ""))))
+        yield f"earlier attempt {attempt.attempt}: {attempt.status}{ended}{lasted}{f': {why}' if why else ''}"
 
 
 def _describe_remarks(record: LoadRecord) -> Iterator[str]:

@@ -75,7 +75,7 @@ class PolicyReport(Model):
 
 class LoadSummary(Model):
     """One load in ``lakewriter history --json``; ``seconds`` is null where its process did not report,
-    ``repeated`` where nothing is appended again."""
+    ``repeated`` where nothing is appended again. ``attempts`` counts those that have left an ending."""
 
     job_id: str
     status: str
@@ -90,6 +90,7 @@ class LoadSummary(Model):
     bytes: int
     code: str | None
     repeated: str | None = None
+    attempts: int = 1
 
     @classmethod
     def of(cls, record: LoadRecord) -> "LoadSummary":
@@ -108,6 +109,7 @@ class LoadSummary(Model):
             bytes=record.bytes,
             code=record.code,
             repeated=record.repeated,
+            attempts=1 + len(record.earlier),
         )
 
 

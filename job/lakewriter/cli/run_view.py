@@ -7,8 +7,9 @@ from rich.console import Console
 from rich.text import Text
 
 from lakewriter.cli.fitting import GAP, Column, fit_columns, lay_out
+from lakewriter.operate.load_ending import find_own_seconds
 from lakewriter.pages.load_page import SPARK_STARTS
-from lakewriter.report import RunReport, TableResult, describe_repeated, format_count, format_size
+from lakewriter.report import RunReport, describe_repeated, format_count, format_size
 
 _SLOW_START: Final = 1.0
 """Spark's start is mentioned if it takes so many seconds."""
@@ -79,11 +80,7 @@ def _make_columns(report: RunReport, phases: Phases) -> list[Column]:
         Column("rows", tuple(f"{result.rows:,}" for result in tables), right=True),
         Column("files", tuple(f"{result.files:,}" for result in tables), weight=1, right=True),
         Column("size", tuple(format_size(r.bytes) if r.files else "" for r in tables), weight=2, right=True),
-        Column("seconds", tuple(f"{_find_seconds(result, phases):.1f}" for result in tables), weight=3, right=True),
+        Column("seconds", tuple(f"{find_own_seconds(result, phases):.1f}" for result in tables), weight=3, right=True),
         Column("cursor", tuple(r.cursor_after.text if r.cursor_after else "" for r in tables), weight=4),
     ]
     return [column for column in columns if any(column.cells)]
-
-
-def _find_seconds(result: TableResult, phases: Phases) -> float:
-    return max(result.seconds - phases.get(result.id, {}).get(SPARK_STARTS, 0.0), 0.0)

@@ -174,6 +174,11 @@ def _read_intents(report: RunReport, controls: Mapping[str, Control]) -> dict[st
         }
 
 
+def find_own_seconds(result: TableResult, phases: Mapping[str, Mapping[str, float]]) -> float:
+    """Return the seconds of a table without those in which it waited for Spark to start, which all tables share."""
+    return max(result.seconds - phases.get(result.id, {}).get(SPARK_STARTS, 0.0), 0.0)
+
+
 def _describe(result: TableResult, phases: Mapping[str, Mapping[str, float]], intent: Intent | None) -> LoadedTable:
     return LoadedTable(
         schema_name=result.schema_,
@@ -181,7 +186,7 @@ def _describe(result: TableResult, phases: Mapping[str, Mapping[str, float]], in
         code=result.code,
         message=result.message,
         remedy=result.remedy,
-        seconds=result.seconds,
+        seconds=find_own_seconds(result, phases),
         change_samples=result.change_samples[:MOST_SAMPLES],
         undeclared=dict(list(result.undeclared.items())[:MOST_UNDECLARED]),
         phases=phases.get(result.id, {}),

@@ -10,7 +10,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.history import LoadObject, parse_reports
 from lakewriter.control_object import Parsed, parse
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
-from lakewriter.pages.load_record import MOST_SAMPLES, LoadedTable, LoadRecord
+from lakewriter.pages.load_record import MOST_SAMPLES, EarlierAttempt, LoadedTable, LoadRecord
 from lakewriter.report import TableReport, get_figures
 from lakewriter.spec.load_ids import make_undo_job_id
 
@@ -20,6 +20,8 @@ _UNFINISHED: Final = datetime.max.replace(tzinfo=UTC)
 """A load that has not finished is newer than those that have."""
 MOST_READ: Final = 200
 """The most table reports that are read for a load that has left no record."""
+MOST_EARLIER: Final = 20
+"""The most earlier attempts of a load that are read, the last ones: each is a request."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,11 @@ class Loads:
         positions = [position for position, load in enumerate(loads) if load.job_id == record.job_id]
         after = loads[positions[0] + 1 :] if positions else loads
         earlier = self._read_in_order(after[:limit])
-        return (self._add_tables(record, loads[positions[0]], []) if positions else record), earlier
+        if not positions:
+            return record, earlier
+        load = loads[positions[0]]
+        attempts = self._read_earlier(load, record.attempt, [])
+        return self._add_tables(record, load, []).model_copy(update={"earlier": attempts}), earlier
 
     def read_one(self, job_id: str | None) -> LoadRecord:
         """Read one load, the last one without an id; ``SPEC_INVALID`` where there is none."""
@@ -138,7 +144,25 @@ class Loads:
             record = self._add_tables(max(records, key=lambda record: record.finished or _UNFINISHED), load, damage)
         else:
             record = self._conclude(load, outcomes[0] if outcomes else None, damage)
-        return record.model_copy(update={"notes": (*record.notes, *damage)})
+        earlier = self._read_earlier(load, record.attempt, damage)
+        return record.model_copy(update={"notes": (*record.notes, *damage), "earlier": earlier})
+
+    def _read_earlier(self, load: LoadObjects, last: str, damage: list[str]) -> tuple[EarlierAttempt, ...]:
+        """Return how the attempts before the ``last`` one ended: by their records, or else by their outcomes."""
+        ends = {item.attempt: item for item in load.items if item.entry.key.endswith("/outcome.json")}
+        ends |= {item.attempt: item for item in load.items if item.entry.key.endswith("/run/record.json")}
+        items = sorted((item for item in ends.values() if item.attempt != last), key=lambda item: item.entry.modified)
+        earlier = list[EarlierAttempt]()
+        for item in items[-MOST_EARLIER:]:
+            if item.entry.key.endswith("/outcome.json"):
+                end = self._read_outcome(item.entry.key, damage)
+                fields = {name: end.get(name) for name in ("finished", "code", "message")}
+                earlier.append(EarlierAttempt(attempt=item.attempt, status=end.get("status") or "unfinished", **fields))
+                continue
+            for record in self._read(LoadRecord, item.entry.key, damage):
+                fields = {name: getattr(record, name) for name in EarlierAttempt.model_fields}
+                earlier.append(EarlierAttempt(**fields))
+        return tuple(earlier)
 
     def _read(self, model: type[Parsed], key: str, damage: list[str]) -> list[Parsed]:
         """Return the object at the key, none where it is gone or cannot be used: then ``damage`` says so. One damaged

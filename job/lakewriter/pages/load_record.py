@@ -59,9 +59,22 @@ class LoadedTable(ControlObject):
         return ".".join(part for part in (self.schema_name, self.table) if part)
 
 
-class LoadRecord(ControlObject):
-    """One load.
+class EarlierAttempt(ControlObject):
+    """How an attempt at a load ended before the last one; times are None where its process did not report them."""
 
+    attempt: str
+    status: str
+    started: datetime | None = None
+    finished: datetime | None = None
+    seconds: float | None = None
+    code: str | None = None
+    message: str | None = None
+
+
+class LoadRecord(ControlObject):
+    """One load, as its last attempt left it.
+
+    earlier   the attempts before the last one, in their order
     seconds   of the whole run, None where its process did not report
     requests  HTTP requests to AWS by method, None likewise
     given     what its user gave to name it: the file, and options such as --local; none of a deployed job
@@ -83,6 +96,7 @@ class LoadRecord(ControlObject):
     notes: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
     tables: tuple[LoadedTable, ...] = ()
+    earlier: tuple[EarlierAttempt, ...] = ()
 
     @property
     def rows(self) -> int:

@@ -1,0 +1,77 @@
+"""A load that is tried again keeps how each attempt ended: history, show and the page have all of them."""
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lakewriter.operate.load_ending import find_own_seconds
+from lakewriter.operate.loads import Loads
+from lakewriter.pages.load_page import SPARK_STARTS, render_load
+from lakewriter.pages.load_record import LoadRecord
+from lakewriter.report import TableResult
+from tests.load.lakes import BUCKET
+from tests.operate.shop import FILES
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def put_attempts(shop, count, *, records=True):
+    """Write what ``count`` failed attempts and a last one that is done leave of load ``a``."""
+    keys, s3 = shop.control.keys, shop.aws.client("s3")
+    report = shop.control.read_report("a")
+    for number in range(count):
+        attempt, finished = f"{number:012x}", NOON + timedelta(minutes=number)
+        end = {"status": "failed", "code": "SOURCE_FAILED", "message": f"no file, {number}", "finished": finished}
+        record = LoadRecord(pipeline="p", job_id="a", attempt=attempt, seconds=2.5, **end)
+        body = json.dumps(end, default=lambda moment: moment.isoformat())
+        s3.put_object(Bucket=BUCKET, Key=keys.outcome("a", attempt), Body=body.encode())
+        if records:
+            s3.put_object(Bucket=BUCKET, Key=keys.record("a", attempt), Body=record.model_dump_json().encode())
+    return report.attempt
+
+
+@pytest.mark.parametrize(("records", "seconds"), [(True, 2.5), (False, None)])
+def test_each_attempt_stays(shop, records, seconds):
+    shop = shop(FILES)
+    shop.load("a")
+    last = put_attempts(shop, 2, records=records)
+    put_last(shop, last, records=records)
+    record = Loads(shop.pipeline.controls).read_one("a")
+    assert (record.attempt, record.status) == (last, "done")
+    assert [(end.attempt, end.status, end.code, end.message, end.finished, end.seconds) for end in record.earlier] == [
+        ("000000000000", "failed", "SOURCE_FAILED", "no file, 0", NOON, seconds),
+        ("000000000001", "failed", "SOURCE_FAILED", "no file, 1", NOON + timedelta(minutes=1), seconds),
+    ]
+    page = render_load(record, [])
+    assert "Earlier attempts" in page
+    assert "no file, 1" in page
+
+
+def put_last(shop, attempt, *, records):
+    """Write how the attempt ended that is done, a second after the others: S3 keeps times to the second."""
+    time.sleep(1.1)
+    end = {"status": "done", "finished": NOON + timedelta(hours=1)}
+    keys, s3 = shop.control.keys, shop.aws.client("s3")
+    record = LoadRecord(pipeline="p", job_id="a", attempt=attempt, **end)
+    body = json.dumps(end, default=lambda moment: moment.isoformat())
+    s3.put_object(Bucket=BUCKET, Key=keys.outcome("a", attempt), Body=body.encode())
+    if records:
+        s3.put_object(Bucket=BUCKET, Key=keys.record("a", attempt), Body=record.model_dump_json().encode())
+
+
+def test_a_load_of_one_attempt_has_no_earlier_ones(shop):
+    shop = shop(FILES)
+    shop.load("a")
+    assert Loads(shop.pipeline.controls).read_one("a").earlier == ()
+
+
+SECONDS = [({}, 5.0), ({"s.t": {SPARK_STARTS: 3.0}}, 2.0), ({"s.t": {SPARK_STARTS: 9.0}}, 0.0)]
+
+
+@pytest.mark.parametrize(("phases", "expected"), SECONDS)
+def test_run_and_show_give_a_table_the_same_time(phases, expected):
+    """Spark's start is nobody's: ``run`` shows it once, and a record has it among the phases."""
+    result = TableResult(schema_="s", table="t", status="done", seconds=5.0)
+    assert find_own_seconds(result, phases) == expected
