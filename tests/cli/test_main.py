@@ -261,13 +261,14 @@ what a killed load left staged is invisible, and is paid for until then.
 ! second loads: each load appends all rows of supaflow_public.orders again.
     A cursor, read: {files: new}, or a mode that replaces rows keeps them from coming again. \
 Or allow it: repeated: allow.
+✓ places of tables: no load is refused for what lies where its table is.
 ✓ glue database supaflow_public: database 'supaflow_public' does not exist yet; the \
 first load creates it (glue:CreateDatabase cannot be tried without creating it.).
 ✓ glue write supaflow_public: tables and partitions of 'supaflow_public' can be written
 ✓ glue table supaflow_public.orders: table 'supaflow_public.orders' does not exist yet; the first load creates it.
 - policies: the file names no role that writes: CloudFormation names the role that the stacks make.
 ✓ source supaflow_public.orders: csv, 1 file, 8 B, 2 columns: _c0 string, _c1 string (1 row looked at).
-18 ok, 0 failed, 2 warning, 1 skipped
+19 ok, 0 failed, 2 warning, 1 skipped
 """
 
 

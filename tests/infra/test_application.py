@@ -94,6 +94,8 @@ def test_no_finding(assembly: Path) -> None:
     reports = json.loads((assembly / "validation-report.json").read_text())["pluginReports"]
     assert [(report["pluginName"], [each["ruleName"] for each in report["violations"]]) for report in reports] == [
         ("AwsSolutions", []),
+        # It has an address, which must confirm its subscription.
+        ("Construct Annotations", ["Annotation::lakewriter:confirm"]),
     ]
 
 

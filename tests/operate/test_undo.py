@@ -513,7 +513,10 @@ def test_an_undo_that_is_cut_off_is_finished_by_the_next_load(shop):
     assert (pending.job_id, pending.phase) == ("undo.b", "uploaded")
     with pytest.raises(SpecInvalidError) as refused:
         abandon(shop.pipeline.controls, "undo.b", "a drill", shop.pipeline.clients)
-    assert refused.value.remedy == "Let it finish: lakewriter undo LAKE b --reason TEXT"
+    assert refused.value.remedy == (
+        "Let it finish: lakewriter undo LAKE b --reason TEXT. If it can never finish, end it as it is, and undo the "
+        "load again once it can: lakewriter abandon LAKE undo.b --intent-lost --reason TEXT"
+    )
     shop.load("c")
     assert shop.ids() == [0, 1, 2, 3, 4, 5]
     assert [each.job_id for each in shop.control.state.read().undone] == ["b"]
@@ -576,7 +579,7 @@ def test_an_undo_whose_intent_is_lost_is_undone_again(shop, match):
     key = shop.control.keys.intent("undo.b", pending.attempt, shop.control.table_id)
     shop.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
     (said,) = abandon_without_intent(shop.pipeline.controls, "undo.b", "a drill").values()
-    assert said.startswith("closed, without its intent")
+    assert said.startswith("closed as it is: what it has taken out is not known")
     (undoing,) = shop.undo("b").run()
     assert undoing.plan is not None
     assert shop.ids() == [0, 1]

@@ -203,8 +203,16 @@ class OpenedFiles:
             *self.listing.notes,
             *self.look.notes,
             *_note_whole_files(self.look),
-            *_note_empty(self.listing, self.look),
+            *self._note_empty(),
         )
+
+    def _note_empty(self) -> Iterator[str]:
+        """Yield a note on files of text without a line beside others; typed files note theirs with their columns."""
+        filled = {file.path for file, _ in self.look.files if file.size}
+        empty = [file.path.rpartition("/")[2] for file in self.listing.files if file.path not in filled]
+        if empty and filled and self.source.reader.has_lines:
+            shown = join_first(empty, _MOST_NAMES)
+            yield f"{len(empty):,} of {format_count(len(self.listing.files), 'file')} without rows: {shown}"
 
     def read_stored_types(self) -> dict[str, str]:
         """Return the types of the columns that its first file stores as another type."""
@@ -219,15 +227,6 @@ class OpenedFiles:
     def cut(self, size: int, spread: Spread) -> list[Piece]:
         """Return the pieces of its files, each of about ``size`` bytes; none if only their columns are needed."""
         return [] if self.is_empty else self.source.reader.cut(self.look, size, spread)
-
-
-def _note_empty(listing: Listing, look: Look) -> Iterator[str]:
-    """Yield a note on files without a byte, or without a line, beside others."""
-    filled = {file.path for file, _ in look.files if file.size}
-    empty = [file.path.rpartition("/")[2] for file in listing.files if file.path not in filled]
-    if empty and filled:
-        shown = join_first(empty, _MOST_NAMES)
-        yield f"{len(empty):,} of {format_count(len(listing.files), 'file')} without rows: {shown}"
 
 
 def _note_whole_files(look: Look) -> tuple[str, ...]:
