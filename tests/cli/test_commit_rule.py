@@ -16,31 +16,16 @@ from lakewriter.cli.airbyte.stream_queue import StreamQueue
 from lakewriter.run.stream_completion import Input
 from lakewriter.source.messages import backlog
 from lakewriter.source.messages.arriving import ArrivingFeed
-from lakewriter.source.messages.backlog import Backlog, read_piece
+from lakewriter.source.messages.backlog import Backlog
 from lakewriter.source.messages.chunks import Records
 from lakewriter.source.messages.contents import Event
 from lakewriter.spec.stream import Stream, StreamKey
 from lakewriter.spec.table_spec import Mode, TableSpec
+from tests.cli.feeds import Feed
 from tests.cli.scripted_source import KINDS, MODES, NAMES, Source, take_last
 
 MANY = 100
 """Bytes of a step are a few records: loads end amid the sync."""
-
-
-class Feed:
-    """The feed of a load, in memory."""
-
-    def __init__(self):
-        self.places, self.ended, self.given_up = list[int](), False, False
-
-    def hand(self, piece):
-        self.places += read_piece(piece.path).column("row").to_pylist()
-
-    def end(self):
-        self.ended = True
-
-    def give_up(self):
-        self.given_up = True
 
 
 def make_table(name, mode):

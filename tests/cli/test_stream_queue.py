@@ -9,28 +9,13 @@ from lakewriter.cli.airbyte import stream_queue
 from lakewriter.cli.airbyte.stream_queue import END, StreamQueue
 from lakewriter.source.messages import backlog
 from lakewriter.source.messages.arriving import ArrivingFeed
-from lakewriter.source.messages.backlog import Backlog, read_piece
+from lakewriter.source.messages.backlog import Backlog
 from lakewriter.source.messages.chunks import Records
 from lakewriter.spec.table_spec import TableSpec
+from tests.cli.feeds import Feed
 
 SIZE = 66
 """Bytes of each of these records."""
-
-
-class Feed:
-    """What a load is given."""
-
-    def __init__(self):
-        self.places, self.ended, self.given_up = [], False, False
-
-    def hand(self, piece):
-        self.places += read_piece(piece.path).column("row").to_pylist()
-
-    def end(self):
-        self.ended = True
-
-    def give_up(self):
-        self.given_up = True
 
 
 class Stream(StreamQueue):
