@@ -61,6 +61,19 @@ def put_last(shop, attempt, *, records):
         s3.put_object(Bucket=BUCKET, Key=keys.record("a", attempt), Body=record.model_dump_json().encode())
 
 
+@pytest.mark.parametrize("body", [b"", b"[1]", b'{"finished": "soon"}', b'{"code": 3}'])
+def test_a_damaged_outcome_of_an_earlier_attempt_is_left_out(shop, body):
+    shop = shop(FILES)
+    shop.load("a")
+    last = put_attempts(shop, 2, records=False)
+    key = shop.control.keys.outcome("a", "000000000000")
+    shop.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
+    put_last(shop, last, records=False)
+    record = Loads(shop.pipeline.controls).read_one("a")
+    assert [end.message for end in record.earlier] == ["no file, 1"]
+    assert record.notes[-1].endswith("It is left out.")
+
+
 def test_a_load_of_one_attempt_has_no_earlier_ones(shop):
     shop = shop(FILES)
     shop.load("a")

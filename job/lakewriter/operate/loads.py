@@ -154,14 +154,10 @@ class Loads:
         items = sorted((item for item in ends.values() if item.attempt != last), key=lambda item: item.entry.modified)
         earlier = list[EarlierAttempt]()
         for item in items[-MOST_EARLIER:]:
-            if item.entry.key.endswith("/outcome.json"):
-                end = self._read_outcome(item.entry.key, damage)
-                fields = {name: end.get(name) for name in ("finished", "code", "message")}
-                earlier.append(EarlierAttempt(attempt=item.attempt, status=end.get("status") or "unfinished", **fields))
-                continue
-            for record in self._read(LoadRecord, item.entry.key, damage):
-                fields = {name: getattr(record, name) for name in EarlierAttempt.model_fields}
-                earlier.append(EarlierAttempt(**fields))
+            model = EarlierAttempt if item.entry.key.endswith("/outcome.json") else LoadRecord
+            for end in self._read(model, item.entry.key, damage):
+                fields = {name: getattr(end, name) for name in EarlierAttempt.model_fields}
+                earlier.append(EarlierAttempt.model_validate(fields | {"attempt": item.attempt}))
         return tuple(earlier)
 
     def _read(self, model: type[Parsed], key: str, damage: list[str]) -> list[Parsed]:
