@@ -7,7 +7,7 @@ import pytest
 from lakewriter.aws import Clients
 from lakewriter.commit.latest import write_latest
 from lakewriter.doctor.doctor import run_checks
-from lakewriter.errors import CommitUnknownError, LakeError, StateLostError
+from lakewriter.errors import CommitUnknownError, LakeError, NameCollisionError, StateLostError
 from lakewriter.operate.adoption import adopt_found, find_files
 from lakewriter.operate.planning import plan
 from lakewriter.operate.rebuild import ask_catalog, rebuild
@@ -92,8 +92,10 @@ def test_the_pipeline_that_handed_over_changes_nothing_any_more(users):
 
 
 def test_a_hand_over_by_adopt(users):
-    delete(users, OWNERS)
     users.hand_over("sales")
+    with pytest.raises(NameCollisionError):
+        adopt_found(users.spec, Clients(users.spec.access), (), {}, "the other one's record of the directory is there")
+    delete(users, OWNERS)
     assert code_of(users, "x", id=[10]) == "NAME_COLLISION"
     spec = users.spec
     clients = Clients(spec.access)

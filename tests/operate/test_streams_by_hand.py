@@ -112,6 +112,10 @@ def test_what_has_its_intent_is_left_beside_a_table_without():
         "left as it is, since its intent is there. Abandon it by what it says: lakewriter abandon LAKE b --reason TEXT"
     )
     assert list_phases(drill) == [None, "prepared"]
+    decisions = [
+        own.body for key, own in drill.bucket.objects.items() if "/loads/b/" in key and key.endswith("/decision.json")
+    ]
+    assert [json.loads(body)["bound"] for body in decisions] == [False], "its process must not bind the other table"
 
 
 def go_on(drill: Drill) -> None:

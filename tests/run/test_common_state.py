@@ -136,6 +136,7 @@ def test_a_stream_takes_its_own_out_of_a_state_for_all():
         (Ended("s.t", kept(6)), ""),
         (Ended("s.t", kept(7)), "is done under this job id up to a STATE that the connector has not reached"),
         (Ended("s.t", None), "is done under this job id, and nothing shows up to which state"),
+        (Ended("s.t", kept(6).model_copy(update={"record": None})), "is done under this job id, and nothing shows"),
         (Ended("s.t", kept(6, own="t")), "is done under this job id, up to a STATE of its stream alone"),
     ],
 )

@@ -38,6 +38,7 @@ def retire_partition(control: Control, intent: Intent) -> None:
     if partition is None:
         return
     for entry, removal in _read_retiring(control):
+        # Rule retire-before-adding
         if removal.catalog.find_partition() == partition:
             _retire(control, entry, removal)
 

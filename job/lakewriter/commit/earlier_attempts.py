@@ -85,8 +85,10 @@ class BeginRecords:
         """
         # Tables that load in parallel may each list here, which costs less than waiting for one another.
         job, other = self._job, registered if registered != attempt else None
+        # Rule begun-since-listing
         if job is None or (job.job_id, job.attempt) != (job_id, attempt) or (other and other not in job.records):
             job = self._job = self._list(job_id, attempt)
+        # Rule begun-named-anew
         elif other:
             self._read_again(job, table_id, other)
         return [*job.records.values(), *job.of_tables.get(table_id, {}).values()]

@@ -67,6 +67,7 @@ def follow_load(inputs: Inputs | None, intent: InputsIntent | None, committed: i
         return inputs
     before = inputs or intent.before
     parts, without = before.parts, before.without
+    # Rule joined-of-parts
     if intent.joined is not None and set(intent.joined.of) <= {part.key for part in parts}:
         parts = (*(part for part in parts if part.key not in intent.joined.of), *intent.joined.parts)
         without = tuple(job for job in without if job not in intent.joined.without)
@@ -76,6 +77,7 @@ def follow_load(inputs: Inputs | None, intent: InputsIntent | None, committed: i
             "parts": (*parts, *intent.adds),
             "without": without,
             "repeats": before.repeats or bool(intent.repeated.again),
+            # Rule partial-lacks
             "committed": before.committed if intent.is_partial else _count(before, committed),
         }
     )
@@ -93,6 +95,7 @@ def follow_undo(inputs: Inputs | None, job_id: str, committed: int, *, is_whole:
     """
     if inputs is None:
         return Inputs(committed=committed + 1) if is_whole else None
+    # Rule repeats-stay
     if inputs.repeats:
         return inputs
     without = (*inputs.without, job_id) if inputs.parts else ()

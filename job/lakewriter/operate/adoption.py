@@ -159,6 +159,7 @@ def _find_files(table: TableSpec, control: Control) -> LeftFiles:
     if counts:
         entries = [entry for entry in entries if find_last_numbers(table.layout, [entry.key]).counter]
     is_beyond = (numbers.backfill, numbers.counter) > (state.backfill, state.counter) if counts else not state.committed
+    # Rule adopt-beyond
     if not is_beyond:
         return LeftFiles(table=table.id)
     return LeftFiles(
@@ -181,6 +182,7 @@ def adopt_found(
     refreshed = [table for table in spec.tables if table.latest is not None]
     controls = Pipeline.open(spec, clients).controls
     for table in refreshed:
+        # Rule adopt-asks-owner
         make_ownership(spec, table, controls[table.id]).check(refreshes=True)
     changed = {}
     for left in left_files:

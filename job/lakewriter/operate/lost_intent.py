@@ -50,12 +50,14 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
     pending = find_pending(control, job_id)
     if pending is None:
         return _OVERTAKEN
+    # Rule blind-undo
     if job_id.startswith(UNDO):
         return _end_undo(control, pending, reason)
     objects = _find_objects(control, pending)
     shown = format_count(len(objects), "object")
     if pending.phase == "prepared":
         # If the sync is undecided, this gives it up in every table: none is bound without this one.
+        # Rule blind-gives-up
         is_bound(control, pending)
     if find_decision(control, job_id, pending.attempt) is not None and pending.phase != "uploaded":
         # The sync's other tables are not published without this one's files.
@@ -186,12 +188,14 @@ def _close_state(control: Control, state: TableState, pending: Pending, objects:
         generation = max(stored.generation_id for stored in objects.values())
         sync = sync.model_copy(update={"live": (*sync.live, Live(job_id=pending.job_id, generation_id=generation))})
     return state.replace(
+        # Rule blind-counted
         committed=state.committed + 1,
         last_job=choose_last_job(state, pending.job_id),
         last_commit=max(control.find_time(), pending.since, state.last_commit or pending.since),
         counter=max(state.counter, highest.counter),
         generation=max(state.generation, highest.generation),
         batch=parse_batch(pending.job_id) or state.batch,
+        # Rule blind-deleted-keys
         deleted_keys=_find_deleted_keys(control, pending) or state.deleted_keys,
         running=state.list_running_except(pending.job_id),
         sync=sync,

@@ -86,6 +86,7 @@ def judge_together(
         split: Returns the state of one stream out of its state before; ``SOURCE_FAILED`` where it has none.
     """
     lost = [member for member in members if member.verdict.stretch is None and member.verdict.reached == END]
+    # Rule lost-stops-all
     if lost:
         why = _explain(f"stream {lost[0].name} cannot go on: {lost[0].verdict.error}")
         return {member.table_id: member.refuse(why, lost[0].verdict.remedy) for member in members}
@@ -144,6 +145,7 @@ def _complete(members: Sequence[Member], split: Callable[[Member], SourceState])
         if len(shared) < len(sources):
             verdicts_apart = {member.table_id: split(member) for member in members if member.table_id in shared}
             return verdicts | {name: replace(verdicts[name], source=source) for name, source in verdicts_apart.items()}
+        # Rule one-digest
         if len({sources[name].digest for name in shared}) > 1:
             raise SourceFailedError("the connector has sent no state that all streams have reached.")
     except SourceFailedError as error:
@@ -167,6 +169,7 @@ def _cut(seen: Input, members: Sequence[Member]) -> dict[str, Event]:
         covered = [member for member in members if is_covered(last.text, member.stream, needs_part=not member.goes_on)]
         starts = [covered_member.start for covered_member in covered]
         left = [member for member in members if member not in covered and member.before is not None]
+        # Rule common-is-new
         is_new = bool(starts) and max(starts) <= last.position + 1 and min(starts) <= last.position
         return {covered_member.table_id: last for covered_member in covered} if is_new and not left else {}
     last_states = {event.stream: event for event in said}
@@ -240,6 +243,7 @@ def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Ended) -
 def _explain_ended(ended: Ended, job_id: str) -> tuple[str, str]:
     """Explain why nothing can be committed after a table is done under this job id, and what to do; blank where it
     can."""
+    # Rule ended-exactly
     if ended.source is None or not _is_exact(ended.source):
         return (
             f"table {ended.table_id} is done under this job id, and nothing shows up to which state",
