@@ -170,6 +170,29 @@ def test_names_stay(people, first, second, row):
     assert row in people.rows()
 
 
+NAMELESS = [
+    # the headers of two loads, the row of the second: a column without a name is found by its order among such columns
+    ("id,", "new,id,", {"new": "1", "id": "2", "_c1": "3"}),
+    ("id,,", "new,id,,", {"new": "1", "id": "2", "_c1": "3", "_c2": "4"}),
+    ("id,,b,", "id,b,,x,", {"id": "1", "b": "2", "_c1": "3", "x": "4", "_c3": "5"}),
+    ("id,,_c1", "new,id,,_c1", {"new": "1", "id": "2", "_c1": "3", "_c1_1": "4"}),
+    ("id,_c1", "new,id,_c1", {"new": "1", "id": "2", "_c1": "3"}),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "row"), NAMELESS)
+def test_columns_without_a_name_keep_theirs(people, first, second, row):
+    people.write(TABLES["supaflow"][0])
+    assert people.load("a", f"{first}\n{','.join('x' * len(first.split(',')))}\n").message is None
+    text = f"{second}\n{','.join(map(str, range(1, len(row) + 1)))}\n"
+    assert people.load("b", text).message is None
+    # A third load finds the names of the first, whatever the second's columns would be called by themselves.
+    assert people.load("c", text).message is None
+    rows = [entry for key, body in people.lake.data().items() for entry in read(key, body)]
+    plain = [{k: v for k, v in entry.items() if k[:5] != "_supa" and v is not None} for entry in rows]
+    assert [entry for entry in plain if entry != {} and "x" not in entry.values()] == [row, row]
+
+
 @pytest.mark.parametrize("kind", [kind for kind in TABLES if kind != "supaflow"])
 def test_names_stay_in_every_format(people, kind):
     destination, folder = TABLES[kind]

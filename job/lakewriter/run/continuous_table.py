@@ -31,7 +31,7 @@ from lakewriter.run.continuous_status import BatchMetrics, Lag, TableStatus
 from lakewriter.run.kinds import MicroBatch
 from lakewriter.run.loader import load
 from lakewriter.run.pace import Pace, restart_pause
-from lakewriter.run.prepare import SparkFactory
+from lakewriter.run.prepare import SparkFactory, add_nameless
 from lakewriter.source.feed import Feed
 from lakewriter.source.spark_failures import SPARK_ERRORS
 from lakewriter.source.streams import TableStream
@@ -154,7 +154,7 @@ class TableRun:
         self._checkpoint = f"{str(self.spec.checkpoint).rstrip('/')}/{folder}"
         # Read before Spark reads the checkpoint, which is then never older than this batch.
         self._since = state.batch
-        self._stream = TableStream(self._spark(), self.table, self._checkpoint)
+        self._stream = TableStream(self._spark(), add_nameless(self.table, state.names), self._checkpoint)
         writer = self._stream.frame.writeStream.foreachBatch(self._run_batch).option(
             "checkpointLocation", self._checkpoint
         )
@@ -207,7 +207,13 @@ class TableRun:
             single: bool = False,
         ) -> Feed:
             return stream.open_feed(
-                frame, planned, least=filled, single=single, deleted_column=deleted_column, twice=twice
+                frame,
+                planned,
+                least=filled,
+                single=single,
+                deleted_column=deleted_column,
+                twice=twice,
+                nameless=table.read.nameless,
             )
 
         report = load(

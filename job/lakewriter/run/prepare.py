@@ -34,6 +34,7 @@ from lakewriter.shape.text_rows import plan_text_rows
 from lakewriter.source.column_names import quote_column
 from lakewriter.source.databases.cursors import CursorCondition, Edge
 from lakewriter.source.feed import Bounded, Feed, FeedOpener, open_feed
+from lakewriter.source.files.csv_headers import list_nameless
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.spec.encodings import AvroEncoding, TextEncoding
@@ -74,6 +75,7 @@ def prepare(
     """Open a table's feed, which the caller closes, and plan its shape; the feed is closed here if something after it
     fails."""
     condition = write_cursor_condition(table, state.cursor)
+    table = add_nameless(table, state.names)
     feed = _open_feed(table, condition, spark, sync, opener)
     try:
         names = _name_columns(spec, table, state, in_place)
@@ -104,6 +106,13 @@ def _open_feed(
     twice = has_inferred_columns(table) or bool(table.unique_checks)
     open_table = opener or open_feed
     return open_table(spark, table, condition=condition, deleted_column=DELETED, twice=twice, single=single)
+
+
+def add_nameless(table: TableSpec, given: tuple[GivenName, ...] | None) -> TableSpec:
+    """Return the table with the names that its source's columns without one have had, by the names that it has
+    ``given``."""
+    nameless = list_nameless([name.source for name in given or () if not name.within])
+    return table.model_copy(update={"read": table.read.model_copy(update={"nameless": nameless})})
 
 
 def _name_columns(spec: Spec, table: TableSpec, state: TableState, in_place: CatalogTable) -> ColumnNames:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakewriter.errors import NoAnswerError, SchemaIncompatibleError, SourceFailedError
 from lakewriter.source.file_frames import pack_rows
 from lakewriter.source.file_splits import FilesFeed, make_feed, make_spread
+from lakewriter.source.files.csv_headers import list_nameless
 from lakewriter.source.files.file_source import OpenedFiles, open_files
 from lakewriter.source.files.folder_listing import Listing, list_stored
 from lakewriter.source.files.pinned_paths import PlannedFile, pin_paths
@@ -102,8 +103,8 @@ class FileStream:
         if files and self.table.read.columns is None:
             self.earlier = self._open(Listing(files)).source.read_schema
 
-    def open_batch(self, log: Log, number: int) -> OpenedFiles:
-        """Look at the files of a batch, and pin their present versions."""
+    def open_batch(self, log: Log, number: int, nameless: tuple[str, ...] = ()) -> OpenedFiles:
+        """Look at the files of a batch, and pin their present versions; ``nameless`` as of the batches before."""
         read = self.table.read
         options = {name.lower(): value for name, value in self.options.items()}
         planned = list_planned(log, number)
@@ -111,14 +112,15 @@ class FileStream:
         filled = [file for file in listing.files if file.size]
         if str(read.format).lower() in LINES and (filled or self.earlier is not None):
             listing.files = filled
-        return self._open(listing)
+        return self._open(listing, nameless)
 
-    def _open(self, listing: Listing) -> OpenedFiles:
+    def _open(self, listing: Listing, nameless: tuple[str, ...] = ()) -> OpenedFiles:
         spread = make_spread(lambda: self.spark, self.origin)
+        learnt = list_nameless(self.earlier.names) if self.earlier is not None else ()
+        read = self.table.read.model_copy(update={"nameless": nameless or self.table.read.nameless or learnt})
         return open_files(
-            self.table, self.table.read, self.options, spread, aside=self.table.sets_aside, given=listing,
-            earlier=self.earlier,
-        )  # fmt: skip
+            self.table, read, self.options, spread, aside=self.table.sets_aside, given=listing, earlier=self.earlier
+        )
 
     def make_feed(self, opened: OpenedFiles, tasks: int, deleted_column: str) -> FilesFeed | None:
         """Return the feed of opened files, in at most ``tasks`` partitions.

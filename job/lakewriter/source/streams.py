@@ -160,15 +160,25 @@ class TableStream:
         return self.origin.explain(str(jvm.org.apache.spark.util.Utils.exceptionString(ended.get())))
 
     def open_feed(
-        self, frame: DataFrame, plan: "BatchPlan", *, least: int, single: bool, deleted_column: str, twice: bool
+        self,
+        frame: DataFrame,
+        plan: "BatchPlan",
+        *,
+        least: int,
+        single: bool,
+        deleted_column: str,
+        twice: bool,
+        nameless: tuple[str, ...] = (),
     ) -> Feed:
-        """Open the feed of one batch, in as many partitions as its input needs, or ``least`` if that is more."""
+        """Open the feed of one batch, in as many partitions as its input needs, or ``least`` if that is more;
+        ``nameless`` as of the batches before.
+        """
         table = self._table
         if self._files is None:
             tasks = 1 if single else max(least, self._choose_tasks(frame, plan))
             return open_batch(frame, table, origin=self.origin, deleted_column=deleted_column, twice=twice, tasks=tasks)
         files = self._files
-        opened = files.open_batch(self._checkpoint, plan.number)
+        opened = files.open_batch(self._checkpoint, plan.number, nameless)
         size = sum(file.size for file in opened.listing.files)
         tasks = 1 if single else max(1, least, math.ceil(size / TASK_BYTES))
         if may_read_splits(lambda: files.spark, table, None):

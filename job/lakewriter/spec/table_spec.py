@@ -58,6 +58,8 @@ class Read(Model):
     """The files to read, once they are listed; None before, and where only Spark can list them."""
     is_empty: bool = False
     """If true, the files in ``listed`` give the columns alone: a load has no file to read."""
+    nameless: tuple[str, ...] = ()
+    """The names that columns without one have had in earlier loads, in their order; a load fills them in."""
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Read bytes by the readers of files, without Spark: files on disk, work spread over nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,9 +70,13 @@ def read_with(reader: FileReader, files: Sequence[StoredFile], size: int = 1 << 
 
 
 def read_csv(
-    *contents: bytes, columns: str | None = None, size: int = 1 << 30, options: Mapping[str, str] | None = None
+    *contents: bytes,
+    columns: str | None = None,
+    size: int = 1 << 30,
+    options: Mapping[str, str] | None = None,
+    nameless: tuple[str, ...] = (),
 ) -> Outcome:
     """Read the bytes of one file or several as CSV."""
     declared = None if columns is None else parse_columns(columns)
-    reader = CsvReader.make(take_options("csv", options or {}, "s.t"), declared)
+    reader = CsvReader.make(replace(take_options("csv", options or {}, "s.t"), nameless=nameless), declared)
     return read_with(reader, [hold(data, f"{number}.csv") for number, data in enumerate(contents)], size)

@@ -3,6 +3,7 @@
 import pytest
 
 from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.source.files.csv_headers import list_nameless
 from tests.source.files.reading import read_csv
 
 HEADED = {"header": "true"}
@@ -63,6 +64,57 @@ def test_blank_beside_a_column_of_its_name_is_told(text, notes):
     # A hint at names that are missing follows in any case.
     found = read_csv(text, options=HEADED).notes
     assert tuple(note for note in found if note.endswith("numbered")) == notes
+
+
+NAMELESS = [
+    # the names that columns without one had in earlier loads, the header, its names, the notes on them
+    (("_c1",), "a,", ["a", "_c1"], ()),
+    (("_c1",), "new,a,", ["new", "a", "_c1"],
+     ("column 3 of '0.csv' has no name and stays '_c1', as earlier loads called it",)),
+    (("_c1", "_c2"), "new,a,,", ["new", "a", "_c1", "_c2"],
+     ("column 3 of '0.csv' has no name and stays '_c1', as earlier loads called it",
+      "column 4 of '0.csv' has no name and stays '_c2', as earlier loads called it")),
+    (("_c1", "_c3"), "new,a,,b,", ["new", "a", "_c1", "b", "_c3"],
+     ("column 3 of '0.csv' has no name and stays '_c1', as earlier loads called it",
+      "column 5 of '0.csv' has no name and stays '_c3', as earlier loads called it")),
+    (("_c1",), "a,,", ["a", "_c1", "_c2"],
+     ("2 columns of '0.csv' without a name, 1 in earlier loads: they are matched in their order",)),
+    (("_c3",), "a,b,,", ["a", "b", "_c3", "_c4"],
+     ("column 3 of '0.csv' has no name and stays '_c3', as earlier loads called it",
+      "column 4 of '0.csv' has no name and gets '_c4': earlier loads called another one '_c3'",
+      "2 columns of '0.csv' without a name, 1 in earlier loads: they are matched in their order")),
+    # A name of the header is no nameless column's, unless two had it.
+    (("_c1",), "_c1,x,", ["_c1", "x", "_c2"], ()),
+    (("_c1", "_c1"), "new,a,,_c1", ["new", "a", "_c1", "_c1"],
+     ("column 3 of '0.csv' has no name and gets '_c1', which another column is called: the second of them is "
+      "numbered",)),
+    (("_c1",), "a,b", ["a", "b"], ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("by_position", ["false", "true"])
+@pytest.mark.parametrize(("earlier", "header", "names", "notes"), NAMELESS)
+def test_columns_without_a_name_keep_the_one_of_earlier_loads(earlier, header, names, notes, by_position):
+    text = f"{header}\n{','.join('1' * len(names))}\n".encode()
+    found = read_csv(text, options=HEADED | {"enforceSchema": by_position}, nameless=earlier)
+    assert found.names == names
+    # A hint at names that are missing follows in any case.
+    assert tuple(note for note in found.notes if not note.startswith("the header of")) == notes
+
+
+SOURCES = [
+    # the source columns of earlier loads, those without a name
+    ((), ()),
+    (("a", "_c1", "_c12", "_c01", "_c", "x_c1", "_C2"), ("_c1", "_c12")),
+    (("a", "_c3", "_c2"), ("_c3", "_c2")),
+    # A file without a header: its columns have positions.
+    (("_c0", "_c1"), ()),
+]
+
+
+@pytest.mark.parametrize(("sources", "nameless"), SOURCES)
+def test_names_that_columns_without_one_had(sources, nameless):
+    assert list_nameless(sources) == nameless
 
 
 DECLARED = [

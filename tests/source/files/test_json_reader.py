@@ -6,6 +6,7 @@ import json
 import lzma
 import pickle
 import random
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -185,8 +186,65 @@ def test_column_alone_is_bad(tmp_path):
 
 def test_names_of_files_stay_apart_where_one_file_has_both(tmp_path):
     schema, rows = read_files(tmp_path, b'{"id":2}', b'{"Id":1,"id":3}', b'{"ID":4}')
-    assert schema.names == ["ID", "Id", "id"]
+    assert schema.names == ["id", "Id", "ID"]
     assert [row.values["id"] for row in rows] == [2, 3, None]
+
+
+FIRST_SEEN = [
+    # the documents of each file, the columns: by name, but those whose written names collide as the files have them
+    ([['{"b c":1,"a":2,"b_c":3}']], "a, b c, b_c"),
+    ([['{"b_c":1,"a":2,"b c":3}']], "a, b_c, b c"),
+    ([['{"z":1,"a":2}'], ['{"y":1}']], "a, y, z"),
+    ([['{"name":1}', '{"Name":1}', '{"NAME":1}']], "name, Name, NAME"),
+    ([['{"NAME":1,"x":1}', '{"name":1}', '{"Name":1,"name":2}']], "NAME, name, Name, x"),
+    # The number that a collision gives may be another column's name.
+    ([['{"name":1,"name_1":1}', '{"Name":1}']], "name, name_1, Name"),
+    ([['{"c10":1,"c9":1,"c1":1}']], "c1, c10, c9"),
+    # A document that needs the exact parser is in its order too.
+    ([['{"a":1}', '{"é":-0,"a":1}', '{"e":1,"x":"\\u00e9"}', '{"É":2}']], "a, é, x, e, É"),
+    ([['{"a":1}', '{"x y":-0}', '{"x-y":1}']], "a, x y, x-y"),
+    ([['{"x-y":1}', '{"x y":-0}', '{"a":1}']], "a, x-y, x y"),
+    ([['{"\\u0061 b":1}', '{"a_b":1}', '{"a-b":2}']], "a b, a_b, a-b"),
+    # A document that is bad has no columns.
+    ([['{"A b":1,"A b":2}', '{"a_b":1}', '{"A b":2}']], "a_b, A b"),
+    # By file, then by byte.
+    ([['{"x":1}', '{"a_b":1}'], ['{"A-b":1}', '{"a_b":2}']], "a_b, A-b, x"),
+    ([['{"x":1}'], ['{"A-b":1}', '{"a_b":2}'], ['{"a_b":1}', '{"A-b":1}']], "A-b, a_b, x"),
+    # As another file spells it. At any depth.
+    ([['{"First Name":1}'], ['{"first_name":1,"FIRST NAME":2}']], "First Name, first_name"),
+    ([['{"s":{"x":1}}', '{"s":{"b-c":1}}', '{"s":{"b c":2}}']], "s{b-c b c x}"),
+    ([['{"s":[{"x":1},{"b-c":1},{"b c":2}]}']], "s[{b-c b c x}]"),
+    ([['{"S":{"b_c":1}}'], ['{"s":{"b c":2}}']], "S{b_c b c}"),
+]  # fmt: skip
+
+
+def show_names(fields):
+    return [f.name + show_members(f.type) for f in fields]
+
+
+def show_members(kind):
+    if pa.types.is_list(kind):
+        return f"[{show_members(kind.value_type)}]"
+    return f"{{{' '.join(show_names(kind))}}}" if pa.types.is_struct(kind) else ""
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 17])
+@pytest.mark.parametrize("times", [1, 40])
+@pytest.mark.parametrize(("documents", "columns"), FIRST_SEEN)
+def test_names_that_collide_are_as_the_files_have_them_first(tmp_path, documents, columns, times, pieces):
+    """However each file is split, and whatever is behind the first documents."""
+    contents = ["\n".join(lines + lines[-1:] * (times - 1)).encode() for lines in documents]
+    files = [write_file(tmp_path / f"{number}.json", content) for number, content in enumerate(contents)]
+    size = max(1, min(map(len, contents)) // pieces)
+    reader = replace(JsonReader.make(take_options("json", {}, "t"), None), look_bytes=size)
+    asked = []
+
+    def spread_pickled(work, items):
+        asked.append(len(items))
+        return pickle.loads(pickle.dumps([pickle.loads(pickle.dumps(work))(item) for item in items]))
+
+    assert ", ".join(show_names(reader.look(files, "t", spread_pickled).schema)) == columns
+    assert len(asked) in (1, 2)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,12 @@
 position.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
+from typing import Final
 
 from lakewriter.errors import LakeError, SchemaIncompatibleError
 from lakewriter.report import format_count, join_first
@@ -15,6 +18,7 @@ Positions = tuple[int, ...]
 
 _MOST_NOTES = 20
 _MOST_NAMES = 4
+_BY_POSITION: Final = re.compile(r"_c(0|[1-9][0-9]*)")
 
 
 @dataclass(frozen=True)
@@ -26,14 +30,22 @@ class Columns:
     notes: tuple[str, ...] = ()
 
 
-def match_headers(table: str, headers: Mapping[Header, Sequence[str]], declared: Sequence[str] | None) -> Columns:
-    """Return the columns of files by their headers. Each header has the paths of its files, in the order of the files.
+def match_headers(
+    table: str, headers: Mapping[Header, Sequence[str]], declared: Sequence[str] | None, earlier: Sequence[str] = ()
+) -> Columns:
+    """Return the columns of files by their headers. Raise ``SCHEMA_INCOMPATIBLE`` if headers differ and their names
+    cannot identify the columns.
 
-    ``declared`` are the names that the table declares for all columns. Raise ``SCHEMA_INCOMPATIBLE`` if headers differ
-    and their names cannot identify the columns.
+    Args:
+        table: The table's name, for messages.
+        headers: The paths of the files of each header, in the order of the files.
+        declared: The names that the table declares for all columns.
+        earlier: The names that columns without one have had in earlier loads.
     """
     if len(headers) == 1:
         ((header, paths),) = headers.items()
+        if declared is None:
+            return name_header(header, paths[0], earlier)
         return _match_one(table, header, paths[0], declared)
     _require_names(table, headers, declared)
     twins = {key for header in headers for key, count in Counter(map(_fold, header)).items() if count > 1}
@@ -45,11 +57,9 @@ def match_headers(table: str, headers: Mapping[Header, Sequence[str]], declared:
     return Columns(tuple(columns.values()), positions, _note_absent(list(columns.values()), headers, positions))
 
 
-def _match_one(table: str, header: Header, path: str, declared: Sequence[str] | None) -> Columns:
-    """Return the columns of files that all have one header."""
+def _match_one(table: str, header: Header, path: str, declared: Sequence[str]) -> Columns:
+    """Return the declared columns of files that all have one header."""
     positions = tuple(range(len(header)))
-    if declared is None:
-        return Columns(name_columns(header), {header: positions}, tuple(_note_blanks(header, path)))
     if len(declared) != len(header):
         raise SchemaIncompatibleError(
             f"table {table!r}: read.columns has {format_count(len(declared), 'column')}, and the header of {path!r} "
@@ -63,20 +73,72 @@ def _match_one(table: str, header: Header, path: str, declared: Sequence[str] | 
     return Columns(tuple(declared), {header: _find_positions(wanted, folded)})
 
 
-def name_columns(header: Header) -> tuple[str, ...]:
-    """Return the names of a header. A column without a name is named by its position."""
-    return tuple(name or f"_c{position}" for position, name in enumerate(header))
+def name_columns(header: Header, earlier: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the names of a header. A column without a name gets the first of the names that such columns had
+    ``earlier`` and none before it has now, else its position.
+    """
+    had = _list_names_left(header, earlier)
+    taken, waiting = set(had), iter(had)
+    names = []
+    for position, name in enumerate(header):
+        if not name:
+            # By the order among themselves: a column that comes in front of them moves their positions.
+            free = (other for number in count(position) if (other := f"_c{number}") not in taken)
+            name = next(waiting, None) or next(free)
+            taken.add(name)
+        names.append(name)
+    return tuple(names)
 
 
-def _note_blanks(header: Header, path: str) -> Iterator[str]:
-    """Yield a note for each column without a name that gets one which another column has."""
-    names = {_fold(name) for name in header}
-    for position, name in enumerate(name_columns(header)):
-        if not header[position] and name in names:
+def list_nameless(sources: Sequence[str]) -> tuple[str, ...]:
+    """Return those of a table's source columns that files have without a name; none if all are, as in files without
+    headers, whose columns have positions.
+    """
+    names = tuple(name for name in sources if _BY_POSITION.fullmatch(name))
+    return () if len(names) == len(sources) else names
+
+
+def _list_names_left(header: Header, earlier: Sequence[str]) -> list[str]:
+    """Return the earlier names that no column of the header is called."""
+    here = Counter(header)
+    left = []
+    for name in earlier:
+        if here[name]:
+            here[name] -= 1
+        else:
+            left.append(name)
+    return left
+
+
+def name_header(header: Header, path: str, earlier: Sequence[str]) -> Columns:
+    """Return the columns of files with one header under its names."""
+    names = name_columns(header, earlier)
+    return Columns(names, {header: tuple(range(len(header)))}, tuple(_note_blanks(header, names, path, earlier)))
+
+
+def _note_blanks(header: Header, names: Sequence[str], path: str, earlier: Sequence[str]) -> Iterator[str]:
+    """Yield a note for each column without a name that gets one which another column has, or an earlier load gave."""
+    others = {_fold(name) for name in header}
+    had = _list_names_left(header, earlier)
+    for position, name in enumerate(names):
+        if header[position]:
+            continue
+        if name in others:
             yield (
                 f"column {position + 1} of {path!r} has no name and gets {name!r}, which another column is called: the "
                 "second of them is numbered"
             )
+        elif name != f"_c{position}":
+            why = f"stays {name!r}, as earlier loads called it"
+            if name not in had:
+                why = f"gets {name!r}: earlier loads called another one {f'_c{position}'!r}"
+            yield f"column {position + 1} of {path!r} has no name and {why}"
+    blanks = header.count("")
+    if had and blanks not in (0, len(had)):
+        yield (
+            f"{format_count(blanks, 'column')} of {path!r} without a name, {len(had)} in earlier loads: they are "
+            "matched in their order"
+        )
 
 
 def _find_positions(columns: Iterable[str], keys: Sequence[str]) -> Positions:

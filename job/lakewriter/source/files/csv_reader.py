@@ -17,7 +17,7 @@ from lakewriter.source.bad_rows import BAD_FIELD, note_blank_lines
 from lakewriter.source.files.blocks import MOST_ROW_BYTES, Head, Window, open_text, read_head
 from lakewriter.source.files.charsets import Charset, explain_bad_text, look_up, show_text
 from lakewriter.source.files.csv_cuts import cut_file
-from lakewriter.source.files.csv_headers import Columns, Header, Positions, match_headers, name_columns
+from lakewriter.source.files.csv_headers import Columns, Header, Positions, match_headers, name_header
 from lakewriter.source.files.csv_rows import Flags, Grammar, Row, Rows, find_line_end, find_rows, step
 from lakewriter.source.files.csv_values import Block, list_first_rows, parse_rows, select_rows, split_row
 from lakewriter.source.files.declared_types import make_batches, make_form
@@ -56,7 +56,8 @@ class CsvLayout:
 class CsvReader:
     """The settings of a source of CSV. ``columns`` are the declared ones with their types.
 
-    ``null`` and ``empty`` are the texts of the options nullValue and emptyValue, None if they are not given. With
+    ``null`` and ``empty`` are the texts of the options nullValue and emptyValue, None if they are not given.
+    ``nameless`` are the names that columns without one have had in earlier loads. With
     ``mixes_ends`` both LF and CRLF end rows; otherwise line ends that differ from a file's first one are faults.
     """
 
@@ -69,6 +70,7 @@ class CsvReader:
     mixes_ends: bool = False
     columns: pa.Schema | None = None
     form: TextForm = DEFAULT
+    nameless: tuple[str, ...] = ()
     has_lines: ClassVar[bool] = True
 
     @classmethod
@@ -106,6 +108,7 @@ class CsvReader:
             line_sep is not None,
             columns,
             make_form(options),
+            options.nameless,
         )
 
     def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
@@ -146,12 +149,14 @@ class CsvReader:
             return None
         first = begun[0][1][1]
         if not self.header or self.by_position:
-            names = name_columns(first) if self.header else tuple(f"_c{index}" for index in range(len(first)))
-            return Columns(tuple(declared or names), {})
+            if self.header and declared is None:
+                named = name_header(first, begun[0][0].path, self.nameless)
+                return Columns(named.names, {}, named.notes)
+            return Columns(tuple(declared or (f"_c{index}" for index in range(len(first)))), {})
         headers: dict[Header, list[str]] = {}
         for file, (_, header) in begun:
             headers.setdefault(header, []).append(file.path)
-        return match_headers(table, headers, declared)
+        return match_headers(table, headers, declared, self.nameless)
 
     def _look_at(self, file: StoredFile, table: str) -> tuple[CsvLayout, Header] | None:
         """Return the layout of a file and its first row; None for a file without rows."""

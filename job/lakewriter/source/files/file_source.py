@@ -265,7 +265,11 @@ def open_files(
         earlier: Columns that the source had before. They come first, even if the files lack them.
     """
     form = str(read.format).lower()
-    taken = replace(take_options(form, options, table.id), truncates_nanoseconds=table.truncates_nanoseconds)
+    taken = replace(
+        take_options(form, options, table.id),
+        truncates_nanoseconds=table.truncates_nanoseconds,
+        nameless=read.nameless,
+    )
     listing = given or keep_listed(read, list_stored(read.paths, taken.given, table.id), table.id)
     if listing.missing is not None and read.columns is None:
         raise listing.missing

@@ -23,14 +23,23 @@ from lakewriter.source.files.format_detection import make_empty_error, require_d
 from lakewriter.source.files.json_blocks import BlockReader, Lines, parse_exactly
 from lakewriter.source.files.json_columns import Columns
 from lakewriter.source.files.json_lines import find_line, read_documents, read_lines
-from lakewriter.source.files.json_shapes import NOTHING, Shape, TypeChoice, describe_lines, fold_files, spell
+from lakewriter.source.files.json_shapes import (
+    NOTHING,
+    Alike,
+    Path,
+    Shape,
+    TypeChoice,
+    describe_lines,
+    fold_files,
+    list_alike,
+    order_members,
+    spell,
+)
 from lakewriter.source.files.spark_options import Options
 from lakewriter.source.files.stored_files import StoredFile
 
 _THREADS: Final = 16
 _HEAD_BYTES: Final = 64 * 1024
-_LOOK_BYTES: Final = 32 * 1024 * 1024
-"""The bytes of a file that one look reads at a time."""
 _BATCH_ROWS: Final = 65_536
 _SHOWN: Final = 200
 _OPENING: Final = ord("[")
@@ -59,6 +68,8 @@ class JsonReader:
     takes_nan: bool = False
     choice: TypeChoice = TypeChoice()  # noqa: RUF009 - it is frozen
     step: int = 1
+    look_bytes: int = 32 * 1024 * 1024
+    """The bytes of a file that one look reads at a time."""
     has_lines: ClassVar[bool] = True
 
     @classmethod
@@ -94,7 +105,8 @@ class JsonReader:
         if self.columns is not None:
             return Look(self.columns, tuple(begun))
         shapes = self._describe(begun, spread)
-        fields = self.choice.list_fields(fold_files(shapes).members or {})
+        whole = self._order_alike(fold_files(shapes), begun, spread)
+        fields = self.choice.list_fields(whole.members or {})
         if not fields and files:
             raise self._explain_no_columns(begun, table) if begun else make_empty_error([f.path for f in files], table)
         schema = pa.schema(fields)
@@ -133,7 +145,7 @@ class JsonReader:
 
     def _describe(self, files: Sequence[tuple[StoredFile, JsonLayout]], spread: Spread) -> list[Shape]:
         """Return the shape of each file's documents."""
-        pieces = [self._cut_file(file, layout, _LOOK_BYTES) for file, layout in files]
+        pieces = [self._cut_file(file, layout, self.look_bytes) for file, layout in files]
         described = iter(spread(self.describe, [piece for of_file in pieces for piece in of_file]))
         shapes = []
         for of_file in pieces:
@@ -142,6 +154,29 @@ class JsonReader:
                 shape = shape.merge(part)
             shapes.append(shape)
         return shapes
+
+    def _order_alike(self, shape: Shape, files: Sequence[tuple[StoredFile, JsonLayout]], spread: Spread) -> Shape:
+        """Return the shape with the members whose names are alike as the files have them first, file by file: in a
+        table the first of them keeps its name, and the others get numbers.
+        """
+        paths = list(list_alike(shape))
+        if not paths:
+            return shape
+        find = partial(self.find_first, Alike.make(paths))
+        pieces = [piece for file, layout in files for piece in self._cut_file(file, layout, self.look_bytes)]
+        seen = dict.fromkeys(find(pieces[0]))
+        if len(seen) < len(paths):
+            seen |= dict.fromkeys(path for part in spread(find, pieces[1:]) for path in part if path not in seen)
+        return order_members(shape, seen)
+
+    def find_first(self, alike: Alike, piece: Piece) -> list[Path]:
+        """Return members in the order in which the documents of a piece have them first."""
+        seen: dict[Path, None] = {}
+        for lines in self._read_lines(piece):
+            alike.find_first(lines, seen)
+            if len(seen) == len(alike.paths):
+                break
+        return list(seen)
 
     def describe(self, piece: Piece) -> Shape:
         """Return the shape of a piece's documents."""

@@ -1,9 +1,10 @@
 """Find the shape of JSON documents, all of them or a sample, and choose columns that lose no digit."""
 
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import reduce
 from typing import Any, Final
@@ -14,16 +15,23 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lakewriter.column_types import make_list
+from lakewriter.naming import drop_marks
 from lakewriter.source.files.json_blocks import Lines, parse_exactly, parse_ranges
 from lakewriter.source.files.json_by_arrow import DIGITS, LONG_NUMBER, PARSED_WIDE, WIDE, parse_json
 from lakewriter.source.files.json_columns import EXACT_DIGITS, keeps_digits
 from lakewriter.source.files.json_parser import NumberText
+
+Path = tuple[str | None, ...]
+"""The names from a document to a value in it, None for an item of an array."""
 
 _MOST_DIGITS: Final = 38
 _EXACT_INTEGER: Final = 2**53
 _SMALL: Final = (b"e-3", b"E-3")
 """Parts of a number close to zero, which a double may hold with fewer digits."""
 _LONG_DIGITS: Final = 20
+_EXACT_LINES: Final = 64
+"""The lines that are parsed exactly at a time while members are looked for: most documents have all of them."""
+_NO_SIGN: Final = re.compile("[^a-z0-9]")
 _NUMBER_PARTS: Final = r"^-?(?P<before>[0-9]+)(?:\.(?P<behind>[0-9]+))?(?:[eE](?P<power>[+-]?[0-9]+))?$"
 
 
@@ -141,8 +149,14 @@ class TypeChoice:
         return pa.bool_() if shape.numbers is None else shape.numbers.choose_type(prefers_decimal=self.prefers_decimal)
 
     def list_fields(self, members: Mapping[str, Shape]) -> list[pa.Field]:
-        """Return the fields of an object, by name as Spark orders them."""
-        kinds = {name: self.choose(members[name]) for name in sorted(members, key=_order_name)}
+        """Return the fields of an object, by name as Spark orders them; names that are alike have the order of the
+        members among themselves.
+        """
+        names = sorted(members, key=_order_name)
+        for group in _group_alike(members):
+            alike = iter(group)
+            names = [next(alike) if name in group else name for name in names]
+        kinds = {name: self.choose(members[name]) for name in names}
         return [
             pa.field(name, kind or pa.string())
             for name, kind in kinds.items()
@@ -153,6 +167,96 @@ class TypeChoice:
 def _order_name(name: str) -> bytes:
     """Return the key that orders names as Java compares them."""
     return name.encode("utf-16-be")
+
+
+def _group_alike(names: Iterable[str]) -> list[list[str]]:
+    """Return the groups of names that may be written as one name, in their order, with the names that numbers behind
+    such a name could give.
+    """
+    groups: dict[str, dict[str, str]] = {}
+    for name in names:
+        plain = _NO_SIGN.sub("", drop_marks(name).lower())
+        groups.setdefault(plain.rstrip("0123456789"), {})[name] = plain
+    return [list(group) for group in groups.values() if len(set(group.values())) < len(group)]
+
+
+def list_alike(shape: Shape, within: Path = ()) -> Iterator[Path]:
+    """Yield the members at any depth whose names may be written as one name."""
+    if shape.members is not None:
+        yield from ((*within, name) for group in _group_alike(shape.members) for name in group)
+        for name, member in shape.members.items():
+            yield from list_alike(member, (*within, name))
+    if shape.items is not None:
+        yield from list_alike(shape.items, (*within, None))
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Members whose order of first appearance decides between their names.
+
+    ``levels`` has the names on the way to them in each object and array, by the spellings that are one name.
+    """
+
+    paths: frozenset[Path]
+    levels: Mapping[Path, Mapping[str, str]]
+
+    @classmethod
+    def make(cls, paths: Iterable[Path]) -> "Alike":
+        """Return the members at ``paths``."""
+        whole, levels = frozenset(paths), dict[Path, dict[str, str]]()
+        for path in whole:
+            for depth, name in enumerate(path):
+                spelled = levels.setdefault(path[:depth], {})
+                if name is not None:
+                    spelled.setdefault(name.lower(), name)
+                    spelled[name] = name
+        return cls(whole, levels)
+
+    def find_first(self, lines: Lines, seen: dict[Path, None]) -> None:
+        """Add the members to ``seen`` in the order in which the documents of ``lines`` have them."""
+        numbers = [number for number in range(len(lines)) if self._may_have(lines.get(number), seen)]
+        for start in range(0, len(numbers), _EXACT_LINES):
+            for document in parse_exactly(lines, numbers[start : start + _EXACT_LINES]).documents:
+                self._walk(document, (), seen)
+            if len(seen) == len(self.paths):
+                return
+
+    def _may_have(self, line: bytes, seen: Collection[Path]) -> bool:
+        """Return False for a line without any of the members that are not ``seen``."""
+        text = line.lower()
+        missing = (str(path[-1]).lower() for path in self.paths if path not in seen)
+        # Escapes and letters beyond ASCII have several spellings.
+        return b"\\" in line or any(not name.isascii() or name.encode() in text for name in missing)
+
+    def _walk(self, value: Any, within: Path, seen: dict[Path, None]) -> None:
+        spelled = self.levels.get(within)
+        if spelled is None:
+            return
+        if isinstance(value, list):
+            for item in value:
+                self._walk(item, (*within, None), seen)
+        elif isinstance(value, dict):
+            for name, member in value.items():
+                column = spelled.get(name) or spelled.get(name.lower())
+                if column is not None:
+                    path = (*within, column)
+                    if path in self.paths:
+                        seen.setdefault(path)
+                    self._walk(member, path, seen)
+
+
+def order_members(shape: Shape, seen: Iterable[Path]) -> Shape:
+    """Return the shape with members in the order in which they were ``seen``."""
+    return _order_level(shape, {path: number for number, path in enumerate(seen)}, ())
+
+
+def _order_level(shape: Shape, ranks: Mapping[Path, int], within: Path) -> Shape:
+    members = shape.members
+    if members is not None:
+        names = sorted(members, key=lambda name: ranks.get((*within, name), len(ranks)))
+        members = {name: _order_level(members[name], ranks, (*within, name)) for name in names}
+    items = None if shape.items is None else _order_level(shape.items, ranks, (*within, None))
+    return replace(shape, members=members, items=items)
 
 
 def describe_values(values: Iterable[Any]) -> Shape:

@@ -89,12 +89,14 @@ _ONLY: Final[Mapping[str, tuple[frozenset[str], str]]] = {
 class Options:
     """The options of one source by their names in lower case; ``table`` is for messages.
 
-    ``truncates_nanoseconds`` is what the table says of them.
+    ``truncates_nanoseconds`` is what the table says of them. ``nameless`` are the names of columns without one in
+    earlier loads.
     """
 
     given: Mapping[str, str]
     table: str
     truncates_nanoseconds: bool = False
+    nameless: tuple[str, ...] = ()
 
     def get(self, *names: str) -> str | None:
         """Return the first of the options that is given."""
