@@ -66,11 +66,19 @@ def check_partitions(settings: Settings) -> Iterator[str]:
         return
     own_partition = find_partition(access.region)
     given = dict(walk_scalars(deployment.model_dump(mode="json", exclude={"stages"}), "deployment"))
-    given |= {f"deployment.trust.{number}.vendor": trust.arn for number, trust in enumerate(deployment.trust)}
+    given |= {
+        f"deployment.trust.{number}.vendor": trust.arn
+        for number, trust in enumerate(deployment.trust)
+        if not (trust.principal or trust.identity)
+    }
     given["destination's role"] = access.role_arn
     for key, value in given.items():
         if isinstance(value, str) and value.startswith("arn:") and value.split(":")[1] != own_partition:
-            way = "Ask the vendor for its principal there, and give it as principal." if key.endswith(".vendor") else ""
+            way = (
+                "Ask the vendor for its principal there, and give it as principal beside vendor."
+                if key.endswith(".vendor")
+                else ""
+            )
             yield (
                 f"{key}: {value!r} is of the partition {value.split(':')[1]!r}, and the region {access.region!r} of "
                 f"{own_partition!r}; expected an ARN that begins with 'arn:{own_partition}:'. {way}"

@@ -83,6 +83,17 @@ RULES: Final = (
         _PRINCIPALS,
     ),
     Rule(
+        (
+            "deployment.trust.*.identity.ec2",
+            "deployment.trust.*.identity.eks_pod_identity.cluster",
+            "deployment.trust.*.identity.irsa.provider",
+        ),
+        lambda value, settings: _find_account(settings) in (None, value.split(":")[4]),
+        "one of the account {account}: a machine has a role of its own account. For one elsewhere, leave out identity, "
+        "and give its role as principal, with an external id",
+        "https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_use_switch-role-ec2.html",
+    ),
+    Rule(
         ("deployment.existing.job_role_arn", "deployment.permissions_boundary_arn"),
         lambda value, settings: value.split(":")[4] in {"aws", settings.deployment.account or value.split(":")[4]},
         "one of the account {account}: roles and policies are used within their account",
@@ -140,8 +151,10 @@ def _show(value: str) -> str:
 
 def _find_account(settings: Settings) -> str | None:
     """Find the account that the stacks are in; None if the templates fit any, and nothing of the file names one."""
-    operators = settings.deployment.operators
-    return settings.deployment.account or (operators[0].split(":")[4] if operators else None)
+    deployment = settings.deployment
+    hosts = (entry.host for entry in deployment.trust)
+    named = (arn.split(":")[4] for arn in (*deployment.operators, *filter(None, hosts)))
+    return deployment.account or next(named, None)
 
 
 def _make_longest_role(path: str, settings: Settings) -> str:

@@ -39,7 +39,7 @@ class Outputs(Construct):
         for label, value in list_form_values(settings.lake.form, answers, folder=_find_folder(settings, form)):
             self._add_output(label, value)
         for consumer in roles.consumers:
-            if consumer is not form:
+            if consumer is not form or not consumer.assumes:
                 self._add_consumer(consumer, settings.spec)
         if secret_arn:
             self._add_output("Access Key Secret ARN", secret_arn)
@@ -48,6 +48,10 @@ class Outputs(Construct):
             self._add_output("Optimizer Role ARN", roles.optimizers.role_arn)
 
     def _add_consumer(self, consumer: Consumer, spec: Spec) -> None:
+        suffix = make_logical_id("", consumer.name, separator="-")
+        if not consumer.assumes:
+            self._add_output(f"IAM Role ARN ({consumer.name})", consumer.role.role_arn, key=f"IAMRoleARN{suffix}")
+            return
         external_id = self._external_ids[consumer.name][0]
         base = f"s3://{join_key(spec.access.bucket, spec.base)}/"
         if consumer.name == "snowflake-catalog":
@@ -59,16 +63,17 @@ class Outputs(Construct):
             self._add_output("Snowflake: STORAGE_AWS_ROLE_ARN", consumer.role.role_arn)
             self._add_output("Snowflake: STORAGE_AWS_EXTERNAL_ID", external_id)
         else:
-            suffix = make_logical_id("", consumer.name, separator="-")
             self._add_output(f"IAM Role ARN ({consumer.name})", consumer.role.role_arn, key=f"IAMRoleARN{suffix}")
             self._add_output(f"External ID ({consumer.name})", external_id, key=f"ExternalID{suffix}")
 
     def _collect_answers(self, access: Access, form: Consumer | None, secret_arn: str | None) -> dict[Provided, str]:
-        """Collect this deployment's values for the form; for an access key, the secret that holds it."""
+        """Collect this deployment's values for the form; for an access key, the secret that holds it.
+
+        A form that a machine's own role stands in for has neither a role nor an external id."""
         answers: dict[Provided, str] = {}
-        if form is not None:
+        if form is not None and form.assumes:
             answers |= {Provided.ROLE_ARN: form.role.role_arn, Provided.EXTERNAL_ID: self._external_ids[form.name][0]}
-        elif access.role_arn:
+        elif form is None and access.role_arn:
             answers[Provided.ROLE_ARN] = access.role_arn
         if secret_arn:
             for part in (Provided.ACCESS_KEY_ID, Provided.SECRET_ACCESS_KEY):

@@ -25,7 +25,7 @@ class Permissions(Construct):
     """The managed policies ``S3``, ``Glue`` and so on of one role or user."""
 
     def __init__(
-        self, scope: Construct, id_: str, *, declared: Declared, path: str, identity: iam.Role | iam.User
+        self, scope: Construct, id_: str, *, declared: Declared, path: str, identity: iam.IRole | iam.User
     ) -> None:
         super().__init__(scope, id_)
         for name, document in declared.role.documents.items():
@@ -36,7 +36,7 @@ class Permissions(Construct):
                 description=f"{Stack.of(self).stack_name}: {name} for {declared.role.name}",
                 document=iam.PolicyDocument.from_json(document),
                 path=path,
-                roles=[identity] if isinstance(identity, iam.Role) else None,
+                roles=None if isinstance(identity, iam.User) else [identity],
                 users=[identity] if isinstance(identity, iam.User) else None,
             )
             for finding, why in find_wildcards(readable):

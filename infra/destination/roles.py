@@ -26,12 +26,17 @@ OPTIMIZER_LOGICAL_ID: Final = "OptimizerRole"
 
 @dataclass(frozen=True)
 class Consumer:
-    """A party outside this account and the role that it assumes."""
+    """A party and its role; ``shown`` is the role's ARN as people read it.
+
+    ``assumes`` is true for a party that takes the role by its ARN and an external id.
+    """
 
     name: str
     who: Who
     logical_id: str
-    role: iam.Role
+    role: iam.IRole
+    shown: str
+    assumes: bool = True
 
 
 class Roles(Construct):
@@ -41,6 +46,7 @@ class Roles(Construct):
         super().__init__(scope, id_)
         self._settings = settings
         existing = settings.deployment.existing.job_role_arn
+        self._identities = {entry.role: entry.identity for entry in settings.deployment.trust if entry.identity}
         job, *others = declared
         self.job: iam.IRole = self._import_role(existing) if existing else self._make_role(job, JOB_LOGICAL_ID)
         self.consumers: list[Consumer] = []
@@ -50,6 +56,8 @@ class Roles(Construct):
                 self.optimizers = self._make_optimizers(other)
             elif other.role.trust is not None:
                 self.consumers.append(self._make_consumer(other))
+            elif other.role.name in self._identities:
+                self.consumers.append(self._attach_to_host(other))
         taken = settings.spec.access.role_arn
         if taken:
             self._warn(
@@ -80,7 +88,26 @@ class Roles(Construct):
                 "earlier_external_ids, or have the quota raised.",
             )
         logical = make_logical_id("", name, separator="-") + "ConsumerRole"
-        return Consumer(name, declared.role.who, logical, self._make_role(declared, logical))
+        role, assumes = self._make_role(declared, logical), name not in self._identities
+        return Consumer(name, declared.role.who, logical, role, f"<{logical}.Arn>", assumes)
+
+    def _attach_to_host(self, declared: Declared) -> Consumer:
+        """Attach a party's policies to the role of the machine that it runs on."""
+        name, arn = declared.role.name, self._identities[declared.role.name].ec2
+        assert arn is not None
+        logical = make_logical_id("", name, separator="-") + "HostRole"
+        role = iam.Role.from_role_arn(self, logical, arn)
+        path = self._settings.deployment.role_path
+        Permissions(self, f"{logical}Permissions", declared=declared, path=path, identity=role)
+        boundary = self._settings.deployment.permissions_boundary_arn
+        if boundary:
+            self._warn(
+                f"host-role-{name}",
+                f"The policies of {name!r} are attached to {arn}, which this stack does not make. A deployer with "
+                "what 'lakewriter policy --who deployer' prints may do so only if that role has the boundary "
+                f"{boundary} too.",
+            )
+        return Consumer(name, declared.role.who, logical, role, arn, assumes=False)
 
     def _make_optimizers(self, declared: Declared) -> iam.Role | None:
         """Make the role of Glue's optimizers; none for a destination whose owner makes its roles."""

@@ -106,7 +106,7 @@ class DestinationStack(Stack):
         """Name who holds the stack's policies, by readable ARNs; with ``taken``, the role that the job takes too."""
         job = settings.deployment.existing.job_role_arn or f"<{JOB_LOGICAL_ID}.Arn>"
         named = {"job": job, USER_ROLE: f"<{USER}.Arn>", OPTIMIZERS: f"<{OPTIMIZER_LOGICAL_ID}.Arn>"}
-        named |= {consumer.name: f"<{consumer.logical_id}.Arn>" for consumer in roles.consumers}
+        named |= {consumer.name: consumer.shown for consumer in roles.consumers}
         arn = settings.spec.access.role_arn
         named |= {arn.rpartition("/")[2]: arn} if taken and arn else {}
         return {
@@ -180,17 +180,13 @@ class DestinationStack(Stack):
             warn_of_shared_prefix(lake, settings=settings)
             return
         others = [consumer for consumer in roles.consumers if consumer.who is not Who.LOADER]
-        kept_out = {f"<{consumer.logical_id}.Arn>": consumer.role.role_arn for consumer in others}
+        kept_out = {consumer.shown: consumer.role.role_arn for consumer in others}
         if roles.optimizers:
             kept_out[f"<{OPTIMIZER_LOGICAL_ID}.Arn>"] = roles.optimizers.role_arn
         if user and user.who is not Who.LOADER:
             kept_out[f"<{USER}.Arn>"] = user.user.user_arn
         free = {name for name, party in settings.deployment.parties if party.any_encryption}
-        exempt = {
-            f"<{consumer.logical_id}.Arn>": consumer.role.role_arn
-            for consumer in roles.consumers
-            if consumer.name in free
-        }
+        exempt = {consumer.shown: consumer.role.role_arn for consumer in roles.consumers if consumer.name in free}
         if user and "iam_user" in free:
             exempt[f"<{USER}.Arn>"] = user.user.user_arn
         if lake.made:

@@ -10,7 +10,7 @@ from infra.review.assembly import list_acknowledgments, list_warnings
 from infra.review.changes import describe_changes, list_notable, read_deployed, require_stopped
 from infra.review.page import Page
 from infra.review.parties import describe_parties
-from infra.review.permissions import list_identities, list_protected_resources, list_unattached
+from infra.review.permissions import list_hosts, list_identities, list_protected_resources, list_unattached
 from infra.review.refusals import require_readable
 from infra.review.templates import Templates
 from infra.settings import Settings
@@ -69,7 +69,7 @@ def make_page(folder: Path, settings: Settings) -> Page:
         notes=(*spec.warnings, *list_warnings(folder, names), *_list_wide(spec)),
         sections=(
             *([describe_changes(*_read_both(settings.deployed, folder, settings))] if settings.deployed else []),
-            sections.describe_outsiders(holders),
+            sections.describe_outsiders(holders, list_hosts(templates)),
             describe_parties(settings),
             load.describe_names(spec),
             load.describe_schedule(settings),

@@ -49,12 +49,25 @@ class Holder:
 
 
 def list_identities(templates: Templates) -> tuple[Holder, ...]:
-    """List roles and users in the order of the templates."""
-    return tuple(
+    """List roles and users in the order of the templates, and then the roles of machines that get policies."""
+    made = tuple(
         _make_holder(templates, template, resource)
         for kind in IDENTITIES
         for template, resource in templates.list_resources(kind)
     )
+    return (*made, *list_hosts(templates))
+
+
+def list_hosts(templates: Templates) -> tuple[Holder, ...]:
+    """List the roles that policies are attached to by name and that no stack makes; what else they may is not known."""
+    made = {resource.name for _, resource in templates.list_resources("AWS::IAM::Role")}
+    statements: dict[str, list[Statement]] = {}
+    for template, policy in templates.list_resources("AWS::IAM::ManagedPolicy"):
+        for name in templates.resolve_all(policy.properties.get("Roles", []), template):
+            if name not in made:
+                document = policy.properties["PolicyDocument"]
+                statements.setdefault(name, []).extend(list_statements(templates, template, document))
+    return tuple(Holder(name, "Role", "of a machine", (), tuple(has)) for name, has in statements.items())
 
 
 def list_unattached(templates: Templates) -> tuple[Holder, ...]:

@@ -7,7 +7,9 @@ from infra.review.page import Cell, Code, Line, Section, Strong, Table, make_cod
 from infra.review.permissions import Holder, Statement, list_grants
 from infra.review.templates import Resource, Templates
 from lakewriter.policy.arns import is_service
+from lakewriter.policy.trust_policies import PARTY
 
+HOST_REASON: Final = "lake.yaml names the role of the machine that this party runs on."
 EXTERNAL_ID: Final = "StringEquals sts:ExternalId"
 RETAINED: Final = {"Retain", "RetainExceptOnCreate"}
 EMPTYING: Final = "Custom::S3AutoDeleteObjects"
@@ -25,8 +27,8 @@ LOSSES: Final = {
 STATEMENT: Final = ("Actions", "On", "Only if", "Why")
 
 
-def describe_outsiders(holders: Sequence[Holder]) -> Section:
-    """Describe the principals of other accounts, each with the external id it has to present."""
+def describe_outsiders(holders: Sequence[Holder], hosts: Sequence[Holder] = ()) -> Section:
+    """Describe the parties of the file, each with what it has to present; ``hosts`` are roles that are there."""
     rows: list[tuple[Cell, ...]] = [
         (
             Code(_strip_brackets(holder.name)),
@@ -36,11 +38,12 @@ def describe_outsiders(holders: Sequence[Holder]) -> Section:
         )
         for holder in holders
         for statement in holder.trusts
-        if not _is_aws(statement)
+        if statement.sid.startswith(PARTY) or not _is_aws(statement)
     ]
+    rows += [(Code(host.name), "the machine that has the role", "none", HOST_REASON) for host in hosts]
     users = [_strip_brackets(holder.name) for holder in holders if holder.kind == "User"]
     rows += [(Code(user), "holders of its access key", "none", "deployment.iam_user is on.") for user in users]
-    text = "Each has a role of its own, and takes it with the external id beside it." if rows else "Nobody."
+    text = "Each has a role of its own, and takes it with what is beside it." if rows else "Nobody."
     tables = (Table(("Role", "Principal", "External id", "Why"), tuple(rows)),) if rows else ()
     return Section("Who from outside may come in", text, tables)
 
@@ -53,7 +56,10 @@ def _describe_external_id(statement: Statement) -> Cell:
     if statement.effect == "Deny":
         return "denied to everybody"
     ids = dict(statement.conditions).get(EXTERNAL_ID)
-    return make_codes(*ids) if ids else "none"
+    if ids:
+        return make_codes(*ids)
+    required = [f"{name.partition(' ')[2]} = {' or '.join(values)}" for name, values in statement.conditions]
+    return ("none", *map(Code, required)) if required else "none"
 
 
 def describe_permissions(holders: Sequence[Holder], templates: Templates) -> Section:

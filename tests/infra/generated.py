@@ -6,6 +6,15 @@ from typing import Any
 SUPAFLOW = {"vendor": "supaflow", "external_id": "acme-2026"}
 REPLICA = {"bucket": "acme-lake-west", "account": "999999999999", "within_15_minutes": True,
            "kms_key_arn": "arn:aws:kms:eu-west-1:999999999999:key/a"}  # fmt: skip
+PODS = {"namespace": "airbyte", "service_account": "airbyte-admin"}
+MACHINES: list[dict[str, Any]] = [
+    {"name": "host", "identity": {"ec2": "arn:aws:iam::123456789012:role/Host"}, "paths": ["host"]},
+    {"name": "pods", "identity": {"eks_pod_identity": PODS | {
+        "cluster": "arn:aws:eks:us-east-1:123456789012:cluster/tools"}}, "paths": ["pods"]},
+    {"name": "tokens", "identity": {"irsa": PODS | {
+        "provider": "arn:aws:iam::123456789012:oidc-provider/oidc.example.org/id/A1"}}, "paths": ["tokens"]},
+]  # fmt: skip
+"""Parties on machines of one's own, in every fifth file."""
 SOURCE = {"format": "parquet", "path": "s3://acme-landing/orders"}
 CHOICES: dict[str, list[Any]] = {
     "encryption": ["SSE-S3", "SSE-KMS"],
@@ -53,6 +62,8 @@ def generate_file(number: int, boundary: str) -> dict[str, Any]:
         return chosen.choice(values) if number else values[-1]
 
     deployment = {key: choose(values) for key, values in CHOICES.items()}
+    if number % 5 == 0:
+        deployment["trust"] = [*deployment["trust"], *MACHINES]
     if deployment["lake_formation"]:
         deployment["trust"] = [each | {"lf_tags": {"domain": "sales"}} for each in deployment["trust"]]
     if deployment["existing"].get("bucket"):

@@ -59,7 +59,7 @@ def test_principals(deployed: list[Deployed]) -> None:
 
 def test_condition_keys(deployed: list[Deployed]) -> None:
     keys = {
-        re.sub(r"/.*", "/", key)
+        re.sub(r"^.*:(aud|sub)$", r"\1", re.sub(r"(aws:[A-Za-z]+/).*", r"\1", key))
         for each in list_all(deployed)
         for operator in each.get("Condition", {}).values()
         for key in operator

@@ -113,7 +113,7 @@ SOURCES = [
     ),
 ]
 VENDOR_GLUE = [
-    statement("ReadCatalog", ["glue:GetCatalogImportStatus"], [CATALOG]),
+    statement("ReadCatalog", ["glue:GetCatalog", "glue:GetCatalogs", "glue:GetCatalogImportStatus"], [CATALOG]),
     statement("WriteTables", VENDOR_TABLES, PREFIXED_TABLES),
     *KEEP_TABLES,
 ]

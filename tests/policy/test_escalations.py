@@ -17,7 +17,7 @@ from lakewriter.policy.deployer_statements import allow_key_administration
 from lakewriter.policy.role_documents import Document, Who, make_documents
 from lakewriter.policy.statements import make_document
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.trust import Party, Trust
+from lakewriter.spec.trust import HostIdentity, Party, Trust
 from tests.support.iam import ACCOUNT, Policies, Request, simulate
 
 ARNS = Arns("aws", ACCOUNT, "us-east-1")
@@ -50,6 +50,29 @@ def test_a_deployer_reads_the_parameters_of_all_external_ids() -> None:
     documents = deployer("Execution", trust=(moving,)).values()
     [found] = [each["Resource"] for one in documents for each in one["Statement"] if each["Sid"] == "ReadParameters"]
     assert found[1:] == [regional("ssm", "parameter/lake/id"), regional("ssm", "parameter/lake/id-2026")]
+
+
+HOST = f"arn:aws:iam::{ACCOUNT}:role/Host"
+MACHINE = Trust(name="host", identity=HostIdentity(ec2=HOST), paths=("host",))
+OF_STAGE = {"iam:PolicyARN": f"arn:aws:iam::{ACCOUNT}:policy/lakewriter-flights-prod-destination-HostRoleS3-A"}
+ON_HOST: list[tuple[str, str, dict[str, Any], bool]] = [
+    # a machine's role that has the boundary gets the stage's policies, and nothing else is done with it
+    ("iam:AttachRolePolicy", HOST, OF_STAGE | {"iam:PermissionsBoundary": BOUNDARY}, True),
+    ("iam:DetachRolePolicy", HOST, OF_STAGE | {"iam:PermissionsBoundary": BOUNDARY}, True),
+    ("iam:AttachRolePolicy", HOST, OF_STAGE, False),
+    ("iam:AttachRolePolicy", f"{HOST}2", OF_STAGE | {"iam:PermissionsBoundary": BOUNDARY}, False),
+    ("iam:AttachRolePolicy", HOST, {"iam:PolicyARN": "arn:aws:iam::aws:policy/AdministratorAccess",
+                                    "iam:PermissionsBoundary": BOUNDARY}, False),
+    ("iam:PutRolePolicy", HOST, {"iam:PermissionsBoundary": BOUNDARY}, False),
+    ("iam:UpdateAssumeRolePolicy", HOST, {}, False),
+    ("iam:DeleteRole", HOST, {}, False),
+]  # fmt: skip
+
+
+def test_a_deployer_attaches_the_stages_policies_to_a_machines_role() -> None:
+    requests = [Request(action, resource, context) for action, resource, context, _ in ON_HOST]
+    decisions = simulate(requests, Policies(deployer("Execution", trust=(MACHINE,))))
+    assert [decision.allowed for decision in decisions] == [row[-1] for row in ON_HOST]
 
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/lakewriter-flights-prod-destination-JobRole-A"

@@ -9,7 +9,7 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.policy.bucket import deny_replacement
 from lakewriter.policy.role_documents import Who, make_documents
 from lakewriter.policy.roles import list_roles
-from tests.policy.lakes import ARNS, CATALOG, OWN_TABLES, PREFIXED_TABLES, lake, made, statement
+from tests.policy.lakes import ARNS, CATALOG, OWN_TABLES, PREFIXED_TABLES, VENDOR_TABLES, lake, made, statement
 from tests.policy.test_documents import KEEP_TABLES
 
 GLUE: dict[str, Any] = {"table_format": "ICEBERG", "update_aws_glue_catalog": None}
@@ -21,17 +21,13 @@ OPEN_CATALOG = GLUE | {
     "client_secret": "${secret:arn:aws:secretsmanager:us-east-1:123456789012:secret:open-catalog-AbCdEf}",
 }
 JOB_TABLES = ["glue:GetDatabase", "glue:CreateDatabase", "glue:GetTable", "glue:CreateTable", "glue:UpdateTable"]
-VENDOR_TABLES = [
-    "glue:GetDatabase", "glue:GetDatabases", "glue:CreateDatabase", "glue:UpdateDatabase", "glue:GetTable",
-    "glue:CreateTable", "glue:UpdateTable", "glue:GetTables",
-]  # fmt: skip
 DOCUMENTS: list[tuple[Who, list[dict[str, Any]]]] = [
     (
         Who.JOB,
         [statement("ReadCatalog", ["glue:GetCatalog"], [CATALOG]), statement("WriteTables", JOB_TABLES, OWN_TABLES)],
     ),
     (
-        # the vendor's page: "GetCatalog" and "GetCatalogs" for Iceberg
+        # the vendor's page: "GetCatalog" and "GetCatalogs"; partitions are those of its other tables
         Who.VENDOR,
         [
             statement("ReadCatalog", ["glue:GetCatalog", "glue:GetCatalogs", "glue:GetCatalogImportStatus"], [CATALOG]),

@@ -7,7 +7,15 @@ import pytest
 
 from lakewriter.policy.role_documents import Document, Who
 from lakewriter.policy.roles import list_roles
-from lakewriter.policy.trust_policies import Principal, make_closed_trust, make_job_trust, make_role_trust
+from lakewriter.policy.trust_policies import (
+    Principal,
+    make_closed_trust,
+    make_job_trust,
+    make_pod_trust,
+    make_role_trust,
+    make_web_identity_trust,
+)
+from lakewriter.spec.trust import PodIdentity, WebIdentity
 from tests.policy.lakes import ARNS, lake
 from tests.support.iam import Policies, Request, simulate
 
@@ -95,6 +103,50 @@ def test_who_gets_in() -> None:
     assert [found.allowed for found in simulate(requests, policies)] == [row[-1] for row in ATTEMPTS]
 
 
+CLUSTER = "arn:aws:eks:us-east-1:123456789012:cluster/tools"
+ISSUER = "oidc.eks.us-east-1.amazonaws.com/id/A1"
+PODS = PodIdentity(cluster=CLUSTER, namespace="airbyte", service_account="airbyte-admin")
+TOKENS = WebIdentity(
+    provider=f"arn:aws:iam::123456789012:oidc-provider/{ISSUER}", namespace="airbyte", service_account="airbyte-admin"
+)
+
+
+def test_pods_of_one_service_account_by_pod_identity() -> None:
+    """By AWS's page: the service needs TagSession beside AssumeRole, and its sessions have these tags."""
+    assert make_pod_trust(PODS)["Statement"] == [
+        {
+            "Sid": "TrustParty1",
+            "Effect": "Allow",
+            "Principal": {"Service": "pods.eks.amazonaws.com"},
+            "Action": ["sts:AssumeRole", "sts:TagSession"],
+            "Condition": {
+                "StringEquals": {
+                    "aws:RequestTag/eks-cluster-arn": CLUSTER,
+                    "aws:RequestTag/kubernetes-namespace": "airbyte",
+                    "aws:RequestTag/kubernetes-service-account": "airbyte-admin",
+                }
+            },
+        }
+    ]
+
+
+def test_pods_of_one_service_account_by_tokens() -> None:
+    assert make_web_identity_trust(TOKENS)["Statement"] == [
+        {
+            "Sid": "TrustParty1",
+            "Effect": "Allow",
+            "Principal": {"Federated": f"arn:aws:iam::123456789012:oidc-provider/{ISSUER}"},
+            "Action": "sts:AssumeRoleWithWebIdentity",
+            "Condition": {
+                "StringEquals": {
+                    f"{ISSUER}:aud": "sts.amazonaws.com",
+                    f"{ISSUER}:sub": "system:serviceaccount:airbyte:airbyte-admin",
+                }
+            },
+        }
+    ]
+
+
 SERVICE = "emr-serverless.amazonaws.com"
 ACCOUNT = {"aws:SourceAccount": "123456789012"}
 SERVICES: list[tuple[str, dict[str, str], bool]] = [
@@ -118,6 +170,8 @@ EVERYONE: dict[str, Any] = {
         {"vendor": "supaflow", "external_id": "id-1"},
         {"principal": SNOWFLAKE, "external_id": "${ssm:/x}", "name": "analytics", "access": "read"},
         {"principal": SNOWFLAKE, "external_id": "id-3", "name": "laptop", "access": "load"},
+        {"identity": {"irsa": TOKENS.model_dump()}, "name": "tools", "paths": ["tools"]},
+        {"identity": {"ec2": "arn:aws:iam::123456789012:role/Host"}, "name": "host", "paths": ["host"]},
     ],
     "snowflake": {"compute": {"iam_user_arn": SNOWFLAKE}},
 }
@@ -140,6 +194,8 @@ EVERYONE: dict[str, Any] = {
                 ("supaflow", Who.VENDOR, "TrustParty1"),
                 ("analytics", Who.READER, "TrustParty1"),
                 ("laptop", Who.LOADER, "TrustParty1"),
+                ("tools", Who.VENDOR, "TrustParty1"),
+                ("host", Who.VENDOR, None),
                 ("user", Who.VENDOR, None),
                 ("snowflake-catalog", Who.CATALOG, "NobodyYet"),
                 ("snowflake-compute", Who.READER, "TrustParty1"),

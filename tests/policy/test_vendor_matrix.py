@@ -45,12 +45,26 @@ FILES: dict[str, tuple[dict[str, Any], str]] = {
     "lakewriter-s3 in Glue": ({"type": "lakewriter-s3", **LAKEWRITER, "catalog": "glue"}, "shop"),
 }
 ID = {"external_id": "acme-2026"}
+PRINCIPAL = "arn:aws:iam::111122223333:role/A"
 PARTIES: dict[str, dict[str, Any]] = {
     "supaflow": {"trust": [{"vendor": "supaflow", **ID}]},
     "airbyte-cloud": {"trust": [{"vendor": "airbyte-cloud", **ID}]},
     "heropixel-cloud": {"trust": [{"vendor": "heropixel-cloud", **ID}]},
     "estuary": {"iam_user": {"vendor": "estuary"}},
-    "a principal": {"trust": [{"principal": "arn:aws:iam::111122223333:role/A", "name": "a", **ID}]},
+    "a principal": {"trust": [{"principal": PRINCIPAL, "name": "a", **ID}]},
+    "a principal for supaflow": {"trust": [{"vendor": "supaflow", "principal": PRINCIPAL, **ID}]},
+    "a machine": {"trust": [{"identity": {"ec2": "arn:aws:iam::123456789012:role/Host"}, "name": "a"}]},
+    "a pod for airbyte-cloud": {"trust": [{"vendor": "airbyte-cloud", "identity": {"irsa": {
+        "provider": "arn:aws:iam::123456789012:oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/A1",
+        "namespace": "airbyte", "service_account": "airbyte-admin"}}}]},
+}  # fmt: skip
+PAGES = {
+    # the page that lists a party's rights: that of the vendor that it names, or that of the file's destination, if its
+    # product also runs on machines of one's own
+    "a principal": {"airbyte-s3": "airbyte-cloud", "heropixel-s3": "heropixel-cloud"},
+    "a principal for supaflow": dict.fromkeys(FILES, "supaflow"),
+    "a machine": {"airbyte-s3": "airbyte-cloud", "heropixel-s3": "heropixel-cloud"},
+    "a pod for airbyte-cloud": dict.fromkeys(FILES, "airbyte-cloud"),
 }
 CONTRACTS: dict[str, dict[str, Any]] = {
     "shared": {},
@@ -58,7 +72,7 @@ CONTRACTS: dict[str, dict[str, Any]] = {
     "databases": {"paths": ["/crm"], "databases": ["crm_*"]},
 }
 ROWS = list(product(FILES, PARTIES, CONTRACTS))
-COUNT = 1404
+COUNT = 2574
 """Decisions."""
 
 
@@ -94,21 +108,22 @@ def list_page(lake: Lake, vendor: str, database: str) -> list[tuple[str, str]]:
 
 
 CHANGES = ["glue:CreateDatabase", "glue:UpdateDatabase", "glue:CreateTable", "glue:UpdateTable"]
-BY_FORMAT = ("Partition", "GetCatalog")
-"""What its own file gives Supaflow by the tables' format alone: Iceberg has no partitions, and looks at the catalog."""
 NEW = {"s3:ObjectCreationOperation": "true", "s3:if-none-match": "*"}
 
 
 def list_expected(lake: Lake, file: str, party: str, contract: str) -> Iterator[tuple[str, str, bool]]:
     """Action, resource, and whether it is allowed."""
     database, shared = FILES[file][1], contract == "shared"
-    at_home = party == "supaflow" and file.startswith("supaflow")
-    reaches_prefix = at_home and bool(database) and shared
-    for action, resource in list_page(lake, party, "supaflow_other" if shared else "crm_a"):
+    page = PAGES[party].get(file, "") if party in PAGES else party
+    reaches_prefix = page == "supaflow" and file.startswith("supaflow") and bool(database) and shared
+    for action, resource in list_page(lake, page, "supaflow_other" if shared else "crm_a"):
         if action.startswith("s3:"):
             yield action, resource.format(root="data/" if shared else "crm/"), True
-        elif not (at_home and any(part in action for part in BY_FORMAT)):
+        else:
             yield action, resource, reaches_prefix or contract == "databases"
+    if not page:
+        root = "data/" if shared else "crm/"
+        yield "s3:PutObjectAcl", f"{BUCKET}/{root}x/1.parquet", False
     for action in CHANGES:
         path = DATABASE if action.endswith("Database") else TABLE
         below = "" if action.endswith("Database") else "/x"
@@ -134,7 +149,7 @@ def test_rights_follow_the_partys_vendor(tmp_path: Path) -> None:
     decisions = simulate(requests, policies)
     found = [(name, decision.allowed) for (name, _), decision in zip(expected, decisions, strict=True)]
     assert [row for row, wanted in zip(found, expected, strict=True) if row != wanted] == []
-    assert (len(ROWS), len(expected)) == (90, COUNT)
+    assert (len(ROWS), len(expected)) == (144, COUNT)
 
 
 def test_databases_are_named_as_glue_has_them(tmp_path: Path) -> None:

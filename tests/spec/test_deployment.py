@@ -12,6 +12,11 @@ from tests.dialects.files import lake
 
 USER = "arn:aws:iam::999999999999:user/abc0-s"
 SUPAFLOW = {"vendor": "supaflow", "external_id": "id-1"}
+AIRBYTE = {"vendor": "airbyte-cloud"}
+HOST = "arn:aws:iam::123456789012:role/Host"
+CLUSTER = "arn:aws:eks:us-east-1:123456789012:cluster/tools"
+PROVIDER = "arn:aws:iam::123456789012:oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/A1"
+PODS = {"namespace": "airbyte", "service_account": "airbyte-admin"}
 NETWORK = {"subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1"]}
 
 PROBLEMS: list[tuple[dict[str, Any], str]] = [
@@ -83,11 +88,35 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"replication": {"bucket": "acme-lake-west"}, "encryption": "SSE-KMS"}, "deployment.replication: 'replication' "
      "needs 'kms_key_arn', the replica's key; expected a key for both buckets or for neither."),
     # trust
-    ({"trust": [{"external_id": "id-1"}]}, "deployment.trust.0: expected either 'vendor' or 'principal'."),
+    ({"trust": [{"external_id": "id-1"}]}, "deployment.trust.0: expected 'vendor', 'principal' or 'identity'."),
     ({"trust": [SUPAFLOW | {"vendor": "supafow"}]}, "deployment.trust.0.vendor: 'supafow' is not allowed; expected "
      "'supaflow', 'airbyte-cloud' or 'heropixel-cloud'; did you mean 'supaflow'?"),
     ({"trust": [{"principal": USER, "external_id": "id-1"}]},
      "deployment.trust.0.principal: 'principal' needs a 'name' for its role."),
+    ({"trust": [{"identity": {"ec2": HOST}}]}, "deployment.trust.0.identity: 'identity' needs a 'name' for its role."),
+    ({"trust": [{"vendor": "supaflow"}]}, "deployment.trust.0: 'external_id' is required: the party gives it when it "
+     "takes the role."),
+    ({"trust": [SUPAFLOW | {"identity": {"ec2": HOST}}]}, "deployment.trust.0.external_id: 'external_id' is given by "
+     "who takes a role; leave it out beside 'identity'."),
+    ({"trust": [{"principal": USER, "identity": {"ec2": HOST}, "name": "a"}]},
+     "deployment.trust.0.principal: expected either 'principal' or 'identity', got both."),
+    ({"trust": [AIRBYTE | {"identity": {}}]}, "deployment.trust.0.identity: expected either 'ec2' or "
+     "'eks_pod_identity' or 'irsa'."),
+    ({"trust": [AIRBYTE | {"identity": {"ec2": HOST, "eks_pod_identity": PODS | {"cluster": CLUSTER}}}]},
+     "deployment.trust.0.identity.ec2: expected either 'ec2' or 'eks_pod_identity' or 'irsa', got both."),
+    *(({"trust": [AIRBYTE | {"identity": given}]}, f"deployment.trust.0.identity.{problem}") for given, problem in (
+        ({"ec2": "Host"}, "ec2: 'Host': expected a role's ARN such as 'arn:aws:iam::123456789012:role/Host'."),
+        ({"ec2": USER}, f"ec2: {USER!r}: expected a role's ARN such as 'arn:aws:iam::123456789012:role/Host'."),
+        ({"eks_pod_identity": PODS}, "eks_pod_identity.cluster: is required."),
+        ({"eks_pod_identity": PODS | {"cluster": "tools"}}, "eks_pod_identity.cluster: 'tools': expected a cluster's "
+         "ARN such as 'arn:aws:eks:us-east-1:123456789012:cluster/tools'."),
+        ({"eks_pod_identity": PODS | {"cluster": CLUSTER, "namespace": "*"}}, "eks_pod_identity.namespace: '*': "
+         "expected a name of Kubernetes, in lower-case letters, digits and '-'."),
+        ({"irsa": PODS | {"provider": "oidc.eks"}}, "irsa.provider: 'oidc.eks': expected a provider's ARN such as "
+         "'arn:aws:iam::123456789012:oidc-provider/oidc.example.org/id/A1'."),
+        ({"irsa": PODS | {"provider": PROVIDER, "service_account": "a*"}}, "irsa.service_account: 'a*': expected a "
+         "name of Kubernetes, in lower-case letters, digits, '-' and '.'."),
+    )),
     ({"trust": [{"principal": "*", "name": "x", "external_id": "id-1"}]}, "deployment.trust.0.principal: '*': expected "
      "the ARN of one role, user or account root, without '*'."),
     ({"trust": [SUPAFLOW | {"external_id": "a b"}]}, "deployment.trust.0.external_id: (not shown): expected 2 to 1224 "

@@ -13,7 +13,7 @@ from lakewriter.policy.trust_policies import OPTIMIZER_SERVICE
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.trust import Party
-from lakewriter.spec.vendor_policy import VendorPolicy
+from lakewriter.spec.vendor_policy import Target, VendorPolicy
 
 _DATABASE: Final = "glue:GetDatabase"
 _NEW_DATABASE: Final = "glue:CreateDatabase"
@@ -21,6 +21,7 @@ _TABLE: Final = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
 _PARTITION: Final = ("glue:GetPartition", "glue:BatchCreatePartition")
 _CATALOG: Final = ("glue:GetCatalog", "glue:GetCatalogs")
 """Actions on the catalog itself, which Iceberg engines call."""
+_IMPORTED: Final = "glue:GetCatalogImportStatus"
 _VENDOR: Final = (_DATABASE, "glue:GetDatabases", _NEW_DATABASE, "glue:UpdateDatabase", *_TABLE, "glue:GetTables")
 _LOADER_PARTITION: Final = (*_PARTITION, "glue:GetPartitions")
 """``verify`` lists partitions, to find those whose location belongs to another partition."""
@@ -122,27 +123,27 @@ def allow_vendor(
 ) -> list[Statement]:
     """Allow a vendor its document's list of actions on its own databases and tables, and deny it the job's.
 
-    At the vendor's own destination it gets what its document lists for the tables' format; in another's file its tables
-    may be of any format.
+    The format of the file's tables says nothing of the vendor's, so the list is the whole document's.
     """
     paths = reach.catalog
     if not paths:
         return deny_what_is_the_jobs(arns, reach)
-    other = policy is not None and policy != spec.vendor_policy
-    looked = () if spec.iceberg else _VENDOR_PARTITION
     functions = [path.replace("table/", "userDefinedFunction/") for path in paths if path.startswith("table/")]
     reset = allow("ResetTables", _RESET, _make_resources(arns, [*paths, *functions]))
     return [
-        allow(
-            "ReadCatalog",
-            [*(_CATALOG if spec.iceberg or other else ()), "glue:GetCatalogImportStatus"],
-            [arns.glue("catalog")],
-        ),
-        allow("WriteTables", [*_VENDOR, *(_VENDOR_PARTITION if other else looked)], _make_resources(arns, paths)),
+        allow("ReadCatalog", _list_catalog_actions(policy), [arns.glue("catalog")]),
+        allow("WriteTables", [*_VENDOR, *_VENDOR_PARTITION], _make_resources(arns, paths)),
         *([reset] if deployment.allow_reset else []),
         *deny_what_is_the_jobs(arns, reach),
         *_allow_data_access(deployment),
     ]
+
+
+def _list_catalog_actions(policy: VendorPolicy | None) -> list[str]:
+    """List the actions on the catalog alone: those of a document with any, or those that engines call."""
+    documented = policy.glue if policy else ()
+    listed = [action for part in documented if part.targets == (Target.CATALOG,) for action in part.actions]
+    return listed or [*_CATALOG, _IMPORTED]
 
 
 def deny_what_is_the_jobs(arns: Arns, reach: Reach) -> list[Statement]:

@@ -228,7 +228,9 @@ def _allow_identities(
     others = [f"policy/{path}{names.common}-{name}*" for name in ("execution", "bootstrap", "boundary")]
     kept_arns = [boundary, *(arns.role("").replace("role/", other) for other in others)]
     yield allow("MakeBoundedIdentities", _BOUNDED, [*roles, *users], bounded)
-    yield allow("AttachOwnPolicies", _ATTACHED, [*roles, *users], attached)
+    # A machine's role is not of the stage's names; it too needs the boundary, and gets the stage's policies alone.
+    hosts = [entry.host for entry in deployment.trust if entry.host]
+    yield allow("AttachOwnPolicies", _ATTACHED, [*roles, *users, *hosts], attached)
     yield allow("ManageIdentities", _IDENTITIES, [*roles, *users])
     yield allow("ManagePolicies", _POLICIES, policies)
     yield allow("PassRoles", ["iam:PassRole"], roles, passed)

@@ -66,9 +66,14 @@ def find_reach(spec: Spec, party: Party) -> Reach:
 
 
 def find_policy(spec: Spec, party: Party) -> VendorPolicy | None:
-    """Find the document of the vendor's page that a party follows; None for one that follows none."""
-    vendor = spec.vendor if party.follows == "" else party.follows
-    return spec.vendor_policies.get(vendor) if vendor else None
+    """Find the document of the vendor's page that a party follows; None for one that follows none.
+
+    A party that names no vendor follows the destination's, if that page is for principals and machines of one's own.
+    """
+    at_destination = spec.vendor_policy
+    if party.follows is None:
+        return at_destination if at_destination is not None and at_destination.self_hosted else None
+    return spec.vendor_policies.get(party.follows) if party.follows else at_destination
 
 
 def follows_destination(spec: Spec, party: Party) -> bool:

@@ -12,12 +12,14 @@ from lakewriter.policy.trust_policies import (
     make_closed_trust,
     make_job_trust,
     make_optimizer_trust,
+    make_pod_trust,
     make_role_trust,
+    make_web_identity_trust,
 )
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
-from lakewriter.spec.trust import Party, Snowflake, SnowflakePrincipal
+from lakewriter.spec.trust import Party, Snowflake, SnowflakePrincipal, Trust
 
 USER: Final = "user"
 """The name of the user with an access key among the roles."""
@@ -29,7 +31,7 @@ OPTIMIZERS: Final = "optimizers"
 
 @dataclass(frozen=True)
 class Role:
-    """``trust`` is None if the stacks do not write it: for an existing role, and for a user."""
+    """``trust`` is None if the stacks do not write it: for an existing role, such as a machine's, and for a user."""
 
     name: str
     who: Who
@@ -57,8 +59,7 @@ def list_roles(
     if spec.access.role_arn:
         yield make_role(spec.access.role_arn.rpartition("/")[2], Who.LOADER, None)
     for entry in deployment.trust:
-        admitted = make_role_trust(Principal(entry.arn, tuple(map(show, entry.external_ids))))
-        yield make_role(entry.role, find_who(entry), admitted, entry)
+        yield make_role(entry.role, find_who(entry), _make_party_trust(entry, show), entry)
     if user := deployment.user:
         yield make_role(USER, find_who(user), None, user)
     if snowflake := find_snowflake(spec, deployment):
@@ -66,6 +67,15 @@ def list_roles(
         yield make_role("snowflake-compute", Who.READER, make_snowflake_trust(snowflake.compute, arns))
     if spec.maintenance and spec.maintenance.makes_role:
         yield make_role(OPTIMIZERS, Who.OPTIMIZER, make_optimizer_trust())
+
+
+def _make_party_trust(entry: Trust, show: Callable[[SecretText], str]) -> Document | None:
+    """Make the trust policy of a party; None for a role that is there already."""
+    if entry.identity is None:
+        return make_role_trust(Principal(entry.arn, tuple(map(show, entry.external_ids))))
+    if entry.identity.eks_pod_identity:
+        return make_pod_trust(entry.identity.eks_pod_identity)
+    return make_web_identity_trust(entry.identity.irsa) if entry.identity.irsa else None
 
 
 def find_snowflake(spec: Spec, deployment: Deployment) -> Snowflake | None:

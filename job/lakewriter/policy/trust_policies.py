@@ -1,11 +1,14 @@
 """Make trust policies, with one statement for each party that may assume the role."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from lakewriter.policy.arns import Arns, name_principal
 from lakewriter.policy.statements import Document, Statement, make_document
+from lakewriter.spec.trust import PodIdentity, WebIdentity
 
 SERVICE = name_principal("emr-serverless")
+PARTY: Final = "TrustParty"
+"""Begins the names of statements that let in a party of ``deployment.trust``, or Snowflake."""
 OPTIMIZER_SERVICE = name_principal("glue")
 
 
@@ -47,6 +50,46 @@ def make_role_trust(*parties: Principal) -> Document:
     return make_document(_trust_party(number, party) for number, party in enumerate(parties, start=1))
 
 
+def make_pod_trust(pods: PodIdentity) -> Document:
+    """Trust EKS Pod Identity for the pods of one service account in one cluster, by the tags of their sessions.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html,
+    https://docs.aws.amazon.com/eks/latest/userguide/pod-id-abac.html
+    """
+    tags = {
+        "eks-cluster-arn": pods.cluster,
+        "kubernetes-namespace": pods.namespace,
+        "kubernetes-service-account": pods.service_account,
+    }
+    statement = {
+        "Sid": f"{PARTY}1",
+        "Effect": "Allow",
+        "Principal": {"Service": name_principal("pods.eks")},
+        "Action": ["sts:AssumeRole", "sts:TagSession"],
+        "Condition": {"StringEquals": {f"aws:RequestTag/{tag}": value for tag, value in tags.items()}},
+    }
+    return make_document([statement])
+
+
+def make_web_identity_trust(pods: WebIdentity) -> Document:
+    """Trust the tokens of one service account, issued for STS by the cluster's OpenID Connect provider.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/associate-service-account-role.html
+    """
+    claims = {
+        f"{pods.issuer}:aud": name_principal("sts"),
+        f"{pods.issuer}:sub": f"system:serviceaccount:{pods.namespace}:{pods.service_account}",
+    }
+    statement = {
+        "Sid": f"{PARTY}1",
+        "Effect": "Allow",
+        "Principal": {"Federated": pods.provider},
+        "Action": "sts:AssumeRoleWithWebIdentity",
+        "Condition": {"StringEquals": claims},
+    }
+    return make_document([statement])
+
+
 def make_closed_trust(arns: Arns) -> Document:
     """Trust nobody yet: a trust policy must name a principal, and the intended one is not known, so deny the root."""
     return make_document(
@@ -64,7 +107,7 @@ def make_closed_trust(arns: Arns) -> Document:
 def _trust_party(number: int, party: Principal) -> Statement:
     first, *others = party.external_ids
     return {
-        "Sid": f"TrustParty{number}",
+        "Sid": f"{PARTY}{number}",
         "Effect": "Allow",
         "Principal": {"AWS": party.arn},
         "Action": "sts:AssumeRole",

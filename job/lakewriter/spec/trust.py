@@ -29,6 +29,9 @@ _PATH: Final = re.compile(r"/?[^*?:]+")
 _LF_TAG: Final = re.compile(r"[a-z0-9_.:/=+@%-]([a-z0-9 _.:/=+@%-]{0,126}[a-z0-9_.:/=+@%-])?")
 _MOST_LF_TAGS: Final = 5
 """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-lakeformation-principalpermissions-lftagpolicyresource.html"""
+_LABEL: Final = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+_SUBDOMAIN: Final = r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$"
+"""Names as Kubernetes has them: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/"""
 _PRINCIPAL: Final = re.compile(r"arn:aws[a-z-]*:(iam|sts)::\d{12}:(root|(user|role|assumed-role)/[\w+=,.@/-]+)")
 
 
@@ -124,16 +127,64 @@ class KeyedParty(Party):
         return self.vendor or ""
 
 
+class ServiceAccount(FileModel):
+    """The pods of one service account of Kubernetes."""
+
+    namespace: str = Field(pattern=_LABEL)
+    """The namespace of the service account."""
+    service_account: str = Field(pattern=_SUBDOMAIN)
+    """The service account that the pods run with."""
+
+
+class PodIdentity(ServiceAccount):
+    """Pods that get the role by EKS Pod Identity."""
+
+    cluster: str = Field(pattern=r"^arn:aws[a-z-]*:eks:[a-z0-9-]+:\d{12}:cluster/[0-9A-Za-z][\w-]{0,99}$")
+    """The ARN of the cluster that the pods run in."""
+
+
+class WebIdentity(ServiceAccount):
+    """Pods that get the role by IAM roles for service accounts."""
+
+    provider: str = Field(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:oidc-provider/[\w.-]+(/[\w.-]+)*$")
+    """The ARN of the cluster's OpenID Connect provider in IAM."""
+
+    @property
+    def issuer(self) -> str:
+        """Return the issuer of the pods' tokens, without ``https://``."""
+        return self.provider.partition(":oidc-provider/")[2]
+
+
+class HostIdentity(FileModel):
+    """The machine that a vendor's product runs on, which has its rights by itself, without an external id."""
+
+    ec2: str | None = Field(None, pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$")
+    """The ARN of the role in the instance profile of an EC2 instance. The stack attaches the party's policies to it."""
+    eks_pod_identity: PodIdentity | None = None
+    """Pods in EKS that an association of EKS Pod Identity gives the role that the stack makes."""
+    irsa: WebIdentity | None = None
+    """Pods whose service account is annotated with the role that the stack makes."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "HostIdentity":
+        require_one(
+            ec2=self.ec2 is not None, eks_pod_identity=self.eks_pod_identity is not None, irsa=self.irsa is not None
+        )
+        return self
+
+
 class Trust(Party):
     """A party from outside that gets a role of its own on the destination."""
 
     vendor: Literal["supaflow", "airbyte-cloud", "heropixel-cloud"] | None = None
-    """The vendor that takes the role. Give either this or ``principal``."""
+    """The vendor whose page says what is allowed. Without ``principal`` and ``identity`` it also takes the role."""
     principal: str | None = None
-    """The ARN of the role, user or account that takes the role. Give either this or ``vendor``."""
-    external_id: SecretText
+    """The ARN of the role, user or account that takes the role."""
+    identity: HostIdentity | None = None
+    """The machine of your own that the vendor's product runs on, and that has the role without an external id."""
+    external_id: SecretText | None = None
     """The external id that the party gives when it takes the role: as text, ``${ssm:NAME}`` or ``${env:NAME}``. The
-    trust policy shows it."""
+    trust policy shows it. Required unless ``identity`` is given."""
     earlier_external_ids: tuple[SecretText, ...] = ()
     """External ids that the party may still give, while it changes to ``external_id``: one role has them all. Remove
     them once it gives the new one."""
@@ -156,8 +207,8 @@ class Trust(Party):
 
     @field_validator("external_id", "earlier_external_ids")
     @classmethod
-    def _alphabet(cls, value: SecretText | tuple[SecretText, ...]) -> SecretText | tuple[SecretText, ...]:
-        for secret in value if isinstance(value, tuple) else (value,):
+    def _alphabet(cls, value: SecretText | tuple[SecretText, ...] | None) -> SecretText | tuple[SecretText, ...] | None:
+        for secret in value if isinstance(value, tuple) else filter(None, (value,)):
             if secret.reference is None and not EXTERNAL_ID.fullmatch(secret.text):
                 raise ValueError(f"expected {ALPHABET}")
             if secret.reference and secret.reference[0] == "secret":
@@ -167,20 +218,27 @@ class Trust(Party):
     @model_validator(mode="after")
     def _someone(self) -> "Trust":
         _require_distinct(self.external_ids)
-        require_one(vendor=self.vendor is not None, principal=self.principal is not None)
+        if self.principal and self.identity:
+            raise ValueError("expected either 'principal' or 'identity', got both")
+        if not (self.vendor or self.principal or self.identity):
+            raise ValueError("expected 'vendor', 'principal' or 'identity'")
         if self.vendor is None and self.name is None:
-            raise ValueError("'principal' needs a 'name' for its role")
+            raise ValueError(f"{'principal' if self.principal else 'identity'!r} needs a 'name' for its role")
+        if self.identity and self.external_ids:
+            raise ValueError("'external_id' is given by who takes a role; leave it out beside 'identity'")
+        if not self.identity and self.external_id is None:
+            raise ValueError("'external_id' is required: the party gives it when it takes the role")
         return self
 
     @property
     def follows(self) -> str | None:
-        """The vendor; a principal that is named by its ARN follows no vendor's page."""
+        """The vendor whose page lists what the party calls; None for one that names no vendor."""
         return self.vendor
 
     @property
     def external_ids(self) -> tuple[SecretText, ...]:
-        """All that the party may give, the present one first."""
-        return self.external_id, *self.earlier_external_ids
+        """All that the party may give, the present one first; none for an ``identity``."""
+        return (*((self.external_id,) if self.external_id else ()), *self.earlier_external_ids)
 
     @property
     def role(self) -> str:
@@ -189,8 +247,13 @@ class Trust(Party):
 
     @property
     def arn(self) -> str:
-        """Whom the role trusts."""
+        """Whom the role trusts, if it has no ``identity``."""
         return self.principal or VENDORS[str(self.vendor)]
+
+    @property
+    def host(self) -> str | None:
+        """The ARN of a role that is there already and that the party's policies are attached to."""
+        return self.identity.ec2 if self.identity else None
 
 
 class SnowflakePrincipal(FileModel):

@@ -30,7 +30,12 @@ class VendorStatement(Model):
 
 
 class VendorPolicy(Model):
-    """The whole document; ``glue`` counts where tables are in Glue."""
+    """The whole document; ``glue`` counts where tables are in Glue.
+
+    ``self_hosted`` is true if the page is also for a product that runs on machines of one's own, so that a principal of
+    one's own, or the machine's role, is the vendor's.
+    """
 
     s3: tuple[VendorStatement, ...]
     glue: tuple[VendorStatement, ...] = ()
+    self_hosted: bool = False

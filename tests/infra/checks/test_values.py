@@ -28,6 +28,15 @@ KEY = f"arn:aws:kms:eu-central-1:{ACCOUNT}:key/0f1e2d3c"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/OnCall"
 NETWORK = {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}
 US = "eu-central-1", "us-east-1"
+PODS = {"namespace": "airbyte", "service_account": "airbyte-admin"}
+CLUSTER = f"arn:aws:eks:eu-west-1:{OTHER}:cluster/tools"
+PROVIDER = f"arn:aws:iam::{OTHER}:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/A1"
+
+
+def host(identity: dict[str, Any]) -> dict[str, Any]:
+    """A party that runs on a machine of one's own."""
+    return {"account": ACCOUNT, "trust": [{"name": "host", "identity": identity, "paths": ["/own"]}]}
+
 
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     # the key that is named; deployment
@@ -52,6 +61,13 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("artifact_kms_key_arn", {"artifact_kms_key_arn": KEY.replace(*US)}),
     ("earlier_kms_key_arns.0", {"earlier_kms_key_arns": [KEY.replace(*US)]}),
     ("earlier_kms_key_arns.1", {"earlier_kms_key_arns": [KEY, KEY.replace(*US)]}),
+    ("trust.0.identity.ec2", host({"ec2": ROLE.replace(ACCOUNT, OTHER)})),
+    ("trust.0.identity.eks_pod_identity.cluster", host({"eks_pod_identity": PODS | {"cluster": CLUSTER}})),
+    ("trust.0.identity.irsa.provider", host({"irsa": PODS | {"provider": PROVIDER}})),
+    (
+        "trust.0.identity.irsa.provider",
+        host({"irsa": PODS | {"provider": PROVIDER.replace("arn:aws:", "arn:aws-cn:")}}),
+    ),
     ("tags.aws:x", {"tags": {"aws:x": "a"}}),
     ("tags.AWS:cost", {"tags": {"AWS:cost": "a"}}),
     ("tags: 'Team', 'team'", {"tags": {"Team": "a", "team": "b"}}),
@@ -96,6 +112,8 @@ TAKEN: list[dict[str, Any]] = [
     {"existing": {"kms_key_arn": KEY}, "encryption": "SSE-KMS", "account": ACCOUNT, "operators": [ROLE]},
     {"network": {"subnet_ids": ["subnet-0a1b2c3d4e5f60718"], "security_group_ids": ["sg-0a1b2c3d"]}},
     {"permissions_boundary_arn": "arn:aws:iam::aws:policy/PowerUserAccess", "account": ACCOUNT},
+    host({"ec2": f"arn:aws:iam::{ACCOUNT}:role/tools/Host"}),
+    host({"eks_pod_identity": PODS | {"cluster": CLUSTER.replace(OTHER, ACCOUNT)}}),
 ]
 
 

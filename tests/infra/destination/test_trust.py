@@ -6,8 +6,9 @@ import pytest
 
 from lakewriter.errors import SecretUnresolvedError, SpecInvalidError
 from tests.infra.conftest import SettingsFor
-from tests.infra.destination.conftest import Synthesise
-from tests.infra.destination.lakes import BOUNDARY, SUPAFLOW, lake, of_type, trust
+from tests.infra.destination.airbyte import file
+from tests.infra.destination.conftest import Synthesise, Synthesised
+from tests.infra.destination.lakes import BOUNDARY, SUPAFLOW, lake, of_type, statements, trust
 
 pytestmark = pytest.mark.synth
 
@@ -90,7 +91,7 @@ def test_external_id_from_the_environment(synthesise: Synthesise, monkeypatch: p
 def test_external_id_that_the_environment_lacks(settings_for: SettingsFor) -> None:
     settings = settings_for(lake({"trust": [{**SUPAFLOW, "external_id": "${env:NOT_SET_ANYWHERE}"}]}))
     with pytest.raises(SecretUnresolvedError, match="NOT_SET_ANYWHERE"):
-        settings.read_external_id(settings.deployment.trust[0].external_id)
+        settings.read_external_id(settings.deployment.trust[0].external_ids[0])
 
 
 def test_a_role_takes_the_earlier_ids_beside_the_present_one(synthesise: Synthesise) -> None:
@@ -138,3 +139,59 @@ def test_trust_policy_longer_than_the_quota_is_a_warning(
     said = f"The trust policy of role 'supaflow' has {size} characters. IAM allows 2048 unless"
     assert any(said in warning for warning in warnings) == (size is not None)
     assert any("trust-length" in warning for warning in warnings) == (size is not None)
+
+
+HOST = "arn:aws:iam::123456789012:role/tools/Host"
+PODS = {"namespace": "airbyte", "service_account": "airbyte-admin"}
+MACHINES = [
+    {"vendor": "airbyte-cloud", "identity": {"ec2": HOST}, "paths": ["/own"]},
+    {
+        "name": "pods",
+        "identity": {"eks_pod_identity": PODS | {"cluster": "arn:aws:eks:eu-west-1:123456789012:cluster/tools"}},
+        "paths": ["/pods"],
+    },
+    {
+        "name": "tokens",
+        "identity": {"irsa": PODS | {"provider": "arn:aws:iam::123456789012:oidc-provider/oidc.example.org/id/A1"}},
+        "paths": ["/tokens"],
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def machines(synthesise: Synthesise) -> Synthesised:
+    """Airbyte's file, whose product runs on machines of one's own."""
+    given = {"account": "123456789012", "permissions_boundary_arn": BOUNDARY}
+    return synthesise(file("airbyte", trust=MACHINES, **given))
+
+
+def test_a_machines_own_role_gets_the_policies(machines: Synthesised) -> None:
+    """The third way of Airbyte's and Hero Pixel's pages: neither keys nor a role in the form."""
+    template = machines.template
+    policies = [
+        policy for policy in of_type(template, "IAM::ManagedPolicy").values() if policy.get("Roles") == ["Host"]
+    ]
+    written = [
+        action
+        for policy in policies
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Sid"] == "WriteObjects"
+        for action in statement["Action"]
+    ]
+    assert "s3:PutObjectAcl" in written
+    assert not any("Host" in name or "AirbyteCloud" in name for name in of_type(template, "IAM::Role"))
+    kept_out = statements(template, "BucketPolicy")["KeepOutOfControlObjects"]["Condition"]
+    assert HOST in str(kept_out)
+    shown = {output["Description"]: output["Value"] for output in template["Outputs"].values()}
+    assert "Role ARN" not in shown
+    assert shown["IAM Role ARN (airbyte-cloud)"] == HOST
+    assert [warning for warning in machines.warnings if f"attached to {HOST}" in warning and BOUNDARY in warning]
+
+
+def test_pods_get_roles_of_their_own(machines: Synthesised) -> None:
+    (by_association,), (by_token,) = (trust(machines.template, f"{name}ConsumerRole") for name in ("Pods", "Tokens"))
+    assert by_association["Principal"] == {"Service": "pods.eks.amazonaws.com"}
+    assert by_token["Action"] == "sts:AssumeRoleWithWebIdentity"
+    shown = {output["Description"]: output["Value"] for output in machines.template["Outputs"].values()}
+    assert shown["IAM Role ARN (pods)"] == {"Fn::GetAtt": ["PodsConsumerRole", "Arn"]}
+    assert not any(label.startswith("External ID") for label in shown)

@@ -16,6 +16,7 @@ from infra.settings import Settings, read_defaults
 from tests.infra.conftest import SettingsFor
 from tests.infra.destination.airbyte import file
 from tests.infra.destination.lakes import EVERYTHING, lake
+from tests.infra.destination.test_trust import MACHINES
 from tests.policy.estuary import content, endless
 
 pytestmark = pytest.mark.synth
@@ -31,6 +32,7 @@ VARIANTS = {
     "brought": lake(BROUGHT),
     "airbyte": file("airbyte", trust=[{"vendor": "airbyte-cloud", "external_id": "acme-2026"}], vendor_verbatim=True),
     "estuary": content(top=endless(iam_user={"paths": ["recentchanges"]})),
+    "machines": file("airbyte", trust=MACHINES, account="123456789012"),
     "verbatim": lake({"trust": EVERYTHING["trust"], "vendor_verbatim": True, "allow_reset": True}),
 }
 
@@ -76,6 +78,17 @@ ROWS = {
         "| Refused: files among the job's own, which are only ever added to | `s3://acme-lake/changes/*`<br>"
         "`s3://acme-lake/shop/orders/*` | Another folder or table for the party's pipeline; to read the job's: ",
         "| Upload Interval in Seconds | `300` |",
+    ],
+    "machines": [
+        "| `Host` | the machine that has the role | none | lake.yaml names the role of the machine that this party runs "
+        "on. |",
+        "| `PodsConsumerRole` | `pods.eks.amazonaws.com` | none<br>"
+        "`aws:RequestTag/eks-cluster-arn = arn:aws:eks:eu-west-1:123456789012:cluster/tools`<br>"
+        "`aws:RequestTag/kubernetes-namespace = airbyte`<br>",
+        "| `TokensConsumerRole` | `arn:aws:iam::123456789012:oidc-provider/oidc.example.org/id/A1` | none<br>"
+        "`oidc.example.org/id/A1:aud = sts.amazonaws.com`<br>",
+        "Role Host: of a machine",
+        "| Its own, to write | `s3://acme-lake/own/*` |  |",
     ],
     "verbatim": ["CloudFormation refuses to delete lakewriter-flights-prod-destination."],
 }

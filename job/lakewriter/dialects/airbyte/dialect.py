@@ -30,7 +30,8 @@ POLICY: Final = VendorPolicy(
             ),
             targets=(Target.OBJECTS, Target.BUCKET),
         ),
-    )
+    ),
+    self_hosted=True,
 )
 """The policy document of Airbyte's set-up page, word for word, on the whole bucket; the page gives no name.
 https://docs.airbyte.com/integrations/destinations/s3"""
