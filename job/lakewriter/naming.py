@@ -20,6 +20,12 @@ TABLE_METADATA: Final = "lakewriter-table"
 """Object metadata key: the table's id, where several tables may lie side by side."""
 GENERATION_METADATA: Final = "ab-generation-id"
 """Object metadata key: the number of the full refresh, as Airbyte writes it."""
+
+ORDINAL: Final = "__lakewriter_ordinal"
+"""The last column of rows that are merged and written in another order than their source's files have: the number of
+each row, which grows in the order of the files and of the rows in them."""
+ORDINAL_ID: Final = 2147483446
+"""Its field id in Iceberg's files, which no table's column has: readers pass over it. Ids above it are reserved."""
 CHECK_TABLE: Final = "lakewriter_check_"
 """Begins the names of tables that ``lakewriter check`` tries to write, and that never exist."""
 

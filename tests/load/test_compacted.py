@@ -7,7 +7,9 @@ from unittest.mock import patch
 
 import botocore.client
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from lakewriter.aws import Clients
@@ -16,6 +18,7 @@ from lakewriter.commit import attempt as attempts
 from lakewriter.commit.iceberg import compact_groups
 from lakewriter.commit.recover import recover
 from lakewriter.errors import SpecInvalidError
+from lakewriter.naming import ORDINAL
 from lakewriter.operate.compaction import Compaction
 from lakewriter.operate.repair import change_over, reset_cursor
 from lakewriter.operate.undo_plan import UndoPlan
@@ -37,7 +40,7 @@ def make_appended(tmp_path, aws, **changes):
 
 
 def compact(users, budget=GIB):
-    (table,) = users.spec.tables
+    table, *_ = users.spec.tables
     return Compaction(users.pipeline, table, budget)
 
 
@@ -284,6 +287,106 @@ def test_changes_between_binding_and_commit(tmp_path, aws, bucket, case):
     recover(users.pipeline.first_control, users.pipeline.open_clients)
     assert users.pipeline.first_control.read_report(pending.job_id).compacted.dropped == dropped
     assert rows(users) == expected
+
+
+def make_divided(tmp_path, aws, spark):
+    """Five loads into two partitions, which are two groups."""
+    users = make_appended(tmp_path, aws, partition_by=["v"], spark=spark)
+    for number in range(5):
+        users.load(f"job-{number}", id=[number, number + 10], v=["a", "b"])
+    users.write(mode="replace_partitions")
+    return users
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("values", "dropped", "expected"),
+    [
+        (["a"], (0,), [10, 11, 12, 13, 14, 99]),
+        (["c"], (), [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 99]),
+        (["b", "a"], (0, 1), [99, 100]),
+    ],
+)
+def test_partitions_are_replaced_between_reading_and_commit(tmp_path, aws, bucket, spark, values, dropped, expected):
+    users = make_divided(tmp_path, aws, spark)
+
+    def replace_partitions():
+        users.load("between", id=[99, 100][: len(values)], v=values)
+
+    report = run_between(compact(users), replace_partitions)
+    # What has none of the replaced files is compacted.
+    assert (report.compacted.dropped, report.files) == (dropped, 2 - len(dropped))
+    assert ids(users) == expected
+    assert users.differences() == []
+    assert (users.state.pending, users.state.running) == (None, {})
+    # The load can be undone, although files of other partitions were compacted behind it.
+    users.undo("between").run()
+    assert ids(users) == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("is_late", [False, True], ids=["by the load", "by its own process as well"])
+def test_partitions_are_replaced_between_binding_and_commit(tmp_path, aws, bucket, spark, is_late):
+    """The load first finishes the compaction that is bound; a process that comes late with it commits nothing more."""
+    users, settle = make_divided(tmp_path, aws, spark), attempts.settle
+
+    def come_late(*given):
+        with patch.object(attempts, "settle", settle):
+            users.load("between", id=[99], v=["a"])
+        if not is_late:
+            raise Killed
+        return settle(*given)
+
+    with patch.object(attempts, "settle", come_late), suppress(Killed):
+        compact(users).run()
+    report = users.pipeline.first_control.read_report("compact.crm.users.6")
+    assert (report.compacted.dropped, report.files) == ((), 2)
+    assert ids(users) == [10, 11, 12, 13, 14, 99]
+    assert users.differences() == []
+    assert (users.state.committed, users.state.compactions, users.state.pending) == (7, 1, None)
+
+
+def test_a_load_of_all_tables_runs_beside_a_compaction(tmp_path, aws, bucket):
+    """Between the reading and the commit of one of its tables, in tasks that the tables share."""
+    users = make_appended(tmp_path, aws)
+    append(users)
+    document = yaml.safe_load((tmp_path / "lake.yaml").read_text("utf-8"))
+    document["tables"] += [document["tables"][0] | {"table": name} for name in ("orders", "shots")]
+    (tmp_path / "lake.yaml").write_text(yaml.safe_dump(document), "utf-8")
+    results = []
+
+    def load_all():
+        users.write_rows(id=[9], v=["b"])
+        results.extend(users.run("all").tables)
+
+    report = run_between(compact(users), load_all)
+    assert [(one.table, one.status, one.rows) for one in results] == [
+        (name, "done", 1) for name in ("users", "orders", "shots")
+    ]  # fmt: skip
+    assert (report.compacted.dropped, report.files, totals(users)) == ((), 1, (2, 6, 0, 0))
+    assert ids(users) == [0, 1, 2, 3, 4, 9]
+    assert users.differences() == []
+
+
+@pytest.mark.spark
+def test_rows_that_were_numbered_for_a_merge_lose_their_numbers(tmp_path, aws, bucket, spark):
+    users = make(tmp_path, aws, sort_by=["v"], spark=spark)
+    for number in range(5):
+        load(users, f"job-{number}", (number, 1, "b"), (number, 1, "a"))
+    assert [row[2] for row in rows(users)] == ["a"] * 5
+
+    def list_columns():
+        files = [task.file.file_path.removeprefix(f"s3://{BUCKET}/") for task in users.iceberg().scan().plan_files()]
+        objects = aws.objects(BUCKET)
+        return {tuple(pq.read_schema(pa.BufferReader(objects[key])).names) for key in files}
+
+    columns = ("id", "at", "v", "_loaded_at", "_load_id")
+    assert list_columns() == {(*columns, ORDINAL)}
+    assert tuple(users.iceberg().scan().to_arrow().schema.names) == columns
+    compact(users).run()
+    assert list_columns() == {columns}
+    assert [row[2] for row in rows(users)] == ["a"] * 5
+    assert users.differences() == []
 
 
 def test_a_merge_whose_deletes_were_applied_is_undone(tmp_path, aws, bucket, monkeypatch):

@@ -1,19 +1,22 @@
 """Rows of one key and order in a merged table: which one stays, by each way in which rows are read."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import permutations
 from typing import Any, Final
+from unittest.mock import patch
 
+import botocore.client
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.run.loader import load
-from lakewriter.source import file_splits
+from lakewriter.source import file_frames, file_splits
 from lakewriter.source.task_sizes import Sizes
-from tests.load.test_merged import DELETED, begin_anew, make, rows
+from tests.load.test_merged import CALL, DELETED, Killed, begin_anew, make, rows
 
 NEW, DELETE = "new", "D"
 
@@ -44,12 +47,18 @@ IN_ORDER: Final[Mapping[str, Mapping[str, Any]]] = {
     "lines": {"read": {"format": "json", "path": "users"}},
     "files that Spark judges": {"deleted": "concat(v, '') = 'D'"},
     "files with bad rows": {"on_bad_row": {"action": "quarantine", "at_most": 1.0}},
+    "by partition": {"partition_by": ["part"]},
+    "by bucket": {"partition_by": ["bucket(3, part)"]},
+    "sorted": {"sort_by": ["part"]},
+    "by partition, sorted": {"partition_by": ["id"], "sort_by": ["part"]},
+    "lines, sorted": {"read": {"format": "json", "path": "users"}, "sort_by": ["part"]},
+    "by partition, with bad rows": {"partition_by": ["part"], "on_bad_row": {"action": "quarantine", "at_most": 1.0}},
 }
 WITHOUT_ORDER: Final[Mapping[str, Mapping[str, Any]]] = {
     "a query": {"read": SQL},
     "by Spark": {"read": {"format": "parquet", "path": "users", "engine": "spark"}},
-    "by partition": {"partition_by": ["part"]},
-    "sorted": {"sort_by": ["part"]},
+    "a query, by partition": {"read": SQL, "partition_by": ["part"]},
+    "a query, sorted": {"read": SQL, "sort_by": ["part"]},
 }
 FEEDS: Final = {**IN_ORDER, **WITHOUT_ORDER}
 LOADS: Final[list[tuple[list[list[str]], list[str], list[str]]]] = [
@@ -84,13 +93,52 @@ def test_a_delete_and_a_row(tmp_path, aws, bucket, spark, feed, loads, in_order,
 def test_the_row_further_down_stays_however_files_are_split(tmp_path, aws, bucket, spark, monkeypatch, feed, tasks):
     """Over files, and over the parts of one."""
     monkeypatch.setattr(file_splits, "_ONE_TASK_BYTES", 0)
-    monkeypatch.setattr(file_splits, "PIECE_BYTES", 40)
-    monkeypatch.setattr(file_splits, "read_sizes", lambda _: Sizes(2**30, 1, tasks))
+    for module in (file_splits, file_frames):
+        monkeypatch.setattr(module, "PIECE_BYTES", 40)
+    cut_into(monkeypatch, tasks)
     users = make_fed(tmp_path, aws, spark, feed)
     run(users, spark, "a", [["a", "b", DELETE], [DELETE, "c"], [DELETE, "d", "e"], ["f"], [DELETE, "last"]])
     assert [v for _, _, v in rows(users)] == ["last"]
     run(users, spark, "b", [["f"], [DELETE, "last"], ["g", DELETE]])
     assert rows(users) == []
+
+
+@pytest.mark.spark
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("changes", [{"partition_by": ["part"]}, {"sort_by": ["part"]}], ids=str)
+@pytest.mark.parametrize("values", list(permutations([DELETE, "a", "z"])), ids=str)
+def test_the_row_further_down_stays_after_a_retry(tmp_path, aws, bucket, spark, monkeypatch, changes, values):
+    """Of a load whose driver dies once all is staged; the retry has other tasks."""
+    monkeypatch.setattr(file_splits, "_ONE_TASK_BYTES", 0)
+    users, files = make(tmp_path, aws, **DELETED, **changes, spark=spark), [[value] for value in values]
+    cut_into(monkeypatch, 3)
+    with die_at(lambda key: "/loads/a/" in key and "/tables/" in key), pytest.raises(Killed):
+        run(users, spark, "a", files)
+    assert users.iceberg().current_snapshot() is None
+    cut_into(monkeypatch, 2)
+    run(users, spark, "a", files)
+    assert [v for _, _, v in rows(users)] == [v for v in values[-1:] if v != DELETE]
+    assert users.differences() == []
+
+
+@contextmanager
+def die_at(is_last: Callable[[str], bool]) -> Iterator[None]:
+    """Let the process be gone at the first creation of such an object."""
+    call = getattr(botocore.client.BaseClient, CALL)
+
+    def die(client, operation, parameters):
+        if operation == "PutObject" and is_last(parameters["Key"]):
+            raise Killed
+        return call(client, operation, parameters)
+
+    with patch.object(botocore.client.BaseClient, CALL, die):
+        yield
+
+
+def cut_into(monkeypatch, tasks):
+    """Let files be read in so many tasks or more."""
+    for module in (file_splits, file_frames):
+        monkeypatch.setattr(module, "read_sizes", lambda _: Sizes(2**30, 1, tasks))
 
 
 @pytest.mark.spark

@@ -48,6 +48,12 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         kinds="merged",
         held_by="tests/iceberg/test_merge.py -k test_rows_further_down_stay_however_they_are_divided",
     ),
+    "row-further-down": Mutation(
+        "of rows that are sorted or brought together by partition the one further down in the files stays",
+        "if True:",
+        kinds="merged",
+        held_by="tests/load/test_merged_order.py -k test_the_row_further_down_stays_after_a_retry",
+    ),
     "deletes-of-their-partition": Mutation(
         "a file with deletes has the partition of its data files",
         "groups[file.spec_id, positions[0][0].partition].append((file, gone))",

@@ -35,6 +35,7 @@ from lakewriter.source.column_names import quote_column
 from lakewriter.source.databases.cursors import CursorCondition, Edge
 from lakewriter.source.feed import Bounded, Feed, FeedOpener, open_feed
 from lakewriter.source.files.csv_headers import list_nameless
+from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.spec.encodings import AvroEncoding, TextEncoding
@@ -85,8 +86,12 @@ def prepare(
         changes = tuple(in_place.describe_changes(shape.schema, shape.partition))
         if table.latest is not None:
             changes = (*changes, f"name the new files, instead of those before, in {table.latest}")
-        if isinstance(shape, ShapePlan) and shape.partition:
-            _cluster_rows(feed, shape)
+        if isinstance(shape, ShapePlan):
+            # Only the rows of files have an order that each attempt reads again.
+            is_in_order = opener is None and table.stream is None and has_reader(table.read)
+            shape = replace(shape, has_ordinals=is_in_order and shape.merged_by is not None and shape.loses_order)
+            if shape.partition:
+                _cluster_rows(feed, shape)
     except BaseException:
         feed.close()
         raise
@@ -221,7 +226,7 @@ def _cluster_rows(feed: Feed, shape: ShapePlan) -> None:
     """Sort the rows by Iceberg partition: a new file starts wherever the partition changes."""
     assert isinstance(feed, RowsFeed)
     if groups := make_grouping(shape):
-        feed.cluster(groups.positions, groups.write_keys)
+        feed.cluster(groups.positions, groups.write_keys, numbers=shape.has_ordinals)
     feed.number()
 
 

@@ -161,12 +161,12 @@ def _plan_merge(load: Load, table: TableSpec, began: TableState, planned: Planne
 def _is_in_order(planned: Planned) -> bool:
     """Return whether tasks and positions follow the order of the rows in the source's files.
 
-    Rows of a database, a query or a program have no such order, and rows that are sorted, or brought together by
-    partition, have lost it.
+    Rows of a database, a query or a program have no such order. Rows that are sorted, or brought together by partition,
+    have lost it: where they come from files, their ordinals are written beside them.
     """
     shape, inputs = planned.shape, planned.inputs
     assert isinstance(shape, ShapePlan)
-    return inputs is not None and has_reader(inputs.table.read) and not shape.partition and not shape.sort_by
+    return inputs is not None and has_reader(inputs.table.read) and not shape.loses_order
 
 
 def _note_before(began: TableState) -> Before:

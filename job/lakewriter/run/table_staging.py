@@ -313,6 +313,7 @@ def plan_task(
         statistics=planned.action.takes_statistics,
         spill=plan_spill(_name_parts(load, table), partitions),
         watched=planned.watched,
+        has_ordinals=isinstance(shape, ShapePlan) and shape.has_ordinals,
     )
 
 

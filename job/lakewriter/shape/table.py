@@ -11,7 +11,7 @@ import pyarrow.types as pt
 
 from lakewriter.column_types import Rename, enter, is_void, rebuild_type, reconcile, to_stored_type
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
-from lakewriter.naming import name_columns
+from lakewriter.naming import ORDINAL, ORDINAL_ID, name_columns
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.conversion import Conversion, convert, normalise_names, plan_conversion
 from lakewriter.shape.cursor import choose_higher, find_highest
@@ -21,6 +21,8 @@ from lakewriter.spec.table_spec import Mode, Partition, TableSpec
 
 DELETED: Final = "__lakewriter_deleted"
 """The boolean column that a feed adds last when the table has a ``deleted`` expression; it is not written."""
+
+ORDINAL_FIELD: Final = pa.field(ORDINAL, pa.int64(), False, {"PARQUET:field_id": str(ORDINAL_ID)})
 
 STEADY: Final = frozenset({Tracking.SYNCED, Tracking.JOB_ID})
 """These columns have one value in a whole load."""
@@ -48,7 +50,8 @@ class ShapePlan:
 
     ``keys`` are the columns the row id is made of, ``deleted`` says that the source ends with the hidden column.
     ``partition`` has written names; so has ``merged_by``, key and order of a table that is merged. The values of
-    ``discarded`` columns are counted, not written.
+    ``discarded`` columns are counted, not written. With ``has_ordinals`` a file has the ordinals of its rows behind its
+    columns, which ``schema`` does not have.
     """
 
     source_schema: pa.Schema
@@ -64,6 +67,12 @@ class ShapePlan:
     merged_by: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     notes: tuple[str, ...] = ()
     discarded: tuple[ColumnPlan, ...] = ()
+    has_ordinals: bool = False
+
+    @property
+    def loses_order(self) -> bool:
+        """True if the rows of a file are not in the order in which they were read."""
+        return bool(self.partition or self.sort_by)
 
 
 def plan_shape(

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 
+from lakewriter.naming import ORDINAL
 from lakewriter.source.arrow_types import check_batch
 from lakewriter.source.bad_rows import BAD, CHECKS
 from lakewriter.source.cursor_lag import check_lag
@@ -90,10 +91,13 @@ class RowsFeed:
         """Return the database's types of the columns that are read as another type."""
         return self._stored_types
 
-    def cluster(self, positions: Sequence[int], keys: Keys) -> None:
+    def cluster(self, positions: Sequence[int], keys: Keys, *, numbers: bool = False) -> None:
         """Bring the rows of one key together in one partition, without others in between.
 
-        ``keys`` returns the key of each row, from the arrays of the columns at ``positions``.
+        Args:
+            positions: The columns that the key depends on.
+            keys: Returns the key of each row, from the arrays of these columns.
+            numbers: Whether each row gets its ordinal before, as a last column, and rows of one key stay in that order.
         """
         columns = self._frame.columns
         types = [self.schema.field(position).type for position in positions]
@@ -103,8 +107,12 @@ class RowsFeed:
 
         # PySpark reads the function's annotations; its stubs do not allow that.
         key = arrow_udf(make_keys, "string")(*[F.col(columns[position]) for position in positions])  # type: ignore[call-overload]
-        frame = self._frame.withColumn(_KEY, key)
-        self._frame = frame.repartition(self.partitions, _KEY).sortWithinPartitions(_KEY).drop(_KEY)
+        frame, order = self._frame.withColumn(_KEY, key), [_KEY]
+        if numbers:
+            frame = frame.withColumn(ORDINAL, F.monotonically_increasing_id())
+            self._delivered = self._delivered.append(pa.field(ORDINAL, pa.int64()))
+            order.append(ORDINAL)
+        self._frame = frame.repartition(self.partitions, _KEY).sortWithinPartitions(*order).drop(_KEY)
 
     def number(self) -> None:
         """Count the rows. Hold them first if a second reading may differ. Do nothing if no number is needed."""

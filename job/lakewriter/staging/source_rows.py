@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lakewriter.naming import ORDINAL
 from lakewriter.source.bad_rows import BAD, CHECKS
 
 
@@ -16,27 +17,29 @@ class Rows:
     row_numbers  each row's number in the partition, from 0
     marks        where each row begins in its file, and what is wrong with it
     checks       the result of each SQL check of the table
+    ordinals     each row's number in the order of the source's files, where the rows come in another one
     """
 
     batch: pa.RecordBatch
     row_numbers: pa.Int64Array
     marks: pa.Array | None = None
     checks: pa.Array | None = None
+    ordinals: pa.Array | None = None
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, first: int) -> "Rows":
-        """Make rows of a feed's batch, whose last columns may be the rows' checks and marks.
+        """Make rows of a feed's batch, whose last columns may be the rows' checks, marks and ordinals.
 
         ``first`` is the number of the first row.
         """
         hidden: dict[str, pa.Array] = {}
-        for name in (BAD, CHECKS):
+        for name in (ORDINAL, BAD, CHECKS):
             if batch.num_columns and batch.schema.names[-1] == name:
                 last = batch.num_columns - 1
                 hidden[name] = batch.column(last)
                 batch = batch.select(range(last))
         numbers = pa.arange(first, first + batch.num_rows)
-        return cls(batch, numbers, hidden.get(BAD), hidden.get(CHECKS))
+        return cls(batch, numbers, hidden.get(BAD), hidden.get(CHECKS), hidden.get(ORDINAL))
 
     def split(self) -> tuple["Rows", "Rows"]:
         """Split the rows into halves."""
@@ -45,14 +48,16 @@ class Rows:
 
     def take(self, numbers: pa.Array) -> "Rows":
         """Return the rows with these numbers."""
-        marks, checks = (None if array is None else array.take(numbers) for array in (self.marks, self.checks))
-        return Rows(self.batch.take(numbers), self.row_numbers.take(numbers), marks, checks)
+        beside = (array if array is None else array.take(numbers) for array in self._list_beside())
+        return Rows(self.batch.take(numbers), self.row_numbers.take(numbers), *beside)
 
     def _slice(self, part: slice) -> "Rows":
-        marks = None if self.marks is None else self.marks[part]
         start, stop, _ = part.indices(self.batch.num_rows)
-        checks = None if self.checks is None else self.checks[part]
-        return Rows(self.batch.slice(start, stop - start), self.row_numbers[part], marks, checks)
+        beside = (array if array is None else array[part] for array in self._list_beside())
+        return Rows(self.batch.slice(start, stop - start), self.row_numbers[part], *beside)
+
+    def _list_beside(self) -> tuple[pa.Array | None, ...]:
+        return self.marks, self.checks, self.ordinals
 
 
 def keep_rows(batch: pa.RecordBatch, is_kept: pa.Array) -> pa.RecordBatch:

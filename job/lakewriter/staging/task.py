@@ -23,11 +23,11 @@ from lakewriter.expect.failing_rows import find_failing
 from lakewriter.expect.observing import Observer
 from lakewriter.expect.repeated_keys import KeyCounter
 from lakewriter.expect.watching import NOTHING, Watched
-from lakewriter.naming import LOAD_METADATA
+from lakewriter.naming import LOAD_METADATA, ORDINAL
 from lakewriter.receipt import FileFacts, Receipt
 from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
-from lakewriter.shape.table import Shaped
+from lakewriter.shape.table import ORDINAL_FIELD, Shaped
 from lakewriter.source.bad_rows import read_blank_lines, read_cut
 from lakewriter.spec.access import Access
 from lakewriter.spec.encodings import FileEncoding
@@ -60,6 +60,7 @@ class TaskPlan:
     statistics     whether receipts have those of the columns, which only an Iceberg table keeps
     watched        what expectations ask about
     copies         how files that belong to records are copied
+    has_ordinals   whether the rows' ordinals are written behind the columns of ``shape``
     spill          where receipts go that are too many to return; without it all are returned
     """
 
@@ -82,6 +83,12 @@ class TaskPlan:
     spill: Spill | None = None
     watched: Watched = NOTHING
     copies: CopyPlan | None = None
+    has_ordinals: bool = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of its files."""
+        return self.shape.schema.append(ORDINAL_FIELD) if self.has_ordinals else self.shape.schema
 
 
 def write_partition(
@@ -168,6 +175,8 @@ class _PartitionWriter:
         """Yield shaped rows; one that cannot be written goes into the quarantine, or fails the load."""
         try:
             shaped = self._shaper.shape(rows.batch)
+            if self._plan.has_ordinals:
+                shaped = self._add_ordinals(rows, shaped)
         except ValueUnrepresentableError as error:
             if self._bad is None:
                 document = f" The document is {error.document}." if error.document else ""
@@ -200,6 +209,13 @@ class _PartitionWriter:
             self._keys.add(typed)
         if shaped.num_rows:
             yield shaped
+
+    def _add_ordinals(self, rows: Rows, shaped: Shaped) -> Shaped:
+        """Add the ordinals of rows to the columns that are written; rows in their order get theirs here."""
+        # The bits are divided as Spark divides them, where it numbers the rows.
+        ordinals = pc.add(rows.row_numbers, self._partition << 33) if rows.ordinals is None else rows.ordinals
+        columns = [*shaped.rows.columns, ordinals]
+        return shaped._replace(rows=pa.RecordBatch.from_arrays(columns, schema=self._plan.schema))
 
     def _split_by_partition(self, batches: Iterator[pa.RecordBatch]) -> "Iterator[tuple[Values, pa.RecordBatch]]":
         """Yield the rows of one Iceberg partition at a time."""
@@ -234,7 +250,7 @@ class _PartitionWriter:
         self._uploads.append(upload)
         sink = _FileSink(upload)
         file = FileRows(rows, self._limits, sink.tell)
-        self._encoder.write(plan.shape.schema, file.take_batches(), sink, file.row_group_rows)
+        self._encoder.write(plan.schema, file.take_batches(), sink, file.row_group_rows)
         uploaded = upload.finish()
         footer = sink.tail.metadata() if self._encoder.footer else None
         if footer is not None and footer.num_rows != file.rows:
@@ -247,6 +263,9 @@ class _PartitionWriter:
         self._cut.clear()
         blank_lines, self._blank_lines = self._blank_lines, 0
         observed, violations = self._observer.take(file.rows, footer)
+        columns = read_column_statistics(footer) if footer is not None and plan.statistics else {}
+        # It is no column of the table.
+        columns.pop(ORDINAL, None)
         facts = FileFacts(
             rows=file.rows,
             partition=self._partition,
@@ -261,7 +280,7 @@ class _PartitionWriter:
             observed=observed,
             violations=violations,
             blank_lines=blank_lines,
-            columns=read_column_statistics(footer) if footer is not None and plan.statistics else {},
+            columns=columns,
             partition_values=values,
         )
         return Receipt.of(uploaded, facts)

@@ -20,7 +20,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter.commit.iceberg.deleted_keys import UNTIL, UNTIL_TYPE, read_deleted, write_deleted
 from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries
-from lakewriter.commit.iceberg.merge_keys import RowReader, rank_by_values, read_gone
+from lakewriter.commit.iceberg.merge_keys import RowReader, rank_alike, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, PRECEDENCE, find_newest, judge
 from lakewriter.commit.iceberg.obstacles import NO_WAY_BACK
@@ -104,7 +104,7 @@ class KeyMerge:
             loaded = [reader.read(file) for file in files]
             self._loaded = pa.concat_tables(_number_files(loaded, 0, is_loaded=True))
             if self._merge.compared is not None:
-                self._loaded = rank_by_values(self._loaded, reader, files, self._merge.compared)
+                self._loaded = rank_alike(self._loaded, reader, files, self._merge.compared)
         return self._loaded.filter(pc.invert(_has_null(self._loaded, reader.keys)))
 
     def _read_deleted_before(self, reader: RowReader) -> pa.Table:

@@ -22,6 +22,7 @@ from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, POSITION, PRECEDENCE
 from lakewriter.commit.intent import MergeIntent
 from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.naming import ORDINAL_ID
 
 _DIGEST_BYTES: Final = 7
 _ABOVE_DIGESTS: Final = 256**_DIGEST_BYTES
@@ -100,6 +101,14 @@ class RowReader:
             if len(rows):
                 yield rows.select(self.schema.names).cast(self.schema)
 
+    def read_ordinals(self, file: DataFile, positions: pa.ChunkedArray) -> Iterator[int] | None:
+        """Return the ordinal of each row at these positions, which are sorted; None if the file has none."""
+        with pq.ParquetFile(open_parquet(self._io, file), pre_buffer=True) as parquet:
+            ids = {(field.metadata or {}).get(FIELD_ID): field.name for field in parquet.schema_arrow}
+            name = ids.get(str(ORDINAL_ID).encode())
+            column = None if name is None else parquet.read([name]).column(name)
+        return None if column is None else iter(column.take(positions).to_pylist())
+
     def digest_rows(self, file: DataFile, positions: pa.ChunkedArray, columns: Collection[str]) -> Iterator[int]:
         """Yield the digest of the values that each row at these positions has in ``columns``, as a number below
         ``_ABOVE_DIGESTS``; ``positions`` are sorted."""
@@ -155,11 +164,12 @@ class RowReader:
         return pa.scalar(None, type_)
 
 
-def rank_by_values(rows: pa.Table, reader: RowReader, files: Sequence[DataFile], columns: Collection[str]) -> pa.Table:
-    """Return the rows of a load with ranks that follow from their values, so that every attempt gives the same.
+def rank_alike(rows: pa.Table, reader: RowReader, files: Sequence[DataFile], columns: Collection[str]) -> pa.Table:
+    """Return the rows of a load with ranks that every attempt gives them, whatever order they are written in.
 
-    Of the rows of one key and order those that delete come last, then those with the highest digest of the values in
-    ``columns``. Files are read again only where there are such rows.
+    Of the rows of one key and order the one with the highest ordinal comes last. Where the files have no ordinals those
+    that delete come last, then those with the highest digest of the values in ``columns``. Files are read again only
+    where there are such rows.
     """
     alike = rows.append_column("number", pa.array(range(len(rows)), pa.int64()))
     groups = alike.group_by([*reader.keys, *reader.orders]).aggregate([("number", "list")])["number_list"]
@@ -167,10 +177,14 @@ def rank_by_values(rows: pa.Table, reader: RowReader, files: Sequence[DataFile],
     ranks = [0] * len(rows)
     for number, file in enumerate(files):
         of_file = tied.filter(pc.equal(tied[FILE], number)).sort_by(POSITION)
-        digests = reader.digest_rows(file, of_file[POSITION], columns) if len(of_file) else ()
-        deletes, numbers = of_file[DELETED].to_pylist(), of_file["number"].to_pylist()
-        for row, is_delete, digest in zip(numbers, deletes, digests, strict=True):
-            ranks[row] = digest + (_ABOVE_DIGESTS if is_delete else 0)
+        numbers = of_file["number"].to_pylist()
+        # Rule row-further-down
+        if not numbers or (of_rows := reader.read_ordinals(file, of_file[POSITION])) is None:
+            deletes = of_file[DELETED].to_pylist()
+            digests = reader.digest_rows(file, of_file[POSITION], columns) if numbers else ()
+            of_rows = (rank + _ABOVE_DIGESTS * delete for rank, delete in zip(digests, deletes, strict=True))
+        for row, rank in zip(numbers, of_rows, strict=True):
+            ranks[row] = rank
     return rows.set_column(rows.schema.get_field_index(PRECEDENCE), PRECEDENCE, pa.array(ranks, pa.int64()))
 
 
