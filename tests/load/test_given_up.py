@@ -5,46 +5,109 @@ import uuid
 from typing import Any, Final
 
 import pytest
+from pyiceberg.table.metadata import TableMetadataUtil
+from werkzeug.wrappers import Response
 
+from lakewriter.aws import Clients
 from lakewriter.commit.recover import recover
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SpecInvalidError
 from lakewriter.operate.compaction import Compaction
 from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.repair import abandon
+from lakewriter.run.loader import load
+from lakewriter.run.replay import Chosen, Replay, find_files
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import Refreshed
 from tests.operate.test_undo_again import binds, cut_off
 from tests.support.narrow import need
+from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog, read_metadata
+
+JSON: Final = "application/json"
 
 # How each kind of change is begun on a table that has two loads, and its job id.
 LOADS: Final[dict[str, dict[str, Any]]] = {
     "append": {"mode": "append"},
     "merge": {"mode": "merge", "primary_key": ["id"], "order_by": ["at"]},
     "refresh": {"mode": "refresh"},
+    "replace_partitions": {"mode": "replace_partitions", "partition_by": ["id"]},
+    "replay": {
+        "mode": "append",
+        "on_bad_row": {"action": "quarantine", "at_most": 1.0},
+        "expect": [{"range": {"column": "at", "at_least": 1}, "on_violation": "quarantine"}],
+    },
+    "compact": {"mode": "append"},
 }
+ICEBERG: Final = (
+    "append", "merge", "refresh", "replace_partitions", "replay", "compact",
+    "undo of an append", "undo of a merge", "undo of a refresh", "undo of a replace_partitions",
+)  # fmt: skip
+"""A replay is not undone: its rows have left the quarantine."""
 KINDS: Final = {
-    "none": ("refresh", "undo of a refresh"),
-    "glue": ("append", "refresh", "undo of an append", "undo of a refresh"),
-    "iceberg": ("append", "merge", "refresh", "compact", "undo of an append", "undo of a merge", "undo of a refresh"),
+    "none": ("refresh", "replay", "undo of a refresh"),
+    "glue": ("append", "refresh", "replay", "undo of an append", "undo of a refresh"),
+    "iceberg": ICEBERG,
+    "open_catalog": ICEBERG,
 }
 
 
-def make(folder, aws, catalog, kind) -> Refreshed:
-    """A table with two loads, of the kind that is undone or loaded."""
-    mode = next(mode for mode in LOADS if kind.endswith(mode) or (kind == "compact" and mode == "append"))
-    users = Refreshed(folder, aws, catalog, **LOADS[mode])
-    for number in range(6 if kind == "compact" else 2):
-        users.load(f"job-{number}", id=[1, number], at=[number, number])
-    return users
+class Users(Refreshed):
+    """The table, and the REST catalog that lists it where it is one's."""
+
+    rest: OpenCatalog | None = None
 
 
-def act(users: Refreshed, kind: str) -> str:
+@pytest.fixture
+def begin(tmp_path, aws, bucket, request, monkeypatch):
+    """Make a table with two loads, of the kind that is undone or loaded."""
+    with OpenCatalog(aws, BUCKET) as rest:
+
+        def make(catalog, kind) -> Users:
+            mode = kind.rpartition(" ")[2]
+            spark = request.getfixturevalue("spark") if mode in OF_SPARK else None
+            destination = {}
+            if catalog == "open_catalog":
+                monkeypatch.setenv("OPEN_CATALOG_SECRET", CLIENT_SECRET)
+                destination = REST | {"catalog_endpoint": rest.url}
+            users = Users(tmp_path, aws, catalog, destination=destination, spark=spark, **LOADS[mode])
+            users.rest = rest if catalog == "open_catalog" else None
+            for number in range(6 if kind == "compact" else 2):
+                users.load(f"job-{number}", id=[1, number], at=[number, number])
+            if kind == "replay":
+                users.write(expect=[])
+            return users
+
+        yield make
+
+
+OF_SPARK: Final = ("replace_partitions", "replay")
+REST: Final = {
+    "catalog_name": "lake",
+    "catalog_base_location": f"s3://{BUCKET}/open/",
+    "client_id": CLIENT_ID,
+    "client_secret": "${env:OPEN_CATALOG_SECRET}",
+}
+
+
+def replay(users: Users) -> None:
+    """Load the rows of the quarantine."""
+    spec, chosen = users.spec, Chosen()
+    (table,) = spec.tables
+    replayed = Replay(spec, table, find_files(users.pipeline.first_control, table, chosen), chosen)
+    spec, kind = replayed.make_spec(), replayed.make_kind(users.pipeline.first_control)
+    report = load(spec, job_id=replayed.job_id, clients=Clients(spec.access), spark=lambda: users.spark, kind=kind)
+    if report.status == "failed":
+        raise SpecInvalidError("the replay failed")
+
+
+def act(users: Users, kind: str) -> str:
     """Do the change; return its job id."""
     if kind == "compact":
         (table,) = users.spec.tables
         Compaction(users.pipeline, table, 2**30).run()
     elif kind.startswith("undo"):
         users.undo("job-1").run()
+    elif kind == "replay":
+        replay(users)
     elif users.try_load("late", id=[1, 9], at=[9, 9]).status == "failed":
         raise SpecInvalidError("the load failed")
     return ""
@@ -52,6 +115,12 @@ def act(users: Refreshed, kind: str) -> str:
 
 def edit_metadata(users, edit):
     """Another engine leaves the table's metadata in a new file."""
+    if users.rest is not None:
+        entry = users.rest.tables["crm", "users"]
+        metadata = read_metadata(entry.metadata)
+        edit(metadata)
+        entry.metadata = TableMetadataUtil.parse_obj(metadata)
+        return
     aws, glue, s3 = users.aws, users.aws.client("glue"), users.aws.client("s3")
     table = glue.get_table(DatabaseName="crm", Name="users")["Table"]
     key = table["Parameters"]["metadata_location"].removeprefix(f"s3://{BUCKET}/")
@@ -70,19 +139,22 @@ def upgrade(users):
 
 def divide(users):
     def edit(metadata):
-        field = {"source-id": 1, "field-id": 1000, "name": "p", "transform": "identity"}
+        field = {"source-id": 2, "field-id": 1009, "name": "p", "transform": "identity"}
         metadata["partition-specs"].append({"spec-id": 7, "fields": [field]})
-        metadata.update({"last-partition-id": 1000, "default-spec-id": 7})
+        metadata.update({"last-partition-id": 1009, "default-spec-id": 7})
 
     edit_metadata(users, edit)
 
 
 def drop(users):
+    if users.rest is not None:
+        del users.rest.tables["crm", "users"]
+        return
     users.aws.client("glue").delete_table(DatabaseName="crm", Name="users")
 
 
 def make_anew(users):
-    if users.catalog == "iceberg":
+    if users.catalog in ("iceberg", "open_catalog"):
         empty = {"snapshots": [], "snapshot-log": [], "refs": {}, "current-snapshot-id": -1, "properties": {}}
         edit_metadata(users, lambda metadata: metadata.update(empty | {"table-uuid": str(uuid.uuid4())}))
         return
@@ -95,8 +167,18 @@ def make_anew(users):
 
 
 def forbid_catalog(users):
+    if users.rest is not None:
+        body = {"error": {"message": "not authorized", "type": "ForbiddenException", "code": 403}}
+        for method in ("GET", "POST"):
+            users.rest.failing[method, "/tables/users"] = Response(json.dumps(body), 403, content_type=JSON)
     for action in ("glue:GetTable", "glue:UpdateTable", "glue:CreateTable"):
         users.aws.deny(action)
+
+
+def allow_everything(users):
+    users.aws.allow_everything()
+    if users.rest is not None:
+        users.rest.failing.clear()
 
 
 def forbid_objects(users):
@@ -106,12 +188,12 @@ def forbid_objects(users):
 
 REASONS: Final = {
     # what happens to the table once the change is bound, in which catalogs
-    "upgraded": (upgrade, ("iceberg",)),
-    "other partition fields": (divide, ("iceberg",)),
-    "dropped": (drop, ("iceberg", "glue")),
-    "made anew": (make_anew, ("iceberg", "glue")),
-    "no permission in the catalog": (forbid_catalog, ("iceberg", "glue")),
-    "no permission for objects": (forbid_objects, ("none", "glue", "iceberg")),
+    "upgraded": (upgrade, ("iceberg", "open_catalog")),
+    "other partition fields": (divide, ("iceberg", "open_catalog")),
+    "dropped": (drop, ("iceberg", "open_catalog", "glue")),
+    "made anew": (make_anew, ("iceberg", "open_catalog", "glue")),
+    "no permission in the catalog": (forbid_catalog, ("iceberg", "open_catalog", "glue")),
+    "no permission for objects": (forbid_objects, ("none", "glue", "iceberg", "open_catalog")),
 }
 
 
@@ -125,7 +207,7 @@ def is_report(call):
 
 MOMENTS: Final = {"intended": binds, "uploaded": uploads, "seen": is_report}
 WAYS: Final = [
-    (catalog, kind, phase, reason)
+    pytest.param(catalog, kind, phase, reason, marks=pytest.mark.spark if kind.endswith(OF_SPARK) else ())
     for catalog, kinds in KINDS.items()
     for kind in kinds
     for phase in MOMENTS
@@ -156,8 +238,8 @@ def give_up(users, job) -> str:
 
 @pytest.mark.one_in(9)
 @pytest.mark.parametrize(("catalog", "kind", "phase", "reason"), WAYS)
-def test_a_way_out(tmp_path, aws, bucket, catalog, kind, phase, reason):
-    users = make(tmp_path, aws, catalog, kind)
+def test_a_way_out(begin, aws, catalog, kind, phase, reason):
+    users = begin(catalog, kind)
     cut_off(aws, lambda: act(users, kind), MOMENTS[phase])
     job = users.state.pending.job_id
     REASONS[reason][0](users)
@@ -167,10 +249,10 @@ def test_a_way_out(tmp_path, aws, bucket, catalog, kind, phase, reason):
         ended = give_up(users, job)
         # What takes objects away, or aborts uploads, needs the permission for that.
         if reason == "no permission for objects" and users.state.pending is not None:
-            aws.allow_everything()
+            allow_everything(users)
             ended = give_up(users, job) if finish(users) else ""
         assert users.state.pending is None, (said, ended)
-    aws.allow_everything()
+    allow_everything(users)
     # The state is in use again: the next load is done, or refused by what has happened to the table.
     (table,) = users.try_load("next", id=[1, 7], at=[20, 20]).tables
     assert users.state.pending is None
@@ -188,9 +270,9 @@ EXPECTED: Final = {
 
 
 @pytest.mark.parametrize("kind", ["undo of an append", "undo of a merge", "undo of a refresh", "compact"])
-def test_what_could_not_be_finished_is_not_begun(tmp_path, aws, bucket, kind):
+def test_what_could_not_be_finished_is_not_begun(begin, kind):
     """What a load asks of its table before it stages, every change asks before it is bound."""
-    users = make(tmp_path, aws, "iceberg", kind)
+    users = begin("iceberg", kind)
     upgrade(users)
     before = users.state
     with pytest.raises(SchemaIncompatibleError) as refused:
@@ -202,8 +284,8 @@ def test_what_could_not_be_finished_is_not_begun(tmp_path, aws, bucket, kind):
 
 
 @pytest.mark.parametrize("lose", [drop, make_anew])
-def test_a_load_of_a_table_that_is_gone_is_not_undone(tmp_path, aws, bucket, lose):
-    users = make(tmp_path, aws, "iceberg", "undo of an append")
+def test_a_load_of_a_table_that_is_gone_is_not_undone(begin, lose):
+    users = begin("iceberg", "undo of an append")
     lose(users)
     with pytest.raises(
         SpecInvalidError, match=r"load 'job-1' of crm\.users cannot be undone: Iceberg table crm\.users "
@@ -213,9 +295,9 @@ def test_a_load_of_a_table_that_is_gone_is_not_undone(tmp_path, aws, bucket, los
 
 
 @pytest.mark.parametrize("kind", ["append", "undo of an append"])
-def test_a_process_that_comes_late(tmp_path, aws, bucket, kind):
+def test_a_process_that_comes_late(begin, aws, kind):
     """It has read the pending change before it was given up, and commits nothing."""
-    users = make(tmp_path, aws, "iceberg", kind)
+    users = begin("iceberg", kind)
     cut_off(aws, lambda: act(users, kind), uploads)
     late = users.pipeline.first_control
     job = need(late.state.read().pending).job_id

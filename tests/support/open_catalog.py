@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import parse_qs
 
+from pydantic import BaseModel
 from pyiceberg.catalog.rest import CreateTableRequest
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
@@ -223,12 +224,17 @@ class OpenCatalog:
         return self._shown(self.tables[namespace, name])
 
     def _shown(self, entry: Entry) -> Response:
-        metadata = json.loads(entry.metadata.model_dump_json(by_alias=True, exclude_none=True))
+        metadata = read_metadata(entry.metadata)
         found = {"metadata-location": entry.location, "metadata": metadata, "config": {"client.region": self.region}}
         if self.vending is not None and self._delegated:
             vended = self.vending.credentials(entry.metadata.location)
             found |= vended | {"config": found["config"] | vended.get("config", {})}
         return _json(found)
+
+
+def read_metadata(metadata: TableMetadata) -> dict[str, Any]:
+    """The metadata as a catalog shows it; PyIceberg's own model refuses to write that of format version 3."""
+    return dict(json.loads(BaseModel.model_dump_json(metadata, by_alias=True, exclude_none=True)))
 
 
 class _Quiet(_Handler):
