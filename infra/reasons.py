@@ -198,6 +198,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         "Glue's optimizers log what they do.",
         "Glue names the streams in the log groups of its optimizers.",
     ),
+    "TrustService": Reason("Redshift's warehouses read the tables by the role: deployment.trust."),
     "TrustGlue": Reason("Glue's optimizers of Iceberg tables take the role: maintenance.optimizer_role."),
     "WriteCheckpoints": Reason(
         "To record what has been read: the next run continues from there.",

@@ -69,7 +69,7 @@ def check_partitions(settings: Settings) -> Iterator[str]:
     given |= {
         f"deployment.trust.{number}.vendor": trust.arn
         for number, trust in enumerate(deployment.trust)
-        if not (trust.principal or trust.identity)
+        if trust.vendor and not (trust.principal or trust.identity)
     }
     given["destination's role"] = access.role_arn
     for key, value in given.items():

@@ -47,6 +47,7 @@ class Roles(Construct):
         self._settings = settings
         existing = settings.deployment.existing.job_role_arn
         self._identities = {entry.role: entry.identity for entry in settings.deployment.trust if entry.identity}
+        self._services = {entry.role for entry in settings.deployment.trust if entry.service}
         job, *others = declared
         self.job: iam.IRole = self._import_role(existing) if existing else self._make_role(job, JOB_LOGICAL_ID)
         self.consumers: list[Consumer] = []
@@ -88,7 +89,7 @@ class Roles(Construct):
                 "earlier_external_ids, or have the quota raised.",
             )
         logical = make_logical_id("", name, separator="-") + "ConsumerRole"
-        role, assumes = self._make_role(declared, logical), name not in self._identities
+        role, assumes = self._make_role(declared, logical), name not in {*self._identities, *self._services}
         return Consumer(name, declared.role.who, logical, role, f"<{logical}.Arn>", assumes)
 
     def _attach_to_host(self, declared: Declared) -> Consumer:

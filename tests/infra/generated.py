@@ -20,7 +20,7 @@ CHOICES: dict[str, list[Any]] = {
     "encryption": ["SSE-S3", "SSE-KMS"],
     "trust": [
         [],
-        [SUPAFLOW],
+        [SUPAFLOW, {"service": "redshift", "access": "read"}],
         [SUPAFLOW | {"external_id": "${ssm:/lake/id}", "access": "read"}],
         [SUPAFLOW | {"external_id": "${ssm:/lake/id}", "earlier_external_ids": ["${ssm:/lake/id-2026}"]}],
     ],

@@ -75,9 +75,11 @@ def test_what_the_other_engines_are_given(shop):
     shop = shop({})
     shop.load("a")
     (key,) = [key for key in shop.aws.objects(BUCKET) if "part-" in key and "_lakewriter" not in key]
-    written = as_of(shop, "a", Engine.ATHENA, Engine.TRINO)
+    written = as_of(shop, "a", Engine.ATHENA, Engine.REDSHIFT, Engine.TRINO)
     assert written == {
         Engine.ATHENA: f"SELECT *\nFROM supaflow_nyc_public.shots\nWHERE \"$path\" IN (\n    's3://{BUCKET}/{key}'\n);",
+        Engine.REDSHIFT: f'SELECT *\nFROM "supaflow_nyc_public"."shots"\nWHERE "$path" IN (\n'
+        f"    's3://{BUCKET}/{key}'\n);",
         Engine.TRINO: f"SELECT *\nFROM lake.supaflow_nyc_public.shots\nWHERE \"$path\" IN (\n    's3://{BUCKET}/{key}'\n);",
     }
     for engine, sql in written.items():
@@ -88,7 +90,9 @@ def test_iceberg_by_its_snapshot(shop):
     shop = shop(ICEBERG)
     shop.load("a", "b")
     first = shop.iceberg().snapshots()[0].snapshot_id
-    assert as_of(shop, "a", Engine.ATHENA, Engine.DUCKDB, Engine.SPARK, Engine.TRINO) == {
+    assert as_of(shop, "a", Engine.ATHENA, Engine.DUCKDB, Engine.REDSHIFT, Engine.SPARK, Engine.TRINO) == {
+        Engine.REDSHIFT: "-- Redshift reads the newest snapshot alone. Athena, DuckDB, Spark and Trino read load a, "
+        f"snapshot {first}.",
         Engine.ATHENA: f"SELECT *\nFROM supaflow_nyc_public.shots\nFOR VERSION AS OF {first};",
         Engine.DUCKDB: f'SELECT *\nFROM "lake"."supaflow_nyc_public"."shots" AT (VERSION => {first});',
         Engine.SPARK: f"SELECT *\nFROM `lake`.`supaflow_nyc_public`.`shots`\nVERSION AS OF {first};",

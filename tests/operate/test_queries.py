@@ -65,6 +65,8 @@ def test_athena(tmp_path):
 SOURCES: list[tuple[str, dict[str, Any], str]] = [
     # engine, destination, what it selects from: a name in the engine's quotes, or the files
     ("trino", SUPAFLOW, "lake.supaflow_postgres_public.accounts"),
+    ("redshift", SUPAFLOW, '"supaflow_postgres_public"."accounts"'),
+    ("redshift", ICEBERG, '"supaflow_postgres_public"."accounts"'),
     ("spark", SUPAFLOW, "`supaflow_postgres_public`.`accounts`"),
     # a folder for each of year, month, day and hour
     ("duckdb", SUPAFLOW, "read_parquet('s3://my-bucket/supaflow_postgres_public/accounts/*/*/*/*/part-*-*.gzip.parquet'"
@@ -122,6 +124,8 @@ QUOTED = [
     (Engine.TRINO, "Größe", '"Größe"', "it's", "'it''s'"),
     (Engine.ATHENA, "_supa_id", "_supa_id", "a", "'a'"),
     (Engine.SNOWFLAKE, "a", "a", "it's \\", r"'it''s \\'"),
+    # https://docs.aws.amazon.com/redshift/latest/dg/r_pg_keywords.html: quoted, no word is reserved
+    (Engine.REDSHIFT, 'tag"', '"tag"""', "it's \\", r"'it''s \\'"),
 ]
 
 
@@ -170,8 +174,8 @@ def test_every_engine_reads_every_format(kind):
 
 
 ENGINES: list[tuple[dict[str, Any], list[str]]] = [
-    (SUPAFLOW, ["athena", "duckdb", "spark", "trino"]),
-    (ICEBERG, ["athena", "duckdb", "spark", "trino"]),
+    (SUPAFLOW, ["athena", "duckdb", "redshift", "spark", "trino"]),
+    (ICEBERG, ["athena", "duckdb", "redshift", "spark", "trino"]),
     (OPEN_CATALOG, ["snowflake", "duckdb", "spark", "trino"]),
     # the documents say how to register them by hand
     ({}, ["athena", "duckdb", "spark"]),
@@ -251,7 +255,66 @@ AWKWARD = [
 PARSED: list[dict[str, Any]] = [SUPAFLOW, ICEBERG, OPEN_CATALOG]
 
 
-@pytest.mark.parametrize("engine", ["athena", "trino", "snowflake"])
+WAREHOUSE = {"service": "redshift", "access": "read"}
+ROLE_OF_THE_STACK = """-- <IAM Role ARN ({0})> is an output of the stack lakewriter-p-prod-destination:
+-- aws cloudformation describe-stacks --region us-east-1 --stack-name lakewriter-p-prod-destination \\
+--   --output text --query "Stacks[0].Outputs[?Description=='IAM Role ARN ({0})'].OutputValue\"
+-- Attach the role to the warehouse, which is in the region of bucket my-bucket.
+"""
+ANY_ROLE = """-- <role> is one that the warehouse takes and that reads the tables. The stacks make it with
+-- deployment: {trust: [{service: redshift, access: read}]}.
+-- Attach the role to the warehouse, which is in the region of bucket my-bucket.
+"""
+EXTERNAL_SCHEMA = """CREATE EXTERNAL SCHEMA IF NOT EXISTS "supaflow_postgres_public"
+FROM DATA CATALOG
+DATABASE 'supaflow_postgres_public'
+REGION 'us-east-1'
+IAM_ROLE '<{}>';"""
+"""https://docs.aws.amazon.com/redshift/latest/dg/r_CREATE_EXTERNAL_SCHEMA.html"""
+REDSHIFT: list[tuple[dict[str, Any], list[dict[str, str]], str, str, list[str]]] = [
+    # destination, deployment.trust, how the first statement begins and ends, the titles of those for all tables
+    (SUPAFLOW, [], ANY_ROLE, EXTERNAL_SCHEMA.format("role"), ["schemas", "nested"]),
+    (SUPAFLOW, [WAREHOUSE], ROLE_OF_THE_STACK.format("redshift"),
+     EXTERNAL_SCHEMA.format("IAM Role ARN (redshift)"), ["schemas", "nested"]),
+    (ICEBERG, [WAREHOUSE | {"name": "bi"}], ROLE_OF_THE_STACK.format("bi") + "-- Structs, lists and maps are SUPER. ",
+     EXTERNAL_SCHEMA.format("IAM Role ARN (bi)"), ["schemas"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("destination", "trust", "begin", "end", "titles"), REDSHIFT)
+def test_external_schemas_of_redshift(tmp_path, destination, trust, begin, end, titles):
+    spec = load_spec(lake(tmp_path, tables=TABLES, **destination))
+    about = Deployment.model_validate({"trust": trust})
+    once = [query for query in write_queries(spec, [Engine.REDSHIFT], None, about, "prod") if query.table == "all"]
+    assert once[0].sql.startswith(begin)
+    assert once[0].sql.endswith(f"\n{end}")
+    assert [word for query in once for word in ("schemas", "nested") if word in query.title] == titles
+
+
+def test_redshift_is_told_of_a_codec_that_no_page_names(tmp_path):
+    """https://docs.aws.amazon.com/redshift/latest/dg/c-spectrum-data-files.html lists gzip, Snappy and bzip2."""
+    setups: dict[str, str] = {}
+    for name, destination in (("zstd", ICEBERG), ("gzip", SUPAFLOW)):
+        spec = load_spec(lake(tmp_path, tables=TABLES, **destination))
+        setups[name] = write_queries(spec, [Engine.REDSHIFT])[0].sql
+    assert "-- The files are compressed with zstd, and no page says that Redshift reads it" in setups["zstd"]
+    assert "compressed" not in setups["gzip"]
+
+
+def test_redshift_chains_to_the_account_of_the_catalog(tmp_path):
+    file = lake(tmp_path, tables=TABLES, top={"catalog_account": "999999999999"}, **SUPAFLOW)
+    sql = write_queries(load_spec(file), [Engine.REDSHIFT])[0].sql
+    chained = "CATALOG_ROLE '<role>,<a role of account 999999999999 that reads its catalog and trusts the first>';"
+    assert sql.endswith(f"IAM_ROLE '<role>'\n{chained}")
+
+
+def test_redshift_has_no_time_travel(tmp_path):
+    written = write(tmp_path, "redshift", **ICEBERG)
+    assert not any(query.title.startswith("Time travel") for query in written)
+    assert len(written) == 4
+
+
+@pytest.mark.parametrize("engine", ["athena", "redshift", "trino", "snowflake"])
 @pytest.mark.parametrize("destination", PARSED)
 def test_statements_are_sql(tmp_path, engine, destination):
     for query in write(tmp_path, engine, tables=AWKWARD, **destination):

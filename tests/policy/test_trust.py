@@ -13,6 +13,7 @@ from lakewriter.policy.trust_policies import (
     make_job_trust,
     make_pod_trust,
     make_role_trust,
+    make_service_trust,
     make_web_identity_trust,
 )
 from lakewriter.spec.trust import PodIdentity, WebIdentity
@@ -52,6 +53,35 @@ def test_each_party_has_a_statement_and_an_id_of_its_own() -> None:
         }
         for sid, arn, external_id in [("TrustParty1", SUPAFLOW, "id-1"), ("TrustParty2", SNOWFLAKE, "id-2")]
     ]
+
+
+USERS_OF_REDSHIFT = [
+    # external ids, the condition: without one every user of a warehouse that has the role
+    # https://docs.aws.amazon.com/redshift/latest/mgmt/authorizing-redshift-service-database-users.html
+    ((), {}),
+    (("arn:aws:redshift:us-east-1:123456789012:dbuser:wh/bi",),
+     {"Condition": {"StringEquals": {"sts:ExternalId": ["arn:aws:redshift:us-east-1:123456789012:dbuser:wh/bi"]}}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("external_ids", "condition"), USERS_OF_REDSHIFT)
+def test_redshift_trust(external_ids: tuple[str, ...], condition: dict[str, Any]) -> None:
+    services = ["redshift.amazonaws.com", "redshift-serverless.amazonaws.com"]
+    assert make_service_trust("redshift", external_ids)["Statement"] == [
+        {"Sid": "TrustService", "Effect": "Allow", "Principal": {"Service": services}, "Action": "sts:AssumeRole"}
+        | condition
+    ]
+
+
+def test_redshift_reads_and_no_more(tmp_path: Path) -> None:
+    """The actions are those of the page, https://docs.aws.amazon.com/redshift/latest/dg/c-spectrum-iam-policies.html."""
+    made = lake(tmp_path, {"trust": [{"service": "redshift", "access": "read"}]})
+    role = next(role for role in list_roles(made.spec, made.deployment, ARNS) if role.name == "redshift")
+    assert role.who is Who.READER
+    statements = [each for document in role.documents.values() for each in document["Statement"]]
+    allowed = {action for each in statements if each["Effect"] == "Allow" for action in each["Action"]}
+    assert allowed >= {"s3:GetObject", "s3:ListBucket", "glue:GetTable", "glue:GetPartitions", "glue:BatchGetPartition"}
+    assert not any(action.split(":")[1].startswith(("Put", "Create", "Update", "Delete")) for action in allowed)
 
 
 def test_closed_trust() -> None:

@@ -88,7 +88,11 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"replication": {"bucket": "acme-lake-west"}, "encryption": "SSE-KMS"}, "deployment.replication: 'replication' "
      "needs 'kms_key_arn', the replica's key; expected a key for both buckets or for neither."),
     # trust
-    ({"trust": [{"external_id": "id-1"}]}, "deployment.trust.0: expected 'vendor', 'principal' or 'identity'."),
+    ({"trust": [{"external_id": "id-1"}]}, "deployment.trust.0: expected 'vendor', 'principal', 'identity' or "
+     "'service'."),
+    ({"trust": [{"service": "redshift"}]}, "deployment.trust.0: service 'redshift' only reads: set access: read."),
+    ({"trust": [{"service": "redshift", "access": "read", "vendor": "supaflow"}]},
+     "deployment.trust.0.service: 'service' takes the role; leave out 'vendor', 'principal' and 'identity'."),
     ({"trust": [SUPAFLOW | {"vendor": "supafow"}]}, "deployment.trust.0.vendor: 'supafow' is not allowed; expected "
      "'supaflow', 'airbyte-cloud' or 'heropixel-cloud'; did you mean 'supaflow'?"),
     ({"trust": [{"principal": USER, "external_id": "id-1"}]},

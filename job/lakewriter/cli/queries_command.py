@@ -6,7 +6,7 @@ import click
 
 from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, report_errors
 
-ENGINES = ("athena", "duckdb", "spark", "trino", "snowflake")
+ENGINES = ("athena", "duckdb", "redshift", "spark", "trino", "snowflake")
 
 
 @click.command()

@@ -50,7 +50,7 @@ def print_queries(
     else:
         tables = read_table_loads(list(context.controls().values()))
         queried = find_as_of(context.spec, tables, as_of, context.clients)
-        written = queries.write_as_of(context.spec, chosen, queried, context.deployment)
+        written = queries.write_as_of(context.spec, chosen, queried, context.deployment, stage)
     if is_local():
         written = tuple(replace(query, sql=fill_keys(query.sql)) for query in written)
     if as_json:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from lakewriter.operate import duckdb_sql, snowflake, spark_sql, trino_sql
+from lakewriter.operate import duckdb_sql, redshift_sql, snowflake, spark_sql, trino_sql
 from lakewriter.operate.as_of import AsOf
 from lakewriter.operate.sql_text import (
     Engine,
@@ -37,14 +37,18 @@ class LastLoads:
 
 
 def write_as_of(
-    spec: Spec, engines: Sequence[Engine], moments: Mapping[str, AsOf], deployment: Deployment | None = None
+    spec: Spec,
+    engines: Sequence[Engine],
+    moments: Mapping[str, AsOf],
+    deployment: Deployment | None = None,
+    stage: str | None = None,
 ) -> tuple[Query, ...]:
     """Write the statements to run once, and for each table in ``moments`` the one that reads it as it was then."""
     about, queries = deployment or Deployment(), list[Query]()
     for engine in engines:
         if engine is Engine.SNOWFLAKE:
             continue
-        queries += [Query(ALL, title, sql, engine) for title, sql in _write_setup(engine, spec, about)]
+        queries += [Query(ALL, title, sql, engine) for title, sql in _write_setup(engine, spec, about, stage)]
         for table, source, view in _list_tables(engine, spec):
             as_of = moments.get(table.id)
             if as_of is not None:
@@ -56,7 +60,8 @@ def write_as_of(
 
 def _write_as_of(engine: Engine, spec: Spec, table: TableSpec, source: str, as_of: AsOf, view: str) -> str:
     if as_of.snapshot_id is not None:
-        return write_version(engine, source, as_of.snapshot_id)
+        refused = redshift_sql.refuse_version(as_of.job_id, as_of.snapshot_id)
+        return refused if engine is Engine.REDSHIFT else write_version(engine, source, as_of.snapshot_id)
     if not as_of.keys:
         return "\n".join(filter(None, (view, f"SELECT *\nFROM {source}\nWHERE false;")))
     if engine is Engine.DUCKDB:
@@ -75,9 +80,10 @@ def list_engines(spec: Spec) -> tuple[Engine, ...]:
     """Return the engines that can read the tables in their present location."""
     if not isinstance(spec.catalog, NoCatalog):
         snowflake_too = (Engine.SNOWFLAKE,) if spec.service and spec.service.is_read_by_snowflake else ()
-        # Athena has no connection to another REST catalog than AWS's own.
+        # Athena and Redshift have no connection to another REST catalog than AWS's own.
         athena_too = (Engine.ATHENA,) if spec.in_glue else ()
-        return (*snowflake_too, *athena_too, Engine.DUCKDB, Engine.SPARK, Engine.TRINO)
+        redshift_too = (Engine.REDSHIFT,) if spec.in_glue else ()
+        return (*snowflake_too, *athena_too, Engine.DUCKDB, *redshift_too, Engine.SPARK, Engine.TRINO)
     is_refreshed = any(table.latest is not None for table in spec.tables)
     athena = () if reads_files(spec) or is_refreshed else (Engine.ATHENA,)
     return (*athena, Engine.DUCKDB, Engine.SPARK)
@@ -110,7 +116,7 @@ def _write_for_engine(
         if spec.rest_service:
             yield from snowflake.write_statements(spec, deployment, spec.rest_service, stage)
         return
-    for title, sql in _write_setup(engine, spec, deployment):
+    for title, sql in _write_setup(engine, spec, deployment, stage):
         yield Query(ALL, title, sql, engine)
     for table, source, (title, sql) in _list_tables(engine, spec):
         if sql:
@@ -128,7 +134,9 @@ def _list_tables(engine: Engine, spec: Spec) -> Iterator[tuple[TableSpec, str, t
     return zip(spec.tables, _list_sources(engine, spec), views, strict=True)
 
 
-def _write_setup(engine: Engine, spec: Spec, deployment: Deployment) -> list[tuple[str, str]]:
+def _write_setup(engine: Engine, spec: Spec, deployment: Deployment, stage: str | None) -> list[tuple[str, str]]:
+    if engine is Engine.REDSHIFT:
+        return redshift_sql.write_setup(spec, deployment, stage)
     if engine is Engine.DUCKDB:
         return duckdb_sql.write_setup(spec, find_account(spec, deployment))
     if engine is Engine.SPARK:
@@ -149,13 +157,15 @@ def _list_sources(engine: Engine, spec: Spec) -> list[str]:
         return spark_sql.list_sources(spec)
     if engine is Engine.DUCKDB:
         return [duckdb_sql.write_source(spec, table) for table in spec.tables]
+    if engine is Engine.REDSHIFT:
+        return [redshift_sql.write_source(table) for table in spec.tables]
     return [trino_sql.write_source(engine, spec, table) for table in spec.tables]
 
 
 def _write_table_queries(engine: Engine, spec: Spec, table: TableSpec, source: str, last: LastLoads) -> Iterator[Query]:
     statements = [(QUERY, f"SELECT *\nFROM {source}\nLIMIT 100;")]
     statements += _write_tracking_queries(engine, spec, source, last.jobs.get(table.id, _LATEST))
-    if spec.iceberg:
+    if spec.iceberg and engine is not Engine.REDSHIFT:
         at = write_time_travel(engine, source, last.times.get(table.id))
         statements.append(("Time travel: the table as of a moment (UTC)", at))
     for title, sql in statements:
@@ -169,7 +179,7 @@ def _write_tracking_queries(engine: Engine, spec: Spec, source: str, job_id: str
     statements = (
         ("Read the rows of the last load", _write_latest_sync(engine, names, source, job_id)),
         ("Count the rows of all loads", _write_syncs(names, source)),
-        ("Read the latest version of each row", _write_current_rows(names, source)),
+        ("Read the latest version of each row", _write_current_rows(engine, names, source)),
     )
     return [(title, sql) for title, sql in statements if sql]
 
@@ -192,15 +202,17 @@ def _write_syncs(names: dict[Tracking, str], source: str) -> str:
     )
 
 
-def _write_current_rows(names: dict[Tracking, str], source: str) -> str:
+def _write_current_rows(engine: Engine, names: dict[Tracking, str], source: str) -> str:
     """Write a query for the last version of each record: the sync time decides, and the row's index within a load."""
     if not {Tracking.ID, Tracking.SYNCED, Tracking.INDEX} <= names.keys():
         return ""
     order = f"{names[Tracking.SYNCED]} DESC, {names[Tracking.INDEX]} DESC"
+    # The other engines take a query behind FROM without a name, as the vendor's page has it.
+    name = " AS versions" if engine is Engine.REDSHIFT else ""
     there = f" AND {names[Tracking.DELETED]} = false" if Tracking.DELETED in names else ""
     return (
         "SELECT * FROM (\n"
         f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {names[Tracking.ID]} ORDER BY {order}) as rn\n"
         f"FROM {source}\n"
-        f") WHERE rn = 1{there};"
+        f"){name} WHERE rn = 1{there};"
     )

@@ -28,6 +28,7 @@ class Engine(StrEnum):
 
     ATHENA = "athena"
     DUCKDB = "duckdb"
+    REDSHIFT = "redshift"
     SPARK = "spark"
     TRINO = "trino"
     SNOWFLAKE = "snowflake"
@@ -59,18 +60,25 @@ def quote_name(engine: Engine, name: str) -> str:
     """
     if engine is Engine.SPARK:
         return f"`{name.replace('`', '``')}`"
-    if engine is not Engine.DUCKDB and _PLAIN.fullmatch(name) and not _RESERVED.fullmatch(name.lower()):
+    if (
+        engine not in {Engine.DUCKDB, Engine.REDSHIFT}
+        and _PLAIN.fullmatch(name)
+        and not _RESERVED.fullmatch(name.lower())
+    ):
         return name
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
 
 
 def quote_text(engine: Engine, text: str) -> str:
-    """Return a text in quotes. In Spark and Snowflake a backslash begins an escape; elsewhere it stands for itself."""
+    """Return a text in quotes. In Spark, Snowflake and Redshift a backslash begins an escape; elsewhere it stands for
+    itself.
+    """
     if engine is Engine.SPARK:
         escaped = _escape(text).replace("'", "\\'")
-    elif engine is Engine.SNOWFLAKE:
+    elif engine in {Engine.SNOWFLAKE, Engine.REDSHIFT}:
         # https://docs.snowflake.com/en/sql-reference/data-types-text#single-quoted-string-constants
+        # https://docs.aws.amazon.com/redshift/latest/dg/r_patternmatching_condition_like.html
         escaped = _escape(text).replace("'", "''")
     else:
         escaped = text.replace("'", "''")

@@ -14,6 +14,7 @@ from lakewriter.policy.trust_policies import (
     make_optimizer_trust,
     make_pod_trust,
     make_role_trust,
+    make_service_trust,
     make_web_identity_trust,
 )
 from lakewriter.spec.access import SecretText
@@ -71,8 +72,11 @@ def list_roles(
 
 def _make_party_trust(entry: Trust, show: Callable[[SecretText], str]) -> Document | None:
     """Make the trust policy of a party; None for a role that is there already."""
+    ids = tuple(map(show, entry.external_ids))
+    if entry.service is not None:
+        return make_service_trust(entry.service, ids)
     if entry.identity is None:
-        return make_role_trust(Principal(entry.arn, tuple(map(show, entry.external_ids))))
+        return make_role_trust(Principal(entry.arn, ids))
     if entry.identity.eks_pod_identity:
         return make_pod_trust(entry.identity.eks_pod_identity)
     return make_web_identity_trust(entry.identity.irsa) if entry.identity.irsa else None

@@ -1,5 +1,6 @@
 """Make trust policies, with one statement for each party that may assume the role."""
 
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from lakewriter.policy.arns import Arns, name_principal
@@ -10,6 +11,8 @@ SERVICE = name_principal("emr-serverless")
 PARTY: Final = "TrustParty"
 """Begins the names of statements that let in a party of ``deployment.trust``, or Snowflake."""
 OPTIMIZER_SERVICE = name_principal("glue")
+SERVICES: Final[Mapping[str, tuple[str, ...]]] = {"redshift": ("redshift", "redshift-serverless")}
+"""The services of AWS that take the role of each ``service`` of ``deployment.trust``."""
 
 
 class Principal(NamedTuple):
@@ -42,6 +45,23 @@ def make_optimizer_trust() -> Document:
     """
     principal = {"Service": OPTIMIZER_SERVICE}
     trusted = {"Sid": "TrustGlue", "Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"}
+    return make_document([trusted])
+
+
+def make_service_trust(service: str, external_ids: Sequence[str]) -> Document:
+    """Trust a service of AWS, to which nobody can pass the role but from this account; its users by ``external_ids``,
+    all of them without any.
+
+    https://docs.aws.amazon.com/redshift/latest/mgmt/authorizing-redshift-service-database-users.html
+    """
+    trusted: Statement = {
+        "Sid": "TrustService",
+        "Effect": "Allow",
+        "Principal": {"Service": [name_principal(name) for name in SERVICES[service]]},
+        "Action": "sts:AssumeRole",
+    }
+    if external_ids:
+        trusted["Condition"] = {"StringEquals": {"sts:ExternalId": list(external_ids)}}
     return make_document([trusted])
 
 

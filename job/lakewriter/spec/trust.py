@@ -182,14 +182,19 @@ class Trust(Party):
     """The ARN of the role, user or account that takes the role."""
     identity: HostIdentity | None = None
     """The machine of your own that the vendor's product runs on, and that has the role without an external id."""
+    service: Literal["redshift"] | None = None
+    """The AWS service that takes the role, without ``vendor``, ``principal`` and ``identity``: ``redshift``, for
+    warehouses of this account that the role is attached to. It only reads. Without ``external_id`` every user of such a
+    warehouse may use the role; with it the one whose ARN it is,
+    ``arn:aws:redshift:REGION:ACCOUNT:dbuser:WAREHOUSE/USER``."""
     external_id: SecretText | None = None
     """The external id that the party gives when it takes the role: as text, ``${ssm:NAME}`` or ``${env:NAME}``. The
-    trust policy shows it. Required unless ``identity`` is given."""
+    trust policy shows it. Required unless ``identity`` or ``service`` is given."""
     earlier_external_ids: tuple[SecretText, ...] = ()
     """External ids that the party may still give, while it changes to ``external_id``: one role has them all. Remove
     them once it gives the new one."""
     name: str | None = Field(None, pattern=r"^[a-z][a-z0-9-]{0,31}$")
-    """Tells the roles of two parties apart. By default the vendor's name."""
+    """Tells the roles of two parties apart. By default the vendor's or the service's name."""
 
     @field_validator("name")
     @classmethod
@@ -218,10 +223,13 @@ class Trust(Party):
     @model_validator(mode="after")
     def _someone(self) -> "Trust":
         _require_distinct(self.external_ids)
+        if self.service:
+            self._require_service()
+            return self
         if self.principal and self.identity:
             raise ValueError("expected either 'principal' or 'identity', got both")
         if not (self.vendor or self.principal or self.identity):
-            raise ValueError("expected 'vendor', 'principal' or 'identity'")
+            raise ValueError("expected 'vendor', 'principal', 'identity' or 'service'")
         if self.vendor is None and self.name is None:
             raise ValueError(f"{'principal' if self.principal else 'identity'!r} needs a 'name' for its role")
         if self.identity and self.external_ids:
@@ -229,6 +237,13 @@ class Trust(Party):
         if not self.identity and self.external_id is None:
             raise ValueError("'external_id' is required: the party gives it when it takes the role")
         return self
+
+    def _require_service(self) -> None:
+        """Raise ``ValueError`` unless a service is the only one that takes the role, and reads."""
+        if self.vendor or self.principal or self.identity:
+            raise ValueError("'service' takes the role; leave out 'vendor', 'principal' and 'identity'")
+        if self.access != "read":
+            raise ValueError(f"service {self.service!r} only reads: set access: read")
 
     @property
     def follows(self) -> str | None:
@@ -243,7 +258,7 @@ class Trust(Party):
     @property
     def role(self) -> str:
         """The name that tells this role apart from the others."""
-        return self.name or str(self.vendor)
+        return self.name or str(self.service or self.vendor)
 
     @property
     def arn(self) -> str:

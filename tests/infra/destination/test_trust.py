@@ -82,6 +82,17 @@ def test_snowflakes_roles_open_one_by_one(synthesise: Synthesise) -> None:
     assert trust(template, "SnowflakeCatalogConsumerRole")[0]["Effect"] == "Deny"
 
 
+def test_redshifts_role_needs_no_external_id(synthesise: Synthesise) -> None:
+    template = synthesise(lake({"trust": [{"service": "redshift", "access": "read"}]})).template
+    (trusted,) = trust(template, "RedshiftConsumerRole")
+    assert trusted["Principal"] == {"Service": ["redshift.amazonaws.com", "redshift-serverless.amazonaws.com"]}
+    assert "Condition" not in trusted
+    # As the statements of "lakewriter queries" look it up.
+    shown = {output["Description"]: output["Value"] for output in template["Outputs"].values()}
+    assert shown["IAM Role ARN (redshift)"] == {"Fn::GetAtt": ["RedshiftConsumerRole", "Arn"]}
+    assert "External ID (redshift)" not in shown
+
+
 def test_external_id_from_the_environment(synthesise: Synthesise, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKE_EXTERNAL_ID", "from-the-environment")
     template = synthesise(lake({"trust": [{**SUPAFLOW, "external_id": "${env:LAKE_EXTERNAL_ID}"}]})).template
