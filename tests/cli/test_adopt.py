@@ -163,6 +163,8 @@ def test_written_states_go_on_from_there(tmp_path, aws, bucket, spark):
     assert adopt(platform, "--json", "--write")["states"] == {"public.users": False}
     _, error = platform.sync(user(1), streams=(USERS, ORDERS), format=GZIP)
     assert error is None
+    said = adopt(platform, streams=(USERS, ORDERS), format=GZIP).splitlines()
+    assert said[0].startswith("public.users: 1 object (1 .jsonl.gz), 1 of them of its own loads, generation ")
     (row,) = platform.rows()
     assert (row["_airbyte_generation_id"], row["_airbyte_meta"]["sync_id"], row["_airbyte_data"]) == (
         8, 32, {"user_id": 1},

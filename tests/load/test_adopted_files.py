@@ -155,6 +155,9 @@ def test_adopted_files_are_no_difference(shop):
     # One that comes later is.
     time.sleep(1.1)
     put(shop, {"orders/v0000000002/00000000000000000099.parquet": [9]})
+    said = run(shop).stdout
+    assert "orders: 5 files of another writer, 2 files of its own loads, the newest orders/v0000000002/" in said
+    assert ", the next file is number 100 of backfill 2" in said
     code, said = verify_all_loads(shop)
     assert (code, "orders/v0000000002/00000000000000000099.parquet" in said) == (1, True)
 
@@ -304,4 +307,9 @@ def test_streams_go_on_behind_the_vendors_objects(tmp_path, aws, bucket, spark, 
         keys = [key for key in aws.objects(BUCKET) if "/_lakewriter/" not in key]
         assert ("data/notes.txt" in keys, left in keys) == (True, mode == "append")
         assert len(keys) == (2 + number if mode == "append" else 2)
+    writers = {
+        "append": "1 file of another writer, 2 files of its own loads, the newest ",
+        "overwrite": "nothing to go on from (1 file of its own loads)",
+    }
+    assert f"users: {writers[mode]}" in run(lake).stdout
     assert verify_all_loads(lake)[0] == 0

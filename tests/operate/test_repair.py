@@ -38,7 +38,7 @@ BY_HAND: dict[str, Callable[[Control], object]] = {
     "reset --go-on": lambda control: change_over(control, "a drill"),
     "reset --backfill": lambda control: begin_backfill(control, "a drill"),
     "reset --no-files": lambda control: reset_files(control, (), "a drill"),
-    "adopt": lambda control: adopt_files(control, 3, Numbers(0, 3), None, "a drill"),
+    "adopt": lambda control: adopt_files(control, "3 files", Numbers(0, 3), None, "a drill"),
 }
 
 

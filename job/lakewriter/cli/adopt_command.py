@@ -62,7 +62,7 @@ def adopt(lake: Path, stage: str | None, writes: bool, as_json: bool, **options:
         return EXIT_OK
     for left in tables:
         _say(_describe(left))
-    if any(left.files for left in tables):
+    if any(left.is_adoptable for left in tables):
         _say(_conclude(tables, writes=writes))
     return EXIT_OK
 
@@ -74,7 +74,7 @@ def _read_cursors(
     from lakewriter.report import join_first
     from lakewriter.shape.cursor import parse_cursor
 
-    asked = [left.table for left in tables if left.files and left.asks_where]
+    asked = [left.table for left in tables if left.asks_where]
     values: dict[str, Cursor | None] = {}
     for text in given:
         table, is_named, value = text.partition("=")
@@ -98,16 +98,15 @@ def _read_cursors(
 
 
 def _describe(left: "LeftFiles") -> str:
-    from lakewriter.report import format_count
-
-    if not left.files:
-        return f"{left.table}: nothing to go on from"
+    writers = left.describe_writers()
+    if not left.is_adoptable:
+        return f"{left.table}: nothing to go on from{f' ({writers})' if writers else ''}"
     numbers = ""
     if left.counter:
         numbers = f", the next file is number {left.counter} of backfill {left.backfill}"
     elif left.generation_id or left.sync_id:
         numbers = f", generation {left.generation_id}, sync {left.sync_id}"
-    return f"{left.table}: {format_count(left.files, 'file')} of another writer, the newest {left.last}{numbers}"
+    return f"{left.table}: {writers}, the newest {left.last}{numbers}"
 
 
 def _conclude(tables: "Sequence[LeftFiles]", *, writes: bool) -> str:

@@ -18,12 +18,14 @@ from lakewriter.spec.layout import Layout
 
 @dataclass(frozen=True)
 class StreamObject:
-    """An object of the stream; ``seen`` is true where its metadata were read by HEAD."""
+    """An object of the stream; ``seen`` is true where its metadata were read by HEAD, ``is_own`` where a load of this
+    pipeline wrote it."""
 
     key: str
     etag: str
     generation_id: int
     seen: bool = True
+    is_own: bool = True
 
 
 def find_stream_objects(
@@ -80,7 +82,7 @@ def _read_listed_object(control: Control, generations: dict[str, int], entry: En
         return StreamObject(entry.key, entry.etag, generations[entry.key], seen=False)
     stored = control.store.head(entry.key)
     return (
-        StreamObject(entry.key, stored.etag, stored.generation_id)
+        StreamObject(entry.key, stored.etag, stored.generation_id, is_own=bool(stored.load))
         if stored and _is_of_stream(control, stored)
         else None
     )

@@ -11,21 +11,28 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, BinaryIO, Final, cast
 
 import pyarrow.parquet as pq
+from pydantic import Field
 
 from lakewriter.avro.avro_rows import read_first_long
 from lakewriter.aws import Clients
 from lakewriter.aws.object_files import READ_BYTES, ObjectFile, open_object, open_text
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.state import TableState
+from lakewriter.commit.store import Entry, StoredObject
 from lakewriter.commit.stream_generations import StreamObject, find_highest_generation, find_stream_objects
-from lakewriter.commit.table_objects import MOST_LISTED, Numbers, find_last_numbers, list_newest
+from lakewriter.commit.table_objects import MOST_LISTED, Numbers, find_last_numbers, is_hidden, list_newest
+from lakewriter.errors import S3AccessDeniedError
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.repair import adopt_files, adopt_objects
 from lakewriter.policy.prefixes import list_table_prefixes
 from lakewriter.receipt import Cursor
+from lakewriter.report import format_count
 from lakewriter.run.sync import make_ownership
 from lakewriter.spec.beside import list_layouts_beside
 from lakewriter.spec.key_template import UUID
@@ -40,11 +47,13 @@ _SHAPE: Final = re.compile(rf"{UUID}|\d")
 
 
 class OwnedObjects(Model):
-    """The objects of a stream: their number by extension, and the highest generation and sync found (0 for none)."""
+    """The objects of a stream: their number by extension, how many of them loads of this pipeline wrote, and the
+    highest generation and sync found (0 for none)."""
 
     stream: str
     keys: tuple[str, ...]
     formats: dict[str, int]
+    own_objects: int
     generation_id: int
     sync_id: int
     foreign: tuple[str, ...] = ()
@@ -67,20 +76,33 @@ class Adoption(Model):
 
 
 class LeftFiles(Model):
-    """The files of a table that another writer has left, and the numbers that the next load goes on from.
+    """The files of a table by their writers, and the numbers that the next load goes on from.
 
-    ``asks_where`` says that nothing in the bucket shows how far the source was read.
+    ``files`` are those of another writer, ``own_files`` those of loads of this pipeline, ``pipelines`` has the number
+    of those of each other pipeline: an object's metadata say which load wrote it. ``is_adoptable`` says that the
+    table's state does not account for all of them, so that its loads can be made to go on from them. ``asks_where``
+    says that nothing in the bucket shows how far the source was read.
     """
 
     table: str
     files: int = 0
+    own_files: int = 0
+    pipelines: dict[str, int] = Field(default_factory=dict)
+    is_adoptable: bool = False
     last: str = ""
-    """The newest file's key."""
+    """The newest file's key: of another writer, if there is one."""
     backfill: int = 0
     counter: int = 0
     generation_id: int = 0
     sync_id: int = 0
     asks_where: bool = False
+
+    def describe_writers(self) -> str:
+        """Say how many files each writer has left; blank without files."""
+        counts = {"another writer": self.files}
+        counts |= {f"pipeline {name!r}": count for name, count in self.pipelines.items()}
+        counts["its own loads"] = self.own_files
+        return ", ".join(f"{format_count(count, 'file')} of {name}" for name, count in counts.items() if count)
 
 
 def find_adoptable(
@@ -108,6 +130,7 @@ def find_adoptable(
                 stream=table.id,
                 keys=tuple(own_keys),
                 formats=dict(Counter(map(find_extension, own_keys))),
+                own_objects=sum(stream_object.is_own for stream_object in objects),
                 generation_id=find_highest_generation(objects),
                 sync_id=_find_highest_sync(table, spec, objects, listed, clients),
                 foreign=tuple(foreign),
@@ -121,7 +144,11 @@ def adopt_streams(spec: Spec, clients: Clients, adoption: Adoption) -> dict[str,
     controls = Pipeline.open(spec, clients).controls
     return {
         stream.stream: adopt_objects(
-            controls[stream.stream], len(stream.keys), stream.generation_id, stream.sync_id, REASON
+            controls[stream.stream],
+            format_count(len(stream.keys), "object"),
+            stream.generation_id,
+            stream.sync_id,
+            REASON,
         )
         for stream in adoption.streams
         if stream.keys
@@ -129,47 +156,86 @@ def adopt_streams(spec: Spec, clients: Clients, adoption: Adoption) -> dict[str,
 
 
 def find_files(spec: Spec, clients: Clients) -> tuple[LeftFiles, ...]:
-    """Look for the files of each table that another writer has left. Streams of messages have numbers."""
+    """Look for the files of each table, and who has written them. Streams of messages have numbers."""
     pipeline, left_files = Pipeline.open(spec, clients), list[LeftFiles]()
     streams = {table.id for table in spec.tables if table.stream is not None}
     owned = find_adoptable(spec, clients, lambda _: "", lambda _: "").streams if streams else ()
     for stream in owned:
         if stream.stream in streams:
-            left_files.append(
-                LeftFiles(
-                    table=stream.stream,
-                    files=len(stream.keys),
-                    last=stream.keys[-1] if stream.keys else "",
-                    generation_id=stream.generation_id,
-                    sync_id=stream.sync_id,
-                )
-            )
+            left_files.append(_describe_stream(stream, pipeline.controls[stream.stream]))
     for table in spec.tables:
         if table.id not in streams:
-            left_files.append(_find_files(table, pipeline.controls[table.id]))
+            left_files.append(_find_files(spec, table, pipeline.controls[table.id]))
     return tuple(left_files)
 
 
-def _find_files(table: TableSpec, control: Control) -> LeftFiles:
-    state = control.state.read()
-    # All of them: a file with the highest number may be older than others.
-    entries = list_newest(control.store, table.layout, MOST_LISTED)
-    numbers = find_last_numbers(table.layout, (entry.key for entry in entries))
-    counts = "counter" in table.layout.template.variables
-    if counts:
-        entries = [entry for entry in entries if find_last_numbers(table.layout, [entry.key]).counter]
-    is_beyond = (numbers.backfill, numbers.counter) > (state.backfill, state.counter) if counts else not state.committed
-    # Rule adopt-beyond
-    if not is_beyond:
-        return LeftFiles(table=table.id)
+def _describe_stream(stream: OwnedObjects, control: Control) -> LeftFiles:
+    others = len(stream.keys) - stream.own_objects
+    sync = control.state.read().sync
     return LeftFiles(
-        table=table.id,
-        files=len(entries),
-        last=entries[0].key if entries else "",
-        backfill=numbers.backfill,
-        counter=numbers.counter,
-        asks_where=True,
+        table=stream.stream,
+        files=others,
+        own_files=stream.own_objects,
+        pipelines=_count_pipelines(control, call_all(partial(_look, control), stream.foreign)),
+        is_adoptable=bool(others) or stream.generation_id > sync.generation_id or stream.sync_id > sync.sync_id,
+        last=stream.keys[-1] if stream.keys else "",
+        generation_id=stream.generation_id,
+        sync_id=stream.sync_id,
     )
+
+
+def _find_files(spec: Spec, table: TableSpec, control: Control) -> LeftFiles:
+    state, layout = control.state.read(), table.layout
+    prefixes = {other.prefix for other in list_layouts_beside(spec, table)} - {layout.prefix}
+    inside = tuple(prefix for prefix in prefixes if prefix.startswith(layout.prefix))
+    # All of them: a file with the highest number may be older than others.
+    entries = [
+        entry
+        for entry in list_newest(control.store, layout, MOST_LISTED)
+        if not entry.key.startswith(inside) and not is_hidden(entry.key.removeprefix(layout.prefix))
+    ]
+    numbers = find_last_numbers(layout, (entry.key for entry in entries))
+    if "counter" in layout.template.variables:
+        entries = [entry for entry in entries if find_last_numbers(layout, [entry.key]).counter]
+    stored = dict(zip(entries, call_all(partial(_look, control), [entry.key for entry in entries]), strict=True))
+    entries = [entry for entry in entries if stored[entry].table in ("", table.id)]
+    others = [entry for entry in entries if not stored[entry].load]
+    pipelines = _count_pipelines(control, [stored[entry] for entry in entries])
+    left = LeftFiles(
+        table=table.id,
+        files=len(others),
+        own_files=len(entries) - len(others) - sum(pipelines.values()),
+        pipelines=pipelines,
+        last=next((entry.key for entry in (*others, *entries)), ""),
+    )
+    # Rule adopt-beyond
+    if not _is_beyond(state, layout, entries):
+        return left
+    beyond = {"backfill": numbers.backfill, "counter": numbers.counter, "is_adoptable": True, "asks_where": True}
+    return left.model_copy(update=beyond)
+
+
+def _is_beyond(state: TableState, layout: Layout, entries: Sequence[Entry]) -> bool:
+    """Return whether the table's state does not account for all of the files."""
+    if "counter" in layout.template.variables:
+        numbers = find_last_numbers(layout, (entry.key for entry in entries))
+        return (numbers.backfill, numbers.counter) > (state.backfill, state.counter)
+    return not state.committed and any(state.adopted is None or entry.modified > state.adopted for entry in entries)
+
+
+def _look(control: Control, key: str) -> StoredObject:
+    """Return what HEAD shows of an object; one that this pipeline may not read is another writer's."""
+    try:
+        stored = control.store.head(key)
+    except S3AccessDeniedError:
+        stored = None
+    return stored or StoredObject(0, "", "")
+
+
+def _count_pipelines(control: Control, objects: Iterable[StoredObject]) -> dict[str, int]:
+    """Count the objects of each other pipeline."""
+    loads = (stored.load for stored in objects if stored.is_of_another(control.keys.pipeline))
+    return dict(sorted(Counter(load.partition("/")[0] for load in loads).items()))
 
 
 def adopt_found(
@@ -187,14 +253,15 @@ def adopt_found(
     changed = {}
     for left in left_files:
         control = controls[left.table]
-        if not left.files:
+        if not left.is_adoptable:
             continue
+        writers = left.describe_writers()
         if left.asks_where:
             numbers = Numbers(left.backfill, left.counter)
-            adopt_files(control, left.files, numbers, cursors[left.table], reason)
+            adopt_files(control, writers, numbers, cursors[left.table], reason)
             changed[left.table] = True
         else:
-            changed[left.table] = adopt_objects(control, left.files, left.generation_id, left.sync_id, reason)
+            changed[left.table] = adopt_objects(control, writers, left.generation_id, left.sync_id, reason)
     return changed
 
 

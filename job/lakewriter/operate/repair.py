@@ -274,9 +274,9 @@ def change_over(control: Control, reason: str) -> TableState:
     return change_unless_pending(control, change)
 
 
-def adopt_objects(control: Control, objects: int, generation_id: int, sync_id: int, reason: str) -> bool:
-    """Let the syncs of a stream continue those of another writer, whose ``objects`` it has; return whether its state
-    was below their numbers."""
+def adopt_objects(control: Control, objects: str, generation_id: int, sync_id: int, reason: str) -> bool:
+    """Let the syncs of a stream continue those of another writer, whose ``objects`` it has, in words. Return whether
+    its state was below their numbers."""
     before = control.state.read().sync
     numbers = {"generation_id": max(before.generation_id, generation_id), "sync_id": max(before.sync_id, sync_id)}
     is_below = before != before.model_copy(update=numbers)
@@ -285,16 +285,16 @@ def adopt_objects(control: Control, objects: int, generation_id: int, sync_id: i
         state = state.replace(adopted=control.find_time())
         if not is_below:
             return state
-        what = f"adopted {format_count(objects, 'object')} up to generation {generation_id} and sync {sync_id}"
+        what = f"adopted {objects} up to generation {generation_id} and sync {sync_id}"
         return note_change(control, state, what, reason).replace(sync=state.sync.model_copy(update=numbers))
 
     change_unless_pending(control, change)
     return is_below
 
 
-def adopt_files(control: Control, files: int, numbers: Numbers, cursor: Cursor | None, reason: str) -> TableState:
-    """Let a table's loads continue after another writer's ``files``: they number files above ``numbers``, and read rows
-    above ``cursor``, all rows without it. Return the state.
+def adopt_files(control: Control, files: str, numbers: Numbers, cursor: Cursor | None, reason: str) -> TableState:
+    """Let a table's loads continue after ``files``, in words: they number files above ``numbers``, and read rows above
+    ``cursor``, all rows without it. Return the state.
 
     The object that names the files of a full refresh becomes this table's; readers see the same files."""
     new_id = uuid.uuid4().hex[:12] if control.latest is not None else ""
@@ -304,7 +304,7 @@ def adopt_files(control: Control, files: int, numbers: Numbers, cursor: Cursor |
 
     def change(state: TableState) -> TableState:
         read = f"rows above {cursor.text}" if cursor is not None else "all rows"
-        what = f"adopted {format_count(files, 'file')} of another writer; the next load reads {read}"
+        what = f"adopted {files}; the next load reads {read}"
         return note_change(control, state, what, reason).replace(
             id=state.id or new_id,
             backfill=max(state.backfill, numbers.backfill),

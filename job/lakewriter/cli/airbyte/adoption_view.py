@@ -60,7 +60,8 @@ def _describe(stream: OwnedObjects) -> str:
     formats = ", ".join(f"{count:,} {extension or 'of no known format'}" for extension, count in stream.formats.items())
     sync = f"sync {stream.sync_id}" if stream.sync_id else "no sync id found"
     objects = format_count(len(stream.keys), "object")
-    return f"{stream.stream}: {objects} ({formats}), generation {stream.generation_id}, {sync}"
+    by_loads = f", {stream.own_objects:,} of them of its own loads" if stream.own_objects else ""
+    return f"{stream.stream}: {objects} ({formats}){by_loads}, generation {stream.generation_id}, {sync}"
 
 
 def _show_missed(missed: MissedObjects) -> None:
