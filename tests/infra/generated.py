@@ -5,7 +5,7 @@ from typing import Any
 
 SUPAFLOW = {"vendor": "supaflow", "external_id": "acme-2026"}
 REPLICA = {"bucket": "acme-lake-west", "account": "999999999999", "within_15_minutes": True,
-           "kms_key_arn": "arn:aws:kms:eu-west-1:999999999999:key/a"}  # fmt: skip
+           "kms_key_arn": "arn:aws:kms:eu-west-1:999999999999:key/11111111-2222-3333-4444-555555555555"}  # fmt: skip
 PODS = {"namespace": "airbyte", "service_account": "airbyte-admin"}
 MACHINES: list[dict[str, Any]] = [
     {"name": "host", "identity": {"ec2": "arn:aws:iam::123456789012:role/Host"}, "paths": ["host"]},
@@ -44,7 +44,11 @@ CHOICES: dict[str, list[Any]] = {
     "bootstrap_qualifier": [None, "acme"],
     "snowflake": [None, {}],
     "operators": [[], ["arn:aws:iam::123456789012:role/OnCall"]],
-    "existing": [{"bucket": True, "kms_key_arn": "arn:aws:kms:us-east-1:123456789012:key/a"}, {"databases": True}, {}],
+    "existing": [
+        {"bucket": True, "kms_key_arn": "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"},
+        {"databases": True},
+        {},
+    ],
 }
 """Values of ``deployment``, those that ask for most last."""
 DESTINATIONS: list[dict[str, Any]] = [
@@ -89,4 +93,15 @@ def generate_file(number: int, boundary: str) -> dict[str, Any]:
         **({"catalog_account": account} if account and in_glue else {}),
         "tables": [{"table": "orders", "schema": "shop", "read": SOURCE}],
         "deployment": {**laid, "permissions_boundary_arn": boundary},
+    }
+
+
+def generate_stream(boundary: str) -> dict[str, Any]:
+    """The content of a file whose loads never end, with all else that such a file can ask for."""
+    content = generate_file(0, boundary)
+    del content["deployment"]["schedule"]
+    return content | {
+        "pipeline": "stream",
+        "destination": content["destination"] | {"s3_bucket_name": "acme-lake-stream"},
+        "deployment": content["deployment"] | {"spark": {"mode": "STREAMING"}},
     }

@@ -8,7 +8,7 @@ https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-sc
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -25,7 +25,7 @@ from lakewriter.dialects.lake_yaml import load
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.role_documents import Document, Who, make_documents
 from tests.infra.checks.test_examples import DEPLOYED, stages_of, text_of
-from tests.infra.generated import generate_file
+from tests.infra.generated import generate_file, generate_stream
 from tests.infra.pipeline.executions import JOB_ROLE
 from tests.infra.pipeline.test_running_loads import resolve_whole
 from tests.support.bundles import light_bundle
@@ -59,28 +59,35 @@ class Deployed:
         )
 
 
-def list_contents() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each example's folder, last stage and content, and those of generated files; with a boundary, and under names
-    that differ."""
-    for number, name in enumerate(EXAMPLES):
+def list_contents(
+    examples: Iterable[str] = EXAMPLES, generated: Iterable[int] = GENERATED
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each example's folder, last stage and content, those of generated files, and of a stream; with a boundary, and
+    under names that differ."""
+    for number, name in enumerate(examples):
         content = yaml.safe_load(text_of(name))
         content["pipeline"] = f"{content['pipeline']}{number}"
         content["deployment"]["permissions_boundary_arn"] = BOUNDARY
         yield str(Path(name).parent), (stages_of(name) or ["prod"])[-1], content
-    for number in GENERATED:
+    for number in generated:
         yield "examples", "dev", generate_file(number, BOUNDARY)
+    yield "examples", "dev", generate_stream(BOUNDARY)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> list[Deployed]:
     """All in one synth, each beside the files that it names."""
-    folder = tmp_path_factory.mktemp("deployer")
+    return synthesize(tmp_path_factory.mktemp("deployer"), list_contents())
+
+
+def synthesize(folder: Path, contents: Iterable[tuple[str, str, dict[str, Any]]]) -> list[Deployed]:
+    """Synthesise files, in one app."""
     shutil.copytree(ROOT / "examples", folder / "examples")
     bundle = light_bundle(folder / "bundle")
     app = cdk.App(context=read_defaults(), analytics_reporting=False, outdir=str(folder / "cdk.out"))
     with pytest.MonkeyPatch.context() as environment:
         files = []
-        for number, (place, stage, content) in enumerate(list_contents()):
+        for number, (place, stage, content) in enumerate(contents):
             for variable in re.findall(r"\$\{env:(\w+)\}", json.dumps(content)):
                 environment.setenv(variable, "acme-2026")
             path = folder / place / f"{number}.yaml"

@@ -1,4 +1,7 @@
-"""docs/aws-claims.md has a row for every principal, condition key and integration that the templates use."""
+"""The ledger has a row for every principal, condition key, integration and property that the templates use.
+
+docs/aws-claims.md is written by hand; docs/aws-properties.md by ``tests.infra.properties``.
+"""
 
 import json
 import re
@@ -8,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from tests.infra import properties
 from tests.infra.test_deployer import Deployed, deployed
+from tests.support.sample import IS_NIGHTLY
 
 __all__ = ["deployed"]
 
 pytestmark = pytest.mark.synth
 
 PAGE = (Path(__file__).parents[2] / "docs" / "aws-claims.md").read_text("utf-8")
-OF_STREAMS = {"aws-sdk:sfn:describeExecution", "aws-sdk:sfn:stopExecution"}
-"""Integrations of continuous runs, which no generated file has."""
 KINDS = {"example", "documented", "inferred", "observed", "unproven"}
 """How sure a claim is, by the first word of its cell."""
 
@@ -70,7 +73,22 @@ def test_condition_keys(deployed: list[Deployed]) -> None:
 def test_integrations(deployed: list[Deployed]) -> None:
     text = json.dumps([file.templates for file in deployed])
     used = set(re.findall(r":states:::((?:aws-sdk:)?[a-zA-Z0-9-]+:[a-zA-Z.]+)", text))
-    assert used | OF_STREAMS == set(read_rows("### Integrations of Step Functions"))
+    assert used == set(read_rows("### Integrations of Step Functions"))
+
+
+def test_properties(deployed: list[Deployed]) -> None:
+    """The page has what all generated files use, of which scripts/nightly makes every one."""
+    used = properties.list_used(template for file in deployed for template in file.templates.values())
+    rows = set(properties.read_page())
+    assert sorted(used - rows) == []
+    assert len(used) >= 280
+    assert not IS_NIGHTLY or used == rows
+
+
+def test_rows_of_properties_are_those_of_the_models() -> None:
+    rows = properties.read_page()
+    assert {used: cells for used, cells in rows.items() if properties.make_row(*used).cells != cells} == {}
+    assert properties.make_row("AWS::S3::Bucket", "BucketNaem").cells.endswith("unproven")
 
 
 @pytest.mark.parametrize(
@@ -86,3 +104,6 @@ def test_unproven_claims_are_counted() -> None:
     """Each is answered by the first steps of ``scripts/prove``; a further one is a decision."""
     unproven = [line for line in PAGE.splitlines() if line.startswith("|") and re.search(r"\bunproven\b", line)]
     assert len(unproven) == int(re.search(r"(\d+) rows are unproven", PAGE)[1])  # type: ignore[index]
+    rows = properties.read_page().values()
+    counted = f"{sum(cells.endswith('unproven') for cells in rows)} of {len(rows)} rows are unproven"
+    assert counted in " ".join(properties.PAGE.read_text("utf-8").split())
