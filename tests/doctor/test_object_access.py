@@ -3,7 +3,8 @@
 import pytest
 
 from tests.doctor.pipeline import checked, spec, statuses
-from tests.support.call import Call
+from tests.support.call import Answer, Call
+from tests.support.faults import Proceed
 from tests.support.server import StrictAws
 
 # Access Denied on S3 operations: "Check S3 policy", "prefix matches your configuration", bucket policy
@@ -30,6 +31,21 @@ def test_denied_s3_action(aws: StrictAws, bucket: str, action: str, probe: str, 
     assert findings[probe].code == "S3_ACCESS_DENIED"
     assert findings[probe].message.startswith(f"{action} on s3://acme-lake/data/production/")
     assert findings[probe].remedy.startswith("Check the S3 policy of the role (bucket name and prefix in it)")
+
+
+# A policy that is older than the default encryption of buckets: a put needs the header
+@pytest.mark.parametrize("algorithm", ["AES256", "aws:kms"])
+def test_policy_that_demands_a_header_of_encryption(aws: StrictAws, bucket: str, algorithm: str) -> None:
+    def demand_header(call: Call, proceed: Proceed) -> Answer:
+        sent = call.headers.get("x-amz-server-side-encryption")
+        return call.denied() if call.method in ("PUT", "POST") and call.key and sent != algorithm else proceed(call)
+
+    aws.interceptors.append(demand_header)
+    findings = checked(spec())
+    assert (statuses(findings, "failed"), findings["put"].code) == (["put"], "S3_ACCESS_DENIED")
+    assert f"With the header 'x-amz-server-side-encryption: {algorithm}' it is allowed" in findings["put"].message
+    assert '"Null": {"s3:x-amz-server-side-encryption": "false"}' in findings["put"].remedy
+    assert aws.objects(bucket) == {}
 
 
 def test_tables_apart_from_the_control_prefix(aws: StrictAws, bucket: str) -> None:

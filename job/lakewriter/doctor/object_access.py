@@ -13,6 +13,8 @@ _ANY_REFUSAL: Final = (aws.ClientError, aws.BotoCoreError, LakeError)
 _BODY: Final = b"lakewriter check\n"
 _PAYABLE: Final = {"list_objects_v2", "put_object"}
 _NOT_UNDERSTOOD: Final = {400, 501}
+_ALGORITHMS: Final = ("AES256", "aws:kms")
+"""Values of the header x-amz-server-side-encryption, which loads do not send: a bucket encrypts without it."""
 _WRONG_ETAG: Final = '"00000000000000000000000000000000"'
 
 
@@ -75,7 +77,7 @@ class ObjectProbes:
             answer = self._put(IfNoneMatch="*")
         except LakeError as error:
             if find_cause_status(error) not in _NOT_UNDERSTOOD:
-                raise
+                raise (self._explain_header(error) or error) from error.__cause__
             self._conditional = False
             answer = self._put()
         kind, key = answer.get("ServerSideEncryption"), answer.get("SSEKMSKeyId")
@@ -168,6 +170,20 @@ class ObjectProbes:
         return self._call_s3(
             "PutObject", "put_object", self._plain, Key=self._plain, Body=_BODY, **checksum, **condition
         )
+
+    def _explain_header(self, denied: LakeError) -> S3AccessDeniedError | None:
+        """Explain a denial that a header of encryption cures; None for any other error."""
+        for algorithm in _ALGORITHMS if isinstance(denied, S3AccessDeniedError) else ():
+            with contextlib.suppress(LakeError):
+                self._put(IfNoneMatch="*", ServerSideEncryption=algorithm)
+                return S3AccessDeniedError(
+                    f"{denied.message} With the header 'x-amz-server-side-encryption: {algorithm}' it is allowed: the "
+                    "bucket's policy demands this header, and loads do not send it.",
+                    remedy="Let the policy deny only a header with another value: beside its condition, require "
+                    '"Null": {"s3:x-amz-server-side-encryption": "false"}. Objects without the header get the default '
+                    "encryption of the bucket, which must be the one that the policy wants.",
+                )
+        return None
 
     def _try_condition(self, request: Callable[[], Any]) -> bool:
         """Send a request whose condition does not hold; True if S3 refuses it: by 412, or 409 during another write."""

@@ -61,8 +61,9 @@ class Asset:
             return explained
         return S3AccessDeniedError(
             f"{action} on s3://{self.bucket}/{self.key} was denied.",
-            remedy=f"Check that the policies of these credentials allow it, and that the bucket belongs to account "
-            f"{self.owner}. Where it is meant to be another account's, give --bucket-owner.",
+            remedy=f"Check that the policies of these credentials allow it, and that the bucket is of account "
+            f"{self.owner}. Where it is meant to be another account's, give --bucket-owner. If its policy demands "
+            "a header of encryption, allow s3:GetEncryptionConfiguration too: the header is then sent.",
         )
 
 
@@ -125,11 +126,41 @@ def publish(assembly: Path, region: str | None = None, bucket_owner: str | None 
             continue
         body = asset.read()
         try:
-            s3.put_object(Bucket=asset.bucket, Key=asset.key, Body=body, ExpectedBucketOwner=asset.owner)
+            _put(s3, asset, body)
         except (aws.ClientError, aws.BotoCoreError) as error:
             raise asset.explain(error, "s3:PutObject", region) from error
         uploaded, size = uploaded + 1, size + len(body)
     return Published(uploaded, present, size, templates)
+
+
+def _put(s3: Any, asset: Asset, body: bytes) -> None:
+    """Put an object. A bucket whose policy demands a header of encryption gets that of its default.
+
+    The header is not sent at once, since a publisher need not have the right to read the default.
+    """
+    request = {"Bucket": asset.bucket, "Key": asset.key, "Body": body, "ExpectedBucketOwner": asset.owner}
+    try:
+        s3.put_object(**request)
+    except aws.ClientError as error:
+        header = _read_encryption(s3, asset) if aws.read_status(error) == 403 else {}
+        if not header:
+            raise
+        s3.put_object(**request, **header)
+
+
+def _read_encryption(s3: Any, asset: Asset) -> dict[str, str]:
+    """Read the default encryption of a bucket as parameters of PutObject; empty if it cannot be read."""
+    try:
+        answer = s3.get_bucket_encryption(Bucket=asset.bucket, ExpectedBucketOwner=asset.owner)
+    except (aws.ClientError, aws.BotoCoreError):
+        return {}
+    rules = answer["ServerSideEncryptionConfiguration"]["Rules"]
+    default = next((rule["ApplyServerSideEncryptionByDefault"] for rule in rules
+                    if "ApplyServerSideEncryptionByDefault" in rule), None)  # fmt: skip
+    if default is None:
+        return {}
+    key = {"SSEKMSKeyId": default["KMSMasterKeyID"]} if "KMSMasterKeyID" in default else {}
+    return {"ServerSideEncryption": default["SSEAlgorithm"], **key}
 
 
 def _exists(s3: Any, asset: Asset, region: str) -> bool:
