@@ -28,10 +28,12 @@ REASONS: Final[Mapping[str, Reason]] = {
         "EventBridge names each failed load in a message to this topic. Its pages disagree on conditions in a topic's "
         "policy, so there is none: a stranger's rule could send mail, and read nothing."
     ),
-    "StartAndFindLoads": Reason("An operator starts loads of this pipeline, and looks for them."),
+    "StartAndFindLoads": Reason(
+        "An operator starts loads of this pipeline, and what follows deployments, and looks for them."
+    ),
     "FollowAndStopLoads": Reason(
         "An operator follows loads of this pipeline, and stops them.",
-        "The executions of the one state machine; each has its name only once it is started.",
+        "The executions of the stage's own state machines; each has its name only once it is started.",
     ),
     "ReadOutputs": Reason(
         "The stacks' outputs name what the runbook's commands are about.",

@@ -58,6 +58,7 @@ class OldReleases(Construct):
             is_stream=is_stream,
         )
         machine = make_logged_machine(self, "Handover", handover.build_definition(), role, log_group)
+        self.resource: sfn.CfnStateMachine = machine
         machine.node.add_dependency(*policies)
         self.state_machine = sfn.StateMachine.from_state_machine_arn(self, "Made", machine.attr_arn)
         ended = {

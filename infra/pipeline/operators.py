@@ -1,5 +1,6 @@
 """Make the role of an operator, who follows the runbook."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from aws_cdk import Duration, Stack
@@ -31,7 +32,7 @@ class Operators(Construct):
         id_: str,
         *,
         settings: Settings,
-        loads: sfn.CfnStateMachine,
+        machines: Sequence[sfn.CfnStateMachine],
         application: Application,
         key: kms.IKey | None,
     ) -> None:
@@ -49,10 +50,14 @@ class Operators(Construct):
             max_session_duration=LONGEST_SESSION,
         )
         made, readable = (
-            _make_role(settings, of, of.regional("states", f"stateMachine:{machine}"), of_application)
-            for of, machine, of_application in (
-                (arns, loads.attr_name, application.arn),
-                (shown, render_tokens(stack, loads.attr_name), render_tokens(stack, application.arn)),
+            _make_role(settings, of, [of.regional("states", f"stateMachine:{name}") for name in names], of_application)
+            for of, names, of_application in (
+                (arns, [machine.attr_name for machine in machines], application.arn),
+                (
+                    shown,
+                    [render_tokens(stack, machine.attr_name) for machine in machines],
+                    render_tokens(stack, application.arn),
+                ),
             )
         )
         Permissions(
@@ -64,9 +69,9 @@ class Operators(Construct):
         )
 
 
-def _make_role(settings: Settings, arns: Arns, machine: str, application: str) -> Role:
+def _make_role(settings: Settings, arns: Arns, machines: Sequence[str], application: str) -> Role:
     documents = make_documents(
-        settings.spec, settings.deployment, Who.OPERATOR, arns, stage=settings.stage, state_machine=machine
+        settings.spec, settings.deployment, Who.OPERATOR, arns, stage=settings.stage, state_machines=machines
     )
     if settings.deployment.spark.plain_start:
         following = allow("FollowRunsOfApplication", FOLLOWING, [f"{application}/jobruns/*"])

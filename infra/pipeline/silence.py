@@ -188,6 +188,7 @@ class Silence(Construct):
         watch = Watch(stack.partition, make_dimensions(settings), compute_tick_hours(hours))
         machine = make_logged_machine(self, "Watch", watch.build_definition(), role, log_group)
         machine.node.add_dependency(telling)
+        self.resource: sfn.CfnStateMachine = machine
         self.arn: str = machine.attr_arn
         self.state_machine = sfn.StateMachine.from_state_machine_arn(self, "Made", self.arn)
         again = iam.PolicyStatement(

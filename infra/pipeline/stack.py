@@ -78,8 +78,9 @@ class PipelineStack(Stack):
             loads=loads,
             log_group=logs.loads,
         )
+        machines = [loads.resource, releases.resource, *([silence.resource] if silence else [])]
         operators = (
-            Operators(self, "Operators", settings=settings, loads=loads.resource, application=application, key=key)
+            Operators(self, "Operators", settings=settings, machines=machines, application=application, key=key)
             if deployment.operators
             else None
         )

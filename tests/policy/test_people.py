@@ -21,7 +21,11 @@ __all__ = ["table"]
 
 ARNS = Arns("aws", "123456789012", "us-east-1")
 BOUNDARY = "arn:aws:iam::123456789012:policy/lakewriter-flights-prod-boundary"
-MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:Loads-1"
+MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:LoadsStateMachine1A2B-1"
+HANDOVER, WATCH = (
+    MACHINE.replace("LoadsStateMachine1A2B-1", name) for name in ("ReleasesHandover1A2B-1", "SilenceWatch1A2B-1")
+)
+MACHINES = [MACHINE, HANDOVER, WATCH]
 EXECUTION = MACHINE.replace(":stateMachine:", ":execution:") + ":load-1"
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 DEMO = load(ROOT / "examples" / "demo" / "lake.yaml", stage="prod")
@@ -139,7 +143,7 @@ def documents(who: Who, **changed: Any) -> dict[str, Document]:
     update = {"encryption": "SSE-S3", "permissions_boundary_arn": BOUNDARY} | changed
     deployment = DEMO.deployment.model_copy(update=update)
     arns = replace(ARNS, key=KEY) if deployment.encryption == "SSE-KMS" else ARNS
-    return make_documents(DEMO.spec, deployment, who, arns, stage="prod", state_machine=MACHINE)
+    return make_documents(DEMO.spec, deployment, who, arns, stage="prod", state_machines=MACHINES)
 
 
 def refused(calls: list[Pattern]) -> list[Pattern]:
@@ -210,16 +214,31 @@ LOADS = [
     ("states:ListExecutions", MACHINE, True),
     ("states:StopExecution", EXECUTION, True),
     ("states:DescribeExecution", EXECUTION, True),
+    *(
+        (action, machine, True)
+        for machine in (HANDOVER, WATCH)
+        for action in ("states:StartExecution", "states:ListExecutions")
+    ),
+    *(
+        (action, f"{machine.replace(':stateMachine:', ':execution:')}:1a2b", True)
+        for machine in (HANDOVER, WATCH)
+        for action in ("states:DescribeExecution", "states:GetExecutionHistory")
+    ),
+    ("states:StartExecution", f"{HANDOVER}2", False),
     ("states:StartExecution", f"{MACHINE}2", False),
-    ("states:StopExecution", EXECUTION.replace("Loads-1", "Loads-2"), False),
+    ("states:StopExecution", EXECUTION.replace("1A2B-1", "1A2B-2"), False),
     ("states:DeleteStateMachine", MACHINE, False),
     ("iam:PassRole", "arn:aws:iam::123456789012:role/Job", False),
 ]
 
 
-def test_operator_starts_and_stops_loads_of_one_machine() -> None:
-    found = simulate([Request(action, on) for action, on, _ in LOADS], Policies(documents(Who.OPERATOR)))
-    assert [decision.allowed for decision in found] == [row[-1] for row in LOADS]
+def test_operator_starts_and_stops_loads_of_the_stages_machines() -> None:
+    """Within the boundary, too, which the deployer gives to every role of the stacks."""
+    boundary = documents(Who.DEPLOYER, operators=("arn:aws:iam::123456789012:role/OnCall",))["Boundary"]
+    requests = [Request(action, on) for action, on, _ in LOADS]
+    for bound in (None, boundary):
+        decisions = simulate(requests, Policies(documents(Who.OPERATOR), boundary=bound))
+        assert [decision.allowed for decision in decisions] == [row[-1] for row in LOADS]
 
 
 @pytest.mark.parametrize("who", [Who.OPERATOR, Who.DEPLOYER])

@@ -185,7 +185,7 @@ def test_recorded_calls_are_allowed_to_who_deploys_and_who_operates(tmp_path: Pa
     whole = load(written(tmp_path / "lake.yaml", content), stage="dev")
     arns = Arns("aws", ACCOUNT, "us-east-1")
     deployer = make_documents(whole.spec, whole.deployment, Who.DEPLOYER, arns, stage="dev")
-    operator = make_documents(whole.spec, whole.deployment, Who.OPERATOR, arns, stage="dev", state_machine=MACHINE)
+    operator = make_documents(whole.spec, whole.deployment, Who.OPERATOR, arns, stage="dev", state_machines=[MACHINE])
     asked = [request for call in RECORDED["calls"] if (request := ask(call))]
     policies = Policies({"Bootstrap": deployer["Bootstrap"], **operator})
     found = simulate(asked, policies)

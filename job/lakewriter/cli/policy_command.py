@@ -14,7 +14,12 @@ from lakewriter.policy.who import Who
 @click.option("--who", type=click.Choice([who.value for who in Who]), help="Print only the documents for this party.")
 @click.option("--account", metavar="ID", help="The AWS account; by default deployment.account, or the role's account.")
 @click.option("--kms-key", metavar="ARN", help="The bucket's KMS key, if a stack creates it.")
-@click.option("--state-machine", metavar="ARN", help="The stack's StateMachineArn, for an operator who starts loads.")
+@click.option(
+    "--state-machine",
+    metavar="ARN",
+    multiple=True,
+    help="The stack's StateMachineArn, for an operator who starts loads; and its other state machines.",
+)
 @STAGE
 @JSON
 @report_errors

@@ -1,6 +1,7 @@
 """The work of ``lakewriter policy``."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,14 +27,14 @@ def print_documents(
     *,
     account: str | None,
     kms_key: str | None,
-    state_machine: str | None,
+    state_machine: Sequence[str],
     as_json: bool,
 ) -> int:
     """Print the documents of the roles of the file at ``lake``."""
     loaded = load(lake, stage=stage)
     region = _find_region(loaded)
     arns = Arns(find_partition(region), account or _find_account(loaded), region, kms_key)
-    roles = _choose_roles(loaded, arns, Who(who) if who else None, stage=stage, state_machine=state_machine)
+    roles = _choose_roles(loaded, arns, Who(who) if who else None, stage=stage, machines=state_machine)
     encryption = find_encryption(loaded.deployment, arns)
     owner = None if who else make_bucket_policy(loaded.spec, arns, encryption=encryption)
     shown = {"roles": [vars(role) for role in roles], **({"bucket_policy": owner} if owner else {})}
@@ -65,14 +66,12 @@ def _find_account(lake: Lake) -> str:
     return lake.deployment.account or (role.split(":")[4] if role else _UNKNOWN)
 
 
-def _choose_roles(
-    lake: Lake, arns: Arns, who: Who | None, *, stage: str | None, state_machine: str | None
-) -> list[Role]:
+def _choose_roles(lake: Lake, arns: Arns, who: Who | None, *, stage: str | None, machines: Sequence[str]) -> list[Role]:
     """Return the file's roles; if the file has none for ``who``, the documents that such a role would need."""
     roles = [role for role in list_roles(lake.spec, lake.deployment, arns) if who in (None, role.who)]
     if roles or who is None:
         return roles
-    documents = make_documents(lake.spec, lake.deployment, who, arns, stage=stage, state_machine=state_machine)
+    documents = make_documents(lake.spec, lake.deployment, who, arns, stage=stage, state_machines=machines)
     return [Role(who.value, who, documents, None)]
 
 

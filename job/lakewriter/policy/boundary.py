@@ -138,8 +138,6 @@ def _bound_loads(spec: Spec, deployment: Deployment, arns: Arns, names: Deployed
     yield allow("PassRoles", ["iam:PassRole"], [*roles, *([brought] if brought else [])], passed)
     yield allow("JobRunEvents", ["events:PutTargets", "events:PutRule", "events:DescribeRule"],
                 [arns.regional("events", _RULE)])  # fmt: skip
-    yield allow(
-        "Loads", _LOADS, [arn for kind in ("StateMachines", "Executions") for arn in names.list_arns(kind, arns)]
-    )
+    yield allow("Loads", _LOADS, names.list_arns("Machines", arns))
     yield allow("DeadLetters", ["sqs:SendMessage"], names.list_arns("Queues", arns))
     yield allow("Logs", _LOGS, logs)

@@ -28,7 +28,8 @@ _ARNS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "Rules": (("events", "rule/{short}*"),),
     "Schedules": (("scheduler", "schedule-group/{short}*"), ("scheduler", "schedule/{short}*/*")),
     "StateMachines": tuple(("states", f"stateMachine:{name}*") for name in (LOADS, HANDOVER, SILENCE)),
-    "Executions": (("states", f"execution:{LOADS}*:*"),),
+    # With their executions, and with the stack's name before theirs too: a boundary has no room for each by itself.
+    "Machines": tuple(("states", f"*{name}*") for name in (LOADS, HANDOVER, SILENCE)),
     "Budgets": (),
     "Functions": (("lambda", "function:{short}*"),),
     "FunctionLogs": (("logs", "log-group:/aws/lambda/{short}*"),),

@@ -22,11 +22,12 @@ _NAMED: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
 
 
 def allow_operator(
-    spec: Spec, deployment: Deployment, arns: Arns, stage: str, state_machine: str | None
+    spec: Spec, deployment: Deployment, arns: Arns, stage: str, state_machines: Sequence[str]
 ) -> dict[str, list[Statement]]:
     """Allow ``status``, ``verify``, ``abandon``, ``reset``, ``rebuild``, and what the runbook calls of a stage.
 
-    ``state_machine`` is whose loads an operator starts and stops; without it they only follow.
+    ``state_machines`` are the stage's: that of the loads, which an operator starts and stops, and those that follow
+    deployments and count the hours since the last success. Without them an operator only reads.
     """
     names = DeployedNames(spec.pipeline, stage)
     key = arns.key or deployment.existing.kms_key_arn
@@ -34,19 +35,19 @@ def allow_operator(
         "S3": storage.allow_operator(spec, arns),
         "Glue": catalog.allow_operator(spec, arns),
         "Kms": storage.allow_encryption(spec, deployment, arns, writes=True),
-        "Loads": _allow_loads(state_machine) if state_machine else [],
+        "Loads": _allow_loads(state_machines) if state_machines else [],
         "Stage": [*allow_stage(arns, names), *(_allow_queue_key(key, arns) if key else [])],
     }
 
 
-def _allow_loads(machine: str) -> list[Statement]:
-    executions = f"{machine.replace(_MACHINE, ':execution:')}:*"
+def _allow_loads(machines: Sequence[str]) -> list[Statement]:
+    executions = [f"{machine.replace(_MACHINE, ':execution:')}:*" for machine in machines]
     return [
-        allow("StartAndFindLoads", ["states:StartExecution", "states:ListExecutions"], [machine]),
+        allow("StartAndFindLoads", ["states:StartExecution", "states:ListExecutions"], list(machines)),
         allow(
             "FollowAndStopLoads",
             ["states:DescribeExecution", "states:GetExecutionHistory", "states:StopExecution"],
-            [executions],
+            executions,
         ),
     ]
 

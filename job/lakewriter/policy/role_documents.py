@@ -39,12 +39,12 @@ def make_documents(
     party: Party | None = None,
     *,
     stage: str | None = None,
-    state_machine: str | None = None,
+    state_machines: Sequence[str] = (),
 ) -> dict[str, Document]:
     """Make the documents of one kind of role by name, without empty ones, in this order: ``S3``, ``Control``,
     ``Glue``, ``Kms``, ``AssumeRole``, ``Secrets``, ``Sources``, ``Checkpoint``, ``Metrics``.
 
-    ``party`` bounds what a vendor or a reader reaches, ``state_machine`` is whose loads an operator starts, ``stage``
+    ``party`` bounds what a vendor or a reader reaches, ``state_machines`` are those that an operator starts, ``stage``
     what an operator looks after and a deployer deploys. ``Control`` denies what is the job's to a vendor with its own
     documents (``vendor_verbatim``); for others ``S3`` and ``Glue`` do. A name that IAM's limit divides is numbered from
     its second document on. Raises ``SPEC_INVALID`` if the bucket's key is unknown, or the vendor publishes no
@@ -60,7 +60,7 @@ def make_documents(
         Who.CATALOG: lambda: _allow_catalog(spec, deployment, arns),
         Who.READER: lambda: _allow_reader(spec, deployment, arns, party),
         Who.OPTIMIZER: lambda: _allow_optimizer(spec, deployment, arns),
-        Who.OPERATOR: lambda: allow_operator(spec, deployment, arns, stage or "dev", state_machine),
+        Who.OPERATOR: lambda: allow_operator(spec, deployment, arns, stage or "dev", state_machines),
         Who.DEPLOYER: lambda: allow_deployer(spec, deployment, arns, stage or "dev"),
     }
     named = {name: statements for name, statements in makers[who]().items() if statements}
