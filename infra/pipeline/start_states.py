@@ -3,6 +3,7 @@
 https://states-language.net/spec.html
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -52,22 +53,19 @@ def _build_reading() -> dict[str, State]:
     """Refuse an input with a key that is not known: it would start another load than somebody meant.
 
     The language cannot list keys, but an object that has all of ``KEYS`` has as many values as there are of these, and
-    more only if the input adds one.
+    one more only if the input adds a key.
     """
-    defaults = {"given.$": "$", "known": dict.fromkeys(KEYS, "")}
-    merged = {"given.$": "$.given", "merged.$": "States.JsonMerge($.known, $.given, false)"}
-    listed = {"given.$": "$.given", "values.$": "$.merged.*"}
-    counted = {"given.$": "$.given", "count.$": "States.ArrayLength($.values)"}
+    known = json.dumps(dict.fromkeys(KEYS, ""), separators=(",", ":"))
+    merged = f"States.JsonMerge(States.StringToJson('{known}'), $, false)"
+    further = {"Variable": f"$.values[{len(KEYS)}]", "IsPresent": True, "Next": "UnknownKey"}
     return {
-        FIRST: {"Type": "Pass", "Parameters": defaults, "Next": "AddKnownKeys"},
-        "AddKnownKeys": {"Type": "Pass", "Parameters": merged, "Next": "ListValues"},
-        "ListValues": {"Type": "Pass", "Parameters": listed, "Next": "CountKeys"},
-        "CountKeys": {"Type": "Pass", "Parameters": counted, "Next": "AreKeysKnown"},
-        "AreKeysKnown": {
-            "Type": "Choice",
-            "Choices": [{"Variable": "$.count", "NumericEquals": len(KEYS), "Next": "UseInput"}],
-            "Default": "UnknownKey",
+        FIRST: {"Type": "Pass", "Parameters": {"given.$": "$", "merged.$": merged}, "Next": "ListValues"},
+        "ListValues": {
+            "Type": "Pass",
+            "Parameters": {"given.$": "$.given", "values.$": "$.merged.*"},
+            "Next": "AreKeysKnown",
         },
+        "AreKeysKnown": {"Type": "Choice", "Choices": [further], "Default": "UseInput"},
         "UnknownKey": {
             "Type": "Fail",
             "Error": "InputRefused",
