@@ -14,6 +14,8 @@ from infra.pipeline.stack import PipelineStack
 from infra.review import list_changes, write_review
 from infra.review.imports import write_imports
 from infra.review.limits import check_templates
+from infra.review.prices import describe_costs
+from infra.review.templates import Templates
 from infra.settings import Settings, choose_output_folder, read_defaults
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.deployment import STACK_TAG
@@ -51,6 +53,8 @@ def synthesise(context: Mapping[str, Any]) -> tuple[Path, bool]:
         raise SpecInvalidError(f"CDK refuses the stacks of stage {settings.stage!r}: {reason}") from error
     write_review(folder, settings)
     write_imports(folder, settings)
+    for name, (cost, what) in describe_costs(settings, Templates.read(folder, settings.stack_names)):
+        click.echo(f"{name}: {cost}, for {what or 'nothing'}.", err=True)
     changes = list_changes(folder, settings)
     for line in changes:
         click.echo(line, err=True)

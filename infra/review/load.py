@@ -7,7 +7,7 @@ from typing import Final
 from infra.cron import Cron, measure_periods
 from infra.pipeline.capacity import Capacity, compute_capacity
 from infra.review.page import Cell, Code, Line, Section, Table
-from infra.review.prices import Prices
+from infra.review.prices import Prices, describe_costs
 from infra.review.templates import Templates
 from infra.settings import Settings
 from infra.text import format_hours
@@ -89,16 +89,16 @@ def _list_examples(given: Schedule) -> Cell:
 
 def describe_limits(settings: Settings, templates: Templates) -> Section:
     """Describe the limits of a load, and the most that it can therefore cost."""
-    prices = Prices.load()
+    prices = Prices.load(templates.region, settings.deployment.spark.architecture)
     text = (
         "EMR Serverless bills the vCPU and GB hours of workers that run; an attempt that waits costs nothing. "
-        f"{prices.describe_source(templates.region, settings.deployment.spark.architecture)}"
+        f"{prices.describe_source()}"
     )
     facts = (
         *_describe_attempts(settings.deployment.spark),
         *_describe_application(templates),
         *_describe_maximum(settings.deployment, settings.spec.limits, prices),
-        ("Without a load", prices.describe_idle(templates)),
+        *describe_costs(settings, templates),
     )
     return Section("Limits and the most a load can cost", text, (Table((), facts),))
 

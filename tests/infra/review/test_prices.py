@@ -1,14 +1,18 @@
 """The review in money: by hand from the prices in the file, and where they come from."""
 
+import json
 from datetime import timedelta
 
 import pytest
 
 from infra.pipeline.capacity import Capacity
 from infra.review.load import _count_starts
-from infra.review.prices import Prices
+from infra.review.prices import FILE, Prices, describe_costs
 from infra.review.templates import Template, Templates
+from infra.settings import ROOT
 from lakewriter.spec.deployment import Schedule
+from tests.infra.conftest import SettingsFor
+from tests.infra.pipeline.conftest import LAKE
 
 PRICES = Prices.load()
 DAY = timedelta(days=1)
@@ -26,11 +30,61 @@ def test_cost(most: Capacity, workers: int, span: timedelta, cost: str) -> None:
 
 
 def test_where_prices_come_from() -> None:
-    said = "By https://aws.amazon.com/emr/pricing/ as read on 13 August 2026, for X86_64 in us-east-1."
-    assert PRICES.describe_source("us-east-1", "X86_64") == said
-    assert PRICES.describe_source("eu-central-1", "ARM64") == (
-        f"{said} ARM64 costs less. eu-central-1 may differ: infra/review/prices.json has the prices."
+    begins = "By https://aws.amazon.com/emr/pricing/ as of 12 August 2026, for {} in {}: us-east-1 and ap-southeast-1"
+    ends = "{} may differ: infra/review/prices.json has no prices of it."
+    read = [
+        Prices.load(*asked).describe_source()
+        for asked in (("us-east-1", "X86_64"), ("eu-central-1", "ARM64"), ("af-south-1", "X86_64"))
+    ]
+    assert [
+        text.startswith(begins.format(*of))
+        for text, of in zip(
+            read, [("X86_64", "us-east-1"), ("ARM64", "eu-central-1"), ("X86_64", "us-east-1")], strict=True
+        )
+    ] == [True, True, True]
+    assert [text.endswith(ends.format("af-south-1")) for text in read] == [False, False, True]
+
+
+def test_prices_are_those_of_the_region() -> None:
+    """From the price list of Singapore: an hour of 10 vCPUs and 100 GB, and of ARM64 a fifth less."""
+    capacity = Capacity(cores=10, memory=100, disk=20)
+    hour = timedelta(hours=1)
+    costs = [Prices.load("ap-southeast-1", of).compute_cost(capacity, 1, hour) for of in ("X86_64", "ARM64")]
+    assert costs == [pytest.approx(10 * 0.065728 + 100 * 0.007189), pytest.approx(10 * 0.052585 + 100 * 0.005746, 1e-3)]
+
+
+NETWORK = {"subnet_ids": ["subnet-0a1b2c3d", "subnet-1a2b3c4d"], "security_group_ids": ["sg-0a1b2c3d"]}
+
+
+def test_what_the_parts_of_a_stage_cost(settings_for: SettingsFor) -> None:
+    """By hand: 6 vCPUs and 24 GB for 4 minutes; 4 endpoints in 2 zones for 730 hours."""
+    destination = LAKE["destination"] | {"update_aws_glue_catalog": True}
+    content = LAKE | {"destination": destination, "deployment": {"network": NETWORK, "encryption": "SSE-KMS"}}
+    costs = dict(describe_costs(settings_for(content), Templates((), "123456789012", "us-east-1")))
+    assert costs["A small load"][0] == "about 0.03 USD"
+    assert costs["Endpoints of the VPC"] == (
+        "58.40 USD a month, if the VPC has them for this alone",
+        "4 endpoints (STS, CloudWatch Logs, Glue, KMS) in 2 zones",
     )
+    elsewhere = dict(describe_costs(settings_for(content), Templates((), "123456789012", "sa-east-1")))
+    assert elsewhere["A small load"][0] == "about 0.05 USD"
+    assert "by the price of us-east-1: that of sa-east-1 was not read" in elsewhere["Endpoints of the VPC"][1]
+    plain = settings_for(LAKE | {"deployment": {"encryption": "SSE-S3"}})
+    assert [name for name, _ in describe_costs(plain, Templates((), "1", "us-east-1"))] == [
+        "Without a load", "A small load",
+    ]  # fmt: skip
+
+
+def test_the_page_of_costs_has_every_region(settings_for: SettingsFor) -> None:
+    page = (ROOT / "docs" / "costs.md").read_text("utf-8")
+    settings = settings_for(LAKE)
+    rows = [
+        f"| {region} | {Prices.load(region).describe_small_load(settings)[0].removeprefix('about ')} | "
+        f"{Prices.load(region, 'ARM64').describe_small_load(settings)[0].removeprefix('about ')} |"
+        for region in json.loads(FILE.read_text("utf-8"))["regions"]
+    ]
+    assert [row for row in rows if row not in page] == []
+    assert len(rows) == 16
 
 
 def test_what_an_idle_stage_costs() -> None:
