@@ -55,8 +55,8 @@ def _build_reading() -> dict[str, State]:
     The language cannot list keys, but an object that has all of ``KEYS`` has as many values as there are of these, and
     one more only if the input adds a key.
     """
-    known = json.dumps(dict.fromkeys(KEYS, ""), separators=(",", ":"))
-    merged = f"States.JsonMerge(States.StringToJson('{known}'), $, false)"
+    all_keys = json.dumps(dict.fromkeys(KEYS, ""), separators=(",", ":"))
+    merged = f"States.JsonMerge(States.StringToJson('{all_keys}'), $, false)"
     further = {"Variable": f"$.values[{len(KEYS)}]", "IsPresent": True, "Next": "UnknownKey"}
     return {
         FIRST: {"Type": "Pass", "Parameters": {"given.$": "$", "merged.$": merged}, "Next": "ListValues"},

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
-import boto3
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
-from botocore.stub import Stubber
+from botocore.exceptions import EndpointConnectionError
 from click.testing import CliRunner
 
 from infra.application import add_stacks
@@ -33,7 +31,6 @@ pytestmark = pytest.mark.synth
 BUCKET = "acme-artifacts"
 ARTIFACT = re.compile(r"s3://([^/\s]+)/([^\s,#]+)")
 TERRAFORM = Path(__file__).parents[2] / "examples" / "terraform" / "main.tf"
-KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/lakewriter-flights-prod-boundary"
 
 
@@ -129,41 +126,6 @@ def test_deployer_without_a_bootstrap(lake: Path) -> None:
     found = simulate([call for call, _ in CALLS], Policies({"Bootstrap": documents["Bootstrap"]}))
     assert [decision.allowed for decision in found] == [allowed for _, allowed in CALLS]
     assert "cdk-hnb659fds" not in json.dumps(documents)
-
-
-DEFAULTS = [
-    ({"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}, {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": KEY}),
-    ({"SSEAlgorithm": "AES256"}, {"ServerSideEncryption": "AES256"}),
-    (None, None),
-]
-
-
-@pytest.mark.parametrize(("default", "header"), DEFAULTS)
-def test_bucket_whose_policy_demands_a_header_of_encryption(
-    tmp_path: Path, default: dict[str, str] | None, header: dict[str, str] | None
-) -> None:
-    """The header is the bucket's default, as the CDK's command line sends it; a default that cannot be read is not."""
-    s3 = boto3.client("s3", "us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
-    asset, request = Asset(tmp_path / "a.zip", BUCKET, "a.zip", ACCOUNT), {"Bucket": BUCKET, "Key": "a.zip"}
-    owned = {"ExpectedBucketOwner": ACCOUNT}
-    with Stubber(s3) as stub:
-        stub.add_client_error("put_object", "AccessDenied", http_status_code=403,
-                              expected_params=request | owned | {"Body": b"x"})  # fmt: skip
-        if default is None:
-            stub.add_client_error("get_bucket_encryption", "AccessDenied", http_status_code=403)
-        else:
-            rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": default}]}
-            stub.add_response("get_bucket_encryption", {"ServerSideEncryptionConfiguration": rules},
-                              {"Bucket": BUCKET, **owned})  # fmt: skip
-            stub.add_response("put_object", {}, request | owned | {"Body": b"x"} | (header or {}))
-        if header is None:
-            with pytest.raises(ClientError) as caught:
-                publishing._put(s3, asset, b"x")
-            explained = asset.explain(caught.value, "s3:PutObject", "us-east-1")
-            assert "allow s3:GetEncryptionConfiguration too" in explained.remedy
-        else:
-            publishing._put(s3, asset, b"x")
-        stub.assert_no_pending_responses()
 
 
 def test_bucket_that_does_not_answer(tmp_path):

@@ -1,4 +1,4 @@
-"""The account that a bucket of artifacts belongs to.
+"""The account that a bucket of artifacts belongs to, and the encryption that it asks for.
 
 Somebody may have made a bucket of that name before. S3 compares the owner that a request expects, and answers 403 for
 another one: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-owner-condition.html
@@ -8,15 +8,21 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import boto3
 import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
 from click.testing import CliRunner
 
 from lakewriter.cli.main import main
+from lakewriter.operate import publishing
+from lakewriter.operate.publishing import Asset
 from tests.support.call import ACCOUNT, Answer, Call
 from tests.support.fixtures import empty_aws
 from tests.support.server import StrictAws
 
 BUCKET = "acme-artifacts"
+KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 OTHERS = "999999999999"
 """An account that is not ours."""
 MANIFEST = {
@@ -64,7 +70,43 @@ def test_bucket_of_another_account_is_refused(
     assert answer.stderr == (
         "S3_ACCESS_DENIED: s3:PutObject on s3://acme-artifacts/lakewriter-flights-prod/0f.py was denied. Check that "
         f"the policies of these credentials allow it, and that the bucket belongs to account {expected}. Where it is "
-        "meant to be another account's, give --bucket-owner.\n"
+        "meant to be another account's, give --bucket-owner. If the bucket's policy demands a header of "
+        "encryption, allow s3:GetEncryptionConfiguration too: the header is then sent.\n"
         if exit_code
         else ""
     )
+
+
+DEFAULTS = [
+    ({"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}, {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": KEY}),
+    ({"SSEAlgorithm": "AES256"}, {"ServerSideEncryption": "AES256"}),
+    (None, None),
+]
+
+
+@pytest.mark.parametrize(("default", "header"), DEFAULTS)
+def test_bucket_whose_policy_demands_a_header_of_encryption(
+    tmp_path: Path, default: dict[str, str] | None, header: dict[str, str] | None
+) -> None:
+    """The header is the bucket's default, as the CDK's command line sends it; a default that cannot be read is not."""
+    s3 = boto3.client("s3", "us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+    asset, request = Asset(tmp_path / "a.zip", BUCKET, "a.zip", ACCOUNT), {"Bucket": BUCKET, "Key": "a.zip"}
+    owned = {"ExpectedBucketOwner": ACCOUNT}
+    with Stubber(s3) as stub:
+        stub.add_client_error("put_object", "AccessDenied", http_status_code=403,
+                              expected_params=request | owned | {"Body": b"x"})  # fmt: skip
+        if default is None:
+            stub.add_client_error("get_bucket_encryption", "AccessDenied", http_status_code=403)
+        else:
+            rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": default}]}
+            stub.add_response("get_bucket_encryption", {"ServerSideEncryptionConfiguration": rules},
+                              {"Bucket": BUCKET, **owned})  # fmt: skip
+            stub.add_response("put_object", {}, request | owned | {"Body": b"x"} | (header or {}))
+        if header is None:
+            with pytest.raises(ClientError) as caught:
+                publishing._put(s3, asset, b"x")
+            explained = asset.explain(caught.value, "s3:PutObject", "us-east-1")
+            assert "allow s3:GetEncryptionConfiguration too" in explained.remedy
+        else:
+            publishing._put(s3, asset, b"x")
+        stub.assert_no_pending_responses()

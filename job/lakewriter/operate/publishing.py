@@ -61,9 +61,9 @@ class Asset:
             return explained
         return S3AccessDeniedError(
             f"{action} on s3://{self.bucket}/{self.key} was denied.",
-            remedy=f"Check that the policies of these credentials allow it, and that the bucket is of account "
-            f"{self.owner}. Where it is meant to be another account's, give --bucket-owner. If its policy demands "
-            "a header of encryption, allow s3:GetEncryptionConfiguration too: the header is then sent.",
+            remedy=f"Check that the policies of these credentials allow it, and that the bucket belongs to account "
+            f"{self.owner}. Where it is meant to be another account's, give --bucket-owner. If the bucket's policy "
+            "demands a header of encryption, allow s3:GetEncryptionConfiguration too: the header is then sent.",
         )
 
 
@@ -155,12 +155,10 @@ def _read_encryption(s3: Any, asset: Asset) -> dict[str, str]:
     except (aws.ClientError, aws.BotoCoreError):
         return {}
     rules = answer["ServerSideEncryptionConfiguration"]["Rules"]
-    default = next((rule["ApplyServerSideEncryptionByDefault"] for rule in rules
-                    if "ApplyServerSideEncryptionByDefault" in rule), None)  # fmt: skip
-    if default is None:
-        return {}
-    key = {"SSEKMSKeyId": default["KMSMasterKeyID"]} if "KMSMasterKeyID" in default else {}
-    return {"ServerSideEncryption": default["SSEAlgorithm"], **key}
+    named = [rule["ApplyServerSideEncryptionByDefault"] for rule in rules
+             if "ApplyServerSideEncryptionByDefault" in rule]  # fmt: skip
+    names = {"ServerSideEncryption": "SSEAlgorithm", "SSEKMSKeyId": "KMSMasterKeyID"}
+    return {name: default[given] for default in named[:1] for name, given in names.items() if given in default}
 
 
 def _exists(s3: Any, asset: Asset, region: str) -> bool:
