@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from docs.write_differences import DIFFERS, ROW, SECTION, VENDORS, make_pages
 from lakewriter.dialects.lake_schema import make_lake_schema
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "documents.md").read_text("utf-8")
-ROW = re.compile(r"^\| (?P<what>.+?) \| `(?P<built>[^`|]+)` \| `(?P<test>[^`|]+)::(?P<name>\w+)` \| .*\|$", re.M)
-SECTION = re.compile(r"^## (?P<title>.+): (?P<count>\d+)\n(?P<body>.*?)(?=^## |\Z)", re.M | re.S)
 NOT_A_DOCUMENTS = {"lakewriter-s3"}
 """The destination that no vendor documents."""
 
@@ -35,6 +34,30 @@ def test_rows_are_as_many_as_the_heading_says(section: re.Match[str]) -> None:
     lines = [line for line in section["body"].splitlines() if line.startswith("| ")]
     # All lines of the table but its head are rows that name what they should.
     assert (len(ROW.findall(section["body"])), len(lines)) == (int(section["count"]), int(section["count"]) + 1)
+
+
+@pytest.mark.parametrize("row", list(ROW.finditer(TEXT)), ids=lambda row: row["what"][:60])
+def test_a_row_has_a_state_and_says_what_it_means(row: re.Match[str]) -> None:
+    assert row["state"] in {"same", "more", DIFFERS}
+    assert row["here"] or row["state"] == "same"
+
+
+@pytest.mark.parametrize(("page", "text"), make_pages().items())
+def test_pages_of_what_differs_are_current(page: str, text: str) -> None:
+    assert (ROOT / "docs" / page).read_text("utf-8") == text, "run scripts/reference"
+
+
+@pytest.mark.parametrize(("vendor", "name", "guide"), [(vendor, *pages) for vendor, pages in VENDORS.items()])
+def test_each_vendor_has_a_page_of_what_differs(vendor: str, name: str, guide: str) -> None:
+    sections = [section for section in SECTION.finditer(TEXT) if section["title"].startswith(vendor)]
+    rows = [row for section in sections for row in ROW.finditer(section["body"]) if row["state"] == DIFFERS]
+    text = make_pages()[f"differences-{name}.md"]
+    assert [f"| {row['what']} | {row['here']} |" for row in rows] == re.findall(r"^\| (?!the document).*", text, re.M)
+    # Whoever moves over reads it in five minutes.
+    assert rows
+    assert len(text.split()) < 1000
+    guides = [ROOT / "docs" / "documents.md", ROOT / "docs" / guide.partition("#")[0]]
+    assert all(f"](differences-{name}.md)" in page.read_text("utf-8") for page in guides)
 
 
 def list_keys() -> set[str]:
