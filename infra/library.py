@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import aws_cdk as cdk
 from constructs import Construct
 
 from infra.application import tag
@@ -56,8 +57,15 @@ class LakewriterDestination(DestinationStack):
         tag(self, self.settings)
 
     def write_review(self, assembly: Path | str) -> None:
-        """Write ``review.html`` and ``review.md`` beside the templates of the synthesized app."""
-        write_review(Path(assembly), self.settings)
+        """Write ``review.html`` and ``review.md`` beside the templates of the synthesized app, or of its ``cdk.Stage``.
+
+        Args:
+            assembly: The directory of ``app.synth()``.
+        """
+        stage = cdk.Stage.of(self)
+        name = stage.artifact_id if stage else ""
+        of_stage = next(iter(Path(assembly).rglob(name)), None) if name else None
+        write_review(of_stage or Path(assembly), self.settings)
 
 
 def _require_one_maker(scope: Construct, settings: Settings, host: LakewriterDestination | None) -> None:

@@ -8,9 +8,20 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from infra.review.harms import MEANINGS, NEW, NOTABLE, PROPERTIES, TYPES, Change, Harm, compare_statements
+from infra.review.harms import (
+    MEANINGS,
+    NEW,
+    NOTABLE,
+    TYPES,
+    Change,
+    Harm,
+    Sides,
+    compare_statements,
+    judge_property,
+)
 from infra.review.page import Cell, Code, Section, Table, make_codes
 from infra.review.permissions import (
+    IDENTITIES,
     RESOURCE_POLICIES,
     Holder,
     Statement,
@@ -21,8 +32,9 @@ from infra.review.permissions import (
     list_unattached,
 )
 from infra.review.sections import LOSSES, RETAINED
-from infra.review.templates import NAMES, Resource, Template, Templates
+from infra.review.templates import NAMES, Resource, Template, Templates, find_stacks
 from lakewriter.errors import SpecInvalidError
+from lakewriter.policy.arns import is_service
 
 REPLACING: Final[Mapping[str, tuple[str, ...]]] = {
     "AWS::Budgets::Budget": ("NotificationsWithSubscribers",),
@@ -48,6 +60,16 @@ REPLACING: Final[Mapping[str, tuple[str, ...]]] = {
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-template-resource-type-ref.html
 """
 APPLICATION: Final = "AWS::EMRServerless::Application"
+ACCESS_KEY: Final = "AWS::IAM::AccessKey"
+SECRET: Final = "AWS::SecretsManager::Secret"
+OF_IDENTITIES: Final = (
+    ACCESS_KEY,
+    "AWS::IAM::ManagedPolicy",
+    "AWS::IAM::Policy",
+    "AWS::LakeFormation::PrincipalPermissions",
+)
+HELD_BY: Final = ("Roles", "Users", "UserName", "Principal")
+"""The properties of these types that name whose they are."""
 ENDINGS: Final = ("-destination", "-pipeline")
 MOST_VALUES: Final = 8
 """Values of a resource that are shown; a state machine's definition differs in hundreds."""
@@ -66,8 +88,7 @@ def read_deployed(folder: Path, names: tuple[str, ...], others: Collection[str] 
     stacks of further files, whatever pipeline and stage it is of; without such a pair both are empty.
     """
     try:
-        artifacts = json.loads((folder / "manifest.json").read_text("utf-8"))["artifacts"]
-        stacks = [name for name, artifact in artifacts.items() if artifact["type"] == "aws:cloudformation:stack"]
+        stacks = list(find_stacks(folder))
         pairs = [tuple(name for name in stacks if name.endswith(ending)) for ending in ENDINGS]
         if set(names) <= set(stacks):
             return Templates.read(folder, names)
@@ -158,32 +179,87 @@ def _compare_places(before: Templates, after: Templates) -> Iterator[Change]:
 
 
 def _compare_statements(before: Templates, after: Templates) -> Iterator[Change]:
-    """Compare the statements of each role, user and protected resource, of a new or removed one too."""
-    old, new = (_list_statements(templates) for templates in (before, after))
-    for holder in dict.fromkeys((*old, *new)):
-        for was, now in _pair(old.get(holder, []), new.get(holder, [])):
-            yield compare_statements(holder, was, now)
+    """Compare the statements of each role, user and protected resource, of a new or removed one too.
+
+    A role or user that leaves is one change: it takes its permissions and refusals with it, and its name leaves the
+    policies of others.
+    """
+    old, new = (_list_holders(templates) for templates in (before, after))
+    leaving = [holder for key, holder in old.items() if key not in new and holder.is_identity]
+    in_templates = _list_names(before)
+    for holder in leaving:
+        if holder.name not in in_templates:
+            yield Change(Harm.INTERRUPTED, _name_holder(holder), "removed: the policies that it had of these stacks")
+    made = frozenset(name for name in _list_names(after) - in_templates if name.startswith("<"))
+    for key in dict.fromkeys((*old, *new)):
+        was, now = old.get(key), new.get(key)
+        if was not in leaving:
+            yield from _compare_holder(key, was, now, made, [holder.name for holder in leaving])
 
 
-def _list_statements(templates: Templates) -> dict[str, list[Statement]]:
+def _compare_holder(
+    key: str, was: Holder | None, now: Holder | None, made: frozenset[str], leaving: Collection[str]
+) -> Iterator[Change]:
+    older, newer = ([*holder.trusts, *holder.statements] if holder else [] for holder in (was, now))
+    older = [left for statement in older for left in _drop_principals(statement, leaving)]
+    holder = now or was
+    assert holder is not None
+    takers = [principal for statement in holder.trusts for principal in statement.principals]
+    sides = Sides(
+        older,
+        newer,
+        made,
+        is_made=holder.name in made and not holder.is_identity,
+        is_open=not holder.is_identity or not holder.is_made or bool(holder.attached),
+        by_services=was is None and bool(takers) and all(map(is_service, takers)),
+    )
+    pairs = list(_pair(older, newer))
+    yield from (compare_statements(key, *pair, sides) for pair in pairs)
+    if not pairs and list(map(_drop_reason, older)) != list(map(_drop_reason, newer)):
+        yield Change(Harm.NONE, key, "policies in another order, or under other numbers")
+
+
+def _list_holders(templates: Templates) -> dict[str, Holder]:
     holders: tuple[Holder, ...] = (
         *list_identities(templates),
         *list_unattached(templates),
         *list_protected_resources(templates),
     )
-    return {f"{holder.kind} {holder.name.strip('<>')}": [*holder.trusts, *holder.statements] for holder in holders}
+    return {_name_holder(holder): holder for holder in holders}
+
+
+def _name_holder(holder: Holder) -> str:
+    return f"{holder.kind} {holder.name.strip('<>')}"
+
+
+def _list_names(templates: Templates) -> set[str]:
+    return {resource.name for _, resource in templates.list_resources()}
+
+
+def _drop_principals(statement: Statement, leaving: Collection[str]) -> Iterator[Statement]:
+    """Yield the statement without roles and users that leave; nothing if it is about these alone."""
+
+    def select(values: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(value for value in values if value.rpartition("/")[2] not in leaving)
+
+    principals = select(statement.principals)
+    conditions = [(name, values, select(values)) for name, values in statement.conditions]
+    emptied = {name for name, values, left in conditions if values and not left}
+    if (principals or not statement.principals) and not any("Not" not in name.partition(" ")[0] for name in emptied):
+        left_conditions = tuple((name, left) for name, _, left in conditions if name not in emptied)
+        yield replace(statement, principals=principals, conditions=left_conditions)
 
 
 def _pair(old: list[Statement], new: list[Statement]) -> Iterator[tuple[Statement | None, Statement | None]]:
-    """Pair the statements that differ: by their id, then in their order. Reasons are ours and may change."""
+    """Pair the statements that differ: by their id, then without the number at its end, then in their order."""
     lost, gained = _subtract(old, new), _subtract(new, old)
-    for sid in [statement.sid for statement in lost if statement.sid]:
-        both = [next((statement for statement in side if statement.sid == sid), None) for side in (lost, gained)]
-        was, now = both
-        if was is not None and now is not None:
-            lost.remove(was)
-            gained.remove(now)
-            yield was, now
+    for shorten in (str, _drop_number):
+        for was in [statement for statement in lost if statement.sid]:
+            now = next((one for one in gained if one.sid and shorten(one.sid) == shorten(was.sid)), None)
+            if now is not None:
+                lost.remove(was)
+                gained.remove(now)
+                yield was, now
     for effect in ("Allow", "Deny"):
         unnamed = [
             [statement for statement in side if statement.effect == effect and not statement.sid]
@@ -195,14 +271,31 @@ def _pair(old: list[Statement], new: list[Statement]) -> Iterator[tuple[Statemen
 
 
 def _subtract(some: list[Statement], others: list[Statement]) -> list[Statement]:
-    left = Counter(map(_drop_reason, others))
+    left = Counter(map(_normalise, others))
     remaining = []
     for statement in map(_drop_reason, some):
-        if left[statement]:
-            left[statement] -= 1
+        same = _normalise(statement)
+        if left[same]:
+            left[same] -= 1
         else:
             remaining.append(statement)
     return remaining
+
+
+def _normalise(statement: Statement) -> Statement:
+    """Drop what makes no difference: reasons, which are ours, the number of an id, and the order of every list."""
+    return replace(
+        _drop_reason(statement),
+        sid=_drop_number(statement.sid),
+        principals=tuple(sorted(statement.principals)),
+        actions=tuple(sorted(statement.actions)),
+        resources=tuple(sorted(statement.resources)),
+        conditions=tuple(sorted((name, tuple(sorted(values))) for name, values in statement.conditions)),
+    )
+
+
+def _drop_number(sid: str) -> str:
+    return sid.rstrip("0123456789")
 
 
 def _drop_reason(statement: Statement) -> Statement:
@@ -210,12 +303,16 @@ def _drop_reason(statement: Statement) -> Statement:
 
 
 def _compare_grants(before: Templates, after: Templates) -> Iterator[Change]:
-    """Compare the grants of Lake Formation."""
-    old, new = (list_grants(templates) for templates in (before, after))
-    for who, on, permissions in [grant for grant in old if grant not in new]:
-        yield Change(Harm.INTERRUPTED, who, f"grant on {on} removed", make_codes(*permissions))
-    for who, on, permissions in [grant for grant in new if grant not in old]:
-        yield Change(Harm.LET_IN, who, f"grant on {on} new", "", make_codes(*permissions))
+    """Compare the grants of Lake Formation; those of a role or user that leaves go with it."""
+    old, new = ({(who, on): permissions for who, on, permissions in list_grants(side)} for side in (before, after))
+    names = _list_names(after)
+    for who, on in dict.fromkeys((*old, *new)):
+        was, now = old.get((who, on), ()), new.get((who, on), ())
+        name = who.rpartition("/")[2]
+        if {*was} != {*now} and not (name.startswith("<") and name not in names):
+            harm = Harm.INTERRUPTED if {*now} <= {*was} else Harm.LET_IN
+            how = "removed" if not now else "changed" if was else "new"
+            yield Change(harm, who, f"grant on {on} {how}", make_codes(*was), make_codes(*now))
 
 
 def _compare_stacks(old: Side, new: Side) -> Iterator[Change]:
@@ -223,12 +320,37 @@ def _compare_stacks(old: Side, new: Side) -> Iterator[Change]:
     if was.protected != now.protected:
         harm = Harm.NONE if now.protected else Harm.DELETABLE
         yield Change(harm, now.stack, "termination protection", *(Code(str(stack.protected)) for stack in (was, now)))
+    folded = set(_list_folded(old, new))
     for name in dict.fromkeys((*was.body["Resources"], *now.body["Resources"])):
-        yield from _compare_resource(old, new, name)
+        if name not in folded:
+            yield from _compare_resource(old, new, name)
     for section in sorted({*was.body, *now.body} - {"Resources"}):
         values = list(_list_differences(was.body.get(section), now.body.get(section)))
         if values:
             yield _make_values_change(Harm.NONE, f"{now.stack} {section}", "changed", values)
+
+
+def _list_folded(old: Side, new: Side) -> Iterator[str]:
+    """List the resources that leave with the role or user that they are of, which is a change of its own."""
+    left = {_name_holder(holder) for holder in list_identities(new[0])}
+    leaving = {holder.name for holder in list_identities(old[0]) if _name_holder(holder) not in left}
+    removed = [resource for resource in old[1].list_resources() if resource.id not in new[1].body["Resources"]]
+    keys: set[str] = set()
+    for resource in sorted(removed, key=lambda one: one.type != ACCESS_KEY):
+        named = [text for key in HELD_BY for text in _list_texts(old, resource.properties.get(key))]
+        holders = {text.rpartition("/")[2] for text in named}
+        if resource.type in OF_IDENTITIES and holders and holders <= leaving:
+            if resource.type == ACCESS_KEY:
+                keys.add(resource.id)
+            yield resource.id
+        elif resource.type == SECRET and any(f'"{key}"' in json.dumps(resource.properties) for key in keys):
+            yield resource.id
+
+
+def _list_texts(side: Side, value: Any) -> tuple[str, ...]:
+    if isinstance(value, dict) and "DataLakePrincipalIdentifier" in value:
+        value = value["DataLakePrincipalIdentifier"]
+    return side[0].resolve_all(value, side[1]) if value else ()
 
 
 def _compare_resource(old: Side, new: Side, name: str) -> Iterator[Change]:
@@ -247,7 +369,7 @@ def _compare_resource(old: Side, new: Side, name: str) -> Iterator[Change]:
 def _describe_removed(was: Resource) -> Change:
     if was.deletion in RETAINED:
         return Change(TYPES.get(was.type, Harm.NONE), _name(was), "removed: kept, and no longer the stack's")
-    if was.type in LOSSES and was.type != "AWS::IAM::Role":
+    if was.type in LOSSES and was.type not in IDENTITIES:
         return Change(Harm.DELETABLE, _name(was), "removed", after=LOSSES[was.type])
     return Change(Harm.INTERRUPTED, _name(was), "removed", after=LOSSES.get(was.type, "deleted"))
 
@@ -258,7 +380,8 @@ def _describe_new(old: Side, now: Resource) -> Iterator[Change]:
     taken = [
         resource
         for resource in old[1].list_resources(now.type)
-        if resource.name == now.name and not resource.name.startswith("<")
+        # Applications need no names of their own: one is made beside that of the earlier release.
+        if resource.name == now.name and not resource.name.startswith("<") and now.type != APPLICATION
     ]
     if taken:
         yield Change(
@@ -279,7 +402,7 @@ def _describe_changed(old: tuple[Side, Resource], new: tuple[Side, Resource], ra
     for key in changed:
         if key in lost or (key == DOCUMENTS.get(now.type) and _differs_in_statements(old, new, key)):
             continue
-        harm = PROPERTIES.get((now.type, key), TYPES.get(now.type, Harm.NONE))
+        harm = judge_property(now.type, key, was.properties, now.properties)
         judged.setdefault(harm, []).extend(_list_differences(was.properties.get(key), now.properties.get(key), key))
     for key in sorted({*raw[0], *raw[1]} - {"Properties"}):
         loses = key in ("DeletionPolicy", "UpdateReplacePolicy") and raw[1].get(key) not in RETAINED

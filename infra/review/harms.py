@@ -1,13 +1,26 @@
 """Classify changes of a stack by the harm that they may do."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Any, Final
 
+from infra.review.coverage import list_uncovered, meet
 from infra.review.page import Cell, Code, Strong
-from infra.review.permissions import ANYONE, Statement
+from infra.review.permissions import Statement
+from infra.review.templates import Properties
+
+Harmless = Callable[[Properties, Properties], bool]
+"""Tells, by all properties of a resource before and after, that a change of one does no harm."""
+_OF_DATA: Final = frozenset({"glue", "iam", "kms", "lakeformation", "s3", "secretsmanager", "ssm", "sts"})
+"""Services that have data, keys and secrets, or lead to roles that do."""
+_DESCRIBING: Final = frozenset({"Description", "Tags"})
+_NONCURRENT: Final = "NoncurrentVersionExpiration"
+_FILTERS: Final = frozenset({"Prefix", "TagFilters", "ObjectSizeGreaterThan", "ObjectSizeLessThan"})
+_OF_RULES: Final = _FILTERS | {"Id", "Status", "ExpiredObjectDeleteMarker"}
+"""Keys of a lifecycle rule that delete no data."""
 
 
 class Harm(StrEnum):
@@ -110,48 +123,135 @@ def join_lines(cell: Cell) -> str:
     return " ".join(line if isinstance(line, str) else line.text for line in lines).strip()
 
 
-def compare_statements(what: str, before: Statement | None, after: Statement | None) -> Change:
+@dataclass(frozen=True)
+class Sides:
+    """All statements of one holder before and after, and what a single one of them cannot tell."""
+
+    before: Sequence[Statement]
+    after: Sequence[Statement]
+    made: frozenset[str] = frozenset()
+    """The names of resources that the change makes: access to them reaches nothing that was there."""
+    is_made: bool = False
+    """True for the policy of a resource that the change makes."""
+    is_open: bool = True
+    """True if others may allow what the statements do not: of a resource, of a role with policies of others."""
+    by_services: bool = False
+    """True for a new role that AWS's services alone take."""
+
+    def list_others(self, effect: str, *, is_after: bool) -> list[Statement]:
+        """List the statements of one side and one effect."""
+        return [statement for statement in (self.after if is_after else self.before) if statement.effect == effect]
+
+    def lets_in(self, part: Statement) -> bool:
+        """Return whether a part of a permission that is new lets somebody reach what was there before."""
+        if self.is_made or any(name in resource for name in self.made for resource in part.resources):
+            return False
+        if not self.by_services:
+            return True
+        return not part.principals and any(action.partition(":")[0].lower() in _OF_DATA for action in part.actions)
+
+
+def compare_statements(what: str, before: Statement | None, after: Statement | None, sides: Sides) -> Change:
     """Make the change from one statement to another; ``None`` where it is new or removed."""
     how = "new" if before is None else "removed" if after is None else "changed"
-    sides = (_render(before, after), _render(after, before))
+    cells = (_render(before, after), _render(after, before))
     one = before or after
     assert one is not None
-    return Change(_judge(before, after), what, f"{how} {one.effect} {one.sid}".strip(), *sides)
+    return Change(_judge(before, after, sides), what, f"{how} {one.effect} {one.sid}".strip(), *cells)
 
 
-def _judge(before: Statement | None, after: Statement | None) -> Harm:
-    """Judge the change of a statement: an Allow that reaches further, a Deny that reaches less far."""
+def _judge(before: Statement | None, after: Statement | None, sides: Sides) -> Harm:
+    """Judge the change of a statement: an Allow that reaches further, a Deny that reaches less far.
+
+    What another statement of the same holder has as well is neither new nor lost.
+    """
     if before is not None and after is not None and before.effect != after.effect:
         return Harm.LET_IN if after.effect == "Allow" else Harm.INTERRUPTED
-    if any(statement is not None and statement.effect == "Deny" for statement in (before, after)):
-        lost = before is not None and (after is None or not _covers(after, before))
-        return Harm.NOT_KEPT_OUT if lost else Harm.INTERRUPTED
-    if after is not None and (before is None or not _covers(before, after)):
+    effect = next(statement.effect for statement in (before, after) if statement is not None)
+    lost = list(list_uncovered([before] if before else [], sides.list_others(effect, is_after=True)))
+    gained = list(list_uncovered([after] if after else [], sides.list_others(effect, is_after=False)))
+    if effect == "Deny":
+        allowed = sides.list_others("Allow", is_after=True)
+        if any(sides.is_open or any(meet(part, other) for other in allowed) for part in lost):
+            return Harm.NOT_KEPT_OUT
+        return Harm.INTERRUPTED if gained else Harm.NONE
+    if any(map(sides.lets_in, gained)):
         return Harm.LET_IN
-    return Harm.UNREADABLE if _is_about_keys(before) else Harm.INTERRUPTED
+    if any(map(_is_about_keys, lost)):
+        return Harm.UNREADABLE
+    return Harm.INTERRUPTED if lost else Harm.NONE
 
 
-def _is_about_keys(statement: Statement | None) -> bool:
-    return statement is not None and any(fnmatchcase("kms:decrypt", action.lower()) for action in statement.actions)
+def _is_about_keys(statement: Statement) -> bool:
+    return any(fnmatchcase("kms:decrypt", action.lower()) for action in statement.actions)
 
 
-def _covers(wide: Statement, narrow: Statement) -> bool:
-    """Return whether all that ``narrow`` applies to is certainly what ``wide`` applies to as well."""
-    parts = ((wide.principals, narrow.principals), (wide.actions, narrow.actions), (wide.resources, narrow.resources))
-    is_within = all(
-        all(any(pattern == ANYONE or fnmatchcase(one.lower(), pattern.lower()) for pattern in patterns) for one in ones)
-        for patterns, ones in parts
+def judge_property(kind: str, key: str, before: Properties, after: Properties) -> Harm:
+    """Judge the change of one property of a resource; ``before`` and ``after`` are all its properties."""
+    if key in _DESCRIBING or _is_reordered(before.get(key), after.get(key)):
+        return Harm.NONE
+    is_harmless = HARMLESS.get((kind, key))
+    if is_harmless is not None and is_harmless(before, after):
+        return Harm.NONE
+    return PROPERTIES.get((kind, key), TYPES.get(kind, Harm.NONE))
+
+
+def _is_reordered(before: Any, after: Any) -> bool:
+    """Return whether two lists have the same values: no property of the stacks has an order of its own."""
+    return isinstance(before, list) and isinstance(after, list) and _write_all(before) == _write_all(after)
+
+
+def _write_all(values: Any) -> list[str]:
+    return sorted(json.dumps(value, sort_keys=True) for value in values or ())
+
+
+def _was_none(key: str) -> Harmless:
+    """Nothing was bound, or encrypted with a key: what is there stays readable."""
+    return lambda before, _: before.get(key) is None
+
+
+def _is_none(key: str) -> Harmless:
+    return lambda _, after: after.get(key) is None
+
+
+def _is_within(key: str) -> Harmless:
+    return lambda before, after: {*_write_all(after.get(key))} <= {*_write_all(before.get(key))}
+
+
+def _keeps_as_long(key: str, shortest: int | None = None) -> Harmless:
+    """Numbers of days, without which nothing is deleted, or which are ``shortest`` by default."""
+
+    def is_longer(before: Properties, after: Properties) -> bool:
+        old, new = before.get(key, shortest), after.get(key, shortest)
+        return new is None or (isinstance(old, int) and isinstance(new, int) and new >= old)
+
+    return is_longer
+
+
+def _had_no_key(before: Properties, _: Properties) -> bool:
+    return "KMSMasterKeyID" not in json.dumps(before.get("BucketEncryption"))
+
+
+def _deletes_no_sooner(before: Properties, after: Properties) -> bool:
+    """Rules that come with versions are about these alone: there was none before."""
+    old, new = _list_deletions(before), _list_deletions(after)
+    had_versions = before.get("VersioningConfiguration") is not None
+    return all(
+        days >= old[rule] if rule in old else rule[-1] == _NONCURRENT and not had_versions for rule, days in new.items()
     )
-    required = dict(narrow.conditions)
-    return is_within and all(_admits(name, values, required.get(name, ())) for name, values in wide.conditions)
 
 
-def _admits(name: str, wide: Sequence[str], narrow: Sequence[str]) -> bool:
-    """Return whether a condition holds wherever the narrow one of that name does. One that a value must equal holds for
-    each of its values; every other kind has to be the same."""
-    if name.startswith(("StringEquals ", "StringLike ", "ArnEquals ", "ArnLike ")):
-        return bool(narrow) and {*narrow} <= {*wide}
-    return [*wide] == [*narrow]
+def _list_deletions(properties: Properties) -> dict[tuple[str, str], int]:
+    """List the days after which rules delete, by what they are for; an unknown rule is one for itself."""
+    deletions = {}
+    for rule in properties.get("LifecycleConfiguration", {}).get("Rules", ()):
+        filters = json.dumps({key: value for key, value in rule.items() if key in _FILTERS}, sort_keys=True)
+        for key, value in rule.items():
+            if rule.get("Status") == "Enabled" and key not in _OF_RULES:
+                days = next(iter(value.values())) if isinstance(value, Mapping) and len(value) == 1 else value
+                name = key if isinstance(days, int) else json.dumps({key: value}, sort_keys=True)
+                deletions[(filters, name)] = days if isinstance(days, int) else 0
+    return deletions
 
 
 def _render(statement: Statement | None, other: Statement | None) -> Cell:
@@ -171,3 +271,39 @@ def _list_lines(statement: Statement) -> list[tuple[str, str]]:
     lines += [("resource", f"on {resource}") for resource in statement.resources]
     lines += [("condition", f"if {name} {' or '.join(values)}") for name, values in statement.conditions]
     return lines
+
+
+HARMLESS: Final[Mapping[tuple[str, str], Harmless]] = {
+    **{
+        (f"AWS::IAM::{kind}", key): _is_within(key)
+        for kind, keys in {
+            "ManagedPolicy": ("Roles", "Users"),
+            "Policy": ("Roles", "Users"),
+            "Role": ("ManagedPolicyArns",),
+            "User": ("Groups", "ManagedPolicyArns"),
+        }.items()
+        for key in keys
+    },
+    ("AWS::IAM::Role", "MaxSessionDuration"): lambda before, after: (
+        after.get("MaxSessionDuration", 3600) <= before.get("MaxSessionDuration", 3600)
+    ),
+    ("AWS::IAM::Role", "PermissionsBoundary"): _was_none("PermissionsBoundary"),
+    ("AWS::IAM::User", "PermissionsBoundary"): _was_none("PermissionsBoundary"),
+    ("AWS::KMS::Key", "EnableKeyRotation"): lambda *_: True,
+    ("AWS::KMS::Key", "PendingWindowInDays"): _keeps_as_long("PendingWindowInDays", 30),
+    ("AWS::Logs::LogGroup", "KmsKeyId"): _was_none("KmsKeyId"),
+    ("AWS::Logs::LogGroup", "RetentionInDays"): _keeps_as_long("RetentionInDays"),
+    ("AWS::S3::Bucket", "BucketEncryption"): _had_no_key,
+    ("AWS::S3::Bucket", "LifecycleConfiguration"): _deletes_no_sooner,
+    ("AWS::S3::Bucket", "PublicAccessBlockConfiguration"): lambda _, after: (
+        len(block := after.get("PublicAccessBlockConfiguration", {})) == 4 and all(block.values())
+    ),
+    ("AWS::S3::Bucket", "ReplicationConfiguration"): _is_none("ReplicationConfiguration"),
+    ("AWS::S3::Bucket", "VersioningConfiguration"): lambda _, after: (
+        after.get("VersioningConfiguration") == {"Status": "Enabled"}
+    ),
+    ("AWS::SNS::Topic", "KmsMasterKeyId"): _was_none("KmsMasterKeyId"),
+    ("AWS::SQS::Queue", "KmsMasterKeyId"): _was_none("KmsMasterKeyId"),
+    ("AWS::SecretsManager::Secret", "KmsKeyId"): _was_none("KmsKeyId"),
+}
+"""Maps a type and a property of ``PROPERTIES`` to the direction in which a change of it does no harm."""

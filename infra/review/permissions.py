@@ -46,6 +46,13 @@ class Holder:
     """Managed policies of others, by ARN."""
     boundary: str = ""
     """The policy beyond which nothing is allowed, by ARN."""
+    is_made: bool = True
+    """False for what no stack makes: it may have policies of others."""
+
+    @property
+    def is_identity(self) -> bool:
+        """Return True for a role or user."""
+        return self.kind in {"Role", "User"}
 
 
 def list_identities(templates: Templates) -> tuple[Holder, ...]:
@@ -67,7 +74,9 @@ def list_hosts(templates: Templates) -> tuple[Holder, ...]:
             if name not in made:
                 document = policy.properties["PolicyDocument"]
                 statements.setdefault(name, []).extend(list_statements(templates, template, document))
-    return tuple(Holder(name, "Role", "of a machine", (), tuple(has)) for name, has in statements.items())
+    return tuple(
+        Holder(name, "Role", "of a machine", (), tuple(has), is_made=False) for name, has in statements.items()
+    )
 
 
 def list_unattached(templates: Templates) -> tuple[Holder, ...]:

@@ -74,6 +74,21 @@ def _find_name(kind: str, properties: Properties) -> str | None:
     return given if isinstance(given, str) else None
 
 
+def find_stacks(folder: Path) -> dict[str, tuple[Path, Mapping[str, Any]]]:
+    """Find the artifact of each stack of an assembly by the stack's name, with the folder that its files are in.
+
+    A ``cdk.Stage`` is an assembly within the app's.
+    """
+    stacks: dict[str, tuple[Path, Mapping[str, Any]]] = {}
+    for name, artifact in json.loads((folder / "manifest.json").read_text("utf-8"))["artifacts"].items():
+        properties = artifact.get("properties", {})
+        if artifact["type"] == "aws:cloudformation:stack":
+            stacks.setdefault(properties.get("stackName", name), (folder, artifact))
+        elif artifact["type"] == "cdk:cloud-assembly":
+            stacks = find_stacks(folder / properties["directoryName"]) | stacks
+    return stacks
+
+
 @dataclass(frozen=True)
 class Templates:
     """The stacks of one assembly, with their account and region if known."""
@@ -85,13 +100,14 @@ class Templates:
     @classmethod
     def read(cls, folder: Path, names: tuple[str, ...]) -> "Templates":
         """Read the stacks called ``names`` from the assembly in ``folder``."""
-        artifacts = json.loads((folder / "manifest.json").read_text("utf-8"))["artifacts"]
+        artifacts = find_stacks(folder)
         stacks = []
         for name in names:
-            properties = artifacts[name]["properties"]
-            body = json.loads((folder / properties["templateFile"]).read_text("utf-8"))
+            beside, artifact = artifacts[name]
+            properties = artifact["properties"]
+            body = json.loads((beside / properties["templateFile"]).read_text("utf-8"))
             stacks.append(Template(name, properties.get("terminationProtection", False), body))
-        account, region = artifacts[names[0]]["environment"].removeprefix("aws://").split("/")
+        account, region = artifacts[names[0]][1]["environment"].removeprefix("aws://").split("/")
         return cls(tuple(stacks), "<account>" if account == "unknown-account" else account, region)
 
     @property

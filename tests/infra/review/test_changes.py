@@ -106,7 +106,6 @@ LINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         "sts:ExternalId acme-2027 or acme-2026",
     ),
     "protection": ({}, {"protect": False}, "deletable: lakewriter-flights-prod-destination (termination protection): "),
-    "key": ({}, KEYED, "unreadable: acme-lake (S3 Bucket) (changed: BucketEncryption): "),
     "key that goes": (KEYED, {"earlier_kms_key_arns": [EARLIER]}, "unreadable: Key"),
     "boundary that goes": (
         {"permissions_boundary_arn": BOUNDARY},
@@ -116,7 +115,7 @@ LINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "versions": (
         {},
         {"versioning": False},
-        "deletable: acme-lake (S3 Bucket) (changed: LifecycleConfiguration, VersioningConfiguration): ",
+        "deletable: acme-lake (S3 Bucket) (changed: VersioningConfiguration): ",
     ),
     "replica": (
         {},
@@ -145,6 +144,116 @@ def test_what_synth_prints(synth: Synth, before: dict[str, Any], after: dict[str
     old, _ = synth.run(BASE | before)
     lines = list_changes(*synth.run(BASE | after, old))
     assert [each for each in lines if each.startswith(line)] != [], lines
+
+
+def read(*names: str) -> dict[str, Any]:
+    """Tables of sources of their own."""
+    return {"tables": [{"table": name, "read": {"format": "parquet", "path": f"s3://raw-{name}/a"}} for name in names]}
+
+
+CRM = {"principal": "arn:aws:iam::111122223333:role/Crm", "name": "crm", "external_id": "crm-1", "paths": ["crm"]}
+LAB = CRM | {"name": "lab", "external_id": "lab-1", "access": "read", "paths": ["lab"]}
+HOST = {"name": "host", "identity": {"ec2": "arn:aws:iam::123456789012:role/Host"}, "paths": ["host"]}
+LAKE_FORMATION = {"lake_formation": True}
+KEPT_OUT = "no longer kept out: "
+HARMS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
+    # before and after, as deployment and tables; the beginning of each line that synth prints
+    "a source in another place": ({"top": read("a", "b", "c")}, {"top": read("c", "a", "b")}, []),
+    "a source that leaves, and the files of its table stay": (
+        {"top": read("a", "b")},
+        {"top": read("b")},
+        [
+            f"{KEPT_OUT}Role SupaflowConsumerRole (changed Deny KeepOutOfTables)",
+            f"{KEPT_OUT}Role SupaflowConsumerRole (changed Deny KeepOutOfJobTables)",
+            f"{KEPT_OUT}S3 acme-lake (changed Deny KeepObjectsOfTables)",
+        ],
+    ),
+    "the same beside a party that reaches none of them": (
+        {"trust": [CRM], "top": read("a", "b")},
+        {"trust": [CRM], "top": read("b")},
+        [f"{KEPT_OUT}S3 acme-lake (changed Deny KeepObjectsOfTables)"],
+    ),
+    "a source that comes first": (
+        {"top": read("b", "c")},
+        {"top": read("a", "b", "c")},
+        [
+            "let in: Role JobRole (changed Allow WriteObjects)",
+            "let in: Role JobRole (changed Allow WriteTables)",
+            "let in: Role JobRole (new Allow ListSource1): nothing -> s3:ListBucket on arn:aws:s3:::raw-a",
+            "let in: Role JobRole (new Allow ReadSource1): nothing -> s3:GetObject on arn:aws:s3:::raw-a/a",
+        ],
+    ),
+    "a party that leaves": ({"trust": [SUPAFLOW, CRM]}, {}, []),
+    "a reader that leaves": ({"trust": [SUPAFLOW, LAB]}, {}, []),
+    "a party that leaves a bucket with a key": (KEYED | {"trust": [SUPAFLOW, CRM]}, KEYED, []),
+    "a machine that leaves": ({"trust": [SUPAFLOW, HOST]}, {}, []),
+    "all that leave": ({"trust": [SUPAFLOW, CRM, LAB]}, {"trust": []}, []),
+    "a user that leaves": ({"iam_user": {"paths": ["crm"]}}, {}, []),
+    "parties in another order": ({"trust": [SUPAFLOW, CRM]}, {"trust": [CRM, SUPAFLOW]}, []),
+    "a contract that is narrower": ({}, {"trust": [SUPAFLOW | {"tables": ["supaflow_crm.*"]}]}, []),
+    "a party that only reads from now on, earlier versions too": (
+        {"trust": [SUPAFLOW, CRM]},
+        {"trust": [SUPAFLOW, CRM | {"access": "read"}]},
+        ["let in: Role CrmConsumerRole (new Allow ReadObjects): nothing -> s3:GetObject s3:GetObjectVersion on "],
+    ),
+    "a key where there was none": ({}, KEYED, []),
+    "tags of what is under a key": (KEYED, KEYED | {"tags": {"team": "data"}}, []),
+    "a boundary where there was none": ({}, {"permissions_boundary_arn": BOUNDARY}, []),
+    "logs that are kept longer": ({}, {"log_retention_days": 90}, []),
+    "logs that are kept shorter": (
+        {"log_retention_days": 90},
+        {},
+        ["deletable: AccessLogs (S3 Bucket) (", "deletable: JobLogs (Logs", "deletable: LoadLogs (Logs"],
+    ),
+    "versions where there were none": ({"versioning": False}, {}, []),
+    "uploads that may take longer": ({}, {"abort_incomplete_uploads_days": 40}, []),
+    "uploads that may take less long": (
+        {},
+        {"abort_incomplete_uploads_days": 20},
+        ["deletable: acme-lake (S3 Bucket) (changed: LifecycleConfiguration)"],
+    ),
+    "a schedule": ({}, {"schedule": {"rate": "6 hours"}}, []),
+    "mail to somebody new": ({}, {"alarms": {"email": "a@example.org"}}, ["let in: AlarmsEmailTopicaexampleorg"]),
+    "access logs": ({"access_logs": False}, {}, []),
+    "no replica any more": ({"replication": {"bucket": "acme-lake-west"}}, {}, []),
+    "no grants any more": (LAKE_FORMATION, {}, []),
+    "protection": ({"protect": False}, {"protect": True}, []),
+}
+"""Of these changes, only those that let somebody in, end a refusal, or make data unreadable or deletable have lines."""
+
+
+def select_deployment(side: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in side.items() if key != "top"}
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize(("before", "after", "lines"), HARMS.values(), ids=HARMS)
+def test_lines_are_of_harms_alone(
+    synth: Synth, before: dict[str, Any], after: dict[str, Any], lines: list[str]
+) -> None:
+    old, _ = synth.run(BASE | select_deployment(before), top=before.get("top"))
+    printed = list_changes(*synth.run(BASE | select_deployment(after), old, top=after.get("top")))
+    assert len(printed) == len(lines), printed
+    assert all(one.startswith(line) for one, line in zip(sorted(printed), sorted(lines), strict=True)), printed
+
+
+LEAVING = [
+    # who leaves; the one line of it on the page
+    ({"trust": [SUPAFLOW, CRM]}, "CrmConsumerRole (IAM Role)"),
+    (LAKE_FORMATION | {"trust": [SUPAFLOW, LAB | {"paths": [], "tables": ["x.*"]}]}, "LabConsumerRole (IAM Role)"),
+    ({"iam_user": {"paths": ["crm"]}}, "VendorUser (IAM User)"),
+    ({"trust": [SUPAFLOW, HOST]}, "Role Host"),
+]
+
+
+@pytest.mark.parametrize(("before", "line"), LEAVING, ids=[line for _, line in LEAVING])
+def test_a_party_that_leaves_is_one_line(synth: Synth, before: dict[str, Any], line: str) -> None:
+    old, _ = synth.run(BASE | before)
+    folder, settings = synth.run(BASE | before | {"trust": [SUPAFLOW], "iam_user": False}, old)
+    sides = [Templates.read(each, settings.stack_names) for each in (old, folder)]
+    assert [(change.harm, change.what) for change in compare(*sides) if "Outputs" not in change.what] == [
+        ("Interrupted", line)
+    ]
 
 
 def test_an_earlier_external_id_that_goes_lets_nobody_in(synth: Synth) -> None:

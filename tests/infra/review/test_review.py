@@ -80,8 +80,8 @@ ROWS = {
         "| Upload Interval in Seconds | `300` |",
     ],
     "machines": [
-        "| `Host` | the machine that has the role | none | lake.yaml names the role of the machine that this party runs "
-        "on. |",
+        "| `Host` | the machine that has the role | none | lake.yaml names the role of the machine that this party "
+        "runs on. |",
         "| `PodsConsumerRole` | `pods.eks.amazonaws.com` | none<br>"
         "`aws:RequestTag/eks-cluster-arn = arn:aws:eks:eu-west-1:123456789012:cluster/tools`<br>"
         "`aws:RequestTag/kubernetes-namespace = airbyte`<br>",
