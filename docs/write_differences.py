@@ -40,9 +40,10 @@ def _write_page(vendor: str, guide: str, text: str) -> str:
         [
             f"# What differs from {vendor}'s documents",
             "",
-            "Lakewriter does something else than these statements of the vendor's documents say. It keeps every other one in",
-            f"[what the documents say]({DOCUMENTS}), from which this page is written. [The guide]({guide}) has what the",
-            "documents leave open, and how Lakewriter differs from the vendor's product.",
+            "Lakewriter does something else than these statements of the vendor's documents say. It keeps every other",
+            f"one in [what the documents say]({DOCUMENTS}), from which this page is written.",
+            f"[The guide]({guide}) has what the documents leave open, and how Lakewriter differs from the vendor's",
+            "product.",
             *lines,
             "",
         ]

@@ -37,6 +37,14 @@ def test_what_is_said_of_a_stream():
     ]
 
 
+def test_a_key_twice_is_said():
+    statistics = SyncStatistics()
+    twice = ChangedValues(field="a", change="TRUNCATED", reason="SOURCE_SERIALIZATION_ERROR", values=2)
+    statistics.add(KEY, commit(rows=1, files=1, bytes=1, changed=(twice,)))
+    said = "public.users: 2 values of 'a' left out, since the key comes again (SOURCE_SERIALIZATION_ERROR)"
+    assert ("WARN", said) in list(statistics.summarise())
+
+
 def test_many_fields_are_summed_up():
     statistics = SyncStatistics()
     statistics.add(KEY, commit(undeclared={f"p{number:02}": 1 for number in range(50)}))

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import hashlib
+import json
 import re
 import uuid
 
@@ -185,6 +186,25 @@ def test_changes(lake):
         {"field": "more", "change": "NULLED", "reason": "DESTINATION_SERIALIZATION_ERROR"},
     ]
     assert (result.changes, dict(result.undeclared)) == (2, {"more": 1})
+
+
+@pytest.mark.parametrize("form", ["Avro", "CSV"])
+def test_key_twice_in_a_record_is_a_change(lake, form):
+    """A file with such a line is refused: a record loads, with the last value, and says so."""
+    line = json.dumps(record("users", {"user_id": 1})).replace('"user_id": 1', '"user_id":1,"user_id":2')
+    flattening = {"flattening": "Root level flattening"} if form == "CSV" else {}
+    lake.write({"format": {"format_type": form, **flattening}},
+               source={"messages": lake.messages(line), "catalog": catalog(stream("users"))})  # fmt: skip
+    (result,) = lake.load("j").tables
+    (row,) = lake.rows()
+    assert (result.status, int(row["user_id"]), result.changes) == ("done", 2, 1)
+    assert [(changed.field, changed.reason) for changed in result.changed] == [
+        ("user_id", "SOURCE_SERIALIZATION_ERROR")
+    ]
+    meta = row["_airbyte_meta"] if form == "Avro" else json.loads(row["_airbyte_meta"])
+    assert meta["changes"] == [
+        {"field": "user_id", "change": "TRUNCATED", "reason": "SOURCE_SERIALIZATION_ERROR"},
+    ]
 
 
 def interleaved(*last):

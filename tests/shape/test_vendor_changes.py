@@ -51,6 +51,36 @@ def test_changes_are_those_of_the_vendor(properties, record, expected):
     assert changes == [{"field": path, "change": "NULLED", "reason": reason} for path, reason in expected]
 
 
+TWICE = [
+    # schema of the record's properties, the record as it is written, its values, the fields of the changes
+    ({"a": INTEGER}, '{"a":1,"a":2}', {"a": 2}, ["a"]),
+    ({"a": INTEGER}, '{"a":1,"\\u0061":2}', {"a": 2}, ["a"]),
+    ({"a": INTEGER, "b": INTEGER}, '{ "a" : 1, "b" : 3, "a":2 }', {"a": 2, "b": 3}, ["a"]),
+    ({"a": INTEGER}, '{"a":1,"a":2,"a":3}', {"a": 3}, ["a"]),
+    ({"é": INTEGER}, '{"é":1,"é":2}', {"e": 2}, ["é"]),
+    ({"é": INTEGER}, '{"é":1}', {"e": 1}, []),
+    ({"a": INTEGER}, '{"a":12345678901234567890123e999999}', {"a": None}, []),
+    ({"o": {"properties": {"a": INTEGER}}}, '{"o":{"a":1,"a":2}}', {"o": {"a": 2}}, ["o.a"]),
+    ({"l": {"type": "array", "items": {"properties": {"a": INTEGER}}}}, '{"l":[{"a":1},{"a":1,"a":2}]}',
+     {"l": [{"a": 1}, {"a": 2}]}, ["l.[1].a"]),
+    # What stays JSON text has both.
+    ({"o": {"type": "object"}}, '{"o":{"a":1,"a":2}}', {"o": '{"a":1,"a":2}'}, []),
+    ({}, '{"x":1,"x":2}', {}, ["x"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("properties", "text", "values", "fields"), TWICE)
+def test_a_key_twice_is_a_change_and_the_last_value_counts(properties, text, values, fields):
+    batch, shaper = shaped(plan({"properties": properties}), text)
+    (row,) = batch.to_pylist()
+    twice = [change for change in row["_meta"]["changes"] if change["reason"] == "SOURCE_SERIALIZATION_ERROR"]
+    assert twice == [{"field": name, "change": "TRUNCATED", "reason": "SOURCE_SERIALIZATION_ERROR"} for name in fields]
+    assert {name: row[name] for name in values} == values
+    found = shaper.take_findings()
+    assert sum(count for (_, change, _), count in found.changed.items() if change == "TRUNCATED") == len(fields)
+    assert all(any(name in sample for sample in found.samples) for name in fields)
+
+
 def test_date_of_a_timestamp_has_no_change():
     """coerceDate keeps the date of the local time, without an entry; the report counts what was cut off."""
     properties = {"day": {"type": "string", "format": "date"}}

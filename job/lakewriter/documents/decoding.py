@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from lakewriter.documents.nesting import NULL, Raw, open_object
-from lakewriter.documents.parsing import NO_FIT, NULLED, TRUNCATED
+from lakewriter.documents.nesting import NULL, Raw, list_repeated, open_object
+from lakewriter.documents.parsing import KEY_TWICE, NO_FIT, NULLED, TRUNCATED
 from lakewriter.documents.types import TEXT_MAP, DocumentType, Items, Leaf, Record, Union
 from lakewriter.documents.values import RECORDS, Fault, choose_branch, decode_values, make_list, read_text
 from lakewriter.naming import AVRO_SAFE
@@ -43,12 +43,14 @@ class Documents:
     """
 
     def __init__(self, texts: Iterable[bytes], *, lifted: Sequence[str] = (), keeps_local: bool = True) -> None:
-        self.objects: Objects = [open_object(text) for text in texts]
+        documents = list(texts)
+        self.objects: Objects = [open_object(text) for text in documents]
         self._lifted, self._kinds = lifted, {} if keeps_local else _WITH_ZONE
         self.changes: dict[int, list[tuple[str, Fault]]] = {}
         self.cuts: list[tuple[int, str, str]] = []
         self.undeclared: Counter[str] = Counter()
         self.dropped: list[tuple[int, str]] = []
+        self._note_repeated(self.objects, documents, lambda row: (row, ""))
 
     def build_columns(self, record: Record, fields: Iterable[pa.Field]) -> list[pa.Array]:
         """Build one array for each field of the record, and one for its additional properties if it has them."""
@@ -120,6 +122,14 @@ class Documents:
                 elif members is not None and bytes(members[name]) != NULL:
                     self.changes.setdefault(row, []).append((full, Fault(position, NULLED, NO_FIT)))
 
+    def _note_repeated(self, objects: Objects, raws: Sequence[Raw], locate: Locate) -> None:
+        """Note the keys that an object has several times, of which the last value counts."""
+        for position, (members, raw) in enumerate(zip(objects, raws, strict=True)):
+            for name in list_repeated(raw, members) if members else ():
+                row, path = locate(position)
+                full = f"{path}.{name}" if path else name
+                self.changes.setdefault(row, []).append((full, Fault(position, TRUNCATED, KEY_TWICE)))
+
     def _note_fault(self, locate: Locate, fault: Fault) -> None:
         row, path = locate(fault.position)
         if fault.change == TRUNCATED:
@@ -144,6 +154,7 @@ class Documents:
 
     def _decode_record(self, record: Record, t: pa.DataType, raws: Sequence[Raw], locate: Locate) -> pa.Array:
         objects = self._open_all(_OBJECTS, dict[str, msgspec.Raw], raws, locate)
+        self._note_repeated(objects, raws, locate)
         children = self._decode_members(record, t, objects, locate, partial(_locate_below, locate))
         mask = pa.array([members is None for members in objects], pa.bool_())
         return pa.StructArray.from_arrays(children, fields=list(t), mask=mask)

@@ -4,6 +4,7 @@ A decoder calls itself once a level and ends with RecursionError where the inter
 depth on another thread, and as no error of the value. So a depth is decided on here, and room is made to decode it.
 """
 
+import json
 import re
 import sys
 from collections import Counter
@@ -97,6 +98,18 @@ def require_shallow(text: str | bytes) -> str | bytes:
 def open_object(text: Raw | str) -> dict[str, msgspec.Raw]:
     """Return the members of a JSON object, each still JSON text."""
     return _OBJECT.decode(text)
+
+
+def list_repeated(text: Raw, members: Mapping[str, msgspec.Raw]) -> list[str]:
+    """Return the keys that a JSON object has several times, at its own level; ``members`` are those of its ``text``."""
+    # Without white space an object is exactly as long as its members with their quotes, colons and commas.
+    if len(text) == sum(map(len, members)) + sum(map(len, members.values())) + 4 * len(members) + 1:
+        return []
+    pairs: list[tuple[str, object]] = _PAIRS.decode(bytes(text).decode())
+    return [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+
+
+_PAIRS: Final = json.JSONDecoder(object_pairs_hook=list, parse_float=str, parse_int=str)
 
 
 class Levels:

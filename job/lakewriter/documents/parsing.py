@@ -27,6 +27,9 @@ TOO_LARGE: Final = "DESTINATION_FIELD_SIZE_LIMITATION"
 NO_FIT: Final = "DESTINATION_SERIALIZATION_ERROR"
 """Changes and their reasons as Airbyte's protocol names them and its S3 destination writes them: it gives the size only
 for integers beyond 64 bits, and has no entries with DESTINATION_TYPECAST_ERROR, which the protocol also names."""
+KEY_TWICE: Final = "SOURCE_SERIALIZATION_ERROR"
+"""The reason for a value that is left out because its object has the key again: the last value of a key counts. The
+protocol names it, and nothing else here gives it."""
 
 CUT: Final = "to the microsecond"
 CUT_TO_DAY: Final = "to the day"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from lakewriter.documents.parsing import NULLED
+from lakewriter.documents.parsing import KEY_TWICE, NULLED
 from lakewriter.report import TableResult, format_count
 from lakewriter.spec.stream import StreamKey
 
@@ -107,6 +107,8 @@ def _list_most(counts: Counter[K], describe: Callable[[K, int], str], what: str)
 def _describe_change(key: Change, values: int) -> str:
     path, change, reason = key
     done = ("is null" if values == 1 else "are null") if change == NULLED else "cut off"
+    if reason == KEY_TWICE:
+        done = "left out, since the key comes again"
     return f"{format_count(values, 'value')} of {path!r} {done} ({reason})"
 
 
