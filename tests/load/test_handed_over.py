@@ -15,6 +15,7 @@ from tests.load.lakes import BUCKET
 from tests.load.refreshed import FOLDER, LATEST, Refreshed
 from tests.support.call import Answer, Call
 from tests.support.local_tasks import local_session
+from tests.support.narrow import need
 from tests.support.sample import in_turn
 
 OWNERS = f"{FOLDER}_lakewriter/owners/"
@@ -213,6 +214,35 @@ def test_an_older_state_undoes_nothing(tmp_path, aws, bucket, catalog):
     with pytest.raises(LakeError) as raised:
         users.undo("b").run()
     assert (raised.value.code, users.state.pending) == ("STATE_LOST", None)
+
+
+COUNTED = {"a refreshed Glue table": ("glue", "refresh"), "an Iceberg table": ("iceberg", "append")}
+
+
+@pytest.mark.parametrize("case", COUNTED)
+def test_a_number_in_the_catalog_that_the_state_does_not_know(tmp_path, aws, bucket, case):
+    """A state that was restored from before the last load: what a load says, plan and check say."""
+    catalog, mode = COUNTED[case]
+    users = Refreshed(tmp_path, aws, catalog, mode=mode)
+    users.load("a", id=[1])
+    before = {key: aws.objects(BUCKET).get(key) for key in (STATE, LATEST)}
+    users.load("b", id=[2])
+    for key, body in before.items():
+        if body is not None:
+            put(users, key, body)
+    pipeline = users.pipeline
+    (planned,) = plan(
+        users.spec, job_id="c", clients=pipeline.clients, spark=lambda: local_session(2), controls=pipeline.controls
+    )
+    failure = need(planned.failure)
+    assert failure.code == "STATE_LOST"
+    what = "crm.users has 2 loads of pipeline 'crm' by its property 'lakewriter.crm', and the state knows of 1."
+    assert what in failure.message
+    findings = run_checks(users.spec, Clients(users.spec.access))
+    (place,) = [finding for finding in findings if finding.probe == "place of crm.users"]
+    assert (place.status, place.code, place.message) == ("failed", "STATE_LOST", failure.message)
+    (table,) = users.try_load("c", id=[3]).tables
+    assert (table.code, failure.message in need(table.message)) == ("STATE_LOST", True)
 
 
 def test_what_was_written_is_read_back(users):

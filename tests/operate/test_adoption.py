@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from lakewriter.cli.main import main
 from lakewriter.commit import attempt as attempts
 from lakewriter.operate.compaction import Compaction
+from lakewriter.operate.rebuild import ask_catalog, rebuild
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import Refreshed
 from tests.load.test_merged import Killed
@@ -168,3 +169,25 @@ def test_files_of_its_own_loads_whose_state_is_lost_are_not_adopted(tmp_path, aw
         assert answer.exit_code == 1
         assert "STATE_LOST" in answer.output
         assert f"lakewriter rebuild {tmp_path / 'lake.yaml'} TABLE" in answer.output
+
+
+@pytest.mark.parametrize("loads_after", [1, 0])
+def test_what_was_adopted_is_rebuilt_by_the_loads_after_it(tmp_path, aws, bucket, loads_after):
+    users = Refreshed(tmp_path, aws, "none", mode="append")
+    put(users)
+    if loads_after:
+        say(users, "--write", "--stopped", "--from-start")
+    users.load("a", id=[1])
+    adopted = users.state.adopted
+    assert (adopted is not None) == bool(loads_after)
+    lose_state(users)
+    (table,) = users.spec.tables
+    catalog = ask_catalog(users.spec, table, users.pipeline.clients)
+    rebuilt = rebuild(users.pipeline.first_control, table, catalog, "a drill", None, from_start=True)
+    assert users.state.adopted == adopted
+    unknown = (
+        "whether adopt has taken over any of 1 object that no load of this pipeline is known to have written: verify "
+        "reports those that are newer than a load"
+    )
+    assert (unknown in rebuilt.unknown) == (not loads_after)
+    assert not loads_after or users.differences() == []

@@ -5,7 +5,9 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from click.testing import CliRunner
 
+from lakewriter.cli.main import main
 from lakewriter.operate.load_ending import find_own_seconds
 from lakewriter.operate.loads import Loads
 from lakewriter.pages.load_page import SPARK_STARTS, render_load
@@ -72,6 +74,32 @@ def test_a_damaged_outcome_of_an_earlier_attempt_is_left_out(shop, body):
     record = Loads(shop.pipeline.controls).read_one("a")
     assert [end.message for end in record.earlier] == ["no file, 1"]
     assert record.notes[-1].endswith("It is left out.")
+
+
+DAMAGED = [
+    b"", b"[1]", b"null", b'"done"', b'{"status": "finished"}', b'{"status": null}', b'{"finished": "soon"}',
+    b'{"code": 3}', b'{"message": ["a"]}', b"\xff",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", DAMAGED)
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_damaged_outcome_of_the_last_attempt_ends_no_history(shop, body, is_done):
+    """What the reports say stands in for it; other loads are listed."""
+    shop = shop(FILES)
+    shop.load("other", "a")
+    for key in shop.aws.objects(BUCKET):
+        is_lost = key.endswith("record.json") or (not is_done and key.endswith(("report.json", "outcome.json")))
+        if "/loads/a/" in key and is_lost:
+            shop.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+    attempt = "ffffffffffff" if not is_done else shop.control.read_report("a").attempt
+    shop.aws.client("s3").put_object(Bucket=BUCKET, Key=shop.control.keys.outcome("a", attempt), Body=body)
+    loads = Loads(shop.pipeline.controls)
+    record = loads.read_one("a")
+    assert (record.status, len(record.tables)) == (("done", 1) if is_done else ("unfinished", 0))
+    assert record.notes[-1].endswith("It is left out.")
+    answer = CliRunner().invoke(main, ["history", str(shop.lake.file)])
+    assert (answer.exit_code, "other" in answer.stdout) == (0, True), answer.output
 
 
 def test_a_load_of_one_attempt_has_no_earlier_ones(shop):

@@ -14,6 +14,7 @@ from lakewriter.aws import Clients
 from lakewriter.cli.main import main
 from lakewriter.commit.recover import recover
 from lakewriter.doctor.doctor import run_checks
+from lakewriter.operate.rebuild import ask_catalog, rebuild
 from lakewriter.operate.verification import verify
 from tests.load.refreshed import Refreshed
 from tests.operate.shop import BY_DAY, Shop
@@ -119,6 +120,27 @@ def test_a_call_that_arrives_after_its_caller_has_died(tmp_path, aws, spark, cas
     LOOKS[look](shop)
     assert len(shop.partitions()) == (1 if look == "the next load" else due)
     assert shop.differences() == []
+
+
+@pytest.mark.usefixtures("bucket")
+@pytest.mark.parametrize("case", CALLS)
+def test_a_call_that_arrives_after_its_state_was_rebuilt(tmp_path, aws, spark, case):
+    shop, (operation, begin, between, due) = make(tmp_path, aws, spark), CALLS[case]
+    if operation == "DeletePartition":
+        shop.load("a")
+    arrive = hold(operation, lambda: begin(shop))
+    between(shop)
+    control, (table,) = shop.control, shop.lake.spec.tables
+    before = [entry.model_dump(exclude={"until"}) for entry in control.state.read().partitions]
+    assert before
+    aws.client("s3").delete_object(Bucket=shop.lake.spec.access.bucket, Key=control.keys.state(table.id))
+    catalog = ask_catalog(shop.lake.spec, table, shop.pipeline.clients)
+    rebuilt = rebuild(shop.control, table, catalog, "a drill", None, from_start=True)
+    assert [entry.model_dump(exclude={"until"}) for entry in rebuilt.state.partitions] == before
+    arrive()
+    assert len(shop.partitions()) == 1 - due
+    recover(shop.control, shop.pipeline.open_clients)
+    assert len(shop.partitions()) == due
 
 
 @pytest.mark.usefixtures("bucket")

@@ -38,6 +38,10 @@ class CatalogTable(Protocol):
         """Return the pipelines that have a load count in the table, since they have committed to it; none without
         counts."""
 
+    def require_counted(self, began: TableState, latest: Callable[[], TableState]) -> None:
+        """Raise ``STATE_LOST`` where the table counts changes of the pipeline that the state ``began`` does not know;
+        ``latest`` reads the state again."""
+
     @property
     def left(self) -> tuple[str, ...]:
         """Return the files of earlier attempts that ``prepare`` could not delete: a sentence for each."""
@@ -123,6 +127,9 @@ class NoTable:
     def list_writers(self) -> tuple[str, ...]:
         """See ``CatalogTable``."""
         return ()
+
+    def require_counted(self, began: TableState, latest: Callable[[], TableState]) -> None:
+        """Do nothing: no catalog counts changes."""
 
     @property
     def left(self) -> tuple[str, ...]:

@@ -399,12 +399,12 @@ def close_state(
         last_commit=max(now, intent.started, state.last_commit or intent.started),
         running=state.list_running_except(pending.job_id),
         needs=tuple(sorted({*state.needs, *intent.lasting_needs})),
-        partitions=_follow_partitions(state, intent, now, abandoned=abandoned),
+        partitions=follow_partitions(state, intent, now, abandoned=abandoned),
     )
     return closed.replace(**read_change(intent).list_all_state_changes(state, now, abandoned=abandoned))
 
 
-def _follow_partitions(
+def follow_partitions(
     state: TableState, intent: Intent, now: datetime, *, abandoned: bool
 ) -> tuple[DroppedPartition, ...]:
     """Return the partitions that were dropped lately, after the change. Whether readers see an abandoned load is not

@@ -43,6 +43,10 @@ class GlueTargetTable:
         """Return no pipelines: the objects under the table's path show them."""
         return ()
 
+    def require_counted(self, began: TableState, latest: Callable[[], TableState]) -> None:
+        """See ``CatalogTable``: tables that are refreshed count their changes."""
+        require_counted(f"Glue table {self._name}", self._pipeline, self._number, began, latest)
+
     @property
     def left(self) -> tuple[str, ...]:
         """See ``CatalogTable``."""
@@ -90,7 +94,7 @@ class GlueTargetTable:
         """Return the action with the load's columns; ``SCHEMA_INCOMPATIBLE`` where they do not fit the table,
         ``STATE_LOST`` where the table counts refreshes that the state does not know."""
         columns = _to_glue_columns(schema)
-        require_counted(f"Glue table {self._name}", self._pipeline, self._number, state, latest or (lambda: state))
+        self.require_counted(state, latest or (lambda: state))
         if not self._is_replaced:
             merge_columns(self._name, list(self._existing.items()), columns)
         return self._action.model_copy(update={"columns": columns}), schema

@@ -233,6 +233,8 @@ class Intent(ControlObject):
     """What an undo of the load sets back."""
     quarantine: Quarantine | None = Field(None, exclude_if=is_none)
     inputs: InputsIntent | None = Field(None, exclude_if=is_none)
+    adopted: datetime | None = Field(None, exclude_if=is_none)
+    """The state's ``adopted`` when the load was planned: a state that is lost is rebuilt with it."""
 
     _read: Read | None = PrivateAttr(default=None)
     _access = field_validator("access", mode="before")(dump_part)

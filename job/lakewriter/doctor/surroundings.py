@@ -41,7 +41,7 @@ until the warning at ``MOST_PENDING``."""
 
 MOST_PENDING: Final = timedelta(days=15)
 
-_REFUSALS: Final = (KeyExistsError, NameCollisionError, SpecInvalidError, TableNotEmptyError)
+_REFUSALS: Final = (KeyExistsError, NameCollisionError, SpecInvalidError, StateLostError, TableNotEmptyError)
 """What a load ends with that may not write where its table lies."""
 _MOST_NAMED: Final = 5
 _S3_SCHEMES: Final = ("s3://", "s3a://", "s3n://")
@@ -140,12 +140,16 @@ class LakeProbes:
         names = table.layout.bind(job_id="check", attempt="check", start=self.now(), sync_id=0, table=table.id)
         try:
             state = control.state.read()
+        except LakeError:
+            # Access and lost states have probes of their own.
+            return
+        try:
             names = number_objects(control.store, names, state)
             require_place(self.spec, table, control, state, names, self.clients)
         except _REFUSALS:
             raise
         except LakeError:
-            # Access, catalogs and lost states have probes of their own.
+            # Access and catalogs have probes of their own.
             return
 
     def _list_counted(self) -> list[TableSpec]:

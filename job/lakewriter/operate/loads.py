@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.history import LoadObject, parse_reports
@@ -171,30 +171,23 @@ class Loads:
             return []
 
     def _conclude(self, load: LoadObjects, outcome: LoadObject | None, damage: list[str]) -> LoadRecord:
-        end = self._read_outcome(outcome.entry.key, damage) if outcome is not None else {}
+        ends = self._read(EarlierAttempt, outcome.entry.key, damage) if outcome is not None else []
         reports = list(self._read_reports(load, damage))
-        status = end.get("status") or ("done" if reports else "unfinished")
-        finished = end.get("finished") or (load.at if reports else None)
-        return LoadRecord.model_validate(
-            {
-                "pipeline": self._first.keys.pipeline,
-                "job_id": load.job_id,
-                "attempt": outcome.attempt if outcome else (reports[0].attempt if reports else ""),
-                "status": status,
-                "started": min((report.started for report in reports), default=None),
-                "finished": finished,
-                "code": end.get("code"),
-                "message": end.get("message"),
-                "tables": tuple(describe_table(report) for report in reports),
-            }
+        without_outcome = EarlierAttempt(
+            status="done" if reports else "unfinished", finished=load.at if reports else None
         )
-
-    def _read_outcome(self, key: str, damage: list[str]) -> Mapping[str, Any]:
-        try:
-            return self._first.read_json(key) or {}
-        except PendingUnrecoverableError as error:
-            damage.append(f"{error.message} It is left out.")
-            return {}
+        end = ends[0] if ends else without_outcome
+        return LoadRecord(
+            pipeline=self._first.keys.pipeline,
+            job_id=load.job_id,
+            attempt=outcome.attempt if outcome else (reports[0].attempt if reports else ""),
+            status=end.status,
+            started=min((report.started for report in reports), default=None),
+            finished=end.finished or without_outcome.finished,
+            code=end.code,
+            message=end.message,
+            tables=tuple(describe_table(report) for report in reports),
+        )
 
     def _add_tables(self, record: LoadRecord, load: LoadObjects, damage: list[str]) -> LoadRecord:
         """Return the record with the tables that other attempts of the load committed: a program that writes DataFrames

@@ -1,6 +1,6 @@
 """Rebuild a table's state that is lost or unusable, from what the table's loads have left."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,7 @@ from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import write
 from lakewriter.commit.catalog import find_catalog
-from lakewriter.commit.changes import choose_last_job, list_effects, read_change
+from lakewriter.commit.changes import choose_last_job, follow_partitions, list_effects, read_change
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import find_decision
@@ -19,7 +19,7 @@ from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import read_latest
 from lakewriter.commit.state import Generation, Pending, Phase, Reset, TableState, Undone, is_unusable
 from lakewriter.commit.sync_records import Live, SyncState
-from lakewriter.commit.table_objects import find_highest_numbers
+from lakewriter.commit.table_objects import find_highest_numbers, is_hidden
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostError
 from lakewriter.operate.rebuild_records import Closed, Leftovers, read_leftovers
 from lakewriter.receipt import Cursor
@@ -120,6 +120,7 @@ def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str)
         counter=max(state.counter, highest.counter),
         generation=max(state.generation, highest.generation, catalog.generation),
         generations=_find_kept(state, control.find_time()),
+        partitions=tuple(entry for entry in state.partitions if entry.until > control.find_time()),
         pending=pending,
         resets=(Reset(at=control.find_time(), what=what, reason=reason, committed=committed - state.compactions),),
     )
@@ -161,6 +162,8 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
     abandoned = any(note.startswith(ABANDONED) for note in closed.report.notes)
     if intent is not None:
         changes = read_change(intent).list_all_state_changes(state, closed.at, abandoned=abandoned)
+        changes["partitions"] = follow_partitions(state, intent, closed.at, abandoned=abandoned)
+        changes["adopted"] = intent.adopted or state.adopted
     else:
         changes = _conclude_changes(state, closed)
     changes["batch"] = closed.batch or state.batch
@@ -274,10 +277,13 @@ def _describe_unknown(control: Control, state: TableState, left: Leftovers) -> l
     if unbound:
         jobs = ", ".join(sorted({intent.job_id for intent in unbound}))
         lines.append(f"whether {jobs} passed its point of no return: none of its files is there, so run it again")
-    if any(closed.intent is None for closed in left.closed):
-        lines.append("counters and the source's state of loads whose intents are gone")
-    if state.names is not None and state.committed > sum(closed.intent is not None for closed in left.closed):
-        lines.append("the names of columns that only loads had whose intents are gone")
+    lines += _describe_gone_intents(state, left)
+    if state.adopted is None and (foreign := _count_foreign(control, left)):
+        objects = format_count(foreign, "object")
+        lines.append(
+            f"whether adopt has taken over any of {objects} that no load of this pipeline is known to have written: "
+            "verify reports those that are newer than a load"
+        )
     if control.layout is None:
         lines.append("which objects the catalog keeps: they were not looked at")
     if state.inputs is not None:
@@ -288,6 +294,22 @@ def _describe_unknown(control: Control, state: TableState, left: Leftovers) -> l
     if state.batch is not None and state.batch.offsets is None:
         lines.append("what the checkpoint planned for the last batch: make sure that it is not an older copy")
     return lines
+
+
+def _describe_gone_intents(state: TableState, left: Leftovers) -> Iterator[str]:
+    without = [closed for closed in left.closed if closed.intent is None]
+    if without:
+        yield "counters and the source's state of loads whose intents are gone"
+    if state.names is not None and state.committed > len(left.closed) - len(without):
+        yield "the names of columns that only loads had whose intents are gone"
+    if any(closed.report.undoes is not None for closed in without):
+        yield "partitions that undos have dropped whose intents are gone: a call that comes late is not put right"
+
+
+def _count_foreign(control: Control, left: Leftovers) -> int:
+    """Return how many objects that readers see were written by nobody that is known."""
+    prefix, by_loads = control.layout.prefix if control.layout is not None else "", {key for key, _ in left.objects}
+    return sum(key not in by_loads and not is_hidden(key.removeprefix(prefix)) for key in left.keys)
 
 
 def _is_pending(control: Control, state: TableState, load: str) -> bool:

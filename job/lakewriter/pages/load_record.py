@@ -63,7 +63,7 @@ class EarlierAttempt(ControlObject):
     """How an attempt at a load ended before the last one; times are None where its process did not report them."""
 
     attempt: str = ""
-    status: str = "unfinished"
+    status: Status = "unfinished"
     started: datetime | None = None
     finished: datetime | None = None
     seconds: float | None = None

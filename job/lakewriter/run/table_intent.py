@@ -70,6 +70,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         keeps_partitions=table.mode is Mode.REPLACE_PARTITIONS,
         together=load.kind.sync is not None and load.kind.sync.is_bound_together(table.id),
         before=_note_before(began),
+        adopted=began.adopted,
         needs=tuple(need for need, is_used in features.items() if is_used),
     ).reading_by(load.control(table).read_body)
 

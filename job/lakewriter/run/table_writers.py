@@ -71,6 +71,7 @@ def require_place(
     check_empty(control.store, table, state, control.state.read)
     in_place = find_in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
     check_unwritten(in_place, table, state, control.state.read)
+    in_place.require_counted(state, control.state.read)
     return in_place
 
 

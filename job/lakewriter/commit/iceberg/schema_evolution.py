@@ -66,6 +66,11 @@ class IcebergTargetTable:
         """See ``CatalogTable``."""
         return list_pipelines(self._existing.properties) if self._existing is not None else ()
 
+    def require_counted(self, began: TableState, latest: Callable[[], TableState]) -> None:
+        """See ``CatalogTable``."""
+        if self._existing is not None:
+            require_all_counted(self._existing, self._pipeline, began, latest)
+
     @property
     def left(self) -> tuple[str, ...]:
         """See ``CatalogTable``."""
