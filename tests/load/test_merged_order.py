@@ -8,14 +8,18 @@ from typing import Any, Final
 from unittest.mock import patch
 
 import botocore.client
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.aws import Clients
+from lakewriter.naming import ORDINAL
 from lakewriter.run.loader import load
 from lakewriter.source import file_frames, file_splits
 from lakewriter.source.task_sizes import Sizes
+from tests.iceberg.test_readers import extension
+from tests.load.lakes import BUCKET
 from tests.load.test_merged import CALL, DELETED, Killed, begin_anew, make, rows
 
 NEW, DELETE = "new", "D"
@@ -119,6 +123,31 @@ def test_the_row_further_down_stays_after_a_retry(tmp_path, aws, bucket, spark, 
     run(users, spark, "a", files)
     assert [v for _, _, v in rows(users)] == [v for v in values[-1:] if v != DELETE]
     assert users.differences() == []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("changes", [{"partition_by": ["part"]}, {"sort_by": ["part"]}], ids=str)
+def test_readers_pass_over_the_numbers_of_rows(tmp_path, aws, bucket, spark, changes):
+    users = make(tmp_path, aws, **DELETED, **changes, spark=spark)
+    run(users, spark, "a", [["a", DELETE], ["z", "b"]])
+    table = users.iceberg()
+    keys = [task.file.file_path.removeprefix(f"s3://{BUCKET}/") for task in table.scan().plan_files()]
+    objects = aws.objects(BUCKET)
+    assert all(pq.read_schema(pa.BufferReader(objects[key])).names[-1] == ORDINAL for key in keys)
+    assert ORDINAL not in {field.name for schema in table.metadata.schemas for field in schema.fields}
+    for path, body in objects.items():
+        file = tmp_path / "bucket" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(body)
+    root = tmp_path / "bucket" / table.location().removeprefix(f"s3://{BUCKET}/")
+    version = table.metadata_location.rpartition("/")[2].removesuffix(".metadata.json")
+    with duckdb.connect() as connection:
+        for needed in ("avro", "iceberg"):
+            connection.execute(f"LOAD '{extension(needed)}'")
+        scan = f"iceberg_scan('{root}', version = '{version}', allow_moved_paths = true)"
+        seen = connection.sql(f"SELECT * FROM {scan}").to_arrow_table()
+    assert seen.column_names == ["id", "at", "v", "part", "_deleted"]
+    assert seen["v"].to_pylist() == ["b"]
 
 
 @contextmanager

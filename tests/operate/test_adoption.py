@@ -86,6 +86,12 @@ WRITERS: Final[dict[str, tuple[str, dict[str, Any], list[Callable[[Refreshed], o
     "another writer": ("none", APPEND, [put], "1 file of another writer, the newest"),
     "its own loads": ("none", APPEND, [load_twice], "nothing to go on from (2 files of its own loads)"),
     "its own loads in Glue": ("glue", APPEND, [load_twice], "nothing to go on from (2 files of its own loads)"),
+    "its own loads, of a table that was dropped": (
+        "glue",
+        APPEND,
+        [load_twice, lambda users: users.aws.client("glue").delete_table(DatabaseName="crm", Name="users")],
+        "nothing to go on from (2 files of its own loads)",
+    ),
     "beside its own loads": (
         "none",
         APPEND,
