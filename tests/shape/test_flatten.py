@@ -278,6 +278,29 @@ def test_nanoseconds_are_cut_and_counted():
     assert (flattener.take_findings().changes, flattener.take_findings().changes) == (1, 0)
 
 
+TWICE = [
+    # a document as it is written, its title, the keys that come again
+    ('{"meta":{"id":"m"},"title":"a","title":"b"}', "b", {"title": 1}),
+    ('{ "meta" : {"id": "m"}, "title": "a", "title": "é" }', "é", {"title": 1}),
+    ('{"meta":{"id":"m","id":"m"},"title":"a"}', "a", {"meta/id": 1}),
+    ('{"meta": {"id": "m"}, "title": "é \\" {", "tags": [{"a": 1, "a": 2}]}', 'é " {', {}),
+    # What stays JSON text has both.
+    ('{"meta":{"id":"m"},"title":"a","log_params":{"a":1,"a":2}}', "a", {}),
+]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+@pytest.mark.parametrize(("text", "title", "keys"), TWICE)
+def test_keys_that_come_again_are_counted(text, title, keys, kind):
+    flattener = Flattener(planned())
+    texts = pa.array([text.encode()], pa.binary()).cast(kind)
+    row = flattener.shape(pa.record_batch([texts], names=["value"])).rows.to_pylist()[0]
+    found = flattener.take_findings()
+    assert row["title"] == title
+    assert found.changed == {(key, "TRUNCATED", "SOURCE_SERIALIZATION_ERROR"): count for key, count in keys.items()}
+    assert (found.changes, flattener.take_findings().changed) == (len(keys), {})
+
+
 def test_inference_of_endless_properties():
     text = "{" + ",".join(f'"k{number}": 1' for number in range(2001)) + "}"
     with pytest.raises(SchemaIncompatibleError, match="more than 2000 properties"):

@@ -103,10 +103,17 @@ def open_object(text: Raw | str) -> dict[str, msgspec.Raw]:
 def list_repeated(text: Raw, members: Mapping[str, msgspec.Raw]) -> list[str]:
     """Return the keys that a JSON object has several times, at its own level; ``members`` are those of its ``text``."""
     # Without white space an object is exactly as long as its members with their quotes, colons and commas.
-    if len(text) == sum(map(len, members)) + sum(map(len, members.values())) + 4 * len(members) + 1:
+    if len(text) == _measure(members):
+        return []
+    packed = msgspec.json.format(bytes(text), indent=-1)
+    if len(packed) == _measure(open_object(packed)):
         return []
     pairs: list[tuple[str, object]] = _PAIRS.decode(bytes(text).decode())
     return [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+
+
+def _measure(members: Mapping[str, msgspec.Raw]) -> int:
+    return sum(map(len, members)) + sum(map(len, members.values())) + 4 * len(members) + 1
 
 
 _PAIRS: Final = json.JSONDecoder(object_pairs_hook=list, parse_float=str, parse_int=str)
@@ -123,6 +130,8 @@ class Levels:
         self, texts: Sequence[str | bytes | None], first: int, above: Path = (), *, any_value: bool = False
     ) -> None:
         self._first = first
+        self.repeated = Counter[str]()
+        """The keys, by path, that an opened object has several times: the last value of each counts."""
         self._any_value = any_value
         self._above = above
         roots = self._open_nested if above else self._open_document
@@ -154,7 +163,9 @@ class Levels:
 
     def _open_document(self, row: int, path: Path, text: str | bytes | None) -> Mapping[str, msgspec.Raw]:
         try:
-            return open_object(require_shallow(text or NULL))
+            members = open_object(require_shallow(text or NULL))
+            self._note_repeated(path, text, members)
+            return members
         except ValueError as error:
             raise ValueUnrepresentableError(
                 f"row {self._first + row}: {cut(repr(text))} is no JSON object ({error}).",
@@ -167,6 +178,7 @@ class Levels:
         try:
             members: Mapping[str, msgspec.Raw] | None
             members = _OBJECT_OR_NULL.decode(require_shallow(text) if path == self._above else text)
+            self._note_repeated(path, text, members)
         except ValueError as error:
             shown = text if isinstance(text, str) else text.decode(errors="replace")
             remedy = (
@@ -180,6 +192,11 @@ class Levels:
                 column=write_json_pointer(path),
             ) from error
         return members
+
+    def _note_repeated(self, path: Path, text: str | bytes | None, members: Mapping[str, msgspec.Raw] | None) -> None:
+        if members and text:
+            names = list_repeated(text.encode() if isinstance(text, str) else text, members)
+            self.repeated.update("/".join((*path, name)) for name in names)
 
 
 def write_json_pointer(path: Path) -> str:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lakewriter.column_types import to_stored_type
 from lakewriter.documents.nesting import NULL, Levels, Path, cut, write_json_pointer
-from lakewriter.documents.parsing import NULLED
+from lakewriter.documents.parsing import KEY_TWICE, NULLED, TRUNCATED
 from lakewriter.documents.values import COLLECTION, Decoded, decode_nested_texts, decode_texts, decode_values
 from lakewriter.documents.values_to_text import COMPACT, render_json
 from lakewriter.errors import SourceFailedError, ValueUnrepresentableError
@@ -41,6 +41,7 @@ class Flattener:
         self.cursor_nulls = 0
         self.changes = 0
         self.undeclared = Counter[str]()
+        self.repeated = Counter[str]()
         self._texts: list[Any] = []
 
     def shape(self, batch: pa.RecordBatch) -> Shaped:
@@ -54,12 +55,12 @@ class Flattener:
                 f"a batch has the columns {batch.schema.names!r}, expected {expected.names!r}.",
                 remedy="The source changed while it was read; run the load again.",
             )
-        before = self.changes, self.undeclared.copy()
+        before = self.changes, self.undeclared.copy(), self.repeated.copy()
         try:
             arrays = self._make_arrays(batch)
         except ValueUnrepresentableError:
             # Its rows may come again without the one that is bad.
-            self.changes, self.undeclared = before
+            self.changes, self.undeclared, self.repeated = before
             raise
         self.rows += batch.num_rows
         shaped = pa.RecordBatch.from_arrays(arrays, schema=self.plan.schema)
@@ -94,9 +95,13 @@ class Flattener:
             return None
 
     def take_findings(self) -> Findings:
-        """Return the values cut, and those of documents without a schema that have no column, since the last call."""
-        taken = Findings(changes=self.changes, undeclared=self.undeclared)
-        self.changes, self.undeclared = 0, Counter()
+        """Return the values cut, those that a key has beside its last, and those of documents without a schema that
+        have no column, since the last call.
+        """
+        changed = Counter({(path, TRUNCATED, KEY_TWICE): count for path, count in self.repeated.items()})
+        changes = self.changes + self.repeated.total()
+        taken = Findings(changes=changes, undeclared=self.undeclared, changed=changed)
+        self.changes, self.undeclared, self.repeated = 0, Counter(), Counter()
         return taken
 
     def _find_highest(self, batch: pa.RecordBatch) -> Cursor | None:
@@ -112,11 +117,18 @@ class Flattener:
             for path, count in levels.count_others(self.plan.declared or {}).items():
                 is_named = path in self.undeclared or len(self.undeclared) < MOST_NAMED
                 self.undeclared[path if is_named else OTHERS] += count
+            self._count_repeated(levels)
             return [self._decode(field, values) for field, values in zip(self.plan.fields, raws, strict=True)]
         levels = Levels(texts, self.rows, any_value=True)
         for field in self.plan.discarded:
             self._leave_out(field, sum(raw != NULL and raw[:1] != b"{" for raw in levels.read_raws(field.path)))
-        return [self._decode_inferred(field, levels.read_raws(field.path)) for field in self.plan.fields]
+        raws = [levels.read_raws(field.path) for field in self.plan.fields]
+        self._count_repeated(levels)
+        return [self._decode_inferred(field, values) for field, values in zip(self.plan.fields, raws, strict=True)]
+
+    def _count_repeated(self, levels: Levels) -> None:
+        for path, count in levels.repeated.items():
+            self.repeated[path if path in self.repeated or len(self.repeated) < MOST_NAMED else OTHERS] += count
 
     def _decode_inferred(self, field: Field, raws: list[bytes]) -> pa.Array:
         """Return the column of a path that may hold anything: objects have other columns, arrays are left out."""
@@ -136,7 +148,10 @@ class Flattener:
 
     def _read_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         opened: dict[Path, Levels] = {}
-        return [self._read_column(batch, field, opened) for field in self.plan.fields]
+        arrays = [self._read_column(batch, field, opened) for field in self.plan.fields]
+        for levels in opened.values():
+            self._count_repeated(levels)
+        return arrays
 
     def _read_column(self, batch: pa.RecordBatch, field: Field, opened: dict[Path, Levels]) -> pa.Array:
         location = find_location(self.plan.source_schema, field.path)
