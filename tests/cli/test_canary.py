@@ -1,4 +1,5 @@
-"""``run --canary``: one row into a table of its own, in each layout; the sources of the file need not be there."""
+"""``run --canary``: one row into a table of its own, in each layout. The sources of the file are asked, and need not be
+there; none of their rows is read."""
 
 import json
 from pathlib import Path
@@ -102,3 +103,102 @@ def test_canary_is_no_load_of_the_tables(tmp_path, aws, bucket):
     done = CliRunner().invoke(main, ["run", str(path), "--canary", "x", "--job-id", "y"])
     assert done.exit_code == 2
     assert "--job-id is for a load of the file's tables" in done.stderr
+
+
+DERBY = "jdbc:derby:memory:canary"
+
+
+@pytest.fixture(scope="module")
+def database(spark):
+    """A table of three rows, one of which cannot be read: its column divides by zero."""
+    connection = spark._jvm.java.sql.DriverManager.getConnection(f"{DERBY};create=true")
+    statement = connection.createStatement()
+    for sql in ("CREATE TABLE N (ID INT)", "INSERT INTO N VALUES 0", "CREATE VIEW V AS SELECT 1/ID AS ID FROM N"):
+        statement.execute(sql)
+    connection.close()
+    return spark
+
+
+def table(name: str, **read: Any) -> dict[str, Any]:
+    return {"table": name, "schema": "public", "read": read}
+
+
+def jdbc(name: str, url: str = DERBY, source: str = "V") -> dict[str, Any]:
+    return table(name, format="jdbc", options={"url": url, "dbtable": source})
+
+
+def ask(folder: Path, tables: list[dict[str, Any]], **top: Any) -> tuple[int, str, list[str]]:
+    """The exit code, what is printed on standard error, and the notes of the report."""
+    path = folder / "lake.yaml"
+    content = {"pipeline": "flights", "tables": tables, **LAKES["supaflow"], **top}
+    path.write_text(yaml.safe_dump({key: value for key, value in content.items() if value}), "utf-8")
+    done = CliRunner().invoke(main, ["run", str(path), "--json", "--canary", "x"])
+    report = json.loads(done.stdout)
+    return done.exit_code, done.stderr, report.get("notes", [])
+
+
+def test_a_canary_asks_each_source_and_reads_no_row(tmp_path, aws, bucket, database):
+    """A file that is no CSV, and a view whose row ends in an error, would end a load."""
+    aws.client("s3").create_bucket(Bucket="acme-landing")
+    aws.client("s3").put_object(Bucket="acme-landing", Key="a/1.csv", Body=b"\x00\x00 no csv")
+    landed = table("landed", format="csv", path="s3://acme-landing/a")
+    joined = {"table": "joined", "schema": "public", "read": {
+        "sql": "SELECT * FROM v JOIN f ON v.id = f.id",
+        "views": {"v": jdbc("v")["read"], "f": landed["read"]},
+    }}  # fmt: skip
+    tables = [landed, jdbc("view"), table("later", **READ), joined]
+    code, _, notes = ask(tmp_path, tables)
+    said = [note for note in notes if note.startswith("source ")]
+    assert code == 0
+    assert said[:2] == [
+        "source supaflow_nyc_public.landed: 1 file may be read.",
+        "source supaflow_nyc_public.view: the database lets this process in, and has 1 column.",
+    ]
+    assert "not-there-yet" in said[2]
+    assert [note.partition(": ")[2] for note in said[3:]] == [
+        "1 file may be read.",
+        "the database lets this process in, and has 1 column.",
+    ]
+
+
+REFUSED = [
+    # the tables; the code and a part of what is said
+    ([jdbc("closed", "jdbc:derby:memory:nowhere")], "SOURCE_FAILED", "nowhere"),
+    ([jdbc("gone", source="GONE")], "SOURCE_FAILED", "GONE"),
+]
+
+
+@pytest.mark.parametrize(("tables", "code", "said"), REFUSED)
+def test_a_canary_fails_where_a_source_lets_it_not_in(tmp_path, aws, bucket, database, tables, code, said):
+    """Its row is loaded, so that the deployment is known to work but for the source."""
+    exit_code, shown, _ = ask(tmp_path, [table("later", **READ), *tables])
+    assert exit_code == 1
+    assert code in shown
+    assert said in shown
+    assert "failed in the canary, whose row is loaded" in shown
+    assert list_canaries(aws) != []
+
+
+@pytest.mark.parametrize("action", ["s3:ListBucket", "s3:GetObject"])
+def test_files_that_may_not_be_read(tmp_path, aws, bucket, spark, action):
+    aws.client("s3").create_bucket(Bucket="acme-landing")
+    aws.client("s3").put_object(Bucket="acme-landing", Key="a/1.csv", Body=b"id\n1\n")
+    aws.deny(action, "arn:aws:s3:::acme-landing*")
+    exit_code, shown, _ = ask(tmp_path, [table("landed", format="csv", path="s3://acme-landing/a")])
+    assert (exit_code, "SOURCE_FAILED" in shown) == (1, True), shown
+
+
+def test_a_connector_is_not_run(tmp_path, aws, bucket, spark):
+    """Nor is its state written: the program is only looked up."""
+    ran = tmp_path / "ran"
+    connector = tmp_path / "source-shop"
+    connector.write_text(f"#!/bin/sh\ntouch {ran}\n", "utf-8")
+    connector.chmod(0o755)
+    stream = {"name": "orders", "json_schema": {"properties": {"id": {"type": "integer"}}},
+              "supported_sync_modes": ["full_refresh"]}  # fmt: skip
+    catalog = {"streams": [{"stream": stream, "sync_mode": "full_refresh", "destination_sync_mode": "append"}]}
+    (tmp_path / "catalog.json").write_text(json.dumps(catalog), "utf-8")
+    source = {"command": [str(connector), "read"], "catalog": "catalog.json"}
+    code, _, notes = ask(tmp_path, [], **LAKES["airbyte"], source=source)
+    assert (code, ran.exists()) == (0, False)
+    assert f"messages: the connector is {connector}." in notes

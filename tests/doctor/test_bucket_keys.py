@@ -14,6 +14,7 @@ OTHER = KEY.replace("1111-2222", "9999-2222")
 ARTIFACTS = {"artifact_bucket": "acme-artifacts"}
 SOURCE = {"reads": ["s3://acme-landing/orders"]}
 BOOTSTRAP = {"account": "123456789012"}
+JAR = "s3://acme-jars/drivers/postgresql.jar"
 CASES: list[tuple[str, dict[str, Any], str | None, str, str]] = [
     # bucket, deployment, the key of its default encryption, status, a part of message and remedy
     ("acme-artifacts", ARTIFACTS, None, "ok", "a key of AWS"),
@@ -36,6 +37,7 @@ CASES: list[tuple[str, dict[str, Any], str | None, str, str]] = [
         "warning",
         "Set deployment.artifact_kms_key_arn to",
     ),
+    ("acme-jars", {"jars": [JAR]}, KEY, "warning", "kms_key_arn of deployment.source_buckets has no key of it"),
     ("acme-landing", SOURCE, KEY, "warning", "kms_key_arn of deployment.source_buckets has no key of it"),
     ("acme-landing", SOURCE | {"source_buckets": [{"bucket": "acme-landing", "kms_key_arn": KEY}]}, KEY, "ok", KEY),
 ]
@@ -60,6 +62,30 @@ def test_key_that_may_not_be_read(aws: StrictAws, bucket: str) -> None:
     aws.deny("s3:GetEncryptionConfiguration")
     found = checked(spec(), deployment=Deployment.model_validate(ARTIFACTS))["key of acme-artifacts"]
     assert (found.status, "s3:GetEncryptionConfiguration" in found.message) == ("skipped", True)
+
+
+JARS = [
+    # the object that is there, what is denied; status and code
+    ("drivers/postgresql.jar", None, "ok", None),
+    ("drivers/mysql.jar", None, "failed", "SPEC_INVALID"),
+    ("drivers/postgresql.jar.old", None, "failed", "SPEC_INVALID"),
+    ("drivers/postgresql.jar", "s3:ListBucket", "skipped", None),
+]
+
+
+@pytest.mark.parametrize(("key", "denied", "status", "code"), JARS)
+@pytest.mark.parametrize("given", [{"jars": [JAR]}, {"spark": {"conf": {"spark.jars": f"{JAR} , local:///a.jar"}}}])
+def test_jar_that_spark_is_given(
+    aws: StrictAws, bucket: str, key: str, denied: str | None, status: str, code: str | None, given: dict[str, Any]
+) -> None:
+    """Without its jar Spark does not start."""
+    s3 = aws.client("s3")
+    s3.create_bucket(Bucket="acme-jars")
+    s3.put_object(Bucket="acme-jars", Key=key, Body=b"PK")
+    if denied:
+        aws.deny(denied)
+    found = checked(spec(), deployment=Deployment.model_validate(given))[f"jar {JAR}"]
+    assert (found.status, found.code) == (status, code), found
 
 
 def test_files_that_are_not_deployed_have_no_such_probe(aws: StrictAws, bucket: str) -> None:

@@ -22,7 +22,8 @@ from lakewriter.cli.signals import Signals, handle_signals
 from lakewriter.cli.wanted import Wanted
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.repeated_loads import find_last_repeat
-from lakewriter.errors import LakeError, SpecInvalidError
+from lakewriter.doctor.source_access import ask_sources
+from lakewriter.errors import CODES, InternalError, LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.operate import job_ids
 from lakewriter.operate.context import Context
@@ -33,7 +34,7 @@ from lakewriter.run.continuous_metrics import make_sender
 from lakewriter.run.continuous_status import RunStatus
 from lakewriter.run.judging import accept, list_departures
 from lakewriter.run.loader import load, with_messages
-from lakewriter.run.outcome_file import find_failure, leave_outcome, summarize_load, summarize_run
+from lakewriter.run.outcome_file import choose_error, find_failure, leave_outcome, summarize_load, summarize_run
 from lakewriter.run.stop import Stopped, exit_code_of
 from lakewriter.spec.canary import make_canary
 from lakewriter.spec.expectations import Acceptance
@@ -48,12 +49,14 @@ _NO_STAGE: Final = "none"
 def run_once(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) -> int:
     """Load the file's tables once, and print the report."""
     context = open_context(lake, stage, quiet=wanted.quiet)
-    context.spec = _choose_spec(context.spec, wanted)
+    of_file = context.spec
+    context.spec = _choose_spec(of_file, wanted)
     again = partial(_describe_continuation, lake, stage, wanted)
     phases: dict[str, dict[str, float]] = {}
+    load_once = partial(_run_load, context, wanted, again, phases)
     try:
         report = leave_outcome(
-            lambda: _run_load(context, wanted, again, phases),
+            lambda: _run_canary(context, of_file, load_once) if wanted.canary is not None else load_once(),
             summarize_load,
             name=wanted.outcome,
             controls=context.controls(),
@@ -215,6 +218,23 @@ def _run_load(
         except Stopped as stopped:
             stopped.add_note(again(job_id))
             raise
+
+
+def _run_canary(context: Context, of_file: Spec, load_once: Callable[[], RunReport]) -> RunReport:
+    """Load the row, then ask the sources of the file; raise the error of one that lets this process not in."""
+    report = load_once()
+    if report.status != "done":
+        return report
+    findings = ask_sources(of_file, context.spark)
+    failed = [finding for finding in findings if finding.status == "failed"]
+    errors = [CODES[finding.code or InternalError.code](finding.message, remedy=finding.remedy) for finding in failed]
+    error = choose_error(errors)
+    if error is not None:
+        for finding in failed:
+            error.add_note(f"{finding.probe} failed in the canary, whose row is loaded.")
+        raise error
+    said = tuple(f"{finding.probe}: {finding.message}" for finding in findings)
+    return report.model_copy(update={"notes": (*report.notes, *said)})
 
 
 def _schedule(spec: Spec, time: datetime) -> Spec:

@@ -5,19 +5,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from lakewriter import aws
 from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
-from lakewriter.errors import LakeError
+from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.policy.arns import Arns, find_partition
 from lakewriter.policy.difference import Permission, find_uncovered, list_permissions
 from lakewriter.policy.role_documents import Document, Who, make_documents
 from lakewriter.policy.sources import list_source_buckets
+from lakewriter.report import format_size
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
 
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/(?:.*/)?([^/]+)")
 _MOST_SHOWN: Final = 5
+_NOT_FOUND: Final = 404
 _AWS_KEY: Final = "alias/aws/s3"
 _NO_KEY: Final = "ServerSideEncryptionConfigurationNotFoundError"
 """Of a bucket that was made before every bucket had a default."""
@@ -124,7 +127,8 @@ class PolicyProbes:
 
 @dataclass(frozen=True)
 class KeyProbes:
-    """A probe of each bucket that the deployed job reads: the key of new objects is one that it may use."""
+    """A probe of each bucket that the deployed job reads: the key of new objects is one that it may use; and one of
+    each jar in S3 that it gives Spark."""
 
     spec: Spec
     deployment: Deployment
@@ -134,7 +138,28 @@ class KeyProbes:
         them."""
         if self.deployment == Deployment():
             return []
-        return [Probe(f"key of {bucket}", partial(self.check_key, bucket)) for bucket in self._list_keys()]
+        keys = [Probe(f"key of {bucket}", partial(self.check_key, bucket)) for bucket in self._list_keys()]
+        return [*keys, *(Probe(f"jar {jar}", partial(self.check_jar, jar)) for jar in self.deployment.jar_objects)]
+
+    def check_jar(self, jar: str) -> Iterator[Finding]:
+        """Look whether the object is there, without which Spark does not start."""
+        name, url = f"jar {jar}", urlsplit(jar)
+        key = url.path.lstrip("/")
+        s3 = aws.make_default_client("s3", self.spec.access.region)
+        try:
+            # S3 answers 403 to a HEAD of what is not there, unless the caller may list.
+            listed = s3.list_objects_v2(Bucket=url.netloc, Prefix=key, MaxKeys=1).get("Contents", [])
+        except (aws.ClientError, aws.BotoCoreError) as error:
+            if not isinstance(error, aws.ClientError) or aws.read_status(error) != _NOT_FOUND:
+                remedy = "Nothing has to be done, if it is there: the stacks let the job's role read it."
+                yield Finding(name, "skipped", f"{jar} could not be looked for: {error}.", remedy)
+                return
+            listed = []
+        if [item["Key"] for item in listed] == [key]:
+            yield Finding(name, "ok", f"{jar} is there, {format_size(listed[0]['Size'])}.")
+            return
+        remedy = "Upload the jar, or correct deployment.jars."
+        yield Finding(name, "failed", f"there is no object {jar}.", remedy, SpecInvalidError.code)
 
     def check_key(self, bucket: str) -> Iterator[Finding]:
         """Compare the bucket's default encryption with the key that the file gives for it."""
@@ -163,7 +188,9 @@ class KeyProbes:
         deployment, region = self.deployment, self.spec.access.region
         given = {source_bucket.bucket: source_bucket.kms_key_arn for source_bucket in deployment.source_buckets}
         setting = "kms_key_arn of deployment.source_buckets"
-        keys = {bucket: (setting, given.get(bucket)) for bucket in list_source_buckets(self.spec, deployment)}
+        jars = [urlsplit(jar).netloc for jar in deployment.jar_objects]
+        buckets = [*list_source_buckets(self.spec, deployment), *jars]
+        keys = {bucket: (setting, given.get(bucket)) for bucket in buckets}
         artifacts = deployment.artifact_bucket
         if artifacts is None and deployment.account and region:
             artifacts = deployment.name_assets(deployment.account, region)

@@ -5,12 +5,13 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from lakewriter.aws import ClientError, read_status
 from lakewriter.commit.catalog import NoTable
 from lakewriter.commit.state import TableState
-from lakewriter.doctor.probe import Finding, Probe
+from lakewriter.doctor.message_source import MessageProbes
+from lakewriter.doctor.probe import Finding, Probe, run_probes
 from lakewriter.doctor.source_columns import (
     describe_seen,
     list_column_findings,
@@ -22,6 +23,7 @@ from lakewriter.errors import InternalError, LakeError, SourceFailedError, Sourc
 from lakewriter.report import format_count
 from lakewriter.run.judging import plan_watched
 from lakewriter.run.prepare import SparkFactory, prepare
+from lakewriter.source.databases.database_rows import is_jdbc
 from lakewriter.source.feed import explain_need_of_spark
 from lakewriter.source.file_look import FileLook, look_at_files
 from lakewriter.source.files.file_reader import Hint
@@ -35,6 +37,7 @@ from lakewriter.spec.table_spec import Read, TableSpec
 
 SECONDS: Final = 120.0
 """The longest that one look may take, without the start of Spark."""
+NOT_FOUND: Final = 404
 MOST_FILES: Final = 200
 """Files of one source whose columns are looked at."""
 _MOST_TEXT_BYTES: Final = 256 * 1024 * 1024
@@ -54,14 +57,41 @@ class SourceProbes:
     deployment: Deployment | None
     spark: SparkFactory
     seconds: float = SECONDS
+    reads_rows: bool = True
+    """False for a canary, which signs in, asks for columns and lists files."""
 
     def list_probes(self) -> list[Probe]:
         """List the probes; none for streams, which have their messages in common."""
+        look = self.check_table if self.reads_rows else self.ask_table
         tables = [table for table in self.spec.tables if table.stream is None]
         return [
-            Probe(f"source {table.id}", partial(_skip_given if table.is_given else self.check_table, table))
-            for table in tables
+            Probe(f"source {table.id}", partial(_skip_given if table.is_given else look, table)) for table in tables
         ]
+
+    def ask_table(self, table: TableSpec) -> Iterator[Finding]:
+        """Ask each source of a table whether it lets this process in: no row is read, and nothing kept of the reader.
+
+        Files that are not there yet are no fault of a deployment.
+        """
+        name = f"source {table.id}"
+        for read in _list_reads(table.read):
+            if read.paths:
+                yield _ask_for_files(name, read, table.id)
+            elif is_jdbc(read):
+                bare = _drop_keys(table.model_copy(update={"read": read}))
+                yield from _run_within(self.seconds, partial(self._ask_for_columns, name, bare), name)
+            else:
+                yield Finding(name, "skipped", f"{read.format or 'SQL'}: nothing is asked of it but by a load.")
+
+    def _ask_for_columns(self, name: str, table: TableSpec) -> list[Finding]:
+        looker = Looker()
+        try:
+            looker.open(self.spark, table, deleted_column="")
+        except LakeError as error:
+            return [_make_failure(name, error)]
+        assert looker.feed is not None
+        columns = format_count(len(looker.feed.schema), "column")
+        return [Finding(name, "ok", f"the database lets this process in, and has {columns}.")]
 
     def check_table(self, table: TableSpec) -> Iterator[Finding]:
         """Look at the files, then open them as a load does; what is odd comes before what ends the look."""
@@ -149,16 +179,45 @@ class SourceProbes:
 
     def _find_missing(self, name: str, table: TableSpec) -> list[Finding]:
         """Find every column that the file names and the source lacks, by opening the source without these keys."""
-        bare = table.model_copy(
-            update={"columns": {}, "deleted": None, "cursor": None, "cursor_lag": None, "partition_by": (),
-                    "primary_key": (), "unique_key": (), "expect": ()}
-        )  # fmt: skip
         looker = Looker()
         try:
-            looker.open(self.spark, bare, deleted_column="")
+            looker.open(self.spark, _drop_keys(table), deleted_column="")
         except LakeError:
             return []
         return list_missing_columns(name, table, looker.feed.schema.names) if looker.feed is not None else []
+
+
+def ask_sources(spec: Spec, spark: SparkFactory) -> tuple[Finding, ...]:
+    """Ask each source what a check asks it without reading a row, running a connector or keeping a state."""
+    tables = SourceProbes(spec, None, spark, reads_rows=False)
+    return tuple(run_probes([*tables.list_probes(), *MessageProbes(spec, None).list_probes()]))
+
+
+def _ask_for_files(name: str, read: Read, table: str) -> Finding:
+    try:
+        look = look_at_files(read, table, reads_rows=False)
+    except SourceFailedError as error:
+        if not _is_absent(error):
+            raise
+        return Finding(name, "warning", error.message, error.remedy)
+    if look.missing is not None:
+        return Finding(name, "warning", look.missing.message, look.missing.remedy)
+    if look.files is None:
+        return Finding(name, "skipped", f"only a load lists {', '.join(read.paths)}.")
+    return Finding(name, "ok", f"{format_count(len(look.files), 'file')} may be read.")
+
+
+def _is_absent(error: SourceFailedError) -> bool:
+    """Return True if there is nothing at a path, which its listing shows, or S3's 404."""
+    cause = error.__cause__
+    return cause is None or (isinstance(cause, ClientError) and read_status(cause) == NOT_FOUND)
+
+
+def _drop_keys(table: TableSpec) -> TableSpec:
+    """Return the table without the keys that name columns of its source."""
+    keys: dict[str, Any] = {"columns": {}, "deleted": None, "cursor": None, "cursor_lag": None, "partition_by": (),
+            "primary_key": (), "unique_key": (), "expect": ()}  # fmt: skip
+    return table.model_copy(update=keys)
 
 
 def _skip_given(table: TableSpec) -> Iterator[Finding]:

@@ -35,10 +35,11 @@ class FileLook:
         return None if self.files is None else sum(file.length for file in self.files)
 
 
-def look_at_files(read: Read, table: str) -> FileLook:
+def look_at_files(read: Read, table: str, *, reads_rows: bool = True) -> FileLook:
     """List the files of one source. Raise ``SOURCE_FAILED`` if a load could read none of them.
 
     Only files that Spark reads are checked by their first bytes: the product's readers raise such errors themselves.
+    Without ``reads_rows`` one byte of one file shows that files may be read.
     """
     if any("://" in path.removeprefix("file://") and not is_remote(path) for path in read.paths):
         return FileLook(None)
@@ -49,6 +50,11 @@ def look_at_files(read: Read, table: str) -> FileLook:
     missing = listing.missing if filled or not files else make_empty_error([file.path for file in files], table)
     if missing is not None and not filled and read.columns is None:
         raise missing
+    if not reads_rows:
+        for file in filled[:1]:
+            with name_file(file):
+                file.read_head(1)
+        return FileLook(files, missing=None if filled else missing)
     for file in () if has_reader(read) else filled[:_MOST_HEADS]:
         _require_format(file, read, table)
     return FileLook(files, missing=None if filled else missing)
