@@ -10,10 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakewriter.errors import LakeError
 from lakewriter.source.file_streams import list_planned
+from lakewriter.source.files.folder_listing import Listing, list_stored
 from lakewriter.source.files.pinned_paths import PlannedFile
 from lakewriter.source.streams import TableStream
 from lakewriter.spec.table_spec import TableSpec
 from tests.source.tables import DELETED, show, table
+from tests.support.narrow import need
 
 
 class Log:
@@ -132,6 +134,26 @@ def test_batches_have_the_columns_and_types_of_files_that_were_there(spark, tmp_
     (folder / "2.json").write_text('{"n": 2, "new": true}\n', "utf-8")
     (folder / "3.json").write_text("", "utf-8")
     assert sorted(run(spark, asked, tmp_path / "c")) == [[], [{"id": None, "n": 2.0, "new": True}]]
+
+
+@pytest.mark.spark
+def test_columns_without_a_name_keep_that_of_the_files_before(spark, tmp_path):
+    """Whether the run has read these itself, or loads before it have."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "1.csv").write_text("id,\n1,a\n", "utf-8")
+    options = {"header": "true", "maxFilesPerTrigger": "1"}
+    asked = table(format="csv", path=str(folder), options=options)
+    stream = TableStream(spark, asked, str(tmp_path / "c"))
+    assert run(spark, asked, tmp_path / "c") == [[{"id": "1", "_c1": "a"}]]
+    (folder / "2.csv").write_text("new,id,\nx,2,b\n", "utf-8")
+    (folder / "1.csv").unlink()
+    later = asked.model_copy(update={"read": asked.read.model_copy(update={"nameless": ("_c1",)})})
+    assert run(spark, later, tmp_path / "c") == [[{"new": "x", "id": "2", "_c1": "b"}]]
+    # A stream that has learnt the columns of the first file.
+    (folder / "3.csv").write_text("new,id,\ny,3,c\n", "utf-8")
+    opened = need(stream._files)._open(Listing(list_stored((str(folder / "3.csv"),), {}, "s.t").files))
+    assert opened.source.schema.names == ["id", "_c1", "new"]
 
 
 @pytest.mark.spark
