@@ -82,14 +82,14 @@ REASONS: Final[Mapping[str, Reason]] = {
     "DeleteEarlierApplications": Reason("After a deployment, applications that no load uses any more are deleted."),
     "DeliverLoadLogs": Reason("Step Functions delivers the log of loads; the actions take no resources."),
     "EncryptEventLog": Reason(
-        "EMR Serverless encrypts Spark's event log with this key, as the job. It opens nothing that Secrets Manager, "
-        "Parameter Store, SQS, SNS or CloudWatch Logs keeps under the key."
+        "EMR Serverless encrypts Spark's event log and the workers' disks with this key, as the job. It opens nothing "
+        "that Secrets Manager, Parameter Store, SQS, SNS or CloudWatch Logs keeps under the key."
     ),
     "StartEncryptedRuns": Reason(
-        "EMR Serverless refuses a job run from a caller that may not use its logs' key. It opens nothing that Secrets "
-        "Manager, Parameter Store, SQS, SNS or CloudWatch Logs keeps under the key."
+        "EMR Serverless refuses a job run from a caller that may not use the key of its logs and disks. It opens "
+        "nothing that Secrets Manager, Parameter Store, SQS, SNS or CloudWatch Logs keeps under the key."
     ),
-    "EncryptJobLogs": Reason("EMR Serverless encrypts the job's logs with this key."),
+    "EncryptJobLogs": Reason("EMR Serverless encrypts the job's logs, and its workers' disks, with this key."),
     "EncryptLogGroups": Reason("CloudWatch Logs keeps the pipeline's logs under this key."),
     "EncryptUndelivered": Reason("The queue of starts that could not be delivered is encrypted with this key."),
     "FindEarlierApplications": Reason("To find the applications of earlier releases."),

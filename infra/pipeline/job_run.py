@@ -37,7 +37,9 @@ _UTC: Final = "-Duser.timezone=UTC"
 _JAVA_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
 
-def make_job_run(settings: Settings, application: Application, role: iam.IRole, artifacts: Artifacts) -> dict[str, Any]:
+def make_job_run(
+    settings: Settings, application: Application, role: iam.IRole, artifacts: Artifacts, key: kms.IKey | None
+) -> dict[str, Any]:
     """Make the parameters except the client token and the entry point's arguments, which differ by attempt."""
     spark = settings.deployment.spark
     archives = f"{artifacts.dependencies_uri}#dependencies,{artifacts.lake_uri}#lake"
@@ -62,11 +64,20 @@ def make_job_run(settings: Settings, application: Application, role: iam.IRole, 
             }
         },
         "ConfigurationOverrides": {
+            **_encrypt_disks(spark, key),
             "ApplicationConfiguration": [
                 {"Classification": "spark-defaults", "Properties": _make_conf(settings, artifacts)}
-            ]
+            ],
         },
     }
+
+
+def _encrypt_disks(spark: Spark, key: kms.IKey | None) -> dict[str, Any]:
+    """Return the override that encrypts the workers' disks with the key; CloudFormation's application has no such
+    property. https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/disk-encryption-cmk.html"""
+    if key is None or spark.plain_start:
+        return {}
+    return {"DiskEncryptionConfiguration": {"EncryptionKeyArn": key.key_arn}}
 
 
 def _trust_servers(spec: Spec) -> dict[str, str]:
@@ -90,7 +101,7 @@ def make_canary_run(job_run: Mapping[str, Any], settings: Settings, python: str)
     return {
         **{key: value for key, value in job_run.items() if key not in _LIFETIME},
         **_make_lifetime(small),
-        "ConfigurationOverrides": {"ApplicationConfiguration": [conf]},
+        "ConfigurationOverrides": {**job_run["ConfigurationOverrides"], "ApplicationConfiguration": [conf]},
     }
 
 
@@ -149,19 +160,21 @@ def _make_lifetime(spark: Spark) -> Mapping[str, Any]:
     return {"ExecutionTimeoutMinutes": spark.timeout_minutes}
 
 
-def allow_log_keys(sid: str, keys: Sequence[str], region: str) -> iam.PolicyStatement:
-    """Allow the keys of the job's logs, but not for what other services keep under them.
+def allow_log_keys(sid: str, keys: Sequence[str], region: str, *further: str) -> iam.PolicyStatement:
+    """Allow the keys of the job's logs and of its workers' disks, but not for what other services keep under them.
 
     The application of an earlier release keeps the key that it was made with.
 
     AWS lists both actions for the job's role and for the run's submitter, without saying through which service the
-    key is used. A negated condition holds for a request without the condition key as well.
-    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/jobs-log-encryption.html
+    key is used; the submitter needs ``further`` ones. A negated condition holds for a request without the condition
+    key as well.
+    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/jobs-log-encryption.html,
+    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/disk-encryption-cmk.html
     """
     others = name_services(["secretsmanager", "ssm", "sqs", "sns", "logs"], region)
     return iam.PolicyStatement(
         sid=sid,
-        actions=["kms:Decrypt", "kms:GenerateDataKey"],
+        actions=["kms:Decrypt", *further, "kms:GenerateDataKey"],
         resources=list(keys),
         conditions={"StringNotEquals": {"kms:ViaService": others}},
     )

@@ -47,7 +47,7 @@ class LoadPermissions(Construct):
         )
         self.policies: list[iam.Policy] = []
         keys = list_log_keys(settings, key)
-        starting = [allow_log_keys("StartEncryptedRuns", keys, stack.region)] if keys else []
+        starting = [allow_log_keys("StartEncryptedRuns", keys, stack.region, "kms:DescribeKey")] if keys else []
         followed = (
             _allow_untagged_runs(application) if settings.deployment.spark.plain_start else _allow_tagged_runs(stack)
         )

@@ -58,7 +58,7 @@ class PipelineStack(Stack):
             self, "LoadPermissions", settings=settings, application=application, job_role=job_role, key=key
         )
         silence = add_silence(self, settings=settings, log_group=logs.loads)
-        run = make_job_run(settings, application, job_role, artifacts)
+        run = make_job_run(settings, application, job_role, artifacts, key)
         loads = Loads(
             self,
             "Loads",

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from infra.application import add_stacks
 from infra.checks import require_deployable
-from infra.settings import Settings, read_defaults
+from infra.settings import ROOT, Settings, read_defaults
 from lakewriter.cli.main import main
 from tests.proof.transcript import Transcript
 
@@ -27,18 +27,23 @@ _MOST_LOOKS = 30
 """How often logs are looked for: they arrive within minutes."""
 
 
-UNPROVEN = re.compile(r"\b(Mode|RetryPolicy|Tags)\b")
-"""Fields of a job run of which only one page says that Step Functions sends them."""
+LEDGER = (ROOT / "docs" / "aws-claims.md").read_text("utf-8")
+UNPROVEN = {
+    field: "run the file by a schedule" if "streams alone" in row else "set deployment.spark.plain_start"
+    for row in re.findall(r"^\| (`[^|]+) \| unproven", LEDGER, re.M)
+    for field in re.findall(r"`(\w+)`", row)
+}
+"""Fields of a job run of which only one page says that Step Functions sends them, with what to do without them."""
 
 
 def explain(reason: str) -> str:
     """Add to a failure what to do where an unproven claim of docs/aws-claims.md turns out to be wrong."""
     refused = re.search(r"SCHEMA_VALIDATION_FAILED|not supported by Step Functions|ValidationException", reason)
-    field_name = UNPROVEN.search(reason)
+    field_name = re.search(rf"\b({'|'.join(UNPROVEN)})\b", reason)
     if not refused or not field_name:
         return reason
     return (
-        f"{reason} So Step Functions does not send {field_name[0]}: set deployment.spark.plain_start, and see "
+        f"{reason} So Step Functions does not send {field_name[0]}: {UNPROVEN[field_name[0]]}, and see "
         "'Fields of emr-serverless:startJobRun.sync' in docs/aws-claims.md."
     )
 

@@ -107,7 +107,7 @@ def _bound_keys(spec: Spec, deployment: Deployment, arns: Arns) -> Iterator[Stat
     ]
     keys = [key for key in named if key]
     if keys:
-        yield allow("Keys", ["kms:Decrypt", "kms:GenerateDataKey*"], list(dict.fromkeys(keys)))
+        yield allow("Keys", ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey*"], list(dict.fromkeys(keys)))
     if deployment.replication and deployment.replication.kms_key_arn:
         yield allow("KeyOfCopies", ["kms:Encrypt"], [deployment.replication.kms_key_arn])
 

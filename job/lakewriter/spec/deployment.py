@@ -110,8 +110,9 @@ class Spark(FileModel):
     attempts: int = Field(3, ge=1, le=10)
     """Attempts of one load, the first included. It is tried again only where a retry can help."""
     plain_start: bool = False
-    """Starts job runs without tags, should Step Functions refuse a request that has some. A load that runs during a
-    deployment that makes a new application is then not followed to its end. Not for ``STREAMING``, which needs more."""
+    """Starts job runs without tags, and without the key of the workers' disks, should Step Functions refuse a request
+    that has them. A load that runs during a deployment that makes a new application is then not followed to its end,
+    and disks are under a key of AWS. Not for ``STREAMING``, which needs more."""
     conf: dict[str, str] = Field(default_factory=dict)
     """Further Spark settings. They take precedence over those that the stack gives. The time zone stays UTC."""
 

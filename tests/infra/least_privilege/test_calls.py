@@ -85,7 +85,7 @@ BY_OTHERS = {
         "LoadPermissionsJobRuns/TagJobRuns": "StartJobRun is given tags.",
         "LoadPermissionsJobRuns/TagJobRunsOfApplications": "The same.",
         "LoadPermissionsJobRuns/FollowAndCancelJobRuns": "Step Functions waits for the job, and cancels it.",
-        "LoadPermissionsJobRuns/StartEncryptedRuns": "EMR Serverless refuses runs of who may not use its key.",
+        "LoadPermissionsJobRuns/StartEncryptedRuns": "EMR Serverless refuses runs of who may not use its keys.",
         "LoadPermissionsJobRuns/RunJobsAsTheJobRole": "StartJobRun is given the job's role.",
         "LoadPermissionsJobRuns/HearOfJobRuns": "Step Functions hears of the job's end by a rule of its own.",
         "LoadPermissionsOutcomes/ReadOutcomes": "The definition reads what the job left.",

@@ -74,7 +74,7 @@ def test_what_a_key_adds(plain, full):
     added = {sid: each for sid, each in statements(full).items() if sid not in statements(plain)}
     assert {sid: (each["Action"], each.get("Condition")) for sid, each in added.items()} == {
         "EncryptEventLog": (["kms:Decrypt", "kms:GenerateDataKey"], NOT_OTHERS),
-        "StartEncryptedRuns": (["kms:Decrypt", "kms:GenerateDataKey"], NOT_OTHERS),
+        "StartEncryptedRuns": (["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey"], NOT_OTHERS),
         "DecryptOutcomes": ("kms:Decrypt", {"StringEquals": {"kms:ViaService": "s3.us-east-1.amazonaws.com"}}),
         "EncryptUndelivered": (
             ["kms:Decrypt", "kms:GenerateDataKey"],
