@@ -19,6 +19,8 @@ from infra.application import add_stacks
 from infra.checks import require_deployable
 from infra.settings import ROOT, Settings, read_defaults
 from lakewriter.cli.main import main
+from lakewriter.errors import SpecInvalidError
+from lakewriter.naming import join_key
 from tests.proof.transcript import Transcript
 
 DONE = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
@@ -85,6 +87,7 @@ class Proof:
             self._begin("load", lambda: self.load("proof-load"))
             self._begin("deploy under a load", self.deploy_under_a_load)
             self._begin("undo", self.undo)
+            self._begin("fields of streams", self.ask_fields_of_streams)
         finally:
             self._begin("destroy", self.destroy)
 
@@ -176,6 +179,29 @@ class Proof:
         lake = str(self.folder / "lake.yaml")
         self._call("undo", lake, "proof-during", "--reason", "a proof", "--stage", self.stage, "--json")
         self._call("verify", lake, "proof-load", "--stage", self.stage, "--json")
+
+    def ask_fields_of_streams(self) -> None:
+        """Deploy the file's loads as a stream, which nobody starts: Step Functions takes its fields, or names one.
+
+        A field that it does not take is said, and stops nothing: loads that end send none of these.
+        """
+        as_it_is, access = self.lake, self.settings.spec.access
+        folder = join_key(access.bucket, access.prefix, "_checkpoints")
+        self.lake = {"checkpoint": f"s3://{folder}", **json.loads(json.dumps(as_it_is))}
+        deployment = self.lake["deployment"]
+        deployment.pop("schedule", None)
+        deployment["spark"] = {**deployment.get("spark", {}), "mode": "STREAMING", "plain_start": False}
+        try:
+            require_deployable(self.settings)
+            self.deploy()
+        except SpecInvalidError as error:
+            click.echo(f"fields of streams: not asked, for this file cannot be a stream. {error.message}")
+        except ProofError as error:
+            if not any(f"does not send {name}:" in str(error) for name in UNPROVEN):
+                raise
+            click.echo(f"fields of streams: {error}")
+        finally:
+            self.lake = as_it_is
 
     def destroy(self) -> None:
         """Empty the bucket that the proof made, and delete both stacks."""

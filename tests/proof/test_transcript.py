@@ -5,6 +5,7 @@ transcript.json is what ``scripts/prove`` writes on the emulator. ``scripts/nigh
 
 import json
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,13 @@ from tests.deploy.lakes import written
 from tests.proof.proof import Proof, ProofError, explain
 from tests.proof.prove import ARTIFACTS, EMULATED
 from tests.proof.transcript import EXAMPLE, Transcript, compare, mask
+from tests.support.bundles import light_bundle
 from tests.support.iam import ACCOUNT, Policies, Request, simulate
 
 RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("transcript.json").read_text("utf-8"))
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/lakewriter-proof-dev-boundary"
 MACHINE = f"arn:aws:states:us-east-1:{ACCOUNT}:stateMachine:loads"
-STEPS = ["check", "deploy", "canary", "load", "deploy under a load", "undo", "destroy"]
+STEPS = ["check", "deploy", "canary", "load", "deploy under a load", "undo", "fields of streams", "destroy"]
 
 
 @pytest.mark.parametrize(
@@ -136,6 +138,31 @@ def test_field_that_is_refused_is_explained(reason: str, advised: str | None) ->
     """By what the row of the field says."""
     advice = explain(reason).removeprefix(reason)
     assert advised in advice if advised else advice == ""
+
+
+REFUSALS = [
+    ("UPDATE_ROLLBACK_COMPLETE. So Step Functions does not send Mode: run the file by a schedule", True),
+    ("UPDATE_ROLLBACK_COMPLETE. AccessDenied", False),
+]
+
+
+@pytest.mark.parametrize(("reason", "goes_on"), REFUSALS)
+def test_a_field_of_streams_that_is_refused_stops_no_proof(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], reason: str, goes_on: bool
+) -> None:
+    asked = []
+
+    class Refused(Proof):
+        def deploy(self) -> None:
+            asked.append(self.settings.deployment.spark.mode)
+            raise ProofError(reason)
+
+    content = json.loads(json.dumps(EMULATED))
+    proof = Refused(content, "dev", light_bundle(tmp_path / "bundle"), tmp_path, Transcript())
+    with nullcontext() if goes_on else pytest.raises(ProofError):
+        proof.ask_fields_of_streams()
+    assert (asked, proof.lake) == (["STREAMING"], content)
+    assert ("fields of streams: " in capsys.readouterr().out) == goes_on
 
 
 @pytest.mark.parametrize("arrived", [True, False])
