@@ -94,7 +94,8 @@ _LF_TAGS: Final = ("lakeformation:AddLFTagsToResource", "lakeformation:RemoveLFT
 _LF_KEYS: Final = ("lakeformation:CreateLFTag", "lakeformation:GetLFTag", "lakeformation:UpdateLFTag",
                    "lakeformation:DeleteLFTag")  # fmt: skip
 _STACKS: Final = ("cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents",
-                  "cloudformation:DescribeStackResources", "cloudformation:GetTemplate")  # fmt: skip
+                  "cloudformation:DescribeStackResource", "cloudformation:DescribeStackResources",
+                  "cloudformation:GetTemplate")  # fmt: skip
 _DEPLOY: Final = ("cloudformation:CreateStack", "cloudformation:UpdateStack", "cloudformation:DeleteStack",
                   "cloudformation:CreateChangeSet")  # fmt: skip
 _CHANGE_SETS: Final = ("cloudformation:DescribeChangeSet", "cloudformation:ExecuteChangeSet",
