@@ -84,7 +84,9 @@ class LoadPermissions(Construct):
 
 
 def _allow_job_runs(stack: Stack, job_role: iam.IRole) -> list[iam.PolicyStatement]:
-    """Allow what https://docs.aws.amazon.com/step-functions/latest/dg/emr-serverless-iam.html lists for ``.sync``.
+    """Allow what the page lists for ``.sync``.
+
+    https://docs.aws.amazon.com/step-functions/latest/dg/connect-emr-serverless.html#emr-serverless-iam
 
     The tags are those that ``application`` and ``job_run`` set:
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/security-iam-TBAC.html

@@ -37,6 +37,7 @@ BY_OWNER = {
     "glue get-partitions": "Whoever moves tables reads both catalogs.",
     "glue update-table-optimizer": "Optimizers are of a table's owner, once no file asks for them.",
     "kms list-keys": "Keys are listed over the whole account.",
+    "s3api create-bucket": "The bucket of artifacts is there before the policies that name it.",
     "s3api head-object": "Whoever restores a bucket from its replica reads both.",
 }
 """Commands of who has further rights, each with the reason."""

@@ -12,7 +12,7 @@ from lakewriter.spec.deployment import STACK_TAG, Deployment
 from lakewriter.spec.specification import Spec
 
 _MACHINE: Final = ":stateMachine:"
-"""Max concurrent vCPUs per account: https://docs.aws.amazon.com/general/latest/gr/emr-serverless.html"""
+"""Max concurrent vCPUs per account: https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/endpoints-quotas.html"""
 _NAMED: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "ReadLogs": ("LogGroups", ("logs:FilterLogEvents",)),
     "ReadDeadLetters": ("Queues", ("sqs:GetQueueUrl", "sqs:ReceiveMessage", "sqs:DeleteMessage")),
