@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from lakewriter.documents.nesting import NULL, Raw, list_repeated, open_object
+from lakewriter.documents.nesting import NULL, Raw, list_repeated, measure_packed, open_object
 from lakewriter.documents.parsing import KEY_TWICE, NO_FIT, NULLED, TRUNCATED
 from lakewriter.documents.types import TEXT_MAP, DocumentType, Items, Leaf, Record, Union
 from lakewriter.documents.values import RECORDS, Fault, choose_branch, decode_values, make_list, read_text
@@ -124,6 +124,10 @@ class Documents:
 
     def _note_repeated(self, objects: Objects, raws: Sequence[Raw], locate: Locate) -> None:
         """Note the keys that an object has several times, of which the last value counts."""
+        opened = [members for members in objects if members]
+        if sum(len(raw) for raw, members in zip(raws, objects, strict=True) if members) == measure_packed(opened):
+            # None is longer than its members: most records are without white space.
+            return
         for position, (members, raw) in enumerate(zip(objects, raws, strict=True)):
             for name in list_repeated(raw, members) if members else ():
                 row, path = locate(position)

@@ -8,7 +8,8 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -103,17 +104,20 @@ def open_object(text: Raw | str) -> dict[str, msgspec.Raw]:
 def list_repeated(text: Raw, members: Mapping[str, msgspec.Raw]) -> list[str]:
     """Return the keys that a JSON object has several times, at its own level; ``members`` are those of its ``text``."""
     # Without white space an object is exactly as long as its members with their quotes, colons and commas.
-    if len(text) == _measure(members):
+    if len(text) == measure_packed([members]):
         return []
     packed = msgspec.json.format(bytes(text), indent=-1)
-    if len(packed) == _measure(open_object(packed)):
+    if len(packed) == measure_packed([open_object(packed)]):
         return []
     pairs: list[tuple[str, object]] = _PAIRS.decode(bytes(text).decode())
     return [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
 
 
-def _measure(members: Mapping[str, msgspec.Raw]) -> int:
-    return sum(map(len, members)) + sum(map(len, members.values())) + 4 * len(members) + 1
+def measure_packed(objects: Collection[Mapping[str, msgspec.Raw]]) -> int:
+    """Return the shortest length that the texts of objects with these members, at least one each, can have together."""
+    values = chain.from_iterable(members.values() for members in objects)
+    names = sum(map(len, chain.from_iterable(objects)))
+    return names + sum(map(len, values)) + 4 * sum(map(len, objects)) + len(objects)
 
 
 _PAIRS: Final = json.JSONDecoder(object_pairs_hook=list, parse_float=str, parse_int=str)
