@@ -21,6 +21,7 @@ from lakewriter.source.task_sizes import Sizes
 from tests.iceberg.test_readers import extension
 from tests.load.lakes import BUCKET
 from tests.load.test_merged import CALL, DELETED, Killed, begin_anew, make, rows
+from tests.support.narrow import need
 
 NEW, DELETE = "new", "D"
 
@@ -122,6 +123,24 @@ def test_the_row_further_down_stays_after_a_retry(tmp_path, aws, bucket, spark, 
     cut_into(monkeypatch, 2)
     run(users, spark, "a", files)
     assert [v for _, _, v in rows(users)] == [v for v in values[-1:] if v != DELETE]
+    assert users.differences() == []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("changes", [{"partition_by": ["part"]}, {"sort_by": ["part"]}], ids=str)
+def test_the_row_further_down_stays_beside_bad_rows(tmp_path, aws, bucket, spark, changes):
+    """Whose numbers leave with them, before and behind the others, and within one batch."""
+    rules = {"columns": {"at": "bigint"}, "on_bad_row": {"action": "quarantine", "at_most": 1.0}}
+    read = {"read": {"format": "json", "path": "users"}}
+    users = make(tmp_path, aws, **DELETED, **changes, **rules, **read, spark=spark)
+    (tmp_path / "users").mkdir()
+    given = [(1, "soon", "a"), (1, 5, "z"), (2, 5, "b"), (1, "soon", "y"), (1, 5, DELETE), (2, 5, DELETE), (2, 5, "a"),
+             (2, "soon", "x")]  # fmt: skip
+    lines = (json.dumps({"id": key, "at": at, "v": v, "part": v}) for key, at, v in given)
+    (tmp_path / "users" / "0.json").write_text("\n".join(lines), "utf-8")
+    report = load(users.spec, job_id="a", clients=Clients(users.spec.access), spark=lambda: spark)
+    assert (report.status, need(report.tables[0].set_aside).rows) == ("done", 3)
+    assert rows(users) == [(2, 5, "a")]
     assert users.differences() == []
 
 
