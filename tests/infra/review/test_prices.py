@@ -1,7 +1,9 @@
 """The review in money: by hand from the prices in the file, and where they come from."""
 
 import json
+import runpy
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -30,7 +32,7 @@ def test_cost(most: Capacity, workers: int, span: timedelta, cost: str) -> None:
 
 
 def test_where_prices_come_from() -> None:
-    begins = "By https://aws.amazon.com/emr/pricing/ as of 12 August 2026, for {} in {}: us-east-1 and ap-southeast-1"
+    begins = "By https://aws.amazon.com/emr/pricing/ as of 12 August 2026, for {} in {}: ap-southeast-1 is as AWS's"
     ends = "{} may differ: infra/review/prices.json has no prices of it."
     read = [
         Prices.load(*asked).describe_source()
@@ -101,6 +103,36 @@ def test_what_an_idle_stage_costs() -> None:
     templates = Templates((Template("lake", protected=False, body=body),), "123456789012", "us-east-1")
     assert PRICES.describe_idle(templates) == ("1.70 USD a month", "3 alarm metrics, 1 KMS keys, 1 secrets")
     assert PRICES.describe_idle(Templates((), "123456789012", "us-east-1")) == ("0.00 USD a month", "")
+
+
+def offer(**usages: str) -> dict[str, Any]:
+    """An offer of AWS's price list, abridged: prices by usage type."""
+    tier = {"beginRange": "0"}
+    terms = {
+        usage: {"t": {"priceDimensions": {"d": tier | {"pricePerUnit": {"USD": price}}}}}
+        for usage, price in usages.items()
+    }
+    products = {usage: {"attributes": {"usagetype": usage}} for usage in usages}
+    return {"products": products, "terms": {"OnDemand": terms}}
+
+
+def test_prices_are_read_from_the_price_list_by_region() -> None:
+    """The figures of ap-southeast-1, with a processor of the other kind beside; the script writes what is loaded."""
+    script = runpy.run_path(str(ROOT / "scripts" / "prices"))
+    offers = {
+        "ElasticMapReduce": offer(**{
+            "APS1-EMR-SERVERLESS-vCPUHours": "0.0657280", "APS1-EMR-SERVERLESS-ARM-vCPUHours": "0.0525850",
+            "APS1-EMR-SERVERLESS-MemoryGBHours": "0.0071890", "APS1-EMR-SERVERLESS-StorageGBHours": "0.0001330",
+        }),
+        "AmazonVPC": offer(**{"APS1-VpcEndpoint-Hours": "0.0130", "APS1-VpcEndpoint-GWLBE-Hours": "0.0130"}),
+    }  # fmt: skip
+    content = json.loads(FILE.read_text("utf-8"))
+    region = "ap-southeast-1"
+    before = content | {"regions": {region: {}}, "endpoint_hour": {}}
+    made = script["make_review"](before, lambda service, _region: offers[service], "2027-01-31")
+    assert made["regions"] == {region: content["regions"][region]}
+    assert made["endpoint_hour"] == {region: content["endpoint_hour"][region]}
+    assert made["read"] == "2027-01-31"
 
 
 STARTS = [
