@@ -39,12 +39,24 @@ def test_values_are_the_same_in_every_way(lake, fields, feed):
     write_sums(lake, LINES, **fields)
     [result] = lake.load("a").tables
     assert (result.code, result.rows, result.feed) == (None, 4, feed), result.message
-    assert lake.rows('SELECT id_1, "Id", amount, big::VARCHAR, s.x_1::VARCHAR, t FROM t ORDER BY 1', PLACE) == [
+    assert lake.rows('SELECT id, "Id_1", amount, big::VARCHAR, s.x_1::VARCHAR, t FROM t ORDER BY 1', PLACE) == [
         (1, 9, 1.1, "12345678901234567890", "[1.5, NULL]", "a"),
         (2, None, 2.0, "1", None, '{"b":1.50}'),
         (3, None, None, None, None, "1.10"),
         (4, None, None, None, None, None),
     ]
+
+
+def test_names_that_collide_are_numbered_as_the_file_has_them(lake):
+    """As those of a CSV file. Later loads keep the names, whatever order the keys have."""
+    for job_id, content in (
+        ("a", b'{"id": 1, "a_b": 2}\n{"a b": 3, "id": 2}\n'),
+        ("b", b'{"a b": 5, "a_b": 4, "id": 3}\n'),
+    ):
+        write_sums(lake, content)
+        [result] = lake.load(job_id).tables
+        assert result.code is None, result.message
+    assert lake.rows("SELECT id, a_b, a_b_1 FROM t ORDER BY id", PLACE) == [(1, 2, None), (2, None, 3), (3, 4, 5)]
 
 
 def test_bad_row_fails_the_load_with_its_place(lake):
