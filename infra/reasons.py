@@ -180,6 +180,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     "TraceLoads": Reason("Step Functions traces loads with X-Ray; the actions take no resources."),
     "TrustEmrServerless": Reason("The job runs on EMR Serverless."),
     "TrustParty": Reason("lake.yaml names this party."),
+    "UseKeyOfCatalog": Reason("The Data Catalog's metadata is under this key; only Glue may use it for them."),
     "UseKeyOfSecrets": Reason("The secrets of the file are under this key; only their services may use it for them."),
     "UseKeyOfSource": Reason("The source's objects are under this key; only S3 may use it for them."),
     "UseKeyThroughS3": Reason("The bucket's objects are under this key; only S3 may use it for them."),

@@ -24,6 +24,7 @@ _PRINCIPALS: Final = "https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_
 _TAGS: Final = "https://docs.aws.amazon.com/tag-editor/latest/userguide/tagging.html"
 _KEYS_OF_REGION: Final = (
     "deployment.existing.kms_key_arn", "deployment.artifact_kms_key_arn", "deployment.earlier_kms_key_arns.*",
+    "deployment.catalog_kms_key_arn",
 )  # fmt: skip
 
 
@@ -61,7 +62,7 @@ RULES: Final = (
     Rule(
         _KEYS_OF_REGION,
         lambda value, settings: value.split(":")[3] == settings.spec.access.region,
-        "a key of {region}: S3, SNS and CloudWatch Logs take keys of their own region",
+        "a key of {region}: S3, SNS, CloudWatch Logs and Glue take keys of their own region",
         "https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html",
     ),
     Rule(

@@ -91,3 +91,49 @@ def test_jar_that_spark_is_given(
 def test_files_that_are_not_deployed_have_no_such_probe(aws: StrictAws, bucket: str) -> None:
     wanted = spec(read=Read(format="csv", path="s3://acme-landing/a.csv"))
     assert [name for name in checked(wanted, deployment=Deployment()) if name.startswith("key of")] == []
+
+
+ALIAS = "arn:aws:kms:us-east-1:123456789012:alias/aws/glue"
+SERVICE_ROLE = {"CatalogEncryptionServiceRole": "arn:aws:iam::123456789012:role/Glue"}
+CATALOGS: list[tuple[dict[str, str] | None, str | None, str, str]] = [
+    # how metadata is encrypted, the key that the file gives; status, a part of message and remedy
+    (None, None, "ok", "no key of yours"),
+    ({"CatalogEncryptionMode": "DISABLED"}, KEY, "ok", "no key of yours"),
+    ({"CatalogEncryptionMode": "SSE-KMS", "SseAwsKmsKeyId": "alias/aws/glue"}, None, "ok", "alias/aws/glue"),
+    ({"CatalogEncryptionMode": "SSE-KMS", "SseAwsKmsKeyId": ALIAS}, None, "ok", "alias/aws/glue"),
+    ({"CatalogEncryptionMode": "SSE-KMS", "SseAwsKmsKeyId": KEY}, KEY, "ok", KEY),
+    ({"CatalogEncryptionMode": "SSE-KMS", "SseAwsKmsKeyId": KEY.rpartition("/")[2]}, KEY, "ok", "may use"),
+    (
+        {"CatalogEncryptionMode": "SSE-KMS", "SseAwsKmsKeyId": KEY},
+        None,
+        "warning",
+        "Set deployment.catalog_kms_key_arn",
+    ),
+    ({"CatalogEncryptionMode": "SSE-KMS", "SseAwsKmsKeyId": KEY}, OTHER, "warning", f"has {OTHER}"),
+    (
+        {"CatalogEncryptionMode": "SSE-KMS-WITH-SERVICE-ROLE", "SseAwsKmsKeyId": KEY, **SERVICE_ROLE},
+        None,
+        "ok",
+        "no key",
+    ),
+]
+
+
+@pytest.mark.parametrize(("at_rest", "given", "status", "said"), CATALOGS)
+def test_key_of_the_data_catalog(
+    aws: StrictAws, bucket: str, at_rest: dict[str, str] | None, given: str | None, status: str, said: str
+) -> None:
+    if at_rest:
+        settings = {"EncryptionAtRest": at_rest}
+        aws.client("glue").put_data_catalog_encryption_settings(DataCatalogEncryptionSettings=settings)
+    deployment = Deployment.model_validate({"account": "123456789012", "catalog_kms_key_arn": given})
+    found = checked(spec(glue=True), deployment=deployment)["key of the Data Catalog"]
+    assert (found.status, said in f"{found.message} {found.remedy}") == (status, True), found
+
+
+def test_key_of_a_catalog_that_may_not_be_looked_at(aws: StrictAws, bucket: str) -> None:
+    aws.deny("glue:GetDataCatalogEncryptionSettings")
+    deployment = Deployment.model_validate({"account": "123456789012"})
+    found = checked(spec(glue=True), deployment=deployment)["key of the Data Catalog"]
+    assert (found.status, "glue:GetDataCatalogEncryptionSettings" in found.message) == ("skipped", True)
+    assert "key of the Data Catalog" not in checked(spec(), deployment=deployment)

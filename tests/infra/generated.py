@@ -68,6 +68,7 @@ def generate_file(number: int, boundary: str) -> dict[str, Any]:
     deployment = {key: choose(values) for key, values in CHOICES.items()}
     if number % 5 == 0:
         deployment["trust"] = [*deployment["trust"], *MACHINES]
+        deployment["catalog_kms_key_arn"] = "arn:aws:kms:us-east-1:123456789012:key/glue"
     if deployment["lake_formation"]:
         deployment["trust"] = [each | {"lf_tags": {"domain": "sales"}} for each in deployment["trust"]]
     if deployment["existing"].get("bucket"):

@@ -195,6 +195,8 @@ def test_operator_reads_whatever_loads_read_and_writes_no_data() -> None:
         # HeadBucket of `lakewriter check`, and the whole catalog, for Iceberg alone
         ("s3:ListBucket", False),
         ("glue:GetCatalog", False),
+        # a check with the rights of the person who deploys
+        ("glue:GetDataCatalogEncryptionSettings", False),
         ("glue:CreateDatabase", False),
         ("glue:CreateTable", False),
         ("glue:UpdateTable", False),

@@ -32,7 +32,7 @@ from lakewriter.operate import job_ids
     is_flag=False,
     flag_value="",
     metavar="[JOB_ID]",
-    help="Load one row into a table of its own instead, and ask the sources, to prove that loads of this file can work.",
+    help="Load one row into a table of its own instead, and ask the sources, to prove that loads can work.",
 )
 @click.option(
     "--accept",

@@ -22,6 +22,10 @@ _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/(?:.*/)?([^/]+)")
 _MOST_SHOWN: Final = 5
 _NOT_FOUND: Final = 404
 _AWS_KEY: Final = "alias/aws/s3"
+_AWS_KEY_OF_GLUE: Final = "alias/aws/glue"
+_CATALOG: Final = "key of the Data Catalog"
+_AS_CALLER: Final = "SSE-KMS"
+"""Glue uses the key as its caller; with ``SSE-KMS-WITH-SERVICE-ROLE`` callers need no right on it."""
 _NO_KEY: Final = "ServerSideEncryptionConfigurationNotFoundError"
 """Of a bucket that was made before every bucket had a default."""
 _REMEDY: Final = "Deploy the stacks again, or attach what `lakewriter policy` prints for this role."
@@ -127,8 +131,8 @@ class PolicyProbes:
 
 @dataclass(frozen=True)
 class KeyProbes:
-    """A probe of each bucket that the deployed job reads: the key of new objects is one that it may use; and one of
-    each jar in S3 that it gives Spark."""
+    """A probe of each bucket that the deployed job reads, and of the Data Catalog: the key of what is new is one that
+    it may use. Another one of each jar in S3 that it gives Spark."""
 
     spec: Spec
     deployment: Deployment
@@ -139,7 +143,30 @@ class KeyProbes:
         if self.deployment == Deployment():
             return []
         keys = [Probe(f"key of {bucket}", partial(self.check_key, bucket)) for bucket in self._list_keys()]
-        return [*keys, *(Probe(f"jar {jar}", partial(self.check_jar, jar)) for jar in self.deployment.jar_objects)]
+        jars = [Probe(f"jar {jar}", partial(self.check_jar, jar)) for jar in self.deployment.jar_objects]
+        return [*keys, *([Probe(_CATALOG, self.check_catalog)] if self.spec.in_glue else []), *jars]
+
+    def check_catalog(self) -> Iterator[Finding]:
+        """Compare the key of the Data Catalog's metadata with the one that the file gives for it."""
+        access, setting = self.spec.access, "deployment.catalog_kms_key_arn"
+        glue = aws.make_default_client("glue", access.region)
+        catalog_id = {"CatalogId": access.catalog_account} if access.catalog_account else {}
+        doing = "glue:GetDataCatalogEncryptionSettings"
+        try:
+            answer = call(doing, access, lambda: glue.get_data_catalog_encryption_settings(**catalog_id))
+        except LakeError as error:
+            yield Finding(_CATALOG, "skipped", error.message, "Nothing has to be done, if its key is one of AWS's own.")
+            return
+        at_rest = answer["DataCatalogEncryptionSettings"].get("EncryptionAtRest", {})
+        key = str(at_rest.get("SseAwsKmsKeyId", "")) if at_rest.get("CatalogEncryptionMode") == _AS_CALLER else ""
+        given = self.deployment.catalog_kms_key_arn
+        if not key or key.endswith(_AWS_KEY_OF_GLUE) or (given or "").endswith(f"/{key.rpartition('/')[2]}"):
+            yield Finding(_CATALOG, "ok", f"its metadata is under {key or 'no key of yours'}, which the roles may use.")
+            return
+        message = (
+            f"its metadata is under {key}, and {setting} has {given or 'no key'}: no role may read or write tables."
+        )
+        yield Finding(_CATALOG, "warning", message, f"Set {setting} to the ARN of this key, and deploy.")
 
     def check_jar(self, jar: str) -> Iterator[Finding]:
         """Look whether the object is there, without which Spark does not start."""

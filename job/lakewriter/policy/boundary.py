@@ -102,12 +102,15 @@ def _bound_keys(spec: Spec, deployment: Deployment, arns: Arns) -> Iterator[Stat
         arns.key,
         deployment.existing.kms_key_arn,
         deployment.artifact_kms_key_arn,
+        deployment.catalog_kms_key_arn,
         *deployment.earlier_kms_key_arns,
         *(source_bucket.kms_key_arn for source_bucket in deployment.source_buckets),
     ]
     keys = [key for key in named if key]
     if keys:
-        yield allow("Keys", ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey*"], list(dict.fromkeys(keys)))
+        # Glue encrypts metadata by kms:Encrypt; a statement of its own would be too long for some files.
+        encrypt = ["kms:Encrypt"] if deployment.catalog_kms_key_arn else []
+        yield allow("Keys", ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey*", *encrypt], list(dict.fromkeys(keys)))
     if deployment.replication and deployment.replication.kms_key_arn:
         yield allow("KeyOfCopies", ["kms:Encrypt"], [deployment.replication.kms_key_arn])
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from lakewriter.naming import CHECK_TABLE
-from lakewriter.policy.arns import Arns, escape
+from lakewriter.policy.arns import Arns, escape, name_services
 from lakewriter.policy.parties import Reach, find_reach, list_databases, list_prefix_paths
 from lakewriter.policy.prefixes import list_table_names
 from lakewriter.policy.statements import Statement, allow, deny
@@ -21,6 +21,8 @@ _TABLE: Final = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
 _PARTITION: Final = ("glue:GetPartition", "glue:BatchCreatePartition")
 _CATALOG: Final = ("glue:GetCatalog", "glue:GetCatalogs")
 """Actions on the catalog itself, which Iceberg engines call."""
+KEY_ACTIONS: Final = ("kms:GenerateDataKey", "kms:Decrypt", "kms:Encrypt")
+"""What every client of an encrypted catalog needs, also one that only reads."""
 _IMPORTED: Final = "glue:GetCatalogImportStatus"
 _VENDOR: Final = (_DATABASE, "glue:GetDatabases", _NEW_DATABASE, "glue:UpdateDatabase", *_TABLE, "glue:GetTables")
 _LOADER_PARTITION: Final = (*_PARTITION, "glue:GetPartitions")
@@ -144,6 +146,18 @@ def _list_catalog_actions(policy: VendorPolicy | None) -> list[str]:
     documented = policy.glue if policy else ()
     listed = [action for part in documented if part.targets == (Target.CATALOG,) for action in part.actions]
     return listed or [*_CATALOG, _IMPORTED]
+
+
+def allow_key(deployment: Deployment, *, is_asked: bool) -> list[Statement]:
+    """Allow a role that asks the Data Catalog the key of its metadata, through Glue only: Glue uses it as its caller.
+
+    https://docs.aws.amazon.com/glue/latest/dg/set-up-encryption.html
+    """
+    key = deployment.catalog_kms_key_arn
+    if key is None or not is_asked:
+        return []
+    through_glue = {"StringEquals": {"kms:ViaService": name_services(["glue"], key.split(":")[3])}}
+    return [allow("UseKeyOfCatalog", KEY_ACTIONS, [key], through_glue)]
 
 
 def deny_what_is_the_jobs(arns: Arns, reach: Reach) -> list[Statement]:

@@ -14,7 +14,7 @@ from typing import Final
 from lakewriter.errors import SpecInvalidError
 from lakewriter.policy.arns import Arns, name_principal, name_services
 from lakewriter.policy.boundary import make_boundary
-from lakewriter.policy.catalog_statements import list_own_paths
+from lakewriter.policy.catalog_statements import allow_key, list_own_paths
 from lakewriter.policy.deployed_names import DeployedNames
 from lakewriter.policy.sources import allow_key_of_objects
 from lakewriter.policy.statements import Conditions, Statement, allow, deny
@@ -265,6 +265,7 @@ def _allow_catalog(spec: Spec, deployment: Deployment, arns: Arns) -> Iterator[S
     if spec.in_glue and not deployment.existing.databases:
         yield allow("ManageDatabases", ["glue:*Database", "glue:GetTable"], paths)
         yield allow("ReadLakeFormation", _LAKE_FORMATION_OF_DATABASES, ["*"], region)
+        yield from allow_key(deployment, is_asked=True)
     if spec.in_glue and deployment.lake_formation:
         yield allow("ReadDatabases", ["glue:GetDatabase", "glue:GetTable"], paths)
         yield allow("GrantInLakeFormation", _LAKE_FORMATION, ["*"], region)

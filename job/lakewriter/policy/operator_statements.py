@@ -34,7 +34,10 @@ def allow_operator(
     return {
         "S3": storage.allow_operator(spec, arns),
         "Glue": catalog.allow_operator(spec, arns),
-        "Kms": storage.allow_encryption(spec, deployment, arns, writes=True),
+        "Kms": [
+            *storage.allow_encryption(spec, deployment, arns, writes=True),
+            *catalog.allow_key(deployment, is_asked=spec.in_glue),
+        ],
         "Loads": _allow_loads(state_machines) if state_machines else [],
         "Stage": [*allow_stage(arns, names), *(_allow_queue_key(key, arns) if key else [])],
     }

@@ -104,13 +104,19 @@ def _allow_loader(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
     return {
         "S3": storage.allow_loader(spec, arns),
         "Glue": catalog.allow_loader(spec, deployment, arns),
-        "Kms": storage.allow_encryption(spec, deployment, arns, writes=True),
+        "Kms": [
+            *storage.allow_encryption(spec, deployment, arns, writes=True),
+            *catalog.allow_key(deployment, is_asked=spec.in_glue),
+        ],
     }
 
 
 def _allow_vendor(spec: Spec, deployment: Deployment, arns: Arns, party: Party) -> Named:
-    key = storage.allow_encryption(spec, deployment, arns, writes=True)
     reach, policy = find_reach(spec, party), find_policy(spec, party)
+    key = [
+        *storage.allow_encryption(spec, deployment, arns, writes=True),
+        *catalog.allow_key(deployment, is_asked=bool(reach.catalog)),
+    ]
     if deployment.vendor_verbatim and (policy or spec.vendor_policy is None):
         verbatim = _make_vendor_statements(spec, arns, policy, reach)
         denied = [*storage.deny_what_is_the_jobs(spec, arns, reach), *catalog.deny_what_is_the_jobs(arns, reach)]
@@ -128,16 +134,22 @@ def _allow_catalog(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
 
 def _allow_optimizer(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
     """Allow what Open Catalog does with the files of Iceberg tables, and Glue in place of that."""
-    return _allow_catalog(spec, deployment, arns) | {"Glue": catalog.allow_optimizer(spec, deployment, arns)}
+    allowed = _allow_catalog(spec, deployment, arns)
+    key = [*allowed["Kms"], *catalog.allow_key(deployment, is_asked=True)]
+    return allowed | {"Kms": key, "Glue": catalog.allow_optimizer(spec, deployment, arns)}
 
 
 def _allow_reader(spec: Spec, deployment: Deployment, arns: Arns, party: Party | None) -> Named:
     """Allow a party to read; None is Snowflake's compute, which lists whole locations."""
     reader = party or Party(access="read")
+    tables = catalog.allow_reader(spec, deployment, arns, reader)
     return {
         "S3": storage.allow_reader(spec, arns, find_reach(spec, reader), hidden=party is not None),
-        "Glue": catalog.allow_reader(spec, deployment, arns, reader),
-        "Kms": storage.allow_encryption(spec, deployment, arns, writes=False),
+        "Glue": tables,
+        "Kms": [
+            *storage.allow_encryption(spec, deployment, arns, writes=False),
+            *catalog.allow_key(deployment, is_asked=bool(tables)),
+        ],
     }
 
 

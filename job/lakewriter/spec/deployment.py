@@ -266,6 +266,9 @@ class Deployment(FileModel):
     """Source buckets that are encrypted with a KMS key, or another account's."""
     secret_kms_key_arns: tuple[Annotated[str, Field(pattern=KEY_ARN)], ...] = ()
     """The KMS keys of the secrets and parameters that the file refers to, where they are not AWS's own."""
+    catalog_kms_key_arn: str | None = Field(None, pattern=KEY_ARN)
+    """The KMS key that encrypts the metadata of the Glue Data Catalog, where that is not one of AWS's own. Every role
+    that calls Glue may then use it through Glue."""
     jars: tuple[
         Annotated[str, Field(pattern=r"^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[^*?,]+|[^:*?,]+)\.jar$")], ...
     ] = ()

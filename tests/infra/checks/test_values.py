@@ -58,6 +58,8 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("existing.kms_key_arn", {"existing": {"kms_key_arn": KEY.replace(*US)}, "encryption": "SSE-KMS"}),
     ("existing.kms_key_arn", {"existing": {"kms_key_arn": "alias/lake"}}),
     ("existing.kms_key_arn", {"existing": {"kms_key_arn": KEY.replace("key/0f1e2d3c", "alias/lake")}}),
+    ("catalog_kms_key_arn", {"catalog_kms_key_arn": KEY.replace(*US)}),
+    ("catalog_kms_key_arn", {"catalog_kms_key_arn": "alias/aws/glue"}),
     ("artifact_kms_key_arn", {"artifact_kms_key_arn": KEY.replace(*US)}),
     ("earlier_kms_key_arns.0", {"earlier_kms_key_arns": [KEY.replace(*US)]}),
     ("earlier_kms_key_arns.1", {"earlier_kms_key_arns": [KEY, KEY.replace(*US)]}),

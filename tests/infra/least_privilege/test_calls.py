@@ -25,6 +25,7 @@ OTHERWISE = {
     "iam:GetRolePolicy": "The same.",
     "iam:ListAttachedRolePolicies": "The same.",
     "iam:ListRolePolicies": "The same.",
+    "glue:GetDataCatalogEncryptionSettings": "The same, of the catalog that the job writes.",
     "s3:GetEncryptionConfiguration": "The same, of the buckets that the job reads.",
     "sts:GetCallerIdentity": "Everybody may, whatever policies say.",
 }
@@ -152,6 +153,7 @@ def decide(stacks: Stacks, role: str, patterns: list[Pattern]) -> list[Decision]
 
 def destination_calls(stacks: Stacks) -> list[Pattern]:
     found = [pattern for pattern in known_calls() if at_destination(pattern) and pattern not in REFUSED]
+    found = [pattern for pattern in found if pattern.action not in OTHERWISE]
     return list(with_key(found, stacks.names["key"]))
 
 

@@ -52,6 +52,7 @@ FORMS: Final[Mapping[str, str]] = {
     "kms_key_arn": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
     "secret_kms_key_arns": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
     "artifact_kms_key_arn": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
+    "catalog_kms_key_arn": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
     "jars": "an object such as 's3://acme-artifacts/driver.jar', or a file beside lake.yaml such as 'driver.jar'",
     "earlier_kms_key_arns": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
     "left_behind": "a place such as 's3://acme-lake/data'",
