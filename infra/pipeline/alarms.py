@@ -386,9 +386,9 @@ class EmailTopic(Construct):
         self.topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
         account = {"StringEquals": {"aws:SourceAccount": stack.account}}
         # AWS's pages disagree whether EventBridge can meet a condition here: its table of condition keys has
-        # aws:SourceAccount, its troubleshooting page says that no topic's policy may have a condition for it. Without
+        # aws:SourceAccount, that of policies says that no topic's policy may have a condition for it. Without
         # one, who knows the topic's ARN could have a rule send mail to the address, and could read nothing.
-        # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-troubleshooting.html
+        # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html#eb-sns-permissions
         for sid, service, conditions in (
             ("AlarmsOfThisAccount", "cloudwatch", account),
             ("RulesOfEventBridge", "events", None),
