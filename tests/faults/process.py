@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -124,6 +125,14 @@ class Process:
     def wait_for_stall(self, seconds: float = 900) -> None:
         """Return when it stands still."""
         assert self._stalled.wait(seconds), self.errors
+
+    def is_stalled(self) -> bool:
+        """Return True once it stands still, False once it has ended."""
+        while not self._stalled.wait(0.05):
+            with suppress(subprocess.TimeoutExpired):
+                self.wait(0.05)
+                return self._stalled.is_set()
+        return True
 
     def go_on(self) -> None:
         """SIGCONT."""
