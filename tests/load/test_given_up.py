@@ -2,9 +2,13 @@
 
 import json
 import uuid
+from contextlib import suppress
 from typing import Any, Final
+from unittest.mock import patch
 
+import botocore.client
 import pytest
+from pyiceberg.table import StaticTable
 from pyiceberg.table.metadata import TableMetadataUtil
 from werkzeug.wrappers import Response
 
@@ -55,13 +59,24 @@ class Users(Refreshed):
 
     rest: OpenCatalog | None = None
 
+    def iceberg(self):
+        """The table, in whichever catalog it is."""
+        if self.rest is None:
+            return super().iceberg()
+        settings = {"s3.endpoint": self.aws.url, "s3.region": "us-east-1"}
+        return StaticTable.from_metadata(self.rest.tables["crm", "users"].location, settings)
+
+    def ids(self):
+        """As readers of the table see them."""
+        return sorted(self.iceberg().scan().to_arrow()["id"].to_pylist()) if self.rest else super().ids()
+
 
 @pytest.fixture
 def begin(tmp_path, aws, bucket, request, monkeypatch):
     """Make a table with two loads, of the kind that is undone or loaded."""
     with OpenCatalog(aws, BUCKET) as rest:
 
-        def make(catalog, kind) -> Users:
+        def make(catalog, kind, loads=2) -> Users:
             mode = kind.rpartition(" ")[2]
             spark = request.getfixturevalue("spark") if mode in OF_SPARK else None
             destination = {}
@@ -70,7 +85,7 @@ def begin(tmp_path, aws, bucket, request, monkeypatch):
                 destination = REST | {"catalog_endpoint": rest.url}
             users = Users(tmp_path, aws, catalog, destination=destination, spark=spark, **LOADS[mode])
             users.rest = rest if catalog == "open_catalog" else None
-            for number in range(6 if kind == "compact" else 2):
+            for number in range(6 if kind == "compact" else loads):
                 users.load(f"job-{number}", id=[1, number], at=[number, number])
             if kind == "replay":
                 users.write(expect=[])
@@ -305,5 +320,40 @@ def test_a_process_that_comes_late(begin, aws, kind):
     before = users.ids()
     recover(late, users.pipeline.open_clients)
     assert (users.ids(), users.state.pending, users.pipeline.first_control.read_report(job)) == (before, None, None)
+    act(users, kind)
+    assert users.differences() == []
+
+
+# What is held up in the midst of its commit, and how many loads the table has; one without has no snapshot.
+HELD = [(catalog, kind, 2) for catalog in ("iceberg", "open_catalog") for kind in ICEBERG]
+HELD += [(catalog, mode, 0) for catalog in ("iceberg", "open_catalog") for mode in ("append", "merge", "refresh")]
+
+
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize(
+    ("catalog", "kind", "loads"),
+    [pytest.param(*case, marks=pytest.mark.spark if case[1].endswith(OF_SPARK) else ()) for case in HELD],
+)
+def test_a_process_that_has_begun_its_commit(begin, catalog, kind, loads):
+    """Its change is given up after it has read the table, and it commits nothing."""
+    users = begin(catalog, kind, loads)
+    call, said = botocore.client.BaseClient._make_api_call, list[str]()
+    before = users.ids() if loads else []
+
+    def give_up_first(client, operation, parameters):
+        if operation == "PutObject" and "/snap-" in parameters["Key"] and not said:
+            said.append("")
+            said[0] = give_up(users, need(users.state.pending).job_id)
+        return call(client, operation, parameters)
+
+    with patch.object(botocore.client.BaseClient, "_make_api_call", give_up_first), suppress(LakeError):
+        act(users, kind)
+        # An undo whose plan is gone is planned and made again by the same process.
+        assert kind.startswith("undo")
+        before = users.ids()
+    assert said[0].startswith(("undone: ", "given up: ")), said
+    assert (users.ids(), users.state.pending) == (before, None)
+    assert users.differences() == []
+    # Nothing is left of it: the change can be made again, and what others count stands.
     act(users, kind)
     assert users.differences() == []

@@ -28,6 +28,7 @@ from lakewriter.commit.iceberg.manifests import (
     StreamedAppend,
     StreamedPartitions,
     StreamedReplacement,
+    StreamedRewrite,
     list_data_files,
     read_live_entries,
 )
@@ -37,6 +38,7 @@ from lakewriter.commit.iceberg.partition_specs import make_partition, require_on
 from lakewriter.commit.iceberg.removal import commit_undo
 from lakewriter.commit.iceberg.schema_evolution import count_loads
 from lakewriter.commit.iceberg.snapshot_presence import (
+    GIVES_UP,
     explain_absence,
     find_change_since,
     is_given_up,
@@ -198,9 +200,10 @@ class IcebergTables:
         return _count_committed(table, intent) >= number and not is_given_up(table, intent)
 
     def decide(self, intent: Intent, number: int) -> bool | None:
-        """See ``CatalogWriter``. A change that the table lacks becomes impossible, since its number is used without it:
-        a process that has read the table before is refused, and any other finds the number. If the library cannot write
-        the table at all, no process can commit the change."""
+        """See ``CatalogWriter``. A change that the table lacks becomes impossible, since its number is used without it,
+        in a snapshot that changes nothing. A process that has begun its commit before is refused, since a commit names
+        the snapshot that it follows; any other one finds the number. If the library cannot write the table at all, no
+        process can commit the change."""
         table = self._table.load()
         if table is None or not is_same_table(table, intent):
             return False
@@ -212,6 +215,8 @@ class IcebergTables:
             with drop_history(seen).transaction() as transaction:
                 number_property = {name_count_property(intent.pipeline): str(number)}
                 transaction.set_properties(number_property | note_given_up(seen, intent))
+                # Rule given-up-snapshot
+                StreamedRewrite(transaction, seen.io, lambda: iter(()), {GIVES_UP: intent.job_id}, ()).commit()
 
         if not is_used(table) and not is_written_by_library(table):
             return False

@@ -28,6 +28,9 @@ REFRESHES: Final = "lakewriter.refreshes"
 UNDOES: Final = "lakewriter.undoes"
 """In the summary of an undo's snapshot: the job id of the load that it takes back."""
 
+GIVES_UP: Final = "lakewriter.gives-up"
+"""In the summary of a snapshot that changes nothing: the job id of the change that was given up."""
+
 GIVEN_UP: Final = "lakewriter-given-up"
 """The property of a table with the last changes that were given up before the table had them, as JSON. Their numbers
 are used. No pipeline's own property has this name."""
@@ -133,9 +136,9 @@ def find_change_since(table: Table, load: str, gone: Collection[str] = ()) -> Sn
     """Find a snapshot after a load's that changed what readers see; ``load`` is the load in the snapshot's summary.
     Return None where the table has none.
 
-    Loads that were undone since, their undos, and compactions, whose files have the same rows, are no change. ``gone``
-    are job ids of the pipeline's loads that are to be undone before. The undo of an older load is a change: going back
-    to a snapshot before the undo would show that load again.
+    Loads that were undone since, their undos, and snapshots with the same rows, such as those of compactions, are no
+    change. ``gone`` are job ids of the pipeline's loads that are to be undone before. The undo of an older load is a
+    change: going back to a snapshot before the undo would show that load again.
     """
     pipeline, undone, taken_out = load.partition("/")[0], set(gone), dict[str, Snapshot]()
     current = table.current_snapshot()
