@@ -4,6 +4,7 @@ https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.h
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 from aws_cdk import ArnFormat, Stack
@@ -151,6 +152,8 @@ def make_spark_conf(spark: Spark, limits: Limits, python: str) -> dict[str, str]
 
 
 def _make_lifetime(spark: Spark) -> Mapping[str, Any]:
+    if spark.run_lasts is not None:
+        return {"ExecutionTimeoutMinutes": spark.run_lasts // timedelta(minutes=1)}
     if spark.mode == "STREAMING":
         # EMR Serverless itself restarts a failed streaming job; 0 means no time-out.
         restarts = {"MaxFailedAttemptsPerHour": min(spark.attempts, MOST_RESTARTS)}

@@ -50,6 +50,9 @@ class Machine:
     canary_run: Mapping[str, Any] | None
     """The same as ``job_run``, for the canary beside a continuous run; None for loads that end, whose canary is one of
     them. A continuous run has no time limit, and its micro-batches make their own load ids."""
+    run_lasts: timedelta | None = None
+    """The time after which EMR Serverless cancels a job run of a continuous run, and another one goes on; None where it
+    cancels none."""
 
     @property
     def is_stream(self) -> bool:
@@ -84,6 +87,9 @@ class Machine:
     def _build_attempt(self) -> dict[str, State]:
         # The start time is part of the attempt's name, since an execution's name may be reused after 90 days.
         name = "States.Format('{} {} {} {}', $.load.id, $$.Execution.Id, $$.Execution.StartTime, $.number)"
+        if self.run_lasts is not None:
+            # Attempts are counted anew after each run that has lasted as long as it may.
+            name = name.replace("$$.Execution.StartTime", "$$.State.EnteredTime")
         pauses = ", ".join(str(_to_seconds(pause)) for pause in (*self.pauses, timedelta()))
         return {
             "StartFirstAttempt": {
@@ -238,6 +244,7 @@ class Machine:
                 "Type": "Choice",
                 "Choices": [
                     *({"And": tests, "Next": "CanRetryHelp"} for tests in late),
+                    *self._go_on_with_another_run(),
                     {"Variable": "$.job.run.State", "StringEquals": "CANCELLED", "Next": "JobRunCancelled"},
                 ],
                 "Default": "CanRetryHelp",
@@ -250,6 +257,14 @@ class Machine:
                 "$.job.run.JobRunId, $.load.id)",
             },
         }
+
+    def _go_on_with_another_run(self) -> list[State]:
+        """Return the choice for a run of a stream that has lasted as long as it may, by a minute less."""
+        if self.run_lasts is None:
+            return []
+        seconds = _to_seconds(self.run_lasts - timedelta(minutes=1))
+        tests = _test_limit("$.job.run.TotalExecutionDurationSeconds", seconds)
+        return [{"And": tests, "Next": "StartFirstAttempt"}]
 
     def _build_arguments(self) -> dict[str, State]:
         """Build the states that set ``$.arguments``: with the expectations that this load need not meet, or without.

@@ -1,6 +1,6 @@
 """Make the stack of the stateless resources: the job on EMR Serverless, its state machine, schedule and alarms."""
 
-from aws_cdk import CfnOutput, Environment, Stack
+from aws_cdk import Annotations, CfnOutput, Environment, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -59,6 +59,13 @@ class PipelineStack(Stack):
         )
         silence = add_silence(self, settings=settings, log_group=logs.loads)
         run = make_job_run(settings, application, job_role, artifacts, key)
+        if deployment.spark.run_lasts is not None:
+            Annotations.of(self).add_warning_v2(
+                "lakewriter:plain-stream",
+                "deployment.spark.plain_start: the continuous run is a job run of a week at a time, which EMR "
+                "Serverless does not restart. Stop it before a deployment that makes a new application, and start it "
+                "afterwards: the state machine may cancel runs of the present application alone.",
+            )
         loads = Loads(
             self,
             "Loads",

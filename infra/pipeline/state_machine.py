@@ -118,5 +118,6 @@ def make_machine(
         pauses=spark.pauses,
         limits=(timedelta(minutes=spark.timeout_minutes), timedelta(minutes=spark.queue_timeout_minutes)),
         canary_run=canary_run,
+        run_lasts=spark.run_lasts,
         watch=watch,
     )

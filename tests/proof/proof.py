@@ -31,7 +31,7 @@ _MOST_LOOKS = 30
 
 LEDGER = (ROOT / "docs" / "aws-claims.md").read_text("utf-8")
 UNPROVEN = {
-    field: "run the file by a schedule" if "streams alone" in row else "set deployment.spark.plain_start"
+    field: "set deployment.spark.plain_start"
     for row in re.findall(r"^\| (`[^|]+) \| unproven", LEDGER, re.M)
     for field in re.findall(r"`(\w+)`", row)
 }

@@ -128,7 +128,7 @@ def test_proofs_are_compared_call_by_call(recorded: Any, replayed: Any, differen
     [
         ("Invalid State Machine Definition: 'SCHEMA_VALIDATION_FAILED: The field \"Tags\" is not supported by Step "
          "Functions at /States/RunJob/Parameters'", "plain_start"),
-        ("EMRServerless.ValidationException: unknown field Mode", "by a schedule"),
+        ("EMRServerless.ValidationException: unknown field Mode", "plain_start"),
         ("SCHEMA_VALIDATION_FAILED: The field \"DiskEncryptionConfiguration\" is not supported", "plain_start"),
         ("SCHEMA_VALIDATION_FAILED: The field \"Foo\" is not supported by Step Functions", None),
         ("AccessDenied: not allowed to tag. Tags", None),
@@ -141,7 +141,7 @@ def test_field_that_is_refused_is_explained(reason: str, advised: str | None) ->
 
 
 REFUSALS = [
-    ("UPDATE_ROLLBACK_COMPLETE. So Step Functions does not send Mode: run the file by a schedule", True),
+    ("UPDATE_ROLLBACK_COMPLETE. So Step Functions does not send Mode: set deployment.spark.plain_start", True),
     ("UPDATE_ROLLBACK_COMPLETE. AccessDenied", False),
 ]
 

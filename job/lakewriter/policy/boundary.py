@@ -110,7 +110,9 @@ def _bound_keys(spec: Spec, deployment: Deployment, arns: Arns) -> Iterator[Stat
     if keys:
         # Glue encrypts metadata by kms:Encrypt; a statement of its own would be too long for some files.
         encrypt = ["kms:Encrypt"] if deployment.catalog_kms_key_arn else []
-        yield allow("Keys", ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey*", *encrypt], list(dict.fromkeys(keys)))
+        yield allow(
+            "Keys", ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey*", *encrypt], list(dict.fromkeys(keys))
+        )
     if deployment.replication and deployment.replication.kms_key_arn:
         yield allow("KeyOfCopies", ["kms:Encrypt"], [deployment.replication.kms_key_arn])
 

@@ -112,7 +112,8 @@ class Spark(FileModel):
     plain_start: bool = False
     """Starts job runs without tags, and without the key of the workers' disks, should Step Functions refuse a request
     that has them. A load that runs during a deployment that makes a new application is then not followed to its end,
-    and disks are under a key of AWS. Not for ``STREAMING``, which needs more."""
+    and disks are under a key of AWS. A continuous run then is a job run of a week, which the state machine starts anew,
+    and EMR Serverless does not restart it: stop it before such a deployment."""
     conf: dict[str, str] = Field(default_factory=dict)
     """Further Spark settings. They take precedence over those that the stack gives. The time zone stays UTC."""
 
@@ -123,14 +124,14 @@ class Spark(FileModel):
             raise ValueError("expected an EMR release such as 'emr-spark-8.1.0'")
         return value
 
-    @model_validator(mode="after")
-    def _started_as_a_stream(self) -> "Spark":
-        if self.plain_start and self.mode == "STREAMING":
-            raise ValueError(
-                "'plain_start' leaves out the mode of a job run, without which EMR Serverless ends it like a load; "
-                "expected mode BATCH beside it"
-            )
-        return self
+    @property
+    def run_lasts(self) -> timedelta | None:
+        """The longest that one job run of a continuous run lasts before the next one continues; None without a limit.
+
+        Without its mode a job run is one that ends, and has a week from EMR 7.11 on.
+        https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-version-7110.html
+        """
+        return timedelta(days=7) if self.plain_start and self.mode == "STREAMING" else None
 
     @property
     def vcpus(self) -> int:

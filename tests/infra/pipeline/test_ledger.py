@@ -63,6 +63,12 @@ def test_a_plain_start_sends_nothing_that_is_unproven(synthesised: Synthesised) 
     assert len(runs) == 1
     assert UNPROVEN & {name for run in runs for name in list_fields(run)} == set()
     assert LAKE["pipeline"] in runs[0]["Name"]
+    # A stream without its mode is a run of a week, the longest that EMR Serverless has for one that ends.
+    stream, canary = find_job_runs(
+        synthesised("dev", spark={"plain_start": True, "mode": "STREAMING"}, encryption="SSE-KMS")
+    )
+    assert UNPROVEN & {name for run in (stream, canary) for name in list_fields(run)} == set()
+    assert [run["ExecutionTimeoutMinutes"] for run in (stream, canary)] == [7 * 24 * 60, 180]
 
 
 def test_a_load_sends_one_that_is_unproven(plain: dict[str, Any]) -> None:

@@ -128,11 +128,12 @@ PLAIN: list[tuple[str, str, Mapping[str, str | list[str]], bool]] = [
 
 
 @pytest.mark.parametrize("boundary", [False, True])
+@pytest.mark.parametrize("mode", ["BATCH", "STREAMING"])
 def test_runs_without_tags_are_followed_by_the_application_alone(
-    synthesised: Synthesised, settings_of: SettingsOf, boundary: bool
+    synthesised: Synthesised, settings_of: SettingsOf, boundary: bool, mode: str
 ) -> None:
     deployment: dict[str, Any] = {
-        "spark": {"plain_start": True},
+        "spark": {"plain_start": True, "mode": mode},
         "operators": [f"arn:aws:iam::{ACCOUNT}:role/OnCall"],
         "permissions_boundary_arn": f"arn:aws:iam::{ACCOUNT}:policy/lake-boundary",
     }

@@ -206,6 +206,23 @@ def test_only_the_canary_of_a_stream_has_a_time_limit(synthesised, machine):
     assert stream.run("stopped")["error"] == "JobRunCancelled"
 
 
+def test_a_stream_without_its_mode_goes_on_after_a_week(synthesised, machine):
+    """Each run has a token of its own, and attempts are counted anew; one that somebody cancels earlier ends it."""
+    spark = {"mode": "STREAMING", "plain_start": True, "attempts": 2}
+    stream = Machine(synthesised(spark=spark), machine.runs, name="weeks")
+    machine.runs.seconds = 7 * 24 * 3600
+    stream.endings(*[("CANCELLED", None)] * 3, ("SUCCESS", DONE))
+    ended = stream.run("stream")
+    assert (ended["status"], json.loads(ended["output"])["attempts"]) == ("SUCCEEDED", 1)
+    assert len({parameters["ClientToken"] for parameters in machine.runs.started}) == 4
+    assert {run_of(parameters) for parameters in machine.runs.started} == {("--continuous", "BATCH")}
+    machine.runs.seconds = 3600
+    stream.endings(("CANCELLED", None))
+    assert stream.run("stopped")["error"] == "JobRunCancelled"
+    stream.endings(("FAILED", None), ("FAILED", None))
+    assert stream.run("crashed")["error"] == "NO_OUTCOME"
+
+
 def test_stopping_cancels_the_job_run(machine):
     machine.endings((RUNNING, None))
     execution = machine.start("stopped")
