@@ -191,9 +191,11 @@ def _compare_statements(before: Templates, after: Templates) -> Iterator[Change]
         if holder.name not in in_templates:
             yield Change(Harm.INTERRUPTED, _name_holder(holder), "removed: the policies that it had of these stacks")
     made = frozenset(name for name in _list_names(after) - in_templates if name.startswith("<"))
+    deleted = _list_deleted(before, after)
     for key in dict.fromkeys((*old, *new)):
         was, now = old.get(key), new.get(key)
-        if was not in leaving:
+        # The policy of a topic or a queue ends with what it protects.
+        if was not in leaving and (now is not None or was is None or was.name not in deleted):
             yield from _compare_holder(key, was, now, made, [holder.name for holder in leaving])
 
 
@@ -234,6 +236,16 @@ def _name_holder(holder: Holder) -> str:
 
 def _list_names(templates: Templates) -> set[str]:
     return {resource.name for _, resource in templates.list_resources()}
+
+
+def _list_deleted(before: Templates, after: Templates) -> set[str]:
+    """List the names of resources that leave their stacks and are not retained."""
+    ids = {(template.stack, resource.id) for template, resource in after.list_resources()}
+    return {
+        resource.name
+        for template, resource in before.list_resources()
+        if (template.stack, resource.id) not in ids and resource.deletion not in RETAINED
+    } - _list_names(after)
 
 
 def _drop_principals(statement: Statement, leaving: Collection[str]) -> Iterator[Statement]:

@@ -11,11 +11,13 @@ from infra.review.coverage import list_uncovered, meet
 from infra.review.page import Cell, Code, Strong
 from infra.review.permissions import Statement
 from infra.review.templates import Properties
+from lakewriter.policy.arns import name_principal
 
 Harmless = Callable[[Properties, Properties], bool]
 """Tells, by all properties of a resource before and after, that a change of one does no harm."""
 _OF_DATA: Final = frozenset({"glue", "iam", "kms", "lakeformation", "s3", "secretsmanager", "ssm", "sts"})
 """Services that have data, keys and secrets, or lead to roles that do."""
+_SENDERS: Final = {name_principal("cloudwatch"), name_principal("events"), name_principal("budgets")}
 _DESCRIBING: Final = frozenset({"Description", "Tags"})
 _NONCURRENT: Final = "NoncurrentVersionExpiration"
 _FILTERS: Final = frozenset({"Prefix", "TagFilters", "ObjectSizeGreaterThan", "ObjectSizeLessThan"})
@@ -147,8 +149,9 @@ class Sides:
         if self.is_made or any(name in resource for name in self.made for resource in part.resources):
             return False
         if not self.by_services:
-            return True
-        return not part.principals and any(action.partition(":")[0].lower() in _OF_DATA for action in part.actions)
+            return not _is_of_senders(part)
+        of_data = any(action.partition(":")[0].lower() in _OF_DATA for action in part.actions)
+        return of_data and not part.principals and not _is_for_messages(part)
 
 
 def compare_statements(what: str, before: Statement | None, after: Statement | None, sides: Sides) -> Change:
@@ -177,13 +180,28 @@ def _judge(before: Statement | None, after: Statement | None, sides: Sides) -> H
         return Harm.INTERRUPTED if gained else Harm.NONE
     if any(map(sides.lets_in, gained)):
         return Harm.LET_IN
-    if any(map(_is_about_keys, lost)):
+    if any(_is_about_keys(part) and not _is_of_senders(part) for part in lost):
         return Harm.UNREADABLE
     return Harm.INTERRUPTED if lost else Harm.NONE
 
 
 def _is_about_keys(statement: Statement) -> bool:
     return any(fnmatchcase("kms:decrypt", action.lower()) for action in statement.actions)
+
+
+def _is_of_senders(part: Statement) -> bool:
+    """Return whether a part lets services that send messages use a key for them: nothing stays under it."""
+    return bool(part.principals) and {*part.principals} <= _SENDERS and _is_of_key(part)
+
+
+def _is_for_messages(part: Statement) -> bool:
+    """Return whether a part is the use of a key through SQS or SNS alone."""
+    through = dict(part.conditions).get("StringEquals kms:ViaService", ())
+    return _is_of_key(part) and bool(through) and all(service.startswith(("sqs.", "sns.")) for service in through)
+
+
+def _is_of_key(part: Statement) -> bool:
+    return all(action.lower().startswith("kms:") for action in part.actions)
 
 
 def judge_property(kind: str, key: str, before: Properties, after: Properties) -> Harm:

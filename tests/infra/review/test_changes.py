@@ -214,6 +214,23 @@ HARMS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
     ),
     "a schedule": ({}, {"schedule": {"rate": "6 hours"}}, []),
     "mail to somebody new": ({}, {"alarms": {"email": "a@example.org"}}, ["let in: AlarmsEmailTopicaexampleorg"]),
+    "mail under the bucket's key": (
+        KEYED,
+        KEYED | {"alarms": {"email": "a@example.org"}},
+        ["let in: AlarmsEmailTopicaexampleorg"],
+    ),
+    "no mail any more": (KEYED | {"alarms": {"email": "a@example.org"}}, KEYED, []),
+    "a schedule under the bucket's key": (KEYED, KEYED | {"schedule": {"rate": "6 hours"}}, []),
+    "no schedule any more, and no queue": (
+        {"schedule": {"rate": "6 hours"}},
+        {},
+        ["deletable: DeadLetters (SQS Queue) (removed): nothing -> deleted with the starts in it"],
+    ),
+    "one operator fewer": (
+        {"operators": [f"arn:aws:iam::123456789012:role/{name}" for name in ("A", "B")]},
+        {"operators": ["arn:aws:iam::123456789012:role/A"]},
+        [],
+    ),
     "access logs": ({"access_logs": False}, {}, []),
     "no replica any more": ({"replication": {"bucket": "acme-lake-west"}}, {}, []),
     "no grants any more": (LAKE_FORMATION, {}, []),
