@@ -50,20 +50,36 @@ class ColumnStatistics(ControlObject):
         super().__init__(**fields, **bounds, **later)
 
 
+class TextShapes(ControlObject):
+    """The shapes of texts, as ``99.99.9999``, each with the lowest and the highest text that has it.
+
+    With ``is_many`` the texts have more shapes than are kept, and none is named.
+    """
+
+    ends: Mapping[str, tuple[str, str]] = Field(default_factory=dict)
+    is_many: bool = False
+
+
 class Cursor(ControlObject):
     """The highest value of the cursor column: its Arrow type and exact text (timestamps: UTC microseconds).
 
     ``edge`` has the keys of a database's rows that have the value, each as a JSON list of its columns' texts: the next
-    load reads the other rows that have the value. ``edge`` is empty where the keys are not known.
+    load reads the other rows that have the value. ``edge`` is empty where the keys are not known. ``shapes`` are those
+    of the texts that were compared, for the process that loads: no intent and no state has them.
     """
 
     type: str
     text: str
     edge: tuple[str, ...] = Field((), exclude_if=is_empty)
+    shapes: TextShapes | None = Field(None, exclude_if=is_none)
 
     def __init__(self, type: str, text: str, **later: Any) -> None:  # noqa: A002 - the field's name
         fields = {"type": type, "text": text}
         super().__init__(**fields, **later)
+
+    def without_shapes(self) -> Self:
+        """Return the cursor as control objects keep it."""
+        return self if self.shapes is None else self.model_copy(update={"shapes": None})
 
 
 class Observed(ControlObject):
@@ -308,7 +324,10 @@ class Receipt(ControlObject):
 
     def for_intent(self) -> Self:
         """Return the receipt without the fields that only the loading process needs."""
-        return self.model_copy(update={"changed": (), "observed": {}, "violations": {}, "blank_lines": 0})
+        cursor = self.cursor and self.cursor.without_shapes()
+        return self.model_copy(
+            update={"changed": (), "observed": {}, "violations": {}, "blank_lines": 0, "cursor": cursor}
+        )
 
 
 class Totals(ControlObject):
@@ -344,6 +363,13 @@ class ReceiptPart(ControlObject):
     sha256: str
     length: int
     totals: Totals
+
+    def for_intent(self) -> Self:
+        """Return the part without what only the loading process needs of its cursor."""
+        if self.totals.cursor is None:
+            return self
+        totals = self.totals.model_copy(update={"cursor": self.totals.cursor.without_shapes()})
+        return self.model_copy(update={"totals": totals})
 
 
 class SetAside(ControlObject):

@@ -220,9 +220,6 @@ ODDITIES: list[tuple[Read, dict[str, Any], list[tuple[str, str, str]]]] = [
         ("ok", "json, 1 file, 58 B, 2 columns: at string, id bigint (2 rows looked at).", NO_REMEDY),
         ("warning", "cursor 'at' of 'nyc_public.flights' is null in 1 of 2 rows looked at.",
          "Only the first load reads such rows: null is above no cursor."),
-        ("warning", "cursor 'at' of 'nyc_public.flights' is text, compared letter by letter: all values (1) are times, "
-         "such as '2026-01-31 10:00'; taken as UTC where they name no zone.",
-         "To compare values, set columns: {at: timestamp}."),
         ("warning", f"{FLIGHTS}: 1 column of text could have a type. at: all values (1) are times, such as "
          "'2026-01-31 10:00'; taken as UTC where they name no zone.",
          "To have them, set columns: {at: timestamp}.")]),
@@ -239,6 +236,13 @@ ODDITIES: list[tuple[Read, dict[str, Any], list[tuple[str, str, str]]]] = [
         ("failed", "cursor of 'nyc_public.flights': the source has no column 'updated_at'.",
          "It has: id, name, zip."),
         ("failed", "columns of 'nyc_public.flights': the source has no column 'nam'.", "Did you mean 'name'?")]),
+    (csv("a.csv"), {"cursor": "ID"}, [
+        ("ok", "csv, 1 file, 36 B, 3 columns: id string, name string, zip string (2 rows looked at).", NO_REMEDY),
+        ("failed", "table 'nyc_public.flights': cursor 'ID' is text, which is compared letter by letter: it has '1' "
+         "and '2', and '10' sorts below '9'. Later loads would leave out rows.",
+         "Declare its type: columns: {ID: bigint}."),
+        ("warning", f"{FLIGHTS}: 1 column of text could have a type. id: all values (2) are whole numbers, from 1 to "
+         "2.", "To have them, set columns: {id: bigint}.")]),
     (csv("a.csv"), {"columns": {"zip": "string"}}, [
         ("ok", "csv, 1 file, 36 B, 3 columns: id string, name string, zip string (2 rows looked at).", NO_REMEDY),
         ("warning", f"{FLIGHTS}: 1 column of text could have a type. id: all values (2) are whole numbers, from 1 to "

@@ -11,7 +11,7 @@ from lakewriter.column_types import to_glue_type, to_stored_type
 from lakewriter.doctor.probe import Finding, SeenColumn, SeenSource
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.report import format_count, format_size, join_first
-from lakewriter.run.prepare import Prepared
+from lakewriter.run.prepare import Prepared, require_sorted_sample
 from lakewriter.shape.table import DELETED
 from lakewriter.source.databases.database_rows import is_jdbc
 from lakewriter.source.feed import Bounded
@@ -59,6 +59,10 @@ def list_column_findings(
     if (is_late := _find_late_rows(table, prepared)) is not None:
         yield Finding(name, "warning", is_late, "cursor_lag: 10 minutes reads them again, and appends them again.")
     if rows is not None and table.cursor is not None:
+        try:
+            require_sorted_sample(table, prepared, rows)
+        except SpecInvalidError as error:
+            yield Finding(name, "failed", error.message, error.remedy, error.code)
         column = next((c for c in rows.column_names if c.lower() == str(table.cursor).lower()), "")
         if rows.column_names.count(column) == 1 and (nulls := rows.column(column).null_count):
             message = f"cursor {column!r} of {table.id!r} is null in {nulls:,} of {len(rows):,} rows looked at."
@@ -79,15 +83,10 @@ def _find_late_rows(table: TableSpec, prepared: Prepared) -> str | None:
 
 
 def list_type_findings(name: str, table: TableSpec, rows: pa.Table | None, seen: SeenSource) -> Iterator[Finding]:
-    """Yield the types that columns of text could be declared with, the cursor's first."""
+    """Yield the types that columns of text could be declared with."""
     fitting = {column: proposal for column, proposal in _propose_types(table, rows).items() if proposal.type}
     if not fitting:
         return
-    cursor = next((column for column in fitting if column.lower() == (table.cursor or "").lower()), None)
-    if cursor is not None:
-        message = f"cursor {cursor!r} of {table.id!r} is text, compared letter by letter: {fitting[cursor].reason}."
-        line = write_columns_line(table.columns, {cursor: str(fitting[cursor].type)})
-        yield Finding(name, "warning", message, f"To compare values, set {line}.")
     said = "; ".join(f"{column}: {proposal.reason}" for column, proposal in list(fitting.items())[:_MOST_REASONS])
     line = write_columns_line(table.columns, {column: str(proposal.type) for column, proposal in fitting.items()})
     one = "1 column of text could have a type"

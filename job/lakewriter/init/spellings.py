@@ -7,17 +7,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from lakewriter.declared.exact_text import TextForm
-from lakewriter.declared.sql_types import parse_type
 from lakewriter.init.proposals import Column
-from lakewriter.source.strict_cast import cast_text
+from lakewriter.source.text_order import list_time_patterns
 
-_DAYS: Final = (
-    "dd.MM.yyyy", "d.M.yyyy", "dd/MM/yyyy", "MM/dd/yyyy", "d/M/yyyy", "M/d/yyyy", "dd-MM-yyyy", "MM-dd-yyyy",
-    "yyyy/MM/dd", "yyyy.MM.dd", "d MMM yyyy", "dd-MMM-yyyy", "d MMMM yyyy", "MMMM d, yyyy",
-)  # fmt: skip
-"""Where two fit the same values, the first of each order of day and month is enough."""
-_TIMES: Final = (" HH:mm", " HH:mm:ss", "'T'HH:mm:ss", " h:mm a", ", HH:mm", ", HH:mm:ss")
 _MARKS: Final = ((",", "."), (",", " "), (",", "'"), (".", ","), (".", "'"), (".", " "))
 """The mark of decimals, and of thousands."""
 _ANSWERS: Final = (
@@ -59,25 +51,11 @@ def _find_spellings(name: str, values: pa.ChunkedArray) -> Sequence[Spelling]:
 
 def _list_times(name: str, texts: Sequence[str]) -> Iterator[Spelling]:
     """List the patterns that fit every value, one for each order of day and month."""
-    fitting = dict[bool, str]()
-    candidates = [("date", day) for day in _DAYS] + [("timestamp", day + time) for day in _DAYS for time in _TIMES]
-    for kind, pattern in candidates:
-        begins_with_month = pattern.startswith("M")
-        if begins_with_month not in fitting and _fits(texts, kind, pattern):
-            fitting[begins_with_month] = pattern
+    fitting = tuple(list_time_patterns(texts))
     among = f"all values are such as {texts[0]!r}"
     unclear = "; no value tells day and month apart: choose one" if len(fitting) > 1 else ""
-    for pattern in fitting.values():
-        kind = "timestamp" if "m" in pattern else "date"
+    for kind, pattern in fitting:
         yield Spelling(name, f"{among}{unclear}", entry={"type": kind, "format": pattern})
-
-
-def _fits(texts: Sequence[str], kind: str, pattern: str) -> bool:
-    how = TextForm(date_format=pattern) if kind == "date" else TextForm(timestamp_format=pattern)
-    # One value excludes most patterns that do not fit.
-    return all(
-        cast_text(pa.array(part, pa.string()), parse_type(kind), how).misfits is None for part in (texts[:1], texts)
-    )
 
 
 def _list_numbers(name: str, texts: Sequence[str]) -> Iterator[Spelling]:

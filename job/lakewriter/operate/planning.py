@@ -30,6 +30,7 @@ from lakewriter.run.prepare import (
     Prepared,
     SparkFactory,
     prepare,
+    require_sorted_sample,
 )
 from lakewriter.run.sync import make_ownership, plan_sync
 from lakewriter.run.table_writers import require_place
@@ -222,7 +223,10 @@ def _plan_table(
         described = _describe_plan(spec, inputs, prepared)
         yield described
         yield _compare(spec, table, prepared, written, key)
-        yield _propose_types(spec, table, prepared, written)
+        rows = _read_sample(spec, table, prepared)
+        if rows is not None:
+            require_sorted_sample(table, prepared, rows, state.cursor)
+        yield _propose_types(table, prepared, written, rows if _has_types(spec) else None)
         again = _warn_of_repetition(spec, inputs, control, state, described["rows"])
         warnings = (*_list_warnings(table, prepared, written), *_warn_of_streams(spec, table), *again)
         yield {"warnings": (*warnings, *_warn_of_others(table, control, state), *begun)}
@@ -254,21 +258,31 @@ def _compare(spec: Spec, table: TableSpec, prepared: Prepared, written: Written 
     return {"compared_with": written.origin, "changes": changes, "breaks": tuple(breaks)}
 
 
-def _propose_types(spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None) -> _PlanFields:
-    """Return the types that the first rows of text columns allow, and the line that declares them; nothing for files
-    without types.
+def _read_sample(spec: Spec, table: TableSpec, prepared: Prepared) -> pa.Table | None:
+    """Return the first rows of a source whose columns of text may get types; None for files without types, unless the
+    order of a cursor's texts matters."""
+    feed = prepared.feed
+    if table.collection is not None or not isinstance(feed, FilesFeed | RowsFeed):
+        return None
+    return feed.read_first(SAMPLE_ROWS) if _has_types(spec) or table.cursor is not None else None
+
+
+def _has_types(spec: Spec) -> bool:
+    return not isinstance(spec.encoding, TextEncoding) or spec.encoding.kind != "csv"
+
+
+def _propose_types(
+    table: TableSpec, prepared: Prepared, written: Written | str | None, rows: pa.Table | None
+) -> _PlanFields:
+    """Return the types that the first rows of text columns allow, and the line that declares them.
 
     A column that was loaded as text keeps its type: another one would break its readers.
     """
-    feed = prepared.feed
-    has_types = not isinstance(spec.encoding, TextEncoding) or spec.encoding.kind != "csv"
-    if table.collection is not None or not has_types or not isinstance(feed, FilesFeed | RowsFeed):
-        return {}
-    if isinstance(written, str):
+    if rows is None or isinstance(written, str):
         return {}
     before = set() if written is None else {name.lower() for name in written.columns}
     loaded = [column.source for column in prepared.shape.columns if column.name.lower() in before]
-    proposals = propose_types(feed.read_first(SAMPLE_ROWS), [*table.columns, *loaded])
+    proposals = propose_types(rows, [*table.columns, *loaded])
     proposed = {name: proposal.type for name, proposal in proposals.items() if proposal.type}
     if not proposed:
         return {}

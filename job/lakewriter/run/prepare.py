@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.types as pt
 from pyspark.sql import SparkSession
 
 from lakewriter.commit.catalog import CatalogTable
@@ -22,7 +23,7 @@ from lakewriter.receipt import Cursor, GivenName, Origin
 from lakewriter.report import format_count
 from lakewriter.run.sync import TableSync
 from lakewriter.shape.contract import find_columns_to_discard, require_types
-from lakewriter.shape.cursor import write_spark_literal
+from lakewriter.shape.cursor import find_highest, write_spark_literal
 from lakewriter.shape.envelope import EnvelopePlan, choose_name_rule, plan_documents, plan_rows
 from lakewriter.shape.flatten_plan import plan_flatten
 from lakewriter.shape.inferred_columns import InferredColumns
@@ -38,6 +39,7 @@ from lakewriter.source.files.csv_headers import list_nameless
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
+from lakewriter.source.text_order import require_sorted_texts
 from lakewriter.spec.encodings import AvroEncoding, TextEncoding
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.stream import Envelope
@@ -346,6 +348,25 @@ def _make_not_empty_error(table: TableSpec, what: str) -> TableNotEmptyError:
         f"table {table.id} was never loaded, and {what}.",
         remedy="Move what is there away, or set destination_table_handling: APPEND.",
     )
+
+
+def require_sorted_cursor(
+    table: TableSpec, cursor: Cursor | None, before: Cursor | None = None, edge: Edge | None = None
+) -> None:
+    """Raise ``SPEC_INVALID`` if the cursor is a text that sorts otherwise than what it spells. Texts of values that a
+    database orders, as its ``edge`` says, are not compared."""
+    if cursor is not None and not (edge is not None and edge.is_text_of_value):
+        require_sorted_texts(table, cursor, before)
+
+
+def require_sorted_sample(table: TableSpec, prepared: Prepared, rows: pa.Table, before: Cursor | None = None) -> None:
+    """Raise ``SPEC_INVALID`` as ``require_sorted_cursor`` does, by the first ``rows`` of the source."""
+    columns = [name for name in rows.column_names if table.cursor and name.lower() == table.cursor.lower()]
+    if len(columns) != 1:
+        return
+    values = rows.column(columns[0])
+    highest = find_highest(values.combine_chunks(), columns[0], 0) if pt.is_string(values.type) else None
+    require_sorted_cursor(table, highest or before, before, prepared.edge)
 
 
 def write_cursor_condition(table: TableSpec, cursor: Cursor | None) -> CursorCondition | None:

@@ -9,7 +9,7 @@ from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
 from lakewriter.run.judging import MOST_OF_A_BATCH, Judged, judge_staged
 from lakewriter.run.placement import find_next_counter, plan_quarantine_action
-from lakewriter.run.prepare import choose_origin
+from lakewriter.run.prepare import choose_origin, require_sorted_cursor
 from lakewriter.run.staged_table import Load, Planned, Staged
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.shape.flatten_plan import FlattenPlan
@@ -48,7 +48,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         access=spec.access,
         catalog=staged.action,
         receipts=tuple(receipt.for_intent() for receipt in receipts.at_hand),
-        parts=tuple(receipts.parts),
+        parts=tuple(part.for_intent() for part in receipts.parts),
         cursor_before=before,
         cursor_after=_find_cursor_after(load, table, began, staged),
         feed=planned.feed,
@@ -106,6 +106,9 @@ def _find_cursor_after(load: Load, table: TableSpec, began: TableState, staged: 
     # Rule quarantine-cursor
     after = choose_higher(before, choose_higher(staged.receipts.totals.cursor, staged.quarantined.totals.cursor))
     edge = staged.planned.edge
+    if not load.kind.takes:
+        require_sorted_cursor(table, after, before, edge)
+    after = after and after.without_shapes()
     return after if after is None or edge is None else edge.mark(after)
 
 
@@ -128,7 +131,9 @@ def _make_quarantine(load: Load, table: TableSpec, files: Receipts) -> Quarantin
         return None
     action = plan_quarantine_action(load.pipeline.spec, table)
     receipts = tuple(receipt.for_intent() for receipt in files.at_hand)
-    return Quarantine(catalog=action, receipts=receipts, parts=tuple(files.parts), takes=load.kind.takes)
+    return Quarantine(
+        catalog=action, receipts=receipts, parts=tuple(part.for_intent() for part in files.parts), takes=load.kind.takes
+    )
 
 
 def _plan_merge(load: Load, table: TableSpec, began: TableState, planned: Planned) -> MergeIntent | None:

@@ -12,6 +12,7 @@ import pyarrow.types as pt
 from lakewriter.documents.values_to_text import render_text
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.receipt import Cursor
+from lakewriter.shape.text_shapes import find_shapes, join_shapes
 
 _DATE: Final = r"(-?\d{4,})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 _TIME: Final = r"T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)\.(\d{6})"
@@ -25,13 +26,17 @@ Comparable = int | Decimal | float | str | tuple[int, ...]
 def find_highest(array: pa.Array, column: str, first_index: int) -> Cursor | None:
     """Return the maximum of a written column, None when all is null; NaN is ``VALUE_UNREPRESENTABLE``, as it has no
     order.
+
+    A text has the shapes of all texts, by which ``source.text_order`` tells whether their order is that of what they
+    spell.
     """
     if pt.is_floating(array.type):
         _refuse_nan(array, column, first_index)
     top = pc.max(array)
     if not top.is_valid:
         return None
-    return Cursor(type=str(array.type), text=render_text(pa.repeat(top, 1))[0].as_py())
+    shapes = find_shapes(array) if pt.is_string(array.type) else None
+    return Cursor(type=str(array.type), text=render_text(pa.repeat(top, 1))[0].as_py(), shapes=shapes)
 
 
 def choose_higher(a: Cursor | None, b: Cursor | None) -> Cursor | None:
@@ -44,14 +49,17 @@ def choose_higher(a: Cursor | None, b: Cursor | None) -> Cursor | None:
             f"cursor {a.text!r} of type {a.type!r} cannot be compared with {b.text!r} of type {b.type!r}.",
             remedy="Declare the cursor column's former type under columns:, or reset the table's cursor.",
         )
-    return b if value_b > value_a else a  # type: ignore[operator]
+    higher = b if value_b > value_a else a  # type: ignore[operator]
+    shapes = join_shapes(a.shapes, b.shapes)
+    return higher if shapes == higher.shapes else higher.model_copy(update={"shapes": shapes})
 
 
 def choose_lower(a: Cursor | None, b: Cursor | None) -> Cursor | None:
     """Return the lower of two, as ``choose_higher`` compares them."""
     if a is None or b is None:
         return a or b
-    return b if choose_higher(a, b) is a else a
+    higher = choose_higher(a, b)
+    return b if higher is not None and higher.text == a.text else a
 
 
 def write_spark_literal(c: Cursor) -> str:

@@ -32,6 +32,7 @@ _PHONE_DIGITS: Final = 7
 
 _ZEROS: Final = re.compile(r"[+-]?0[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 _STAND_IN: Final = re.compile(r"[A-Za-z/.?\\ -]+")
+_PLAIN_FORMAT: Final = re.compile(r"[A-Za-z](?:[A-Za-z./ -]*[A-Za-z])?")
 _YAML_WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "null", "true", "false"})
 _SECONDS: Final = range(10**9, 4 * 10**9)
 _ODDITIES: Final = (
@@ -128,10 +129,10 @@ def propose_types(rows: pa.Table, declared: Collection[str] = ()) -> dict[str, P
     }
 
 
-def write_columns_line(declared: Mapping[str, ColumnType], proposed: Mapping[str, str]) -> str:
+def write_columns_line(declared: Mapping[str, ColumnType], proposed: Mapping[str, str | ColumnType]) -> str:
     """Return the line of lake.yaml that declares the ``proposed`` types beside those that are ``declared``."""
-    types = {name: _write_type(column) for name, column in declared.items()}
-    types |= {name: _quote_type(kind) for name, kind in proposed.items()}
+    columns = {**declared, **proposed}
+    types = {name: _quote_type(kind) if isinstance(kind, str) else _write_type(kind) for name, kind in columns.items()}
     return f"columns: {{{', '.join(f'{_quote_name(name)}: {text}' for name, text in types.items())}}}"
 
 
@@ -139,7 +140,9 @@ def _write_type(column: ColumnType) -> str:
     if column.unit:
         return f"{{type: {column.type}, from: {column.unit}}}"
     if column.format:
-        return f"{{type: {column.type}, format: {json.dumps(column.format, ensure_ascii=False)}}}"
+        is_plain = _PLAIN_FORMAT.fullmatch(column.format) is not None
+        spelled = column.format if is_plain else json.dumps(column.format, ensure_ascii=False)
+        return f"{{type: {column.type}, format: {spelled}}}"
     return _quote_type(column.type)
 
 
