@@ -355,6 +355,31 @@ def test_new_files_are_merged_once(tmp_path, aws, bucket):
     assert (go(users, "d").rows, rows(users)) == (1, [(2, 2, "b"), (3, 1, "a")])
 
 
+def test_a_merge_that_may_read_no_file_again(tmp_path, aws, bucket):
+    """A row that somebody has deleted does not come back with the file that has it."""
+    users = make(tmp_path, aws, repeated="fail")
+    drop(users, "1.parquet", (1, 1, "a"), (2, 1, "a"))
+    go(users, "a")
+    aws.hide_missing = False
+    users.iceberg().delete("id = 1")
+    aws.hide_missing = True
+    drop(users, "2.parquet", (2, 2, "b"))
+    (result,) = users.run("b").tables
+    assert (result.code, rows(users)) == ("INPUT_REPEATED", [(2, 1, "a")])
+    (users.folder / "users" / "1.parquet").unlink()
+    assert not any("appended" in note for note in go(users, "c").notes)
+    assert rows(users) == [(2, 2, "b")]
+    users.write(repeated="warn")
+    drop(users, "1.parquet", (1, 1, "a"), (2, 1, "a"))
+    go(users, "d")
+    assert rows(users) == [(1, 1, "a"), (2, 2, "b")]
+    # Nobody has noted what that load has read.
+    users.write()
+    (result,) = users.run("e").tables
+    assert result.code == "SPEC_INVALID"
+    assert "has repeated: fail, and nobody has noted all files" in result.message
+
+
 def test_new_files_of_an_undone_merge_are_read_again(tmp_path, aws, bucket):
     users = make(tmp_path, aws, **NEW)
     drop(users, "1.parquet", (1, 1, "a"))

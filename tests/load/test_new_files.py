@@ -279,6 +279,24 @@ def test_a_table_whose_files_nobody_has_noted(landing, say, ids):
     assert landing.go("d").rows == 0
 
 
+def test_a_repetition_that_nobody_can_know_is_refused(landing):
+    landing.describe("all", "fail")
+    landing.drop("1.parquet", 1)
+    landing.go("a")
+    forget(landing)
+    result = landing.go("b", "failed")
+    assert (result.code, landing.ids()) == ("SPEC_INVALID", [1])
+    assert "has repeated: fail, and nobody has noted all files" in result.message
+    repair.reset_files(
+        landing.control(ID), chosen_files.list_all_files(landing.spec.tables[0], lambda: local_session(1)), "so"
+    )
+    assert landing.go("c", "failed").code == "INPUT_REPEATED"
+    (landing.folder / "in" / "1.parquet").unlink()
+    landing.drop("2.parquet", 2)
+    landing.go("d")
+    assert landing.ids() == [1, 2]
+
+
 def test_a_load_that_noted_nothing_is_missed(landing):
     """Another release has loaded the table meanwhile: it wrote the record back as it was."""
     landing.describe()

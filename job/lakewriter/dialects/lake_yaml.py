@@ -58,7 +58,9 @@ from lakewriter.spec.lineage import Lineage
 from lakewriter.spec.listed_files import Repetition
 from lakewriter.spec.model import FileModel, Model, require_one
 from lakewriter.spec.readers import ReaderName
+from lakewriter.spec.repetition import REPEATED, Cell, Fail, find_way
 from lakewriter.spec.specification import MIB, Limits, RefreshRules, Spec, UndoRules
+from lakewriter.spec.table_spec import TableSpec
 
 if TYPE_CHECKING:
     AnyDestination = Destination
@@ -163,7 +165,8 @@ class LakeFile(FileModel):
     """What happens where an expectation does not hold. A table's own ``on_violation`` comes first."""
     repeated: Repetition | None = None
     """What happens where a load would append rows of files that an earlier load has read: ``warn`` counts them,
-    ``fail`` loads nothing, ``allow`` says nothing. A table's own ``repeated`` comes first."""
+    ``fail`` loads nothing, ``allow`` says nothing. A table's own ``repeated`` comes first. ``fail`` is refused if rows
+    of a table without files may come again, and says nothing of tables to which none is appended again."""
     limits: LimitsEntry = LimitsEntry()
     """Sizes and counts that bound a load."""
     lineage: LineageEntry | None = None
@@ -269,13 +272,40 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
 
 
 def _settle_repetition(spec: Spec, file: LakeFile) -> Spec:
-    """Return the spec whose tables say what happens to rows that are read again."""
-    repeated_keys = [entry.repeated for entry in file.tables]
+    """Return the spec whose tables say what happens to rows that are read again; ``SPEC_INVALID`` for a ``fail`` that
+    no load would keep."""
+    table_keys = [entry.repeated for entry in file.tables]
     tables = []
     for number, table in enumerate(spec.tables):
-        given = (repeated_keys[number] if number < len(repeated_keys) else None) or file.repeated
-        tables.append(table.model_copy(update={"repeated": given or ("fail" if table.read.new_files else "warn")}))
+        in_table = table_keys[number] if number < len(table_keys) else None
+        repeated = in_table or file.repeated or ("fail" if table.read.new_files else "warn")
+        if repeated == "fail":
+            cell = REPEATED[table.mode][find_way(table, spec.source, has_checkpoint=file.checkpoint is not None)]
+            _require_fail(cell, table, None if in_table is None else number)
+            is_compared = cell.fail is Fail.COMPARED or (cell.fail is Fail.ASKED and in_table is not None)
+            repeated = "fail" if is_compared else "warn"
+        tables.append(table.model_copy(update={"repeated": repeated}))
     return spec.model_copy(update={"tables": tuple(tables)})
+
+
+def _require_fail(cell: Cell, table: TableSpec, number: int | None) -> None:
+    """Raise ``SPEC_INVALID`` if loads cannot keep ``repeated: fail``: the key of the table with the ``number``, or else
+    of the whole file."""
+    location: Location = ("repeated",) if number is None else ("tables", number, "repeated")
+    name = f"table {table.source_table!r}"
+    if cell.fail is Fail.UNKNOWN:
+        ways = [] if table.stream is not None else [f"give {name} a cursor, or a mode that replaces rows"]
+        ways += [f"set repeated: warn for {name}"] if number is None and table.stream is None else []
+        remedy = "; or ".join([*ways, "leave repeated out"])
+        raise FaultError(
+            location,
+            f"repeated: fail cannot be kept for {name}: {cell.why}.",
+            remedy=f"{remedy[0].upper()}{remedy[1:]}.",
+        )
+    if number is not None and cell.fail is Fail.NONE_AGAIN:
+        raise FaultError(
+            location, f"{name} has repeated: fail, and {cell.why}: it would refuse no load.", remedy="Leave it out."
+        )
 
 
 def _read_files(document: Document) -> tuple[Document, tuple[str, ...]]:

@@ -15,8 +15,9 @@ from lakewriter.errors import ConcurrentLoadError, InputRepeatedError, SourceFai
 from lakewriter.receipt import RepeatedFiles
 from lakewriter.report import format_count, join_first
 from lakewriter.source import file_listing as sources
-from lakewriter.source.file_listing import is_of_files, list_leaf_reads, restrict
+from lakewriter.source.file_listing import restrict
 from lakewriter.spec.listed_files import ListedFile
+from lakewriter.spec.repetition import compares_when_merged
 from lakewriter.spec.table_spec import Mode, Read, TableSpec
 
 SparkFactory = Callable[[], SparkSession]
@@ -81,6 +82,8 @@ class Chosen:
         if self.table.stream is not None:
             files = format_count(repeated.files or 0, "file")
             return f"records of {repeated.again:,} of {files} are appended again" if repeated.again else None
+        if self.table.mode is Mode.MERGE or self.table.repeated == "fail":
+            return None
         if not committed:
             return "no cursor: each load after this one appends all rows of the source again"
         text = f"no cursor: all rows of the source are appended again, as by {format_count(committed, 'load')} before"
@@ -93,7 +96,7 @@ class Chosen:
         """Write which files the load is the first to read, and return what its intent says of them; None where nobody
         knows. Unless the list ``is_exact``, the load may have read more."""
         before = self.before
-        if before is None or (self.listed is None and any(map(is_of_files, list_leaf_reads(self.table.read)))):
+        if before is None or (self.listed is None and any(read.is_of_files for read in self.table.read.leaves)):
             return None
         repeated = self.repeated or RepeatedFiles()
         if repeated.again and repeated.again == repeated.files:
@@ -117,17 +120,14 @@ def is_appended(table: TableSpec) -> bool:
 
 
 def compares_files(table: TableSpec) -> bool:
-    """Return True for a table whose loads compare its source's files with those that earlier loads have read.
-
-    A merge changes no row if it reads a file again, unless somebody else has changed the table since.
-    """
-    is_merged_by_file = table.mode is Mode.MERGE and table.cursor is None and bool(table.read.new_files)
-    return is_appended(table) or is_merged_by_file
+    """Return True for a table whose loads compare its source's files with those that earlier loads have read."""
+    return is_appended(table) or compares_when_merged(table)
 
 
 def may_repeat(table: TableSpec) -> bool:
-    """Return True for a table whose loads each append all rows of its source again, unless the file allows it."""
-    is_asked_for = table.is_given or table.read.new_files or table.repeated == "allow"
+    """Return True for a table whose loads each append all rows of its source again, unless the file allows it, or
+    refuses it."""
+    is_asked_for = table.is_given or table.read.new_files or table.repeated != "warn"
     return table.stream is None and is_appended(table) and not is_asked_for
 
 
@@ -148,17 +148,17 @@ def choose_messages(control: Control, table: TableSpec, state: TableState, files
 def choose_inputs(control: Control, table: TableSpec, state: TableState, spark: SparkFactory) -> Chosen:
     """Choose the files that a load of a table reads now.
 
-    ``INPUT_REPEATED`` where it would read again what ``repeated: fail`` refuses. ``SPEC_INVALID`` for ``files: new``
-    where nobody knows which files earlier loads have read.
+    ``INPUT_REPEATED`` where it would read again what ``repeated: fail`` refuses. ``SPEC_INVALID`` for it and for
+    ``files: new`` where nobody knows which files earlier loads have read.
     """
     if not compares_files(table) or table.is_given or table.stream is not None:
         return Chosen(table)
     before = state.inputs or (None if state.committed else Inputs(committed=0))
     new = table.read.new_files
     # Rule files-unknown
-    if new and not (state.knows_inputs or not state.committed):
+    if (new or table.repeated == "fail") and not (state.knows_inputs or not state.committed):
         raise _make_unknown_error(table, state)
-    reads = new or tuple(list_leaf_reads(table.read))
+    reads = new or table.read.leaves
     lists = _list_all(table, reads, spark)
     if lists is None:
         return Chosen(table, before=before)
@@ -174,7 +174,7 @@ def choose_inputs(control: Control, table: TableSpec, state: TableState, spark: 
 
 def list_all_files(table: TableSpec, spark: SparkFactory) -> tuple[ListedFile, ...]:
     """List the files that count as read once a load has read them; ``SPEC_INVALID`` for a table without any."""
-    lists = _list_all(table, table.read.new_files or tuple(list_leaf_reads(table.read)), spark)
+    lists = _list_all(table, table.read.new_files or table.read.leaves, spark)
     if lists is None:
         raise SpecInvalidError(
             f"table {table.id!r} has a source of which no files can be listed.",
@@ -209,7 +209,7 @@ def _list_all(table: TableSpec, reads: tuple[Read, ...], spark: SparkFactory) ->
     """List the files of each read, by its ``id``; None where one of them has no files, or they cannot be listed."""
     lists = {}
     for read in reads:
-        if not is_of_files(read):
+        if not read.is_of_files:
             return None
         try:
             lists[id(read)] = sources.list_inputs(read, table.id, spark)
@@ -230,7 +230,7 @@ def is_as_listed(chosen: Chosen, spark: SparkFactory, *, is_of_spark: bool) -> b
     if chosen.listed is None or not (chosen.goes_by_record or is_of_spark):
         return True
     table = chosen.table
-    lists = _list_all(table, table.read.new_files or tuple(list_leaf_reads(table.read)), spark) or {}
+    lists = _list_all(table, table.read.new_files or table.read.leaves, spark) or {}
     now = {file.uri: file for files, _ in lists.values() for file in files}
     replaced = [
         file.uri for file in chosen.files if (other := now.get(file.uri)) and not other.is_untouched_since(file)
@@ -271,14 +271,15 @@ def _refuse_repeated(table: TableSpec, files: tuple[ListedFile, ...], compared: 
 
 def describe_ways(table: TableSpec) -> str:
     """Say how a table's loads can read only what is new."""
-    new = "read: {files: new}, " if all(map(is_of_files, list_leaf_reads(table.read))) else ""
+    new = "read: {files: new}, " if all(read.is_of_files for read in table.read.leaves) else ""
     return f"A cursor, {new}or a mode that replaces rows keeps them from coming again."
 
 
 def _make_unknown_error(table: TableSpec, state: TableState) -> SpecInvalidError:
     loads = format_count(state.committed, "load")
+    way = "reads 'files: new'" if table.read.new_files else "has repeated: fail"
     return SpecInvalidError(
-        f"table {table.id!r} reads 'files: new', and nobody has noted all files that its {loads} so far have read.",
+        f"table {table.id!r} {way}, and nobody has noted all files that its {loads} so far have read.",
         remedy=f"Say which they are: lakewriter reset LAKE {table.id} --reason TEXT with --files-read (all that are "
         "there now), --files-unread (none: all are to be loaded), or --files-noted (those that are noted).",
     )

@@ -15,26 +15,13 @@ from lakewriter.source.files.folder_listing import list_stored
 from lakewriter.source.session import isolate
 from lakewriter.source.spark_failures import SPARK_ERRORS, find_useful_line, make_unreadable_error
 from lakewriter.source.storage import is_hidden
-from lakewriter.spec.listed_files import FILE_FORMATS, ListedFile
+from lakewriter.spec.listed_files import ListedFile
 from lakewriter.spec.table_spec import Read
 
 _REMOTE: Final = ("s3://", "s3a://")
 _PATTERN: Final = frozenset("*?[]{}\\")
 _LISTING_OPTIONS: Final = ("pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter")
 """Spark's options that choose files."""
-
-
-def list_leaf_reads(read: Read) -> Iterator[Read]:
-    """Yield the reads of a source that are no SQL: itself, or those of its views."""
-    if read.sql is None:
-        yield read
-    for view in read.views.values():
-        yield from list_leaf_reads(view)
-
-
-def is_of_files(read: Read) -> bool:
-    """Return True if the source is read file by file."""
-    return str(read.format).lower() in FILE_FORMATS and bool(read.paths)
 
 
 def list_inputs(

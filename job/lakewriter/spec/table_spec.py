@@ -12,7 +12,7 @@ from lakewriter.spec.collection import Collection
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.expectations import Condition, Expectation, Unique
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.listed_files import ListedFile, Repetition
+from lakewriter.spec.listed_files import FILE_FORMATS, ListedFile, Repetition
 from lakewriter.spec.model import Model
 from lakewriter.spec.row_rules import BadRows, Contract
 from lakewriter.spec.stream import Stream
@@ -67,6 +67,17 @@ class Read(Model):
         if self.path is None:
             return ()
         return (self.path,) if isinstance(self.path, str) else self.path
+
+    @property
+    def is_of_files(self) -> bool:
+        """Return whether the source is read file by file."""
+        return str(self.format).lower() in FILE_FORMATS and bool(self.paths)
+
+    @property
+    def leaves(self) -> tuple["Read", ...]:
+        """The reads of the source that are no SQL: itself, or those of its views."""
+        own_reads = (self,) if self.sql is None else ()
+        return (*own_reads, *(read for view in self.views.values() for read in view.leaves))
 
     @property
     def new_files(self) -> tuple["Read", ...]:

@@ -100,7 +100,8 @@ class TableEntry(FileModel):
     publishes it and says so. By default ``fail``."""
     repeated: Repetition | None = None
     """What happens where a load of this table would append rows of files that an earlier load has read: ``warn`` counts
-    them, ``fail`` loads nothing, ``allow`` says nothing. By default ``warn``; ``fail`` with ``files: new``."""
+    them, ``fail`` loads nothing, ``allow`` says nothing. By default ``warn``; ``fail`` with ``files: new``. ``fail`` is
+    refused where no load could keep it: with a cursor, a mode that replaces rows, or a source without files."""
 
     @field_validator("names")
     @classmethod
