@@ -22,17 +22,20 @@ AIRBYTE = {
 
 def read_tables(folder, *tables, iceberg=False, airbyte=False, **top):
     destination = {"type": "lakewriter-s3", "location": "s3://acme-lake/lake", "region": "us-east-1"}
-    destination |= {"catalog": "iceberg"} if iceberg else {}
-    destination = AIRBYTE if airbyte else destination
+    if iceberg:
+        destination["catalog"] = "iceberg"
     entries = [{"table": f"t{number}", "schema": "s", **entry} for number, entry in enumerate(tables)]
     path = folder / "lake.yaml"
-    path.write_text(yaml.safe_dump({"pipeline": "p", "destination": destination, "tables": entries, **top}), "utf-8")
+    path.write_text(
+        yaml.safe_dump({"pipeline": "p", "destination": AIRBYTE if airbyte else destination, "tables": entries, **top}),
+        "utf-8",
+    )
     return load_spec(path).tables
 
 
 JDBC = {"format": "jdbc", "options": {"url": "jdbc:postgresql://h/d", "dbtable": "t"}}
 FAIL: dict[str, Any] = {"repeated": "fail"}
-MERGED = {"mode": "merge", "primary_key": ["id"], "order_by": ["at"]}
+MERGED: dict[str, Any] = {"mode": "merge", "primary_key": ["id"], "order_by": ["at"]}
 
 SETTLED = [
     # the table's entry, the key at the top, what is settled
@@ -133,7 +136,7 @@ def test_every_mode_and_way_has_a_cell():
         assert all(bool(cell.why) == (cell.fail is not Fail.COMPARED) for cell in cells.values())
 
 
-WAYS = {
+WAYS: dict[Way, tuple[dict[str, Any], dict[str, Any]]] = {
     # the table's entry, keys at the top
     Way.NEW_FILES: ({"read": NEW}, {}),
     Way.CURSOR: ({"read": ALL, "cursor": "at"}, {}),
@@ -142,11 +145,11 @@ WAYS = {
     Way.CHECKPOINT: ({"read": JDBC}, {"checkpoint": "cp"}),
     Way.PROGRAM: ({}, {}),
 }
-MODES = {
+MODES: dict[Mode, dict[str, Any]] = {
     Mode.REPLACE_PARTITIONS: {"mode": "replace_partitions", "partition_by": ["at"]},
     Mode.MERGE: MERGED,
 }
-DESTINATIONS = {
+DESTINATIONS: dict[Mode, dict[str, Any]] = {
     Mode.REPLACE_PARTITIONS: {"iceberg": True},
     Mode.MERGE: {"iceberg": True},
     Mode.OVERWRITE: {"airbyte": True},

@@ -19,6 +19,7 @@ LATE = (
     "cursor 'CHANGED_AT' of 'nyc_public.flights' is a time: rows that a transaction commits late, with a time "
     "below the highest one loaded, are not read."
 )
+LATE_NUMBER = LATE.replace("CHANGED_AT", "ID").replace("time", "number")
 NULLS = "cursor 'CHANGED_AT' of 'nyc_public.flights' is null in 2 of 3 rows looked at."
 FOUND = [
     # the table in the database, keys of the table, keys of the read: statuses and messages behind the server's version
@@ -30,6 +31,8 @@ FOUND = [
         [("ok", "(3 rows looked at)."), ("warning", LATE), ("warning", NULLS)],
     ),
     ("ORDERS", {"cursor": "CHANGED_AT", "cursor_lag": "10 minutes"}, {}, [("ok", "looked at)."), ("warning", NULLS)]),
+    ("ORDERS", {"cursor": "ID"}, {}, [("ok", "looked at)."), ("warning", LATE_NUMBER)]),
+    ("ORDERS", {"cursor": "ID", "cursor_lag": "10"}, {}, [("ok", "looked at).")]),
     (
         "ORDERS",
         {"cursor": "T"},

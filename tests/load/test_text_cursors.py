@@ -104,6 +104,17 @@ def test_a_cursor_that_an_earlier_release_has_left(lake, rows):
     assert control.state.read().cursor.text == "31.01.2026"
 
 
+def test_a_cursor_in_the_future_is_told(local):
+    """A row that is valid for ever, or a client whose clock is wrong, leaves out all rows of today."""
+    put(local, "parquet", (1, "2026-01-31"), (2, "9999-12-31"), (3, None))
+    result = load(local, "a")
+    assert result.status == "done"
+    nulls, note = result.notes
+    assert nulls == "cursor 'changed' is null in 1 row: only a load that reads everything reads such rows"
+    assert note.startswith("cursor 'changed' is at 9999-12-31, in the future")
+    assert f"lakewriter reset LAKE {ID} --cursor VALUE" in note
+
+
 def test_one_odd_value_in_many_files_is_seen(local):
     """Tasks see the spellings of their own rows, and the load those of all."""
     for number, day in enumerate(["2026-03-28T10:00:00+01:00", "2026-03-29T10:00:00+02:00"]):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lakewriter.column_types import UTC_MICROS
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.receipt import Cursor
-from lakewriter.shape.cursor import choose_higher, find_highest, parse_cursor, write_spark_literal
+from lakewriter.shape.cursor import choose_higher, describe_future, find_highest, parse_cursor, write_spark_literal
 
 MOMENT = datetime(2024, 1, 15, 10, 30)
 ZONED = MOMENT.replace(tzinfo=UTC)
@@ -125,3 +125,29 @@ MISTYPED = [
 def test_parsed_cursor_refuses_other_texts(kind: str, text: str) -> None:
     with pytest.raises(SpecInvalidError, match="is not of type"):
         parse_cursor(kind, text)
+
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+FUTURE = [
+    # a cursor, whether it is still to come at noon of 31 January 2026
+    (Cursor("date32[day]", "2026-02-01"), False),
+    (Cursor("date32[day]", "2026-02-02"), True),
+    (Cursor("date32[day]", "9999-12-31"), True),
+    (Cursor("timestamp[us, tz=UTC]", "2026-02-01T11:59:59.000000Z"), False),
+    (Cursor("timestamp[us, tz=UTC]", "2026-02-01T12:00:01.000000Z"), True),
+    (Cursor("timestamp[us]", "9999-12-31T00:00:00.000000"), True),
+    (Cursor("string", "2026-02-01"), False),
+    (Cursor("string", "9999-12-31 00:00"), True),
+    (Cursor("string", "9999-12-31999"), False),
+    (Cursor("string", "zzz"), False),
+    (Cursor("int64", "99991231"), False),
+    (None, False),
+]
+
+
+@pytest.mark.parametrize(("cursor", "is_future"), FUTURE)
+def test_a_cursor_in_the_future(cursor: Cursor | None, is_future: bool) -> None:
+    said = describe_future(cursor, "changed", NOON)
+    assert (said is not None) == is_future
+    if said is not None and cursor is not None:
+        assert said.startswith(f"cursor 'changed' is at {cursor.text}, in the future")

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from lakewriter.doctor.probe import Finding, SeenColumn, SeenSource
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.report import format_count, format_size, join_first
 from lakewriter.run.prepare import Prepared, require_sorted_sample
+from lakewriter.shape.cursor import describe_future, find_highest
 from lakewriter.shape.table import DELETED
 from lakewriter.source.databases.database_rows import is_jdbc
 from lakewriter.source.feed import Bounded
@@ -56,29 +58,46 @@ def list_column_findings(
     plain_notes = (note for note in prepared.feed.notes if not isinstance(note, Hint))
     for note in (*notes, *plain_notes)[:_MOST_NOTES]:
         yield Finding(name, "warning", f"table {table.id!r}: {note}.", "Nothing, if that is meant.")
-    if (is_late := _find_late_rows(table, prepared)) is not None:
-        yield Finding(name, "warning", is_late, "cursor_lag: 10 minutes reads them again, and appends them again.")
+    yield from _list_late_rows(name, table, prepared)
     if rows is not None and table.cursor is not None:
         try:
             require_sorted_sample(table, prepared, rows)
         except SpecInvalidError as error:
             yield Finding(name, "failed", error.message, error.remedy, error.code)
         column = next((c for c in rows.column_names if c.lower() == str(table.cursor).lower()), "")
-        if rows.column_names.count(column) == 1 and (nulls := rows.column(column).null_count):
-            message = f"cursor {column!r} of {table.id!r} is null in {nulls:,} of {len(rows):,} rows looked at."
-            yield Finding(name, "warning", message, "Only the first load reads such rows: null is above no cursor.")
+        if rows.column_names.count(column) == 1:
+            yield from _list_cursor_values(name, table, column, rows.column(column))
 
 
-def _find_late_rows(table: TableSpec, prepared: Prepared) -> str | None:
-    """Say that a database's rows with a time as cursor may be missed; None where they are read again."""
+def _list_cursor_values(name: str, table: TableSpec, column: str, values: pa.ChunkedArray) -> Iterator[Finding]:
+    """Yield the values of a cursor that leave rows out: nulls, and times that are still to come."""
+    if values.null_count:
+        message = (
+            f"cursor {column!r} of {table.id!r} is null in {values.null_count:,} of {len(values):,} rows looked at."
+        )
+        yield Finding(name, "warning", message, "Only the first load reads such rows: null is above no cursor.")
+    if pt.is_date(values.type) or pt.is_timestamp(values.type) or pt.is_string(values.type):
+        stored = values.combine_chunks().cast(to_stored_type(column, values.type), safe=False)
+        future = describe_future(find_highest(stored, column, 0), column, datetime.now(UTC))
+        if future is not None:
+            yield Finding(name, "warning", f"{future}.", "Leave such rows out with sql:, or correct the source.")
+
+
+def _list_late_rows(name: str, table: TableSpec, prepared: Prepared) -> Iterator[Finding]:
+    """Say that a database's rows with a time or a number as cursor may be missed, unless they are read again."""
     if not is_jdbc(table.read) or table.cursor is None or table.cursor_lag is not None:
-        return None
+        return
     kinds = [field.type for field in prepared.feed.schema if field.name.lower() == table.cursor.lower()]
-    if not kinds or not (pt.is_timestamp(kinds[0]) or pt.is_date(kinds[0])):
-        return None
-    return (
-        f"cursor {table.cursor!r} of {table.id!r} is a time: rows that a transaction commits late, with a time below "
-        "the highest one loaded, are not read."
+    is_time = bool(kinds) and (pt.is_timestamp(kinds[0]) or pt.is_date(kinds[0]))
+    if not kinds or not (is_time or pt.is_integer(kinds[0])):
+        return
+    kind, lag = ("time", "10 minutes") if is_time else ("number", "1000")
+    yield Finding(
+        name,
+        "warning",
+        f"cursor {table.cursor!r} of {table.id!r} is a {kind}: rows that a transaction commits late, with a {kind} "
+        "below the highest one loaded, are not read.",
+        f"cursor_lag: {lag} reads them again, and appends them again.",
     )
 
 

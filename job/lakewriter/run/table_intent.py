@@ -1,5 +1,7 @@
 """The intent of a staged table: all that a process needs to commit the load."""
 
+from datetime import UTC, datetime
+
 from lakewriter.commit.input_records import InputsIntent
 from lakewriter.commit.intent import Before, Intent, MergeIntent, Quarantine, Switch
 from lakewriter.commit.state import TableState
@@ -11,7 +13,7 @@ from lakewriter.run.judging import MOST_OF_A_BATCH, Judged, judge_staged
 from lakewriter.run.placement import find_next_counter, plan_quarantine_action
 from lakewriter.run.prepare import choose_origin, require_sorted_cursor
 from lakewriter.run.staged_table import Load, Planned, Staged
-from lakewriter.shape.cursor import choose_higher
+from lakewriter.shape.cursor import choose_higher, describe_future
 from lakewriter.shape.flatten_plan import FlattenPlan
 from lakewriter.shape.table import ShapePlan
 from lakewriter.source.files.file_source import has_reader
@@ -27,6 +29,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
     before, receipts = began.cursor if table.cursor else None, staged.receipts
     repeats, refreshes = load.attempt.repeats.of, table.mode.replaces_at_once
     source = planned.sync.source if planned.sync is not None else None
+    after = _find_cursor_after(load, table, began, staged)
     features = {
         INFERRED: inferred is not None,
         RECEIPT_PARTS: bool(receipts.parts),
@@ -50,12 +53,12 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         receipts=tuple(receipt.for_intent() for receipt in receipts.at_hand),
         parts=tuple(part.for_intent() for part in receipts.parts),
         cursor_before=before,
-        cursor_after=_find_cursor_after(load, table, began, staged),
+        cursor_after=after,
         feed=planned.feed,
         staged_seconds=round(staged.seconds, 3),
         counter_after=find_next_counter(planned.names, receipts),
         batch=load.kind.batch,
-        notes=(*planned.shape.notes, *_list_notes(began, staged)),
+        notes=(*planned.shape.notes, *_list_notes(table, began, staged, after)),
         sync=planned.sync,
         inferred=inferred,
         names=planned.given,
@@ -75,10 +78,15 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
     ).reading_by(load.control(table).read_body)
 
 
-def _list_notes(began: TableState, staged: Staged) -> list[str]:
+def _list_notes(table: TableSpec, began: TableState, staged: Staged, after: Cursor | None) -> list[str]:
     inputs, blank_lines = staged.planned.inputs, staged.receipts.totals.blank_lines
     note = inputs.describe(began.committed) if inputs is not None and began.committed else None
     notes = [] if note is None else [note]
+    if nulls := staged.receipts.totals.cursor_nulls:
+        rows = format_count(nulls, "row")
+        notes.append(f"cursor {table.cursor!r} is null in {rows}: only a load that reads everything reads such rows")
+    if table.cursor is not None and (future := describe_future(after, table.cursor, datetime.now(UTC))) is not None:
+        notes.append(f"{future}; move it back with lakewriter reset LAKE {table.id} --cursor VALUE --reason WHY")
     return [*notes, f"{format_count(blank_lines, 'blank line')} of its files skipped"] if blank_lines else notes
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
@@ -16,6 +17,7 @@ from lakewriter.shape.text_shapes import find_shapes, join_shapes
 
 _DATE: Final = r"(-?\d{4,})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 _TIME: Final = r"T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)\.(\d{6})"
+_ISO_TEXT: Final = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(?![0-9])")
 _DECIMAL: Final = re.compile(r"decimal128\((\d+), (\d+)\)")
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", "'": "\\'", "$": "\\u0024"})
 """Spark's parser would take ``${...}`` for one of its variables, even within a literal."""
@@ -60,6 +62,24 @@ def choose_lower(a: Cursor | None, b: Cursor | None) -> Cursor | None:
         return a or b
     higher = choose_higher(a, b)
     return b if higher is not None and higher.text == a.text else a
+
+
+def describe_future(c: Cursor | None, column: str, now: datetime) -> str | None:
+    """Say that a cursor is a date or a time that is still to come, so that no row of today is above it; None for
+    others."""
+    if c is None:
+        return None
+    # A day more, for times of any zone and dates of today.
+    latest = now.astimezone(UTC) + timedelta(days=1)
+    _, value = to_comparable(c)
+    fields = (latest.year, latest.month, latest.day, latest.hour, latest.minute, latest.second, latest.microsecond)
+    if isinstance(value, tuple):
+        is_future = value > fields[: len(value)]
+    else:
+        is_future = isinstance(value, str) and bool(_ISO_TEXT.match(value)) and value[:10] > f"{latest:%Y-%m-%d}"
+    if not is_future:
+        return None
+    return f"cursor {column!r} is at {c.text}, in the future: later loads leave out rows of today, which are below it"
 
 
 def write_spark_literal(c: Cursor) -> str:
