@@ -135,7 +135,10 @@ class CursorQuery:
         lower = "" if since is None else self.write_lower(since)
         top = self.ask_highest(connection, lower)
         if top is None:
-            return Bounds("1 = 0" if lower else "", notes=self._list_notes(), is_fixed=True)
+            # A text that only the server orders stays the cursor.
+            stays = since is not None and self.is_text_of_value
+            edge = Edge(since.text, self.kind, since.edge, is_text_of_value=True) if since and stays else None
+            return Bounds("1 = 0" if lower else "", edge, self._list_notes(), is_fixed=True)
         try:
             value = self._write(top)
         except ValueError as error:
