@@ -152,6 +152,25 @@ def test_types_partitions_and_increments(lake, database, zone):
     assert written[29] == (30, "2024-03-10 02:30:00+00")
 
 
+@pytest.mark.exhaustive
+def test_cursors_that_are_read_as_text(lake, database):
+    """Values that the server orders are loaded as they come, also if nothing has; texts of numbers are refused."""
+    (jar,) = jars([DRIVER])
+    command = [sys.executable, "-m", "lakewriter", "run", "lake.yaml", "--job-id"]
+    environment = {"PYSPARK_SUBMIT_ARGS": f"--jars {jar} pyspark-shell"}
+    database.execute("DROP TABLE IF EXISTS moves; CREATE TABLE moves (id int, v xid8, t text);")
+    moves = {"table": "moves", "schema": "public", "read": read(database, "moves")}
+    lake.write(moves | {"cursor": "v"})
+    for job_id, values in (("a", "(1, '8', '8'), (2, '9', '9')"), ("b", "(3, '10', '10')"), ("c", "")):
+        if values:
+            database.execute(f"INSERT INTO moves VALUES {values};")
+        run(lake, [*command, job_id], **environment)
+    assert lake.rows("SELECT id FROM t ORDER BY id", f"{SCHEMA}/moves") == [(1,), (2,), (3,)]
+    lake.write(moves | {"cursor": "t", "table": "texts"})
+    said = run(lake, [*command, "d"], 2, **environment)
+    assert "columns: {t: bigint}" in said.stdout + said.stderr
+
+
 CHANGED = {
     # SQL type and literal of a value that Spark or Java would change: in the message
     "a": ("numeric", "0.1234567890123456789", "'0.1234567890123456789' in column 'c'"),
