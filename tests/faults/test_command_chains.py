@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lakewriter.operate.compaction import Compaction
-from lakewriter.operate.repair import change_over
+from lakewriter.operate.repair import abandon, change_over
 from tests.faults.process import KILLED, Process
 from tests.faults.test_merge_kills import MOST_CALLS, Rows, draw, drop_deleted, judge, merge, read
 from tests.faults.test_quarantine_kills import Staged
@@ -17,7 +17,7 @@ from tests.faults.without_spark import ForkedProcess
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import Refreshed
 from tests.load.test_compacted import GIB, load_batch
-from tests.load.test_handed_over import OWNERS, delete
+from tests.load.test_handed_over import OWNERS, code_of, delete
 from tests.load.test_merged import load, make, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive, pytest.mark.timeout(3600)]
@@ -134,6 +134,15 @@ def test_compactions_beside_batches(tmp_path, aws, bucket, number, record_proper
     record_property("ends", ends)
 
 
+def end(users: Refreshed, job: str, rng: random.Random) -> None:
+    """Let a load finish, or give it up; the latter alone where another pipeline has taken the table over since."""
+    if users.latest["pipeline"] == users.name and rng.random() < 0.5:
+        assert users.run(job).status == "done"
+    else:
+        abandon(users.pipeline.controls, job, "a drill", users.pipeline.clients)
+    assert users.state.pending is None
+
+
 @pytest.mark.parametrize("number", list_seeds(7, 9))
 def test_refreshes_that_are_handed_over(tmp_path, aws, bucket, number, record_property):
     """Another pipeline takes the table over while a refresh is held up, or after it was killed; and hands it back."""
@@ -144,9 +153,20 @@ def test_refreshes_that_are_handed_over(tmp_path, aws, bucket, number, record_pr
     for step, (name, follower) in enumerate((("crm", "sales"), ("sales", "crm"))):
         first = 10 * (step + 1)
 
-        def take_over(follower: str = follower, first: int = first) -> None:
+        def take_over(name: str = name, follower: str = follower, first: int = first) -> None:
             delete(users, OWNERS)
+            is_pending = users.state.pending is not None
             users.hand_over(follower, shares_tables=True)
+            if users.state.pending is not None:
+                # It was held up until the table was another's.
+                end(users, users.state.pending.job_id, rng)
+            if is_pending:
+                assert code_of(users, "too early", id=[99]) == "NAME_COLLISION"
+                delete(users, OWNERS)
+                users.hand_over(name)
+                end(users, f"{name}-{first}", rng)
+                delete(users, OWNERS)
+                users.hand_over(follower, shares_tables=True)
             for at in range(first + 1, first + 1 + rng.choice([1, 2])):
                 users.load(f"{follower}-{at}", id=[at])
                 assert (users.ids(), users.latest["pipeline"]) == ([at], follower)

@@ -1,7 +1,9 @@
 """Tables whose readers see what another pipeline, an earlier state, or another program has left."""
 
 import json
+from unittest.mock import patch
 
+import botocore.client
 import pytest
 
 from lakewriter.aws import Clients
@@ -11,8 +13,10 @@ from lakewriter.errors import CommitUnknownError, LakeError, NameCollisionError,
 from lakewriter.operate.adoption import adopt_found, find_files
 from lakewriter.operate.planning import plan
 from lakewriter.operate.rebuild import ask_catalog, rebuild
+from lakewriter.operate.repair import abandon
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import FOLDER, LATEST, Refreshed
+from tests.operate.test_undo_again import binds, cut_off
 from tests.support.call import Answer, Call
 from tests.support.local_tasks import local_session
 from tests.support.narrow import need
@@ -90,6 +94,78 @@ def test_the_pipeline_that_handed_over_changes_nothing_any_more(users):
         users.undo("c").run()
     assert (users.latest["job_id"], users.latest["pipeline"]) == ("x", "sales")
     assert users.ids() == [10]
+
+
+def stop_at(users, moment, job):
+    """Load until the call, and die there."""
+    users.write_rows(id=[9])
+    cut_off(users.aws, lambda: users.run(job), moment)
+
+
+def test_a_table_is_handed_over_when_nothing_is_pending(users):
+    stop_at(users, binds, "d")
+    delete(users, OWNERS)
+    users.hand_over("sales", shares_tables=True)
+    report = users.try_load("x", id=[10])
+    assert report.tables[0].code == "NAME_COLLISION"
+    assert "of pipeline 'crm', whose load 'd' is pending" in report.tables[0].message
+    assert "lakewriter abandon LAKE d --reason TEXT" in report.tables[0].remedy
+    delete(users, OWNERS)
+    users.hand_over("crm")
+    users.run("d")
+    delete(users, OWNERS)
+    users.hand_over("sales", shares_tables=True)
+    require_loads(users, "x")
+
+
+def test_files_of_two_pipelines_have_folders_of_their_own(users):
+    """The other one may have a load that is not bound yet, with files in the folder after its last."""
+    delete(users, OWNERS)
+    users.hand_over("sales", shares_tables=True)
+    require_loads(users, "x")
+    assert [key.partition("/")[0] for key in users.keys()[-2:]] == ["g0000000003", "g0000000005"]
+
+
+HELD = [
+    # Where the load of the old pipeline is held up, and its code: before it is bound, and after the last look before.
+    ("ListObjectsV2", "Prefix", "/users/g", "STATE_LOST"),
+    ("PutObject", "Key", "/tables/crm.users.json", "COMMIT_UNKNOWN"),
+]
+
+
+@pytest.mark.parametrize(("operation", "name", "end", "code"), HELD)
+def test_a_load_that_is_held_up_while_its_table_is_handed_over(users, operation, name, end, code):
+    call, file, met = botocore.client.BaseClient._make_api_call, users.folder / "lake.yaml", list[str]()
+
+    def hand_over_first(client, called, parameters):
+        if not met and called == operation and parameters[name].endswith(end):
+            met.append(called)
+            content = file.read_bytes()
+            delete(users, OWNERS)
+            users.hand_over("sales", shares_tables=True)
+            require_loads(users, "x")
+            users.name = "crm"
+            file.write_bytes(content)
+        return call(client, called, parameters)
+
+    users.write_rows(id=[9])
+    with patch.object(botocore.client.BaseClient, "_make_api_call", hand_over_first):
+        assert users.run("d").tables[0].code == code
+    assert (users.ids(), users.latest["pipeline"]) == ([10], "sales")
+    if users.state.pending is not None:
+        assert "pipeline 'sales' has taken the table over: lakewriter abandon LAKE d" in code_and_remedy(users)
+        abandon(users.pipeline.controls, "d", "a drill", users.pipeline.clients)
+    assert (users.ids(), users.state.pending) == ([10], None)
+    delete(users, OWNERS)
+    users.hand_over("sales", shares_tables=True)
+    assert users.differences() == []
+    users.load("y", id=[11])
+    assert users.ids() == [11]
+
+
+def code_and_remedy(users):
+    (table,) = users.run("d").tables
+    return f"{table.code} {table.remedy}"
 
 
 def test_a_hand_over_by_adopt(users):

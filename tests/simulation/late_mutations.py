@@ -218,4 +218,28 @@ LATE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         kinds="merged,iceberg",
         held_by="tests/load/test_given_up.py -k test_a_process_that_has_begun_its_commit",
     ),
+    "hand-over-ended": Mutation(
+        "a table is handed over when nothing of the other pipeline is pending",
+        "if (other := _read_state_of(control, latest)) is None or True:",
+        kinds="refresh",
+        held_by="tests/load/test_handed_over.py -k test_a_table_is_handed_over_when_nothing_is_pending",
+    ),
+    "hand-over-number": Mutation(
+        "refreshes of two pipelines have folders of their own",
+        "return state",
+        kinds="refresh",
+        held_by="tests/load/test_handed_over.py -k test_files_of_two_pipelines_have_folders_of_their_own",
+    ),
+    "switch-is-due": Mutation(
+        "a table in Glue is not switched once another pipeline has it",
+        "pass",
+        kinds="refresh",
+        held_by="tests/load/test_handed_over.py -k test_a_load_that_is_held_up_while_its_table_is_handed_over",
+    ),
+    "bind-followed": Mutation(
+        "a load is not bound once another pipeline has its table",
+        "pass",
+        kinds="refresh",
+        held_by="tests/load/test_handed_over.py -k test_a_load_that_is_held_up_while_its_table_is_handed_over",
+    ),
 }

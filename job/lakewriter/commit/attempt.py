@@ -230,9 +230,12 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
     bound together with others it is the step before that point.
 
     ``CONCURRENT_LOAD`` where another attempt of the job has taken over, or the table has changed since this load was
-    planned: an exclusive load needs it unchanged, plain appends commit one after the other. Where another attempt has
+    planned: an exclusive load needs it unchanged, plain appends commit one after the other. ``STATE_LOST`` where
+    another pipeline has taken over the table that the change would switch. Where another attempt has
     finished the job, this attempt's uploads are aborted, since no other intent names them.
     """
+    # Rule bind-followed
+    require_followed(control, began, shares=False)
     key = control.keys.intent(attempt.job_id, attempt.id, control.table_id)
     control.write_once(key, intent.model_dump_json(indent=1), remember=True)
     pending = _make_pending(attempt, intent)

@@ -242,6 +242,7 @@ class GlueTables:
         def move() -> bool | None:
             table = self._find_table(action)
             if table is None:
+                self._require_pending(_name(action))
                 self._ensure_database(action)
                 made = make_table_input(action)
                 made = made | {"Parameters": made["Parameters"] | counted}
@@ -256,6 +257,9 @@ class GlueTables:
             # Rule switch-number
             if last >= number:
                 return True
+            # After the table was read: whoever takes it over later changes its version.
+            # Rule switch-is-due
+            self._require_pending(_name(action))
             check_layout(table, action)
             changed = {"Location": action.location, "Columns": to_column_inputs(action.columns)}
             return self._update(action, table, changed, counted) or None
@@ -343,7 +347,7 @@ class GlueTables:
 
     def _require_pending(self, name: str) -> None:
         """Raise ``COMMIT_UNKNOWN`` where another process has ended the change. Partitions have no version, so nothing
-        stops a process that sleeps after this check."""
+        stops a process that sleeps after this check. Raise what asking raises, too."""
         if not self._is_pending():
             raise CommitUnknownError(
                 f"Glue {name} was left as it is: another process has ended this change meanwhile.",

@@ -15,7 +15,14 @@ from lakewriter.commit.intent import Intent, Switch
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.state import REBUILD, TableState
 from lakewriter.commit.store import Store
-from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, StateLostError
+from lakewriter.control_object import parse
+from lakewriter.errors import (
+    CommitUnknownError,
+    NameCollisionError,
+    PendingUnrecoverableError,
+    S3AccessDeniedError,
+    StateLostError,
+)
 
 _ANEW: Final = "move the object away, and the next load writes it anew; until then readers of it see no table."
 _MOVE_AWAY: Final = (
@@ -57,7 +64,8 @@ def require_followed(control: Control, state: TableState, *, shares: bool) -> No
     """Raise ``STATE_LOST`` where the object is ahead of the table's state, or another's, so that readers would keep
     what it names.
 
-    With ``shares`` the object of another pipeline or table is accepted: ``take_over`` makes it this state's.
+    With ``shares`` the object of another pipeline or table is accepted: ``take_over`` makes it this state's. Then
+    ``NAME_COLLISION`` where a change of that table is pending: its process would go on publishing it.
     """
     if control.latest is None or (latest := read_latest(control.store, control.latest)) is None:
         return
@@ -68,14 +76,45 @@ def require_followed(control: Control, state: TableState, *, shares: bool) -> No
     is_another = not latest.is_of_table(control)
     if not _is_followed(control, latest, state) and not (is_another and shares):
         raise _make_not_followed_error(control, control.latest, latest, state)
+    if is_another:
+        _require_ended(control, latest)
 
 
-def take_over(control: Control, state: TableState) -> None:
-    """Make the object this state's if it is another's. Its files stay, so readers notice nothing; a late process of the
-    other pipeline finds that the object is no longer its own."""
-    key = control.latest
-    if key is None:
+def _require_ended(control: Control, latest: Latest) -> None:
+    # Rule hand-over-ended
+    if (other := _read_state_of(control, latest)) is None or other.pending is None:
         return
+    job_id = other.pending.job_id
+    raise NameCollisionError(
+        f"table {control.table_id}: readers see the files of table {latest.table} of pipeline {latest.pipeline!r}, "
+        f"whose load {job_id!r} is pending.",
+        remedy=f"Let it finish, or give it up, with the file of pipeline {latest.pipeline!r}: run the same job id "
+        f"again, or lakewriter abandon LAKE {job_id} --reason TEXT. Then load with this one.",
+    )
+
+
+def _read_state_of(control: Control, latest: Latest) -> TableState | None:
+    """Return the state of the table that the object is of; None where there is none, or it may not be read."""
+    key = control.keys.state_of(f"{control.keys.pipelines}{latest.pipeline}/", latest.table)
+    try:
+        stored = control.store.get(key)
+    except S3AccessDeniedError:
+        return None
+    return parse(TableState, key, stored[0]) if stored is not None else None
+
+
+def take_over(control: Control, state: TableState) -> TableState:
+    """Make the object this state's if it is another's, and return the state. Its files stay, so readers notice nothing;
+    a late process of the other pipeline finds that the object is no longer its own.
+
+    The next refresh gets a higher number than those that such a process may write: both have their files in the folder
+    of the number.
+    """
+    key = control.latest
+    if key is None or (latest := read_latest(control.store, key)) is None or latest.is_of(control, state):
+        return state
+    if not latest.is_of_table(control):
+        state = _pass_numbers(control, latest)
 
     def replace() -> bool | None:
         stored = control.store.get(key)
@@ -88,6 +127,26 @@ def take_over(control: Control, state: TableState) -> None:
         return control.store.replace(key, body, stored[1]) is not None or None
 
     write(key, replace, control.pause)
+    return state
+
+
+def _pass_numbers(control: Control, latest: Latest) -> TableState:
+    other = _read_state_of(control, latest)
+    used = max(latest.generation, other.generation if other is not None else 0) + 1
+
+    def pass_them(state: TableState) -> TableState:
+        # Rule hand-over-number
+        return state.replace(generation=max(state.generation, used))
+
+    return control.state.move(pass_them)
+
+
+def require_earlier(control: Control, intent: Intent, number: int) -> None:
+    """Raise ``COMMIT_UNKNOWN`` where the object is another's, or names the files of a later change."""
+    if intent.switch is None or intent.switch.latest is None:
+        return
+    if (stored := control.store.get(intent.switch.latest)) is not None:
+        _require_earlier(control, intent.switch.latest, stored[0], intent, number)
 
 
 def write_latest(control: Control, intent: Intent, number: int) -> None:
@@ -177,11 +236,16 @@ def _describe_not_followed(control: Control, key: str, latest: Latest, state: Ta
 def _require_earlier(control: Control, key: str, body: bytes, intent: Intent, number: int) -> None:
     """Raise ``COMMIT_UNKNOWN`` unless an earlier change of the same state wrote the object, or another process wrote it
     for this change."""
-    latest, state = _parse(body), control.state.recall()
+    latest, state, remedy = _parse(body), control.state.recall(), _MOVE_AWAY
     if latest is None:
         what = _describe_unknown(key, body)
     elif not latest.is_of(control, state):
         what = _describe_not_followed(control, key, latest, state)
+        if not latest.is_of_table(control):
+            remedy = (
+                f"Give it up, since pipeline {latest.pipeline!r} has taken the table over: lakewriter abandon LAKE "
+                f"{intent.job_id} --reason TEXT"
+            )
     # Rule latest-number
     elif latest.change > number or (latest.change == number and latest.load != intent.load):
         what = f"{key} names the files after change {latest.change}, by load {latest.load!r}, expected a lower one."
@@ -189,7 +253,7 @@ def _require_earlier(control: Control, key: str, body: bytes, intent: Intent, nu
         return
     raise CommitUnknownError(
         f"{what} Load {intent.job_id!r}, change {number} of {control.table_id}, has left it as it is.",
-        remedy=_MOVE_AWAY,
+        remedy=remedy,
     )
 
 

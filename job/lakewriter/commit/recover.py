@@ -18,7 +18,7 @@ from lakewriter.commit.data_store import OpenClients, open_data_store
 from lakewriter.commit.decisions import conclude_completion, find_completion, find_decision, is_bound
 from lakewriter.commit.deferred_deletions import retire_partition
 from lakewriter.commit.intent import Intent
-from lakewriter.commit.latest import write_latest
+from lakewriter.commit.latest import require_earlier, write_latest
 from lakewriter.commit.repeated_loads import note_repeat
 from lakewriter.commit.state import DroppedPartition, Failure, Lost, Pending, Phase, TableState
 from lakewriter.commit.store import Store
@@ -211,12 +211,19 @@ def _is_pending(control: Control, pending: Pending) -> bool:
     return pending.is_same(control.state.read().pending)
 
 
+def _is_due(control: Control, pending: Pending, intent: Intent, number: int) -> bool:
+    # The table may have been handed to another pipeline: the catalog has no number of it to compare.
+    require_earlier(control, intent, number)
+    return _is_pending(control, pending)
+
+
 def _publish(
     control: Control, pending: Pending, intent: Intent, number: int, open_clients: OpenClients, *, gone: bool
 ) -> TableReport:
     """Make readers see the change; ``gone`` says that another process began it. Returns the report to close it with."""
     effects = list_effects(intent)
-    catalog = open_catalog_writer(intent, open_clients(intent.access), partial(_is_pending, control, pending))
+    is_due = partial(_is_due, control, pending, intent, number)
+    catalog = open_catalog_writer(intent, open_clients(intent.access), is_due)
     if effects.adds:
         # Rule retire-before-partition
         retire_partition(control, intent)

@@ -83,7 +83,7 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
         delete_all(control, sync.purge)
     exclusive = _is_exclusive(load, table, sync)
     _tell_of_others(load, table, began, exclusive=exclusive)
-    _check_path(load, table, began)
+    began = _check_path(load, table, began)
     names = number_objects(control.store, load.names[table.id], began)
     inputs = _choose_inputs(load, table, began)
     in_place = find_in_catalog(spec, table, names, load.attempt.load, clients)
@@ -149,16 +149,17 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, uploads: StagedU
     return replace(staged, repeated=repeated, is_as_listed=exact)
 
 
-def _check_path(load: Load, table: TableSpec, began: TableState) -> None:
-    """Check that the table's files may lie where they are to."""
+def _check_path(load: Load, table: TableSpec, began: TableState) -> TableState:
+    """Check that the table's files may lie where they are to; return the state, which may have other numbers then."""
     control, spec = load.control(table), load.pipeline.spec
     check_mode(spec, table, began)
     check_origin(spec, table, control, began)
     if table.layout.has_generations:
         make_ownership(spec, table, control).join(load.attempt.started, refreshes=True)
-        take_over(control, began)
+        began = take_over(control, began)
     check_empty(control.store, table, began, control.state.read)
     check_numbers(control.store, table, began, control.state.read)
+    return began
 
 
 def _choose_inputs(load: Load, table: TableSpec, began: TableState) -> Chosen | None:
