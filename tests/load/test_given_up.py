@@ -22,6 +22,7 @@ from lakewriter.run.loader import load
 from lakewriter.run.replay import Chosen, Replay, find_files
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import Refreshed
+from tests.load.test_merged import CALL
 from tests.operate.test_undo_again import binds, cut_off
 from tests.support.narrow import need
 from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog, read_metadata
@@ -337,8 +338,8 @@ HELD += [(catalog, mode, 0) for catalog in ("iceberg", "open_catalog") for mode 
 def test_a_process_that_has_begun_its_commit(begin, catalog, kind, loads):
     """Its change is given up after it has read the table, and it commits nothing."""
     users = begin(catalog, kind, loads)
-    call, said = botocore.client.BaseClient._make_api_call, list[str]()
-    before = users.ids() if loads else []
+    call, said = getattr(botocore.client.BaseClient, CALL), list[str]()
+    before: list[int] = users.ids() if loads else []
 
     def give_up_first(client, operation, parameters):
         if operation == "PutObject" and "/snap-" in parameters["Key"] and not said:
@@ -346,7 +347,7 @@ def test_a_process_that_has_begun_its_commit(begin, catalog, kind, loads):
             said[0] = give_up(users, need(users.state.pending).job_id)
         return call(client, operation, parameters)
 
-    with patch.object(botocore.client.BaseClient, "_make_api_call", give_up_first), suppress(LakeError):
+    with patch.object(botocore.client.BaseClient, CALL, give_up_first), suppress(LakeError):
         act(users, kind)
         # An undo whose plan is gone is planned and made again by the same process.
         assert kind.startswith("undo")

@@ -16,6 +16,7 @@ from lakewriter.operate.rebuild import ask_catalog, rebuild
 from lakewriter.operate.repair import abandon
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import FOLDER, LATEST, Refreshed
+from tests.load.test_merged import CALL
 from tests.operate.test_undo_again import binds, cut_off
 from tests.support.call import Answer, Call
 from tests.support.local_tasks import local_session
@@ -135,7 +136,7 @@ HELD = [
 
 @pytest.mark.parametrize(("operation", "name", "end", "code"), HELD)
 def test_a_load_that_is_held_up_while_its_table_is_handed_over(users, operation, name, end, code):
-    call, file, met = botocore.client.BaseClient._make_api_call, users.folder / "lake.yaml", list[str]()
+    call, file, met = getattr(botocore.client.BaseClient, CALL), users.folder / "lake.yaml", list[str]()
 
     def hand_over_first(client, called, parameters):
         if not met and called == operation and parameters[name].endswith(end):
@@ -149,7 +150,7 @@ def test_a_load_that_is_held_up_while_its_table_is_handed_over(users, operation,
         return call(client, called, parameters)
 
     users.write_rows(id=[9])
-    with patch.object(botocore.client.BaseClient, "_make_api_call", hand_over_first):
+    with patch.object(botocore.client.BaseClient, CALL, hand_over_first):
         assert users.run("d").tables[0].code == code
     assert (users.ids(), users.latest["pipeline"]) == ([10], "sales")
     if users.state.pending is not None:

@@ -257,7 +257,7 @@ class GlueTables:
             # Rule switch-number
             if last >= number:
                 return True
-            # After the table was read: whoever takes it over later changes its version.
+            # After the table was read: a pipeline that takes it over later changes its version.
             # Rule switch-is-due
             self._require_pending(_name(action))
             check_layout(table, action)

@@ -111,9 +111,9 @@ class Spark(FileModel):
     """Attempts of one load, the first included. It is tried again only where a retry can help."""
     plain_start: bool = False
     """Starts job runs without tags, and without the key of the workers' disks, should Step Functions refuse a request
-    that has them. A load that runs during a deployment that makes a new application is then not followed to its end,
-    and disks are under a key of AWS. A continuous run then is a job run of a week, which the state machine starts anew,
-    and EMR Serverless does not restart it: stop it before such a deployment."""
+    that has them. A load is then not followed beyond a deployment that makes a new application, and disks are under a
+    key of AWS. A continuous run is a job run of a week, which the state machine starts anew: stop it before such a
+    deployment."""
     conf: dict[str, str] = Field(default_factory=dict)
     """Further Spark settings. They take precedence over those that the stack gives. The time zone stays UTC."""
 
