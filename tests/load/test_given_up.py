@@ -358,3 +358,44 @@ def test_a_process_that_has_begun_its_commit(begin, catalog, kind, loads):
     # Nothing is left of it: the change can be made again, and what others count stands.
     act(users, kind)
     assert users.differences() == []
+
+
+@pytest.mark.parametrize(
+    ("catalog", "kind"),
+    [("iceberg", "append"), ("iceberg", "merge"), ("iceberg", "undo of an append"), ("glue", "refresh")],
+)
+def test_giving_up_that_died_is_finished_by_the_next_load(begin, aws, catalog, kind):
+    users = begin(catalog, kind)
+    cut_off(aws, lambda: act(users, kind), uploads)
+    pipeline, job = users.pipeline, need(users.state.pending).job_id
+    before = users.ids()
+    cut_off(
+        aws,
+        lambda: abandon(pipeline.controls, job, "a drill", pipeline.clients),
+        lambda call: call.action == "glue:UpdateTable",
+    )
+    assert need(users.state.pending).phase == "uploaded"
+    assert (finish(users), users.state.pending, users.ids()) == ("", None, before)
+    act(users, kind)
+    assert users.differences() == []
+
+
+@pytest.mark.spark
+def test_a_load_that_finds_a_change_withdrawn_meanwhile(tmp_path, aws, bucket, spark):
+    """It has read the pending merge before another process gave it up, and deleted its files."""
+    rules = {"primary_key": ["id"], "order_by": ["at"], "deleted": "v = 'D'", "destination": {"tracking": ["deleted"]}}
+    users = Users(tmp_path, aws, "iceberg", mode="merge", spark=spark, **rules)
+    users.load("a", id=[1, 2], at=[1, 1], v=["x", "x"])
+    cut_off(aws, lambda: users.try_load("late", id=[1], at=[2], v=["D"]), uploads)
+    call, met = getattr(botocore.client.BaseClient, CALL), list[str]()
+
+    def give_up_first(client, operation, parameters):
+        if operation == "GetObject" and "/part-late-" in parameters["Key"] and not met:
+            met.append("")
+            met[0] = give_up(users, "late")
+        return call(client, operation, parameters)
+
+    with patch.object(botocore.client.BaseClient, CALL, give_up_first):
+        (table,) = users.try_load("next", id=[3], at=[1], v=["x"]).tables
+    assert (met[0][:8], table.status, users.ids()) == ("undone: ", "done", [1, 2, 3])
+    assert users.differences() == []

@@ -242,4 +242,17 @@ LATE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         kinds="refresh",
         held_by="tests/load/test_handed_over.py -k test_a_load_that_is_held_up_while_its_table_is_handed_over",
     ),
+    "finish-giving-up": Mutation(
+        "a change that was given up in its catalog is withdrawn by the next load",
+        "raise",
+        kinds="iceberg",
+        statements=3,
+        held_by="tests/load/test_given_up.py -k test_giving_up_that_died_is_finished_by_the_next_load",
+    ),
+    "ended-meanwhile": Mutation(
+        "a load goes on where the change that it was finishing has ended meanwhile",
+        "if True:",
+        kinds="merged",
+        held_by="tests/load/test_given_up.py -k test_a_load_that_finds_a_change_withdrawn_meanwhile",
+    ),
 }

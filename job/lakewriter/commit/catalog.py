@@ -88,10 +88,12 @@ class CatalogWriter(Protocol):
         """Return key and body of the control object with the keys that a merge deletes; None where it notes none."""
 
     def publish(self, intent: Intent, number: int) -> None:
-        """Make the intent's files visible to readers, as load ``number`` of its pipeline in this table."""
+        """Make the intent's files visible to readers, as load ``number`` of its pipeline in this table; ``GivenUp``
+        where ``decide`` has used the number up."""
 
     def read_back(self, intent: Intent) -> TableHealth | None:
-        """Compare the catalog with the intent after publishing; ``COMMIT_UNKNOWN`` where they differ."""
+        """Compare the catalog with the intent after publishing; ``COMMIT_UNKNOWN`` where they differ, ``GivenUp`` like
+        ``publish``."""
 
     def decide(self, intent: Intent, number: int) -> bool | None:
         """Return whether readers see change ``number``, which is given up; None where that cannot be known.

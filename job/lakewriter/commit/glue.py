@@ -25,6 +25,7 @@ from lakewriter.commit.glue_table import (
 )
 from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
+from lakewriter.commit.state import GivenUp
 from lakewriter.errors import CommitUnknownError, SchemaIncompatibleError
 from lakewriter.naming import LOAD_METADATA
 
@@ -250,10 +251,7 @@ class GlueTables:
                 return self._ask("CreateTable", action, absent=_LATE, **made_in) is not None or None
             last, load = _read_switch(table, intent.pipeline, _name(action))
             if last == number and load == f"{_GIVEN_UP}{intent.load}":
-                raise CommitUnknownError(
-                    f"{_name(action)} was left as it is: load {intent.job_id!r} was given up before it was shown.",
-                    remedy=f"Give it up to the end: lakewriter abandon LAKE {intent.job_id} --reason TEXT",
-                )
+                raise GivenUp
             # Rule switch-number
             if last >= number:
                 return True

@@ -20,7 +20,7 @@ from lakewriter.commit.deferred_deletions import retire_partition
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import require_earlier, write_latest
 from lakewriter.commit.repeated_loads import note_repeat
-from lakewriter.commit.state import DroppedPartition, Failure, Lost, Pending, Phase, TableState
+from lakewriter.commit.state import DroppedPartition, Failure, GivenUp, Lost, Pending, Phase, TableState
 from lakewriter.commit.store import Store
 from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.uploads import complete_all, withdraw
@@ -29,7 +29,6 @@ from lakewriter.errors import (
     CODES,
     CatalogNotFoundError,
     CatalogUnauthorizedError,
-    CommitUnknownError,
     ConcurrentLoadError,
     CredentialsInvalidError,
     GlueAccessDeniedError,
@@ -154,8 +153,16 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
         case "uploaded":
             try:
                 report = _publish(control, pending, intent, number, open_clients, gone=pending.attempt != mine)
-            except CommitUnknownError:
-                # Another process may have ended it meanwhile, and a later change be what the catalog shows.
+            except GivenUp:
+                # The process that gave it up died before the state said so.
+                # Rule finish-giving-up
+                withdrawal = partial(begin_withdrawal, pending=pending, generation=list_effects(intent).generation or 0)
+                move_pending(control, pending, withdrawal)
+                return
+            except LakeError:
+                # Another process may have ended it meanwhile: a later change is what the catalog shows, or its files
+                # are gone.
+                # Rule ended-meanwhile
                 if _is_pending(control, pending):
                     raise
                 return
@@ -190,6 +197,13 @@ def complete_together(control: Control, intent: Intent, open_clients: OpenClient
     answers = [complete_files(control, intent, open_clients), *call_all(complete, tables)]
     failure = next((answer for answer in answers if answer is not None), None)
     return conclude_completion(control, intent.job_id, intent.attempt, failure)
+
+
+def begin_withdrawal(state: TableState, pending: Pending, generation: int) -> TableState:
+    """Return the state in which the change is withdrawn, its number used up."""
+    aborting = pending.model_copy(update={"phase": "aborting"})
+    number = state.committed + 1
+    return state.replace(pending=aborting, committed=number, generation=max(state.generation, generation))
 
 
 def turn_pending(control: Control, pending: Pending, phase: Phase, failure: Failure | None = None) -> None:

@@ -34,6 +34,10 @@ LOADED_AGAIN: Final = "loaded again"
 Phase = Literal["prepared", "intended", "uploaded", "aborting"]
 
 
+class GivenUp(Exception):  # noqa: N818 - as below
+    """The change was given up before the catalog had it: no process can publish it any more."""
+
+
 class Lost(Exception):  # noqa: N818 - an answer that its caller handles, not yet an error
     """The state transition is no longer valid: another attempt won, or this one was superseded."""
 

@@ -14,7 +14,7 @@ from lakewriter.commit.input_records import Inputs
 from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.latest import read_latest, take_over, write_latest
 from lakewriter.commit.read_files import write_files
-from lakewriter.commit.recover import close, move_pending, turn_pending, withdraw_intent
+from lakewriter.commit.recover import begin_withdrawal, close, move_pending, turn_pending, withdraw_intent
 from lakewriter.commit.resets import change_unless_pending, forget_source, note_change
 from lakewriter.commit.state import ADOPTED, CURSOR_SET, Failure, Pending, Phase, TableState
 from lakewriter.commit.stream_generations import delete_all
@@ -151,15 +151,9 @@ def _end_uploaded(control: Control, pending: Pending, intent: Intent, clients: C
     if is_seen is None:
         return _close_unknown(control, pending, intent, "")
     # The catalog may have used the number up.
-    change = partial(_begin_withdrawal, pending=pending, generation=effects.generation or 0)
+    change = partial(begin_withdrawal, pending=pending, generation=effects.generation or 0)
     move_pending(control, pending, change)
     return ""
-
-
-def _begin_withdrawal(state: TableState, pending: Pending, generation: int) -> TableState:
-    aborting = pending.model_copy(update={"phase": "aborting"})
-    number = state.committed + 1
-    return state.replace(pending=aborting, committed=number, generation=max(state.generation, generation))
 
 
 def _close_seen(control: Control, pending: Pending, intent: Intent) -> str:

@@ -50,6 +50,7 @@ from lakewriter.commit.iceberg.snapshot_presence import (
 )
 from lakewriter.commit.intent import CompactIntent, Intent, MergeIntent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
+from lakewriter.commit.state import GivenUp
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError, SchemaIncompatibleError
 from lakewriter.report import Counts, TableHealth, format_count
 from lakewriter.spec.specification import MIB
@@ -110,14 +111,11 @@ class IcebergTables:
         self._table.change(table, done, lambda seen: commit(seen, intent, effects, number))
 
     def read_back(self, intent: Intent) -> TableHealth | None:
-        """Compare the load's snapshot with the receipts, ``COMMIT_UNKNOWN`` where they differ; return the table's
-        health, None where it cannot be read."""
+        """Compare the load's snapshot with the receipts, ``COMMIT_UNKNOWN`` where they differ, ``GivenUp`` where it was
+        given up; return the table's health, None where it cannot be read."""
         table = _require_same_table(self._table.load(), intent)
         if is_given_up(table, intent):
-            raise CommitUnknownError(
-                f"{intent.job_id!r} was given up by hand before Iceberg table {self._table.name} had it.",
-                remedy=f"End it: lakewriter abandon LAKE {intent.job_id} --reason TEXT",
-            )
+            raise GivenUp
         if (removes := list_effects(intent).removes) is not None:
             self._require_removed(table, removes)
             return self._read_health(table, intent)
