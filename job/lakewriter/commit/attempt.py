@@ -231,8 +231,8 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
 
     ``CONCURRENT_LOAD`` where another attempt of the job has taken over, or the table has changed since this load was
     planned: an exclusive load needs it unchanged, plain appends commit one after the other. ``STATE_LOST`` where
-    another pipeline has taken over the table that the change would switch. Where another attempt has
-    finished the job, this attempt's uploads are aborted, since no other intent names them.
+    another pipeline has taken over the table that the change would switch. Where another attempt has finished the job,
+    this attempt's uploads are aborted, since no other intent names them.
     """
     # Rule bind-followed
     require_followed(control, began, shares=False)

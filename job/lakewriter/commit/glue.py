@@ -49,7 +49,8 @@ T = TypeVar("T")
 class GlueTables:
     """Glue, called with the destination's credentials; every call may be repeated.
 
-    ``is_pending`` asks whether the change to publish is still the table's pending one.
+    ``is_pending`` asks whether the change to publish is still the table's pending one; it raises ``COMMIT_UNKNOWN``
+    where another pipeline has taken over what the change would switch.
     """
 
     version: ClassVar[None] = None
@@ -344,8 +345,8 @@ class GlueTables:
         _retry_until_done(name, drop)
 
     def _require_pending(self, name: str) -> None:
-        """Raise ``COMMIT_UNKNOWN`` where another process has ended the change. Partitions have no version, so nothing
-        stops a process that sleeps after this check. Raise what asking raises, too."""
+        """Raise ``COMMIT_UNKNOWN`` where another process has ended the change, or another pipeline has the table.
+        Partitions have no version, so nothing stops a process that sleeps after this check."""
         if not self._is_pending():
             raise CommitUnknownError(
                 f"Glue {name} was left as it is: another process has ended this change meanwhile.",

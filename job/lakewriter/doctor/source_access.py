@@ -71,7 +71,7 @@ class SourceProbes:
     def ask_table(self, table: TableSpec) -> Iterator[Finding]:
         """Ask each source of a table whether it lets this process in: no row is read, and nothing kept of the reader.
 
-        Files that are not there yet are no fault of a deployment.
+        A deployment without its files yet is correct, so their absence is a warning.
         """
         name = f"source {table.id}"
         for read in _list_reads(table.read):

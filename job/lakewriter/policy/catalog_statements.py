@@ -22,7 +22,7 @@ _PARTITION: Final = ("glue:GetPartition", "glue:BatchCreatePartition")
 _CATALOG: Final = ("glue:GetCatalog", "glue:GetCatalogs")
 """Actions on the catalog itself, which Iceberg engines call."""
 KEY_ACTIONS: Final = ("kms:GenerateDataKey", "kms:Decrypt", "kms:Encrypt")
-"""What every client of an encrypted catalog needs, also one that only reads."""
+"""The actions that every client of an encrypted catalog needs, also one that only reads."""
 _IMPORTED: Final = "glue:GetCatalogImportStatus"
 _VENDOR: Final = (_DATABASE, "glue:GetDatabases", _NEW_DATABASE, "glue:UpdateDatabase", *_TABLE, "glue:GetTables")
 _LOADER_PARTITION: Final = (*_PARTITION, "glue:GetPartitions")

@@ -33,14 +33,14 @@ def find_shapes(texts: pa.Array) -> TextShapes:
     values = pc.utf8_slice_codeunits(texts.drop_null(), 0, _LONGEST)
     if len(values) > _FIRST and find_shapes(values[:_FIRST]).is_many:
         return TextShapes(is_many=True)
-    shapes = pc.replace_substring_regex(pc.replace_substring_regex(values, r"\pL", "a"), "[0-9]", "9")
+    shapes = _replace_characters(values)
     ends = _find_ends(shapes, values)
     if any(map(_HAS_OFFSET.fullmatch, ends)):
         # An offset stays as it is: times of two offsets do not sort, although their digits have one shape.
         parts = pc.extract_regex(values, _OFFSET)
         local = pc.coalesce(pc.struct_field(parts, "local"), values)
         offset = pc.fill_null(pc.struct_field(parts, "offset"), "")
-        shapes = pc.replace_substring_regex(pc.replace_substring_regex(local, r"\pL", "a"), "[0-9]", "9")
+        shapes = _replace_characters(local)
         ends = _find_ends(pc.binary_join_element_wise(shapes, offset, ""), values)
     if len(ends) > _MOST_RAW:
         return TextShapes(is_many=True)
@@ -49,6 +49,10 @@ def find_shapes(texts: pa.Array) -> TextShapes:
         simplest = next((p.sub(to, shape) for p, to in _NUMBERS if p.fullmatch(shape)), shape)
         joined = join_shapes(joined, TextShapes(ends={simplest: pair})) or joined
     return joined
+
+
+def _replace_characters(texts: pa.Array) -> pa.Array:
+    return pc.replace_substring_regex(pc.replace_substring_regex(texts, r"\pL", "a"), "[0-9]", "9")
 
 
 def _find_ends(shapes: pa.Array, texts: pa.Array) -> dict[str, tuple[str, str]]:

@@ -14,7 +14,7 @@ from lakewriter.spec.table_spec import Mode, TableSpec
 
 
 class Way(StrEnum):
-    """How a table's loads read its source."""
+    """The way in which the loads of a table read its source."""
 
     NEW_FILES = "read: {files: new}"
     CURSOR = "cursor"
@@ -27,7 +27,7 @@ class Way(StrEnum):
 
 
 class Fail(StrEnum):
-    """What becomes of ``repeated: fail``.
+    """What a load does about ``repeated: fail``.
 
     ``COMPARED``: loads compare files, and end with ``INPUT_REPEATED``. ``ASKED``: they do if the table itself has the
     key; ``repeated`` of the whole file is about rows that are appended again. ``NONE_AGAIN``: no row is appended again,
@@ -44,7 +44,7 @@ class Fail(StrEnum):
 
 @dataclass(frozen=True)
 class Cell:
-    """What becomes of ``repeated: fail``, and why."""
+    """What a load does about ``repeated: fail``, and the reason."""
 
     fail: Fail
     why: str = ""

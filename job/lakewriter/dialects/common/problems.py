@@ -49,12 +49,11 @@ _BOUNDS: Final = {
 }
 _COUNTS: Final = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
 FORMS: Final[Mapping[str, str]] = {
-    "kms_key_arn": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
-    "secret_kms_key_arns": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
-    "artifact_kms_key_arn": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
-    "catalog_kms_key_arn": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
+    **dict.fromkeys(
+        ("kms_key_arn", "secret_kms_key_arns", "artifact_kms_key_arn", "catalog_kms_key_arn", "earlier_kms_key_arns"),
+        "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
+    ),
     "jars": "an object such as 's3://acme-artifacts/driver.jar', or a file beside lake.yaml such as 'driver.jar'",
-    "earlier_kms_key_arns": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
     "left_behind": "a place such as 's3://acme-lake/data'",
     "operators": "the ARN of a role or user such as 'arn:aws:iam::123456789012:role/oncall'",
     "job_role_arn": "a role's ARN such as 'arn:aws:iam::123456789012:role/LakeWriter'",
