@@ -3,6 +3,7 @@
 import json
 import uuid
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -378,6 +379,22 @@ def test_giving_up_that_died_is_finished_by_the_next_load(begin, aws, catalog, k
     assert (finish(users), users.state.pending, users.ids()) == ("", None, before)
     act(users, kind)
     assert users.differences() == []
+
+
+@pytest.mark.spark
+def test_bad_rows_stay_where_their_undo_was_given_up(begin, aws):
+    """The undo deletes them once the catalog has it, which it never has."""
+    users = begin("iceberg", "replay")
+    users.write()
+    users.load("late", id=[5, 6], at=[0, 6])
+    bad = [key for key in aws.objects(BUCKET) if "__quarantine/" in key]
+    assert len(bad) == 2
+    cut_off(aws, lambda: users.undo("late").run(), uploads)
+    pipeline, job = users.pipeline, need(users.state.pending).job_id
+    give_up_to = partial(abandon, pipeline.controls, job, "a drill", pipeline.clients)
+    cut_off(aws, give_up_to, lambda call: call.action == "glue:UpdateTable")
+    assert (finish(users), users.state.pending, users.ids()) == ("", None, [1, 1, 6])
+    assert [key for key in aws.objects(BUCKET) if "__quarantine/" in key] == bad
 
 
 @pytest.mark.spark

@@ -92,8 +92,7 @@ class CatalogWriter(Protocol):
         where ``decide`` has used the number up."""
 
     def read_back(self, intent: Intent) -> TableHealth | None:
-        """Compare the catalog with the intent after publishing; ``COMMIT_UNKNOWN`` where they differ, ``GivenUp`` like
-        ``publish``."""
+        """Compare the catalog with the intent after publishing; ``COMMIT_UNKNOWN`` where they differ."""
 
     def decide(self, intent: Intent, number: int) -> bool | None:
         """Return whether readers see change ``number``, which is given up; None where that cannot be known.

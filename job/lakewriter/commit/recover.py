@@ -156,8 +156,7 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
             except GivenUp:
                 # The process that gave it up died before the state said so.
                 # Rule finish-giving-up
-                withdrawal = partial(begin_withdrawal, pending=pending, generation=list_effects(intent).generation or 0)
-                move_pending(control, pending, withdrawal)
+                withdraw_given_up(control, pending, intent)
                 return
             except LakeError:
                 # Another process may have ended it meanwhile: a later change is what the catalog shows, or its files
@@ -199,11 +198,16 @@ def complete_together(control: Control, intent: Intent, open_clients: OpenClient
     return conclude_completion(control, intent.job_id, intent.attempt, failure)
 
 
-def begin_withdrawal(state: TableState, pending: Pending, generation: int) -> TableState:
-    """Return the state in which the change is withdrawn, its number used up."""
-    aborting = pending.model_copy(update={"phase": "aborting"})
-    number = state.committed + 1
-    return state.replace(pending=aborting, committed=number, generation=max(state.generation, generation))
+def withdraw_given_up(control: Control, pending: Pending, intent: Intent) -> None:
+    """Turn a change that its catalog lacks for good to its withdrawal, its number and its refresh's used up."""
+    generation = list_effects(intent).generation or 0
+
+    def withdraw(state: TableState) -> TableState:
+        aborting = pending.model_copy(update={"phase": "aborting"})
+        number = state.committed + 1
+        return state.replace(pending=aborting, committed=number, generation=max(state.generation, generation))
+
+    move_pending(control, pending, withdraw)
 
 
 def turn_pending(control: Control, pending: Pending, phase: Phase, failure: Failure | None = None) -> None:

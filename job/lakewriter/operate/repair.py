@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from lakewriter.aws import Clients
 from lakewriter.commit.catalog import open_catalog_writer, open_iceberg_writer
@@ -14,7 +13,7 @@ from lakewriter.commit.input_records import Inputs
 from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.latest import read_latest, take_over, write_latest
 from lakewriter.commit.read_files import write_files
-from lakewriter.commit.recover import begin_withdrawal, close, move_pending, turn_pending, withdraw_intent
+from lakewriter.commit.recover import close, turn_pending, withdraw_given_up, withdraw_intent
 from lakewriter.commit.resets import change_unless_pending, forget_source, note_change
 from lakewriter.commit.state import ADOPTED, CURSOR_SET, Failure, Pending, Phase, TableState
 from lakewriter.commit.stream_generations import delete_all
@@ -151,8 +150,7 @@ def _end_uploaded(control: Control, pending: Pending, intent: Intent, clients: C
     if is_seen is None:
         return _close_unknown(control, pending, intent, "")
     # The catalog may have used the number up.
-    change = partial(begin_withdrawal, pending=pending, generation=effects.generation or 0)
-    move_pending(control, pending, change)
+    withdraw_given_up(control, pending, intent)
     return ""
 
 

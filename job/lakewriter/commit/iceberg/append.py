@@ -99,23 +99,24 @@ class IcebergTables:
         """
         effects = list_effects(intent)
         require_able(effects, self._commits)
-        if not intent.files and isinstance(effects.work, MergeIntent | None) and effects.replaces == "nothing":
-            return
+        table, commit = _require_same_table(self._table.load(), intent), self._commits[type(effects.work)]
 
         def done(seen: Table) -> bool:
             # Rule iceberg-property
             return _count_committed(_require_same_table(seen, intent), intent) >= number
 
-        table, commit = _require_same_table(self._table.load(), intent), self._commits[type(effects.work)]
-        # Rule iceberg-property/2
-        self._table.change(table, done, lambda seen: commit(seen, intent, effects, number))
-
-    def read_back(self, intent: Intent) -> TableHealth | None:
-        """Compare the load's snapshot with the receipts, ``COMMIT_UNKNOWN`` where they differ, ``GivenUp`` where it was
-        given up; return the table's health, None where it cannot be read."""
-        table = _require_same_table(self._table.load(), intent)
+        if intent.files or not isinstance(effects.work, MergeIntent | None) or effects.replaces != "nothing":
+            # Rule iceberg-property/2
+            table = self._table.change(table, done, lambda seen: commit(seen, intent, effects, number))
+        # Before anything is published or deleted beside the table.
+        # Rule given-up-first
         if is_given_up(table, intent):
             raise GivenUp
+
+    def read_back(self, intent: Intent) -> TableHealth | None:
+        """Compare the load's snapshot with the receipts, ``COMMIT_UNKNOWN`` where they differ; return the table's
+        health, None where it cannot be read."""
+        table = _require_same_table(self._table.load(), intent)
         if (removes := list_effects(intent).removes) is not None:
             self._require_removed(table, removes)
             return self._read_health(table, intent)
