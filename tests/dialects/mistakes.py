@@ -3,7 +3,7 @@
 The messages were read aloud. Each has the keys of its own destination, and the line at fault.
 """
 
-from lakewriter.declared.sql_types import TYPE_NAMES
+from lakewriter.cast.sql_types import TYPE_NAMES
 
 S = """\
 pipeline: flights

@@ -48,7 +48,7 @@ def load(found, since, meanwhile=lambda: None):
     after = since
     if rows and place is not None:
         kind = feed.schema.types[place]
-        from lakewriter.source.strict_cast import cast_text
+        from lakewriter.cast.strict_cast import cast_text
         values = cast_text(pa.array([row[place] for row in rows]), kind).values
         after = find_highest(values, found.cursor, 0)
     if after is not None and feed.edge is not None:

@@ -16,8 +16,8 @@ from random import Random
 
 import pytest
 
-from lakewriter.documents.parsing import LENIENT, ParseError, parse_text
-from lakewriter.documents.time_zones import AMBIGUOUS
+from lakewriter.cast.kind_values import parse_text
+from lakewriter.cast.spelling_table import LENIENT, MisfitError
 from lakewriter.spec.collection import Kind
 
 PATTERNS = (
@@ -102,7 +102,7 @@ def read_by_java(texts: tuple[tuple[Kind, str], ...]) -> tuple[int | None, ...]:
 def read_here(kind: Kind, text: str) -> int | None:
     try:
         value, _ = parse_text(kind, text, LENIENT)
-    except ParseError:
+    except MisfitError:
         return None
     assert isinstance(value, int)
     return value
@@ -125,7 +125,7 @@ def explain(kind: Kind, text: str, theirs: int | None, here: int | None) -> str:
 def is_ambiguous(text: str) -> bool:
     """Whether it ends in an abbreviation of several meanings."""
     name = _NAME.search(text)
-    return name is not None and name[1] in AMBIGUOUS
+    return name is not None and LENIENT.abbreviations.get(name[1], "") is None
 
 
 NULL_HERE: dict[str, Callable[[Kind, str], bool]] = {

@@ -217,10 +217,10 @@ BAD_VALUES = [
     ({"type": "string", "format": "time"}, '"noon"', "not an RFC 3339 time"),
     ({"type": "string", "format": "time"}, '"10:00:00+99:99"', "not an RFC 3339 time"),
     ({"type": "string", "format": "date-time"}, '"2024-01-15T10:30:00+99:99"', "not an RFC 3339 timestamp"),
-    ({"type": ["string", "integer"], "format": "integer"}, '"a"', "not a whole number in decimal digits"),
+    ({"type": ["string", "integer"], "format": "integer"}, '"a"', "not a whole number of digits 0 to 9"),
     ({"type": ["string", "integer"], "format": "integer"}, "1.5", "not a whole number of 64 bits"),
-    ({"type": "string", "format": "integer"}, '"1.5"', "not a whole number in decimal digits"),
-    ({"type": "string", "format": "integer"}, '"1."', "not a whole number in decimal digits"),
+    ({"type": "string", "format": "integer"}, '"1.5"', "not a whole number of digits 0 to 9"),
+    ({"type": "string", "format": "integer"}, '"1."', "not a whole number of digits 0 to 9"),
     *[
         ({"type": "string", "format": "date-time"}, f'"{text}"', "it is outside the years 1 to 9999")
         for text in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00")

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakewriter.declared.sql_types import parse_type
-from lakewriter.source.strict_cast import cast_text
+from lakewriter.cast.sql_types import parse_type
+from lakewriter.cast.strict_cast import cast_text
 from lakewriter.source.text_types import Proposal, propose_type
 from tests.support.sample import fifth_of
 

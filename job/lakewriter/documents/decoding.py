@@ -14,9 +14,9 @@ import msgspec
 import pyarrow as pa
 
 from lakewriter.documents.nesting import NULL, Raw, list_repeated, measure_packed, open_object
-from lakewriter.documents.parsing import KEY_TWICE, NO_FIT, NULLED, TRUNCATED
 from lakewriter.documents.types import TEXT_MAP, DocumentType, Items, Leaf, Record, Union
-from lakewriter.documents.values import RECORDS, Fault, choose_branch, decode_values, make_list, read_text
+from lakewriter.documents.value_changes import KEY_TWICE, NO_FIT, NULLED, TRUNCATED, Fault
+from lakewriter.documents.values import RECORDS, choose_branch, decode_values, make_list, read_text
 from lakewriter.naming import AVRO_SAFE
 from lakewriter.spec.collection import Kind
 

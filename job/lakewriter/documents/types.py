@@ -8,7 +8,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from lakewriter.column_types import ELEMENT, UTC_MICROS, Rename, enter
+from lakewriter.cast.kind_values import ARROW
+from lakewriter.column_types import ELEMENT, Rename, enter
 from lakewriter.spec.collection import Kind
 
 KIND: Final = b"lakewriter.kind"
@@ -33,35 +34,6 @@ TEXT_MAP: Final = pa.map_(pa.string(), pa.field("value", pa.string(), nullable=F
 """A record holds its properties without a field in this type, as text."""
 BRANCH: Final = "type"
 """The field of a union's struct that names the branch."""
-
-
-ARROW: Final = {
-    Kind.INTEGER: pa.int64(),
-    Kind.NUMBER: pa.float64(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.STRING: pa.string(),
-    Kind.DATE: pa.date32(),
-    Kind.TIMESTAMP: UTC_MICROS,
-    # Airbyte's Avro has one type for both, timestamp-micros; the local part is kept.
-    Kind.LOCAL_TIMESTAMP: UTC_MICROS,
-    Kind.TIME: pa.time64("us"),
-    Kind.LOCAL_TIME: pa.time64("us"),
-    Kind.DURATION: pa.binary(12),
-    Kind.PUBLISHED: UTC_MICROS,
-    Kind.BINARY: pa.binary(),
-    Kind.TEXT_INTEGER: pa.int64(),
-    Kind.TEXT_NUMBER: pa.float64(),
-    Kind.MIXED_INTEGER: pa.int64(),
-    Kind.MIXED_NUMBER: pa.float64(),
-    Kind.JSON: pa.string(),
-    Kind.UNTYPED: pa.string(),
-    Kind.OBJECT: pa.string(),
-    Kind.MAP: pa.string(),
-    Kind.ARRAY: pa.string(),
-    Kind.VALUE: pa.string(),
-    Kind.TEXT: pa.string(),
-}
-"""The type of each kind's column; what is no scalar is written as JSON text."""
 
 
 @dataclass(frozen=True)

@@ -8,27 +8,20 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewriter.documents.compact_text import rewrite_string
-from lakewriter.documents.nesting import NULL, Raw, open_object, require_shallow
-from lakewriter.documents.parsing import (
-    CUT,
-    CUT_TO_DAY,
-    LENIENT,
-    NO_FIT,
-    NULLED,
-    RFC_3339,
-    TOO_LARGE,
-    TRUNCATED,
-    Grammar,
+from lakewriter.cast.kind_values import (
+    ARROW,
     Parsed,
-    ParseError,
     parse_json_boolean,
     parse_json_integer,
     parse_json_number,
     parse_text,
     parse_usual,
 )
-from lakewriter.documents.types import ARROW, DocumentType, Items, Leaf, Record, Union
+from lakewriter.cast.spelling_table import LENIENT, RFC_3339, MisfitError, Spelling
+from lakewriter.documents.compact_text import rewrite_string
+from lakewriter.documents.nesting import NULL, Raw, open_object, require_shallow
+from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
+from lakewriter.documents.value_changes import CUT, CUT_TO_DAY, NO_FIT, NULLED, TOO_LARGE, TRUNCATED, Fault
 from lakewriter.spec.collection import Kind
 
 
@@ -36,12 +29,12 @@ from lakewriter.spec.collection import Kind
 class Profile:
     """The rules in which kinds of documents differ.
 
-    ``grammar`` is that of dates and times. With ``any_text`` a string column takes the JSON text of any other value,
+    ``spelling`` is that of texts. With ``any_text`` a string column takes the JSON text of any other value,
     a column of numbers takes one from a string, and JSON comes without white space already; otherwise both are refused,
     and white space is left out here.
     """
 
-    grammar: Grammar
+    spelling: Spelling
     any_text: bool
 
 
@@ -52,18 +45,6 @@ See: https://docs.airbyte.com/understanding-airbyte/supported-data-types
 """
 COLLECTION: Final = Profile(RFC_3339, any_text=False)
 """The documents are a collection's, which its JSON Schema has validated."""
-
-
-@dataclass(frozen=True)
-class Fault:
-    """The fault of the value at a position, which is not the source's: a change and a reason as Airbyte's protocol
-    names them, and the reason in words.
-    """
-
-    position: int
-    change: str
-    reason: str
-    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -131,10 +112,10 @@ def decode_values(kind: Kind, raws: Sequence[Raw], profile: Profile) -> Decoded:
         texts = pa.array(_STRINGS.decode(make_list(raws)), pa.string())
     except msgspec.MsgspecError:
         return _decode_each(kind, raws, lambda raw: _decode_value(kind, bytes(raw), profile))
-    return decode_texts(kind, texts, profile.grammar)
+    return decode_texts(kind, texts, profile.spelling)
 
 
-def decode_texts(kind: Kind, texts: pa.Array, grammar: Grammar) -> Decoded:
+def decode_texts(kind: Kind, texts: pa.Array, spelling: Spelling) -> Decoded:
     """Decode plain texts into the column of a scalar kind."""
     if kind is Kind.STRING:
         return Decoded(texts)
@@ -142,7 +123,7 @@ def decode_texts(kind: Kind, texts: pa.Array, grammar: Grammar) -> Decoded:
     whole = parse_usual(kind, texts)
     if whole is not None:
         return Decoded(whole)
-    return _decode_each(kind, texts.to_pylist(), lambda text: parse_text(kind, text, grammar))
+    return _decode_each(kind, texts.to_pylist(), lambda text: parse_text(kind, text, spelling))
 
 
 def decode_nested_texts(kind: Kind, texts: pa.Array, profile: Profile) -> Decoded:
@@ -154,7 +135,7 @@ def decode_nested_texts(kind: Kind, texts: pa.Array, profile: Profile) -> Decode
         try:
             _NESTED[kind].decode(raw)
         except msgspec.MsgspecError as error:
-            raise ParseError(f"it is not JSON text of one ({error})") from error
+            raise MisfitError(f"it is not JSON text of one ({error})") from error
         return _decode_value(kind, raw, profile)
 
     return _decode_each(kind, raws, decode)
@@ -168,8 +149,8 @@ def _decode_each(kind: Kind, values: Sequence[Any], decode: Callable[[Any], Pars
         try:
             if value is not None:
                 parsed, is_cut = decode(value)
-        except ParseError as error:
-            faults.append(Fault(position, NULLED, error.reason, str(error)))
+        except MisfitError as error:
+            faults.append(Fault(position, NULLED, TOO_LARGE if error.is_beyond else NO_FIT, str(error)))
         except ValueError as error:
             faults.append(Fault(position, NULLED, NO_FIT, str(error)))
         if is_cut:
@@ -193,10 +174,10 @@ def _decode_value(kind: Kind, raw: bytes, profile: Profile) -> Parsed:
     try:
         text = msgspec.json.decode(raw, type=str)
     except msgspec.MsgspecError as error:
-        raise ParseError(str(error)) from error
+        raise MisfitError(str(error)) from error
     if kind is Kind.NUMBER and text.endswith(_NO_NUMBERS):
-        raise ParseError("it is not a number")
-    return (text, False) if kind is Kind.STRING else parse_text(_AS_TEXT.get(kind, kind), text, profile.grammar)
+        raise MisfitError("it is not a number")
+    return (text, False) if kind is Kind.STRING else parse_text(_AS_TEXT.get(kind, kind), text, profile.spelling)
 
 
 def _strip_whitespace(raw: bytes) -> str:
@@ -280,7 +261,7 @@ def _takes_quoted(t: DocumentType, raw: bytes) -> bool:
 def _is_kept(kind: Kind, raw: bytes) -> bool:
     try:
         return not _decode_value(kind, raw, RECORDS)[1]
-    except ParseError:
+    except MisfitError:
         return False
 
 
@@ -288,7 +269,7 @@ def read_text(raw: bytes) -> str | None:
     """Return the text of any value; None for a string that cannot be read."""
     try:
         text: str | None = _decode_value(Kind.STRING, raw, RECORDS)[0]
-    except ParseError:
+    except MisfitError:
         return None
     return text
 

@@ -7,9 +7,9 @@ from typing import Final
 import pyarrow as pa
 
 from lakewriter.aws import Clients
+from lakewriter.cast.kind_values import ARROW
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
-from lakewriter.documents.types import ARROW
 from lakewriter.encode.parquet_footer import read_column_statistics, read_footer
 from lakewriter.receipt import ColumnStatistics, InferredColumn
 from lakewriter.run.prepare import has_inferred_columns

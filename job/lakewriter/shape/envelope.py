@@ -15,7 +15,6 @@ import pyarrow.types as pt
 from lakewriter.column_types import ELEMENT, KEY, VALUE, Rename, enter, is_list_like, is_wrapped
 from lakewriter.documents.compact_text import compact_texts
 from lakewriter.documents.decoding import Documents
-from lakewriter.documents.parsing import NO_FIT, NULLED, TRUNCATED
 from lakewriter.documents.types import (
     CHANGES,
     DATA,
@@ -30,6 +29,7 @@ from lakewriter.documents.types import (
     Record,
     make_arrow_field,
 )
+from lakewriter.documents.value_changes import NO_FIT, NULLED, TRUNCATED
 from lakewriter.documents.values_to_text import COMPACT, find_non_finite, render_json, render_objects
 from lakewriter.naming import AS_TEXT, AVRO_SAFE, NameRule, name_avro_fields
 from lakewriter.receipt import Cursor, Findings

@@ -8,10 +8,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lakewriter.cast.kind_values import ARROW
 from lakewriter.column_types import is_list_like, is_void, to_stored_type
 from lakewriter.documents.inference import Seen
 from lakewriter.documents.nesting import Path
-from lakewriter.documents.types import ARROW
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError
 from lakewriter.receipt import InferredColumn
 from lakewriter.shape.conversion import plan_conversion

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lakewriter.column_types import to_stored_type
 from lakewriter.documents.nesting import NULL, Levels, Path, cut, write_json_pointer
-from lakewriter.documents.parsing import KEY_TWICE, NULLED, TRUNCATED
+from lakewriter.documents.value_changes import KEY_TWICE, NULLED, TRUNCATED
 from lakewriter.documents.values import COLLECTION, Decoded, decode_nested_texts, decode_texts, decode_values
 from lakewriter.documents.values_to_text import COMPACT, render_json
 from lakewriter.errors import SourceFailedError, ValueUnrepresentableError
@@ -166,7 +166,7 @@ class Flattener:
         if find_kind(array.type) is Kind.STRING and field.kind not in _TEXT_KINDS:
             texts = array.cast(pa.string())
             if field.kind.scalar:
-                return self._require_whole(field, texts, decode_texts(field.kind, texts, COLLECTION.grammar))
+                return self._require_whole(field, texts, decode_texts(field.kind, texts, COLLECTION.spelling))
             return self._require_whole(field, texts, decode_nested_texts(field.kind, texts, COLLECTION))
         if not field.kind.scalar:
             return self._render(field, array)

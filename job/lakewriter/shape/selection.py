@@ -7,8 +7,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from lakewriter.cast.kind_values import ARROW
 from lakewriter.documents.nesting import write_json_pointer
-from lakewriter.documents.types import ARROW, LOGICAL_TYPE
+from lakewriter.documents.types import LOGICAL_TYPE
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
 from lakewriter.naming import AS_TEXT
 from lakewriter.spec.collection import PUBLISHED_AT, Collection, Kind, Location, LogicalType, steps

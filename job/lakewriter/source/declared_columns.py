@@ -20,15 +20,15 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import DataType, StructType
 
+from lakewriter.cast.exact_text import TextForm
+from lakewriter.cast.sql_types import parse_type
+from lakewriter.cast.strict_cast import explain_misfit
+from lakewriter.cast.typed_cast import cast_values, is_castable, is_text
 from lakewriter.column_types import can_hold, name_type
-from lakewriter.declared.exact_text import TextForm
-from lakewriter.declared.sql_types import parse_type
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
 from lakewriter.source.arrow_types import make_nullable
 from lakewriter.source.bad_rows import BAD_FIELD, FIELDS, note_cut, read_cut
 from lakewriter.source.marked_rows import add_misfits, is_marked
-from lakewriter.source.strict_cast import explain_misfit
-from lakewriter.source.typed_cast import cast_values, is_castable, is_text
 from lakewriter.spec.table_spec import ColumnType, TableSpec
 
 _SHOWN: Final = 200

@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from lakewriter.cast.exact_text import TextForm, convert_json, read_json
+from lakewriter.cast.spelling_table import MisfitError
 from lakewriter.column_types import name_type
-from lakewriter.declared.exact_text import MisfitError, TextForm, convert_json, read_json
 from lakewriter.documents.types import CHANGES, DATA, DOCUMENTS, EMITTED, ROW
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.bad_rows import BAD, BAD_FIELD

@@ -11,11 +11,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from lakewriter.declared.exact_text import TextForm
-from lakewriter.declared.sql_types import parse_type
+from lakewriter.cast.exact_text import TextForm
+from lakewriter.cast.sql_types import parse_type
+from lakewriter.cast.strict_cast import cast_text
 from lakewriter.errors import SpecInvalidError
 from lakewriter.receipt import Cursor, TextShapes
-from lakewriter.source.strict_cast import cast_text
 from lakewriter.source.text_types import propose_type, write_columns_line
 from lakewriter.spec.table_spec import ColumnType, TableSpec
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.declared.exact_text import FLOATS
-from lakewriter.declared.sql_types import parse_type
+from lakewriter.cast.spelling_table import STRICT
+from lakewriter.cast.sql_types import parse_type
+from lakewriter.cast.strict_cast import cast_text, explain_misfit
 from lakewriter.report import format_count
-from lakewriter.source.strict_cast import cast_text, explain_misfit
 from lakewriter.spec.model import Model
 from lakewriter.spec.table_spec import ColumnType
 
@@ -178,7 +178,7 @@ def _propose_number(values: _Values, every: str) -> tuple[str | None, str]:
         lowest, highest = min(map(int, texts)), max(map(int, texts))
         epoch = "; they could be seconds since 1970" if lowest in _SECONDS and highest in _SECONDS else ""
         return "bigint", f"{every} whole numbers, from {lowest} to {highest}{epoch}"
-    numbers = [text for text in texts if text not in FLOATS]
+    numbers = [text for text in texts if text not in STRICT.named_numbers]
     if not numbers:
         return None, f"{every} NaN or Infinity, and none is a number"
     long = [text for text in numbers if not _is_exact_double(text)]

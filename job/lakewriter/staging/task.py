@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lakewriter.aws import Clients, get_shared_clients
 from lakewriter.aws.vended import Vendor
-from lakewriter.documents.parsing import CUT, TRUNCATED
+from lakewriter.documents.value_changes import CUT, TRUNCATED
 from lakewriter.encode.formats import make_encoder
 from lakewriter.encode.parquet_footer import Tail, read_column_statistics
 from lakewriter.errors import SourceFailedError, SpecInvalidError, ValueUnrepresentableError

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lakewriter.declared.sql_types import parse_columns
+from lakewriter.cast.sql_types import parse_columns
 from lakewriter.source.files.csv_reader import CsvReader
 from lakewriter.source.files.file_reader import FileReader
 from lakewriter.source.files.spark_options import take_options

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakewriter.declared.sql_types import parse_columns
+from lakewriter.cast.sql_types import parse_columns
 from lakewriter.source.files import csv_reader, csv_values, stored_files
 from tests.source.files.reading import read_csv, read_with, store
 

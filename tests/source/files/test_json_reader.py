@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from lakewriter.declared.sql_types import parse_columns
+from lakewriter.cast.sql_types import parse_columns
 from lakewriter.errors import LakeError, SourceFailedError, SpecInvalidError
 from lakewriter.source.files.json_reader import JsonReader
 from lakewriter.source.files.spark_options import take_options

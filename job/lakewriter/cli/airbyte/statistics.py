@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from lakewriter.documents.parsing import KEY_TWICE, NULLED
+from lakewriter.documents.value_changes import KEY_TWICE, NULLED
 from lakewriter.report import TableResult, format_count
 from lakewriter.spec.stream import StreamKey
 

@@ -5,9 +5,9 @@ from typing import Annotated
 import pyarrow.types as pt
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from lakewriter.declared.exact_text import EpochUnit
-from lakewriter.declared.sql_types import parse_columns, parse_type
-from lakewriter.declared.time_texts import compile_pattern
+from lakewriter.cast.exact_text import EpochUnit
+from lakewriter.cast.sql_types import parse_columns, parse_type
+from lakewriter.cast.time_patterns import compile_pattern
 from lakewriter.spec.model import FileModel
 from lakewriter.spec.table_spec import ColumnType
 

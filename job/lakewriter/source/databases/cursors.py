@@ -15,12 +15,12 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lakewriter.cast.strict_cast import cast_text
 from lakewriter.errors import SpecInvalidError
 from lakewriter.receipt import Cursor
 from lakewriter.source.databases.database_connection import Connection
 from lakewriter.source.databases.database_server import STRING, Column, Server
 from lakewriter.source.databases.parallel_ranges import find_column
-from lakewriter.source.strict_cast import cast_text
 from lakewriter.spec.table_spec import TableSpec
 
 MOST_KEYS: Final = 1000

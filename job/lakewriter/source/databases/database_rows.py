@@ -9,7 +9,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from lakewriter.declared.sql_types import parse_columns, parse_type
+from lakewriter.cast.sql_types import parse_columns, parse_type
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError
 from lakewriter.source.databases.cursors import Bounds, CursorCondition, CursorQuery, Edge, require_order
 from lakewriter.source.databases.database_connection import (

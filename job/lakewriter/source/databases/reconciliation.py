@@ -8,6 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lakewriter.cast.strict_cast import cast_text
 from lakewriter.errors import SourceDisagreesError
 from lakewriter.source.databases.database_connection import Connection
 from lakewriter.source.databases.database_server import Column, Server
@@ -20,7 +21,6 @@ from lakewriter.source.databases.figures import (
     is_same_total,
     write_value,
 )
-from lakewriter.source.strict_cast import cast_text
 
 _REMEDY: Final = (
     "Run it again; if it remains, report it to the project with the column's type. read.jdbc: {reconcile: off} loads "

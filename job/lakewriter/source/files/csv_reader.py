@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.declared.exact_text import DEFAULT, TextForm
+from lakewriter.cast.exact_text import DEFAULT, TextForm
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.bad_rows import BAD_FIELD, note_blank_lines
 from lakewriter.source.files.blocks import MOST_ROW_BYTES, Head, Window, open_text, read_head

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from lakewriter.declared.exact_text import TextForm
+from lakewriter.cast.exact_text import TextForm
 from lakewriter.source.bad_rows import BAD_FIELD
 from lakewriter.source.declared_columns import ColumnCast, cast_batch
 from lakewriter.source.files.spark_options import Options

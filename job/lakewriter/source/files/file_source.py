@@ -11,9 +11,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewriter.cast.exact_text import DEFAULT, TextForm
+from lakewriter.cast.sql_types import parse_columns
+from lakewriter.cast.typed_cast import is_castable
 from lakewriter.column_types import is_same_type, name_type
-from lakewriter.declared.exact_text import DEFAULT, TextForm
-from lakewriter.declared.sql_types import parse_columns
 from lakewriter.errors import (
     LakeError,
     SchemaIncompatibleError,
@@ -39,7 +40,6 @@ from lakewriter.source.files.spark_options import Options, take_options
 from lakewriter.source.files.stored_files import HeldFile
 from lakewriter.source.files.stored_values import FINER
 from lakewriter.source.files.text_reader import TextReader
-from lakewriter.source.typed_cast import is_castable
 from lakewriter.spec.table_spec import Read, TableSpec
 
 _MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = {

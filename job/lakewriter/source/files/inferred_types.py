@@ -7,9 +7,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewriter.cast.strict_cast import cast_text
 from lakewriter.column_types import UTC_MICROS
 from lakewriter.source.files.file_reader import FileReader, Piece, Spread
-from lakewriter.source.strict_cast import cast_text
 
 _LADDER: Final = (pa.int32(), pa.int64(), pa.float64(), pa.date32(), UTC_MICROS, pa.bool_())
 """The first type that all values of a column have is chosen."""

@@ -24,10 +24,10 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.types as pt
 
-from lakewriter.declared.exact_text import TextForm
+from lakewriter.cast.exact_text import TextForm
+from lakewriter.cast.strict_cast import cast_text
 from lakewriter.source.files.declared_types import may_write_small_numbers
 from lakewriter.source.files.json_columns import EXACT_DIGITS, Columns
-from lakewriter.source.strict_cast import cast_text
 
 DIGITS: Final = bytes.maketrans(b"123456789.", b"0000000000")
 LONG_NUMBER: Final = b"0" * (EXACT_DIGITS + 1)

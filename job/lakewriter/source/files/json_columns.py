@@ -11,11 +11,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lakewriter.cast.exact_text import DEFAULT, TextForm, explain_undeclared
+from lakewriter.cast.strict_cast import cast_text, explain_misfit
 from lakewriter.column_types import name_type
-from lakewriter.declared.exact_text import DEFAULT, TextForm, explain_undeclared
 from lakewriter.documents.nesting import write_json_pointer
 from lakewriter.source.files.json_parser import NumberText, describe_value, write_text
-from lakewriter.source.strict_cast import cast_text, explain_misfit
 
 Path = tuple[str, ...]
 EXACT_DIGITS: Final = 15

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.declared.exact_text import DEFAULT, TextForm
+from lakewriter.cast.exact_text import DEFAULT, TextForm
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.bad_rows import BAD_FIELD
 from lakewriter.source.files.blocks import read_head

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakewriter.declared.exact_text import DEFAULT, TextForm
+from lakewriter.cast.exact_text import DEFAULT, TextForm
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.files.blocks import MOST_ROW_BYTES, Window, open_text, read_head
 from lakewriter.source.files.charsets import Charset, explain_bad_text, look_up, show_text

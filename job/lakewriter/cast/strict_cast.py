@@ -11,26 +11,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.declared.exact_text import (
-    BOOLEANS,
-    DEFAULT,
-    EPOCH_DIGITS,
-    EpochUnit,
+from lakewriter.cast.exact_text import DEFAULT, EPOCH_DIGITS, EpochUnit, TextForm, convert_text
+from lakewriter.cast.spelling_table import (
+    PLAIN_DAY,
+    PLAIN_INTEGER,
+    PLAIN_LOCAL_MOMENT,
+    PLAIN_MOMENT,
+    PLAIN_NUMBER,
+    STRICT,
     MisfitError,
-    TextForm,
-    convert_text,
+    find_plain_decimal,
 )
-from lakewriter.declared.time_texts import TimePattern, compile_pattern
+from lakewriter.cast.time_patterns import TimePattern, compile_pattern
 
 _FEW: Final = 64
 """Rows that are converted one by one rather than halved again."""
-_FRACTION: Final = r"(?:\.[0-9]{1,6})?"
-_DAY: Final = "[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
-_TIME: Final = f"[ T][0-9]{{2}}:[0-9]{{2}}(?::[0-9]{{2}}{_FRACTION})?"
-_OFFSET: Final = "(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 _ZONED: Final = ":[0-9.]+[Z+-]"
 """A part of a text of that spelling that has an offset."""
-_FLOAT: Final = "[+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?"
 _DAY_FIELDS: Final = {"y": 4, "M": 2, "d": 2}
 """The letters of a day's fields and how many digits ISO gives each."""
 _MORE_THAN_ZERO: Final = r"\A[+-]?[0.]*[1-9]"
@@ -104,8 +101,8 @@ def _convert_or_none(text: str, kind: pa.DataType, how: TextForm) -> tuple[objec
 def _cast_plain(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
     """Return the values of texts whose spelling is plain, null for all others, even if they are values."""
     if pt.is_boolean(kind):
-        spellings = pc.index_in(pc.ascii_lower(values), pa.array(BOOLEANS, values.type))
-        return pa.array(list(BOOLEANS.values())).take(spellings)
+        spellings = pc.index_in(pc.ascii_lower(values), pa.array(STRICT.booleans, values.type))
+        return pa.array(list(STRICT.booleans.values())).take(spellings)
     if (format_ := _find_format(kind, how)) is not None:
         values, how = _write_iso(values, compile_pattern(format_), kind), TextForm(zone=how.zone)
     spelling = _find_plain_spelling(kind, how)
@@ -148,21 +145,18 @@ def _pad(field: pa.Array | None, width: int) -> pa.Array | pa.Scalar:
 def _find_plain_spelling(kind: pa.DataType, how: TextForm) -> str | None:
     """Return the regular expression of texts that Arrow casts to ``kind`` exactly or refuses; None if there is none."""
     if pt.is_integer(kind):
-        return "-?[0-9]+"
+        return PLAIN_INTEGER
     if pt.is_floating(kind):
-        return _FLOAT
+        return PLAIN_NUMBER
     if pt.is_decimal(kind):
-        # Beyond 38 digits Arrow's decimals wrap.
-        whole, scale = kind.precision - kind.scale, kind.scale
-        digits = f"[0-9]{{1,{whole}}}" if whole else "0"
-        return rf"[+-]?{digits}(?:\.[0-9]{{0,{scale}}}0{{0,{38 - kind.precision}}})?"
+        return find_plain_decimal(kind.precision, kind.scale)
     if pt.is_date32(kind):
-        return _DAY
+        return PLAIN_DAY
     if how.unit is not None:
-        return "-?[0-9]+"
+        return PLAIN_INTEGER
     if not pt.is_timestamp(kind) or how.zone != "UTC":
         return None
-    return f"{_DAY}(?:{_TIME}{_OFFSET if kind.tz else ''})?"
+    return PLAIN_MOMENT if kind.tz else PLAIN_LOCAL_MOMENT
 
 
 def _cast_parts(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:

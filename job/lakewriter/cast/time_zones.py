@@ -1,12 +1,11 @@
 """Time zones that a timestamp names in place of an offset: ``PST``, ``Europe/Paris``."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
-_ABBREVIATIONS: Final = {
+_NAMES: Final = {
     "Africa/Abidjan": "GHST", "Africa/Johannesburg": "SAST SAT", "Africa/Lagos": "WAST WAT",
     "Africa/Maputo": "CAST CAT", "Africa/Nairobi": "EAT", "America/Argentina/Buenos_Aires": "ARST ART",
     "America/Asuncion": "PYST PYT", "America/Bogota": "COST COT", "America/Caracas": "VEST VET",
@@ -51,40 +50,35 @@ _ABBREVIATIONS: Final = {
 }  # fmt: skip
 """By region, the abbreviations that mean it to Java's formatter of Airbyte's connector (Java 17, en-US): the region's
 rules decide the offset, so that ``PST`` in July is -07:00."""
-_REGIONS: Final = {name: region for region, names in _ABBREVIATIONS.items() for name in names.split()}
-
-AMBIGUOUS: Final = frozenset({"ACST", "ATT", "BST", "BT", "CIT", "GDT", "GST", "GT", "IDT", "IST", "IT", "MT"})
+_SEVERAL: Final = ("ACST", "ATT", "BST", "BT", "CIT", "GDT", "GST", "GT", "IDT", "IST", "IT", "MT")
 """Abbreviations of several meanings, of which Java picks one that the source hardly means: BST is Bougainville, IST is
 Abidjan, MT is Moscow."""
+
+ABBREVIATIONS: Final[dict[str, str | None]] = {
+    **{name: region for region, names in _NAMES.items() for name in names.split()},
+    **dict.fromkeys(_SEVERAL),
+}
 
 _ZERO: Final = datetime(1970, 1, 1)
 _FIRST_MICROS: Final = (datetime.min - _ZERO) // timedelta(microseconds=1)
 _LAST_MICROS: Final = (datetime.max - _ZERO) // timedelta(microseconds=1)
 
 
-@dataclass(frozen=True)
-class Region:
-    """A region with one clock."""
+def find_offsets(zone: ZoneInfo, local: int) -> tuple[int, int]:
+    """Return a zone's microseconds east of UTC before and after a change of its clocks at a local time, given as
+    microseconds since 1970; the same twice elsewhere.
 
-    zone: ZoneInfo
-
-    def find_offset(self, local: int) -> int:
-        """Return the microseconds east of UTC at a local time, given as microseconds since 1970.
-
-        Of a time that the clock shows twice the first one counts. Outside the years 1 to 9999 it is that
-        of their beginning or end.
-        """
-        moment = _ZERO + timedelta(microseconds=min(max(local, _FIRST_MICROS), _LAST_MICROS))
-        return (moment.replace(tzinfo=self.zone).utcoffset() or timedelta()) // timedelta(microseconds=1)
+    Outside the years 1 to 9999 they are those of their beginning or end.
+    """
+    moment = _ZERO + timedelta(microseconds=min(max(local, _FIRST_MICROS), _LAST_MICROS))
+    before, after = (moment.replace(tzinfo=zone, fold=fold).utcoffset() or timedelta() for fold in (0, 1))
+    return before // timedelta(microseconds=1), after // timedelta(microseconds=1)
 
 
 @lru_cache(maxsize=1000)
-def find_region(name: str) -> Region:
-    """Return the region of an abbreviation or of a name such as ``Europe/Paris``; raise ``ValueError`` for a name that
-    does not exist or has several meanings."""
-    if name in AMBIGUOUS:
-        raise ValueError(f"it names the time zone {name!r}, which means several; expected an offset")
+def find_zone(name: str) -> ZoneInfo:
+    """Return the zone of a name such as ``Europe/Paris``; raise ``ValueError`` for a name that does not exist."""
     try:
-        return Region(ZoneInfo(_REGIONS.get(name, name)))
+        return ZoneInfo(name)
     except (KeyError, OSError, ValueError) as error:
-        raise ValueError(f"it names the time zone {name!r}, which does not exist") from error
+        raise ValueError(f"there is no zone {name!r}") from error

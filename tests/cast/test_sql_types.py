@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
+from lakewriter.cast.sql_types import TYPE_NAMES, parse_columns, parse_type
 from lakewriter.column_types import UTC_MICROS, make_list
-from lakewriter.declared.sql_types import TYPE_NAMES, parse_columns, parse_type
 
 TYPES = [
     ("string", pa.string()), ("BIGINT", pa.int64()), ("long", pa.int64()), (" integer ", pa.int32()),

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.declared.exact_text import DEFAULT, TextForm
+from lakewriter.cast.exact_text import DEFAULT, TextForm
+from lakewriter.cast.strict_cast import MICROS, YEARS, Cast, cast_text
 from lakewriter.nested_arrays import compute_flat_offsets, list_map_entries
-from lakewriter.source.strict_cast import MICROS, YEARS, Cast, cast_text
 
 Way = Callable[[pa.Array, pa.DataType, TextForm], Cast]
 

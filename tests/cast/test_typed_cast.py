@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewriter.declared.exact_text import DEFAULT, TextForm
-from lakewriter.declared.sql_types import parse_type
-from lakewriter.source.typed_cast import cast_values, is_castable
+from lakewriter.cast.exact_text import DEFAULT, TextForm
+from lakewriter.cast.sql_types import parse_type
+from lakewriter.cast.typed_cast import cast_values, is_castable
 
 D = Decimal
 NS = pa.timestamp("ns")

@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewriter.declared.time_texts import Moment, TimePattern, read_iso, to_utc
+from lakewriter.cast import text_moments
+from lakewriter.cast.spelling_table import STRICT
+from lakewriter.cast.time_patterns import TimePattern
 
 AT = datetime(2024, 1, 5, 14, 30, 9)
 DAY = datetime(2024, 1, 5)
+
+
+def Moment(local: datetime, *parts: str | None) -> text_moments.Moment:  # noqa: N802 - with a date for its microseconds
+    return text_moments.Moment((local - datetime(1970, 1, 1)) // timedelta(microseconds=1), *parts)  # type: ignore[arg-type]
+
 
 READ: list[tuple[str, str, Any]] = [
     # pattern, text, moment or reason
@@ -32,9 +39,9 @@ READ: list[tuple[str, str, Any]] = [
     ("yyyy-MM-dd HH:mm:ss.SSSSSSSSS", "2024-01-05 14:30:09.123456789", Moment(AT.replace(microsecond=123456), "789")),
     ("yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]", "2024-01-05T14:30:09", Moment(AT)),
     ("yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]", "2024-01-05T14:30:09.5+05:30", Moment(AT.replace(microsecond=500000), "",
-     timedelta(hours=5.5))),
-    ("yyyy-MM-dd'T'HH:mm:ss[XXX][XX]", "2024-01-05T14:30:09-0800", Moment(AT, "", timedelta(hours=-8))),
-    ("yyyy-MM-dd HH:mmX", "2024-01-05 14:30Z", Moment(AT.replace(second=0), "", timedelta(0))),
+     "+05:30")),
+    ("yyyy-MM-dd'T'HH:mm:ss[XXX][XX]", "2024-01-05T14:30:09-0800", Moment(AT, "", "-0800")),
+    ("yyyy-MM-dd HH:mmX", "2024-01-05 14:30Z", Moment(AT.replace(second=0), "", "Z")),
     ("yyyy-MM-dd HH:mm VV", "2024-01-05 14:30 Europe/Berlin", Moment(AT.replace(second=0), "", None, "Europe/Berlin")),
     ("yyyy-MM-dd", "2024-1-5", "it is not of the pattern yyyy-MM-dd"),
     ("yyyy-MM-dd", "2024-01-05x", "it is not of the pattern yyyy-MM-dd"),
@@ -109,19 +116,22 @@ def test_patterns_that_are_not_taken(pattern: str, said: str) -> None:
 
 @pytest.mark.parametrize(("text", "zone", "expected"), ZONES)
 def test_local_times_of_a_zone(text: str, zone: str, expected: Any) -> None:
-    assert outcome(lambda: to_utc(read_iso(text), zone)) == expected
+    assert (
+        outcome(lambda: text_moments.to_utc(text_moments.read_moment(text, "moment", STRICT), STRICT, zone)) == expected
+    )
 
 
 def test_a_zone_that_does_not_agree_with_the_offset() -> None:
     read = TimePattern("yyyy-MM-dd HH:mmXXX'['VV']'").read
-    assert to_utc(read("2024-10-27 02:30+01:00[Europe/Berlin]"), "UTC") == datetime(2024, 10, 27, 1, 30)
+    assert text_moments.to_utc(read("2024-10-27 02:30+01:00[Europe/Berlin]"), STRICT, "UTC") == datetime(
+        2024, 10, 27, 1, 30
+    )
     assert (
-        outcome(to_utc, read("2024-07-01 12:00+01:00[Europe/Berlin]"), "UTC")
+        outcome(text_moments.to_utc, read("2024-07-01 12:00+01:00[Europe/Berlin]"), STRICT, "UTC")
         == "its offset is not that of Europe/Berlin"
     )
-    assert to_utc(TimePattern("yyyy-MM-dd HH:mm VV").read("2024-07-01 12:00 +05:30"), "UTC") == datetime(
-        2024, 7, 1, 6, 30
-    )
+    at_offset = TimePattern("yyyy-MM-dd HH:mm VV").read("2024-07-01 12:00 +05:30")
+    assert text_moments.to_utc(at_offset, STRICT, "UTC") == datetime(2024, 7, 1, 6, 30)
 
 
 WRITTEN = {"%Y-%m-%d %H:%M:%S": "yyyy-MM-dd HH:mm:ss", "%d %b %Y %I:%M:%S %p": "dd MMM yyyy hh:mm:ss a",
@@ -139,6 +149,6 @@ def test_what_python_writes_is_read_back(value: datetime, form: str) -> None:
 def test_instants_of_zones(value: datetime) -> None:
     """An offset tells which of two times is meant; without it such a time is refused, never shifted."""
     name, instant = str(value.tzinfo), value.astimezone(UTC).replace(tzinfo=None)
-    said = outcome(lambda: to_utc(Moment(value.replace(tzinfo=None, fold=0)), name))
+    said = outcome(lambda: text_moments.to_utc(Moment(value.replace(tzinfo=None, fold=0)), STRICT, name))
     twice = value.replace(fold=0).utcoffset() != value.replace(fold=1).utcoffset()
     assert isinstance(said, str) if twice else said == instant

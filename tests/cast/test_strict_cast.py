@@ -14,9 +14,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lakewriter.declared.exact_text import DEFAULT, MisfitError, TextForm, convert_text
-from lakewriter.declared.sql_types import parse_type
-from lakewriter.source.strict_cast import cast_text, explain_misfit
+from lakewriter.cast.exact_text import DEFAULT, TextForm, convert_text
+from lakewriter.cast.spelling_table import MisfitError
+from lakewriter.cast.sql_types import parse_type
+from lakewriter.cast.strict_cast import cast_text, explain_misfit
 from tests.support.sample import fifth_of
 
 NO_NUMBER = "it is not a number such as -1234.5 or 1.5e3"

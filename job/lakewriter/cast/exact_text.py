@@ -3,8 +3,7 @@
 import json
 import re
 from base64 import b64decode
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Context, Decimal, Inexact
@@ -13,8 +12,10 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lakewriter.cast.spelling_table import STRICT, MisfitError, read_boolean, read_integer, require_number
+from lakewriter.cast.text_moments import DAY, EPOCH, Moment, read_moment, to_utc
+from lakewriter.cast.time_patterns import compile_pattern
 from lakewriter.column_types import name_type
-from lakewriter.declared.time_texts import Moment, compile_pattern, read_iso, to_utc
 
 EpochUnit = Literal["epoch_s", "epoch_ms", "epoch_us", "epoch_ns"]
 """A number counts this unit since 1970-01-01T00:00:00Z."""
@@ -22,22 +23,10 @@ EpochUnit = Literal["epoch_s", "epoch_ms", "epoch_us", "epoch_ns"]
 EPOCH_DIGITS: Final[dict[EpochUnit, int]] = {"epoch_s": 6, "epoch_ms": 3, "epoch_us": 0, "epoch_ns": -3}
 """The power of ten that makes microseconds of a unit."""
 
-BOOLEANS: Final = {
-    **dict.fromkeys(("true", "t", "yes", "y", "1"), True),
-    **dict.fromkeys(("false", "f", "no", "n", "0"), False),
-}
-"""The texts that are taken as booleans, in lower case; the text may have any case."""
-
-FLOATS: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
-
-_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?")
 _LONGEST: Final = 4000
 """Characters of a number; Python converts no more digits to an integer."""
-_FURTHEST: Final = 400
-"""Exponents beyond it are beyond every type."""
 _MICROS: Final = 10**6
 _EXACT: Final = Context(prec=10**6, Emax=10**9, Emin=-(10**9), traps=[Inexact])
-_EPOCH: Final = datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -57,10 +46,6 @@ class TextForm:
 DEFAULT: Final = TextForm()
 
 
-class MisfitError(Exception):
-    """The reason why a text is not a value of its type; completes "value 'x': "."""
-
-
 def convert_text(text: str, kind: pa.DataType, form: TextForm = DEFAULT) -> tuple[Any, bool]:
     """Return the value of ``text`` as pyarrow takes it for ``kind``, and whether nanoseconds were cut from it.
 
@@ -76,30 +61,19 @@ def convert_text(text: str, kind: pa.DataType, form: TextForm = DEFAULT) -> tupl
     return convert(text, kind, form), False
 
 
-def _convert_boolean(text: str, _kind: pa.DataType, _form: TextForm) -> bool:
-    if text.lower() not in BOOLEANS or not text.isascii():
-        raise MisfitError("it is not one of true, false, t, f, yes, no, y, n, 1, 0")
-    return BOOLEANS[text.lower()]
-
-
 def _convert_integer(text: str, kind: pa.DataType, _form: TextForm) -> int:
-    if not re.fullmatch("[+-]?[0-9]+", text):
-        raise MisfitError("it is not a whole number of digits 0 to 9")
+    number = read_integer(text, STRICT)
     bits = kind.bit_width
     least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pt.is_signed_integer(kind) else (0, 2**bits - 1)
-    digits = text.lstrip("+-").lstrip("0") or "0"
-    number = int(digits[:_FURTHEST]) * (-1 if text[0] == "-" else 1)
     if not least <= number <= most:
-        raise MisfitError(f"it is outside the range of {name_type(kind)}, {least} to {most}")
+        raise MisfitError(f"it is outside the range of {name_type(kind)}, {least} to {most}", is_beyond=True)
     return number
 
 
 def _read_decimal(text: str) -> Decimal:
     """Return the number, exactly; numbers that are beyond every type as one beyond every type."""
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        raise MisfitError("it is not a number such as -1234.5 or 1.5e3")
-    mantissa, exponent = re.split("[eE]", text)[0], (match[1] or "0").lstrip("+")
+    mantissa, _, exponent = require_number(text, STRICT).lower().partition("e")
+    exponent = exponent.lstrip("+") or "0"
     if len(exponent.lstrip("-0")) > len(str(_LONGEST)):
         exponent = "-99999" if exponent[0] == "-" else "99999"
     return _EXACT.create_decimal(f"{mantissa}e{exponent}")
@@ -120,8 +94,8 @@ def _convert_decimal(text: str, kind: pa.DataType, _form: TextForm) -> Decimal:
 
 
 def _convert_float(text: str, kind: pa.DataType, _form: TextForm) -> float:
-    if text in FLOATS:
-        return FLOATS[text]
+    if text in STRICT.named_numbers:
+        return STRICT.named_numbers[text]
     number = _read_decimal(text)
     # Arrow rounds once to the nearest of either width; Python's float would round twice on the way to 32 bits.
     value = pa.scalar(text).cast(kind).as_py()
@@ -133,29 +107,26 @@ def _convert_float(text: str, kind: pa.DataType, _form: TextForm) -> float:
 
 
 def _convert_date(text: str, _kind: pa.DataType, form: TextForm) -> date:
-    if form.date_format is None and not re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        raise MisfitError("it is not a date as YYYY-MM-DD; another spelling can be named by format:")
-    moment = _read_moment(text, form.date_format)
-    if moment.local != datetime.combine(moment.local, datetime.min.time()) or moment.finer.strip("0"):
+    pattern = form.date_format
+    moment = read_moment(text, "date", STRICT) if pattern is None else compile_pattern(pattern).read(text)
+    if moment.local % DAY or moment.is_finer:
         raise MisfitError("it has a time of day, which a date would lose")
     if moment.offset is not None or moment.zone is not None:
         raise MisfitError("it has an offset, which a date would lose")
-    return moment.local.date()
+    return (EPOCH + timedelta(microseconds=moment.local)).date()
 
 
 def _convert_timestamp(text: str, kind: pa.DataType, form: TextForm) -> tuple[datetime, bool]:
     if form.unit is not None:
         return _convert_epoch(text, form)
-    moment = _read_moment(text, form.timestamp_format)
-    is_finer = bool(moment.finer.strip("0"))
-    if is_finer and not form.truncates_nanoseconds:
+    moment = _read_time(text, form.timestamp_format)
+    if moment.is_finer and not form.truncates_nanoseconds:
         raise MisfitError("it is finer than microseconds; nanoseconds: truncate would cut it")
     if kind.tz is not None:
-        with _refusing():
-            return to_utc(moment, form.zone), is_finer
+        return to_utc(moment, STRICT, form.zone), moment.is_finer
     if moment.offset is not None or moment.zone is not None:
         raise MisfitError("it has an offset, and timestamp_ntz has none; declare timestamp")
-    return moment.local, is_finer
+    return EPOCH + timedelta(microseconds=moment.local), moment.is_finer
 
 
 def _convert_epoch(text: str, form: TextForm) -> tuple[datetime, bool]:
@@ -167,16 +138,17 @@ def _convert_epoch(text: str, form: TextForm) -> tuple[datetime, bool]:
     if whole != micros and not form.truncates_nanoseconds:
         raise MisfitError("it is finer than microseconds; nanoseconds: truncate would cut it")
     try:
-        return _EPOCH + timedelta(microseconds=whole), whole != micros
+        return EPOCH + timedelta(microseconds=whole), whole != micros
     except OverflowError:
         raise MisfitError(f"it is outside the years 0001 to 9999 as {form.unit}") from None
 
 
-def _read_moment(text: str, pattern: str | None) -> Moment:
-    if pattern is None and re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", text):
+def _read_time(text: str, pattern: str | None) -> Moment:
+    if pattern is not None:
+        return compile_pattern(pattern).read(text)
+    if re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", text):
         raise MisfitError("it is a number; a unit can be named by from:, such as from: epoch_ms")
-    with _refusing():
-        return read_iso(text) if pattern is None else compile_pattern(pattern).read(text)
+    return read_moment(text, "moment", STRICT)
 
 
 class _Number(str):
@@ -251,16 +223,8 @@ def _decode_base64(text: str) -> bytes:
 _JSON_NAMES: Final = {dict: "object", list: "array", bool: "boolean", str: "string", _Number: "number"}
 
 
-@contextmanager
-def _refusing() -> Iterator[None]:
-    try:
-        yield
-    except ValueError as error:
-        raise MisfitError(str(error)) from error
-
-
 _CONVERTERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[str, pa.DataType, TextForm], Any]], ...]] = (
-    (pt.is_boolean, _convert_boolean),
+    (pt.is_boolean, lambda text, _kind, _form: read_boolean(text, STRICT)),
     (pt.is_integer, _convert_integer),
     (pt.is_decimal, _convert_decimal),
     (pt.is_floating, _convert_float),
