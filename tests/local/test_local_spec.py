@@ -3,10 +3,12 @@
 import pytest
 
 from lakewriter.dialects.lake_yaml import load
-from lakewriter.errors import SpecInvalidError
+from lakewriter.local_server.catalog_server import RunningCatalog
 from lakewriter.local_server.local_spec import localize
 from lakewriter.local_server.server import LocalServer, Running
-from lakewriter.spec.catalogs import NoCatalog
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.catalogs import NoCatalog, OAuthService
+from lakewriter.spec.maintenance import Maintenance
 
 RUNNING = Running(pid=1, port=8333, key_id="local", secret="local")
 
@@ -21,6 +23,9 @@ class Started(LocalServer):
 
     def start(self):
         return RUNNING
+
+    def start_catalog(self):
+        return RunningCatalog(pid=2, port=8181, id="a")
 
 
 def localized(tmp_path, destination):
@@ -67,13 +72,41 @@ def test_the_place_stays_and_the_account_does_not(tmp_path, destination, bucket,
     assert (told in spec.warnings) == warns
 
 
-def test_iceberg_has_no_stand_in(tmp_path):
+ICEBERG = [
+    # destination, and the catalog that it names
+    (
+        "{type: lakewriter-s3, location: s3://acme-lake/prod, region: eu-west-1, catalog: iceberg, database: shop}",
+        "the Glue Data Catalog",
+    ),
+    (
+        "{type: lakewriter-s3, location: s3://acme-lake/prod, region: eu-west-1, catalog: open_catalog, "
+        "catalog_endpoint: 'https://a.example.com/api/catalog', catalog_name: lake, client_id: me, "
+        "client_secret: '${env:NO_SUCH_VARIABLE}', catalog_base_location: s3://acme-lake/other, database: shop}",
+        "catalog 'lake' at https://a.example.com/api/catalog",
+    ),
+]
+
+
+@pytest.mark.parametrize(("destination", "named"), ICEBERG, ids=["glue", "open catalog"])
+def test_iceberg_tables_are_in_a_catalog_beside_the_file(tmp_path, destination, named):
+    spec = localized(tmp_path, destination)
+    assert spec.service == OAuthService(
+        uri="http://127.0.0.1:8181",
+        warehouse="acme-lake/prod",
+        client_id="${env:LAKEWRITER_LOCAL_KEY_ID}",
+        client_secret=SecretText("${env:LAKEWRITER_LOCAL_SECRET}"),
+        scope="PRINCIPAL_ROLE:ALL",
+    )
+    assert (spec.roots, spec.base) == ((), "prod")
+    told = f"--local: the tables are in an Iceberg catalog of this machine, and nothing is asked of {named}"
+    assert told in spec.warnings
+
+
+def test_glues_optimizers_are_left_out(tmp_path):
     destination = (
-        "{type: lakewriter-s3, location: s3://acme-lake/prod, region: eu-west-1, catalog: iceberg, database: shop}"
+        "{type: lakewriter-s3, location: s3://acme-lake/prod, region: eu-west-1, catalog: iceberg, database: shop}\n"
+        "maintenance: {expire_snapshots_days: 5, compact: true, optimizer_role: optimizers}"
     )
-    with pytest.raises(SpecInvalidError) as raised:
-        localized(tmp_path, destination)
-    assert str(raised.value) == (
-        "SPEC_INVALID: --local has no Iceberg catalog, and this pipeline's tables are Iceberg's. "
-        "Try it with Parquet files in no catalog, or in a stage that has an account."
-    )
+    spec = localized(tmp_path, destination)
+    assert spec.maintenance == Maintenance(expire_snapshots_days=5)
+    assert "--local has none of Glue's optimizers: the tables' properties say what to expire" in spec.warnings

@@ -5,7 +5,6 @@ import json
 import os
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -18,6 +17,8 @@ from typing import Any, Final
 
 from lakewriter import aws
 from lakewriter.errors import EndpointUnreachableError, SpecInvalidError
+from lakewriter.local_server.catalog_server import RunningCatalog, start_catalog, stop_catalog
+from lakewriter.local_server.processes import PAUSE, choose_port, end, find_free_ports, is_alive, write_private
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.model import Model
 
@@ -32,9 +33,6 @@ PROGRAM: Final = "weed"
 _REGION: Final = "us-east-1"
 _ROLES: Final = ("master", "volume", "filer")
 _START_SECONDS: Final = 60.0
-_STOP_SECONDS: Final = 3.0
-"""Its volumes are closed at once; what it waits for then are clients of its own, for 15 seconds."""
-_PAUSE: Final = 0.1
 _LAUNCHES: Final = 5
 _PORT_IS_TAKEN: Final = "address already in use"
 """The server's log says this where another program got one of its ports between the choice of the port and its use."""
@@ -95,7 +93,7 @@ class LocalServer:
         """Start the server, unless it runs; ``SPEC_INVALID`` where it is not installed."""
         program = find_program()
         with self._lock():
-            running = self.find() or self._launch(program, self._read())
+            running = self.find() or self._launch(program, self.read())
             for launches in range(1, _LAUNCHES + 1):
                 if self._wait(running, retries=launches < _LAUNCHES):
                     break
@@ -104,21 +102,22 @@ class LocalServer:
 
     def find(self) -> Running | None:
         """Return the running server; None where none answers to this folder's keys."""
-        running = self._read()
+        running = self.read()
         return running if running is not None and _answers(running) else None
 
     def stop(self) -> bool:
-        """Stop the server and wait until it has ended; False where none runs. Its data stay."""
+        """Stop the server and its catalog and wait until they have ended; False where no server runs. Its data stay."""
+        stop_catalog(self.folder)
         running = self.find()
         if running is None:
             return False
-        os.kill(running.pid, signal.SIGTERM)
-        deadline = time.monotonic() + _STOP_SECONDS
-        while _is_alive(running.pid):
-            if time.monotonic() > deadline:
-                os.kill(running.pid, signal.SIGKILL)
-            time.sleep(_PAUSE)
+        end(running.pid)
         return True
+
+    def start_catalog(self) -> RunningCatalog:
+        """Start the Iceberg catalog beside the S3 server, unless it runs."""
+        with self._lock():
+            return start_catalog(self.folder)
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -133,7 +132,8 @@ class LocalServer:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def _read(self) -> Running | None:
+    def read(self) -> Running | None:
+        """Return the record of the server, which may not run; None where there is none."""
         try:
             return Running.model_validate_json((self.folder / "server.json").read_bytes())
         except (OSError, ValueError):
@@ -141,14 +141,14 @@ class LocalServer:
 
     def _launch(self, program: str, before: Running | None) -> Running:
         # The port and the keys of before, so that what was configured with them goes on working.
-        port = before.port if before is not None and _is_free(before.port) else _find_free_ports(1)[0]
+        port = choose_port(before.port if before is not None else None)
         key_id = before.key_id if before is not None else f"local{secrets.token_hex(8)}"
         secret = before.secret if before is not None else secrets.token_hex(20)
-        ports = _find_free_ports(2 * len(_ROLES) + 1)
+        ports = find_free_ports(2 * len(_ROLES) + 1)
         data = self.folder / "s3"
         data.mkdir(exist_ok=True)
         identities = self.folder / "identities.json"
-        _write_private(identities, json.dumps(_make_identities(key_id, secret)))
+        write_private(identities, json.dumps(_make_identities(key_id, secret)))
         with (self.folder / "server.log").open("wb") as log:
             process = subprocess.Popen(
                 _make_command(program, data, port, identities, ports),
@@ -160,22 +160,22 @@ class LocalServer:
                 start_new_session=True,
             )
         running = Running(pid=process.pid, port=port, master_port=ports[0], key_id=key_id, secret=secret)
-        _write_private(self.folder / "server.json", running.model_dump_json())
+        write_private(self.folder / "server.json", running.model_dump_json())
         return running
 
     def _wait(self, running: Running, *, retries: bool) -> bool:
         """Wait until the server answers; with ``retries``, return False where it ended because a port was taken."""
         deadline = time.monotonic() + _START_SECONDS
         while not (_answers(running) and holds_data(running)):
-            if time.monotonic() > deadline or not _is_alive(running.pid):
+            if time.monotonic() > deadline or not is_alive(running.pid):
                 log = (self.folder / "server.log").read_text("utf-8", "replace")
-                if retries and _PORT_IS_TAKEN in log and not _is_alive(running.pid):
+                if retries and _PORT_IS_TAKEN in log and not is_alive(running.pid):
                     return False
                 raise EndpointUnreachableError(
                     f"the local S3 server in {self.folder} did not start. Its log ends with:\n{log[-_LOG_BYTES:]}",
                     remedy=f"Read {self.folder / 'server.log'}; to begin anew, remove {self.folder}.",
                 )
-            time.sleep(_PAUSE)
+            time.sleep(PAUSE)
         return True
 
 
@@ -241,20 +241,6 @@ def holds_data(running: Running) -> bool:
         connection.close()
 
 
-def _is_alive(pid: int) -> bool:
-    try:
-        # A child of this process that has ended stays until it is waited for.
-        if os.waitpid(pid, os.WNOHANG)[0] == pid:
-            return False
-    except ChildProcessError:
-        pass
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def _make_identities(key_id: str, secret: str) -> dict[str, Any]:
     credentials = [{"accessKey": key_id, "secretKey": secret}]
     return {"identities": [{"name": "lakewriter", "credentials": credentials, "actions": ["Admin"]}]}
@@ -283,24 +269,3 @@ def _make_command(program: str, data: Path, port: int, identities: Path, ports: 
         *(f"-{role}.port={number}" for role, number in zip(_ROLES, ports, strict=False)),
         *(f"-{role}.port.grpc={number}" for role, number in zip((*_ROLES, "s3"), ports[len(_ROLES) :], strict=True)),
     ]
-
-
-def _write_private(file: Path, text: str) -> None:
-    file.touch(mode=0o600)
-    file.write_text(text, "utf-8")
-
-
-def _is_free(port: int) -> bool:
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
-
-
-def _find_free_ports(count: int) -> list[int]:
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
