@@ -215,7 +215,11 @@ def test_queries_of_one_engine(file, bucket):
     both = lakewriter("queries", file, "--engine", "trino", "--engine", "spark")
     assert both.stderr == (
         "warning: no SQL for Trino: files without a catalog are no tables to them; put the tables in AWS Glue\n"
+        "views alone, for the program that reads them; --no-views prints all statements\n"
     )
+    whole = lakewriter("queries", file, "--engine", "spark", "--no-views")
+    assert (whole.stderr, "SELECT" in whole.stdout, "Query a table" in both.stdout) == ("", True, False)
+    assert "-- Spark, accounts: Query a table\n" in whole.stdout
     assert "-- Spark, accounts: Make a view of the files\n" in both.stdout
     assert lakewriter("queries", file, "--engine", "presto").exit_code == 2
 

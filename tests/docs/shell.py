@@ -16,7 +16,7 @@ from lakewriter.cli.main import main
 from tests.docs.fences import ROOT
 
 _GLOBAL_OPTIONS: Final = {"--query", "--output", "--region", "--profile", "--max-items", "--endpoint-url"}
-_OTHERS: Final = {"source-faker", "export", "pip", "open", "for", "done", "redirected"}
+_OTHERS: Final = {"mkdir", "printf", "source-faker", "export", "pip", "open", "for", "done", "redirected"}
 _ASSIGNMENT: Final = re.compile(r"[A-Z_]+=")
 _EDITED: Final = re.compile(r"\$\(…[^)]*…\)")
 """What a page leaves to its reader."""

@@ -1,6 +1,7 @@
 """The SQL that ``queries`` prints, run on what two loads have written, in every format; DuckDB reads from S3 itself."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 import yaml
 
 from lakewriter.aws import Clients
+from lakewriter.commit.pipeline import Pipeline
 from lakewriter.dialects.lake_yaml import load_spec
-from lakewriter.operate.queries import LastLoads, write_queries
+from lakewriter.operate.queries import LastLoads, write_queries, write_views
+from lakewriter.operate.read_tables import find_missing
 from lakewriter.operate.sql_text import Engine, Query
 from lakewriter.run.load import run
 from lakewriter.spec.specification import Spec
@@ -101,6 +104,80 @@ def test_duckdb(orders, connection, kind, partition_strategy):
     names = {(str(row[0]), row[1]) for row in results["Query a table"]}
     assert names == {("1", "it's"), ("1", "new"), ("2", 'a\n"b",c'), ("3", None)}
     assert [(row[0], row[1]) for row in results["Count the rows of all loads"]] == [("second", 2), ("first", 2)]
+
+
+def load_three(lake: Any, **settings: Any) -> tuple[Spec, LastLoads]:
+    """A pipeline after its first load: a table with rows, one whose source has none, and one that failed."""
+    lake.csv("orders.csv", SECOND)
+    lake.csv("empty.csv", "id,name,at\n")
+    mode = {"mode": settings.pop("mode")} if "mode" in settings else {}
+    entries = [
+        {
+            "table": name,
+            "schema": "public",
+            "primary_key": ["id"],
+            **mode,
+            "read": {"format": "csv", "path": f"{file}.csv", "options": {"header": "true"}, "columns": DDL},
+        }
+        for name, file in (("orders", "orders"), ("empty", "empty"), ("failed", "none"))
+    ]
+    destination = {
+        "type": "lakewriter-s3",
+        "location": f"s3://{BUCKET}/{PREFIX}",
+        "region": "us-east-1",
+        "endpoint": lake.aws.url,
+        "tracking": TRACKING,
+        **settings,
+    }
+    content = {"pipeline": "flights", "destination": destination, "tables": entries}
+    lake.file.write_text(yaml.safe_dump(content), "utf-8")
+    spec: Spec = lake.spec
+    report = run(spec, job_id="first", clients=Clients(spec.access), spark=lambda: lake._spark)
+    assert [table.status for table in report.tables] == ["done", "done", "failed"]
+    controls = Pipeline.open(spec, Clients(spec.access)).controls
+    states = {table_id: control.state.read() for table_id, control in controls.items()}
+    return spec, replace(find_missing(spec, controls, states), jobs={"public.orders": "first"})
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"format": "parquet"},
+        {"format": "avro"},
+        {"format": "csv"},
+        {"format": "jsonl"},
+        {"format": "parquet", "mode": "refresh"},
+    ],
+    ids=lambda settings: "-".join(settings.values()),
+)
+def test_no_statement_fails_for_a_table_without_files(lake, connection, settings):
+    """DuckDB refuses a pattern that no file matches, and runs nothing that follows it."""
+    spec, last = load_three(lake, **settings)
+    assert last.without_files == {"public.empty", "public.failed"}
+    assert last.unloaded == {"public.failed"}
+    queries = write_queries(spec, [Engine.DUCKDB], last)
+    # Of a comment alone DuckDB makes no result.
+    results = {(query.table, query.title): connection.execute(query.sql) and connection.fetchall() for query in queries}
+    assert len(results["public.orders", "Query a table"]) == 2
+    for name in ("public.empty", "public.failed"):
+        assert [(query.title, query.sql) for query in queries if query.table == name] == [
+            (
+                "Nothing to read yet",
+                f"-- {name} has no files yet. Print its queries again after a load with rows of it.",
+            )
+        ]
+    views = write_views(spec, Engine.DUCKDB, last)
+    assert [query.title for query in views if query.table == "public.orders"] == [
+        query.title for query in queries if query.title.startswith("Make a view")
+    ]
+    with duckdb.connect() as other:
+        for name in ("httpfs", "aws", "avro"):
+            other.execute(f"LOAD '{extension(name)}'")
+        # As one text, which ends at the first statement that fails.
+        other.execute("\n\n".join(f"-- {query.title}\n{query.sql}" for query in views))
+        # The page names the view.
+        assert other.execute("SELECT count(*) FROM public_orders").fetchall() == [(2,)]
 
 
 @pytest.mark.one_in(2)

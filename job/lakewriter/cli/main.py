@@ -24,6 +24,7 @@ GROUPS: Final = {
         "report": "lakewriter.cli.page_commands:report",
         "catalogue": "lakewriter.cli.page_commands:catalogue",
         "queries": "lakewriter.cli.queries_command:queries",
+        "sql": "lakewriter.cli.sql_command:sql",
         "verify": "lakewriter.cli.verify_command:verify",
     },
     "Mend": {
@@ -49,7 +50,7 @@ SYNONYMS: Final = {
     "doctor": "check",
     "list": "history",
     "load": "run",
-    "sql": "queries",
+    "select": "sql",
     "start": "run",
     "sync": "run",
     "validate": "check",

@@ -128,6 +128,22 @@ class ShownLoad(Model):
     load: LoadRecord
 
 
+class SqlColumn(Model):
+    """A column of ``lakewriter sql --json``, with its type in Arrow's words."""
+
+    name: str
+    type: str
+
+
+class SqlReport(Model):
+    """The output of ``lakewriter sql --json``: numbers, booleans and nulls are JSON's, all other values are texts."""
+
+    version: Literal[1] = 1
+    engine: str
+    columns: tuple[SqlColumn, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
 class QueriesReport(Model):
     """The output of ``lakewriter queries --json``."""
 
@@ -230,6 +246,9 @@ class LocalReport(Model):
     secret_access_key: str | None = None
     region: str | None = None
     bucket: str | None = None
+    catalog: str | None = None
+    """The URL of the Iceberg REST catalog; null where the file's tables are not Iceberg's."""
+    warehouse: str | None = None
 
 
 class PublishReport(Model):

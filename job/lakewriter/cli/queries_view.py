@@ -1,5 +1,6 @@
 """The work of ``lakewriter queries``."""
 
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -9,7 +10,7 @@ from typing import Final, TypeVar
 
 from lakewriter.cli import console
 from lakewriter.cli.printed import QueriesReport
-from lakewriter.cli.shared import OUT, is_local, open_context, print_json, warn
+from lakewriter.cli.shared import ERR, OUT, is_local, open_context, print_json, warn
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.committed_loads import read_table_loads
 from lakewriter.commit.state import TableState
@@ -19,9 +20,11 @@ from lakewriter.local_server.server import fill_keys
 from lakewriter.operate import queries
 from lakewriter.operate.as_of import find_as_of
 from lakewriter.operate.context import Context
-from lakewriter.operate.sql_text import Engine
+from lakewriter.operate.read_tables import find_missing
+from lakewriter.operate.sql_text import Engine, Query
 from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.load_ids import is_id_of_load
+from lakewriter.spec.specification import Spec
 
 LOOK_SECONDS: Final = 20.0
 """The longest wait for the last loads; after it the SQL has placeholders."""
@@ -29,28 +32,34 @@ Answer = TypeVar("Answer")
 
 
 def print_queries(
-    lake: Path, stage: str | None, engines: Sequence[str], as_of: str | None, *, look: bool, as_json: bool
+    lake: Path,
+    stage: str | None,
+    engines: Sequence[str],
+    as_of: str | None,
+    *,
+    views: bool | None,
+    look: bool,
+    as_json: bool,
 ) -> int:
     """Print the SQL of the file at ``lake`` for ``engines``, or for all that can read its tables.
 
-    With ``look`` each table's last load is asked for; the server of this machine is asked in any case.
+    With ``look`` each table's last load is asked for; the server of this machine is asked in any case. With ``views``
+    only the views are printed; None decides by where the output goes.
     """
     looks = look or is_local()
     context = open_context(lake, stage, asks=looks or as_of is not None)
     # DuckDB reads the server of this machine without a cluster.
     engines = engines or ([Engine.DUCKDB] if is_local() else [])
-    possible = queries.list_engines(context.spec)
+    possible = _list_engines(context.spec)
     chosen = [engine for engine in possible if not engines or engine in engines]
     _warn_of_missing(context, [engine for engine in Engine if engine in engines and engine not in possible])
     if isinstance(context.spec.catalog, NoCatalog) and Engine.ATHENA in chosen:
         warn("Athena sees the tables once they are in Glue, which is off here")
-    if as_of is None:
-        last = _read_last(context) if chosen and looks else queries.LastLoads()
-        written = queries.write_queries(context.spec, chosen, last, context.deployment, stage)
+    if as_of is not None:
+        written = _write_as_of(context, stage, chosen, as_of)
     else:
-        tables = read_table_loads(list(context.controls().values()))
-        queried = find_as_of(context.spec, tables, as_of, context.clients)
-        written = queries.write_as_of(context.spec, chosen, queried, context.deployment, stage)
+        last = _read_last(context) if chosen and looks else queries.LastLoads()
+        written = _write(context, stage, chosen, last, views=_chooses_views(chosen, views, as_json=as_json))
     if is_local():
         written = tuple(replace(query, sql=fill_keys(query.sql)) for query in written)
     if as_json:
@@ -58,6 +67,38 @@ def print_queries(
     else:
         console.show_queries(OUT, written)
     return EXIT_OK
+
+
+def _list_engines(spec: Spec) -> list[Engine]:
+    # Snowflake reaches no server of this machine.
+    return [engine for engine in queries.list_engines(spec) if not (is_local() and engine is Engine.SNOWFLAKE)]
+
+
+def _chooses_views(chosen: Sequence[Engine], views: bool | None, *, as_json: bool) -> bool:
+    """Return whether the views alone are printed; for a program that reads the output, say so."""
+    if views is not None:
+        return views
+    if as_json or sys.stdout.isatty() or len(chosen) != 1 or chosen[0] not in queries.VIEW_ENGINES:
+        return False
+    ERR.print("views alone, for the program that reads them; --no-views prints all statements", markup=False)
+    return True
+
+
+def _write(
+    context: Context, stage: str | None, chosen: Sequence[Engine], last: queries.LastLoads, *, views: bool
+) -> tuple[Query, ...]:
+    if not views:
+        return queries.write_queries(context.spec, chosen, last, context.deployment, stage)
+    viewing = [engine for engine in chosen if engine in queries.VIEW_ENGINES]
+    written = (queries.write_views(context.spec, engine, last, context.deployment, stage) for engine in viewing)
+    return tuple(query for of_engine in written for query in of_engine)
+
+
+def _write_as_of(context: Context, stage: str | None, chosen: Sequence[Engine], as_of: str) -> tuple[Query, ...]:
+    controls = context.controls()
+    queried = find_as_of(context.spec, read_table_loads(list(controls.values())), as_of, context.clients)
+    missing = find_missing(context.spec, controls, {})
+    return queries.write_as_of(context.spec, chosen, queried, context.deployment, stage, missing.without_files)
 
 
 def _find_last_loads(context: Context, states: Mapping[str, TableState]) -> dict[str, str]:
@@ -89,7 +130,8 @@ def _read_last(context: Context) -> queries.LastLoads:
         read_states = call_all(lambda control: control.state.read(), controls.values())
         states = dict(zip(controls, read_states, strict=True))
         times = {table_id: state.last_commit for table_id, state in states.items() if state.last_commit}
-        return queries.LastLoads(jobs=_find_last_loads(context, states), times=times)
+        missing = find_missing(context.spec, controls, states)
+        return replace(missing, jobs=_find_last_loads(context, states), times=times)
 
     try:
         return _wait_for(read, LOOK_SECONDS)

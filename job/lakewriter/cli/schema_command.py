@@ -18,6 +18,7 @@ PRINTED: Final[Mapping[str, tuple[str, ...]]] = {
     "status": ("lakewriter.cli.printed:StatusReport",),
     "policy": ("lakewriter.cli.printed:PolicyReport",),
     "queries": ("lakewriter.cli.printed:QueriesReport",),
+    "sql": ("lakewriter.cli.printed:SqlReport",),
     "history": ("lakewriter.cli.printed:HistoryReport",),
     "show": ("lakewriter.cli.printed:ShownLoad",),
     **mend_command.PRINTED,

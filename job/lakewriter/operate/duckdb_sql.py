@@ -20,12 +20,14 @@ _OPTIONS: Final = {
     "csv": ("header = true", "allow_quoted_nulls = false", "union_by_name = true"),
     "jsonl": ("format = 'newline_delimited'", "union_by_name = true"),
 }
+S3_SECRET: Final = "Let DuckDB read the bucket"
+"""The title of the statement with the credentials for the bucket."""
 _CATALOG: Final = "lake"
 
 
 def write_setup(spec: Spec, account: str) -> list[tuple[str, str]]:
     """Return titles and statements to run once: credentials for the bucket, and the Iceberg catalog."""
-    statements = [("Let DuckDB read the bucket", _write_s3_secret(spec.access))]
+    statements = [(S3_SECRET, _write_s3_secret(spec.access))]
     if service := spec.rest_service:
         secret, attached = find_sign_in(service).list_duckdb_options()
         if secret:
@@ -87,15 +89,21 @@ def _write_reader(spec: Spec, table: TableSpec, files: str) -> str:
     return f"{READERS[kind]}({', '.join((files, *_OPTIONS[kind], *hive))})"
 
 
+def write_s3_keys(access: Access, key_id: str, secret: str, token: str | None) -> str:
+    """Return the statement with these keys for the bucket; their values are in it."""
+    options = [f"KEY_ID {_text(key_id)}", f"SECRET {_text(secret)}"]
+    return _write_s3_options(access, options + ([f"SESSION_TOKEN {_text(token)}"] if token else []))
+
+
 def _write_s3_secret(access: Access) -> str:
-    options = ["TYPE s3"]
-    if access.access_key_id is not None and access.secret_access_key is not None:
-        options += [
-            f"KEY_ID {_text(write_secret(access.access_key_id))}",
-            f"SECRET {_text(write_secret(access.secret_access_key))}",
-        ]
-    else:
-        options.append("PROVIDER credential_chain")
+    if access.access_key_id is None or access.secret_access_key is None:
+        return _write_s3_options(access, ["PROVIDER credential_chain"])
+    key_id, secret = (_text(write_secret(key)) for key in (access.access_key_id, access.secret_access_key))
+    return _write_s3_options(access, [f"KEY_ID {key_id}", f"SECRET {secret}"])
+
+
+def _write_s3_options(access: Access, credentials: list[str]) -> str:
+    options = ["TYPE s3", *credentials]
     if access.region:
         options.append(f"REGION {_text(access.region)}")
     if access.endpoint:

@@ -1,6 +1,6 @@
 """Write SQL that reads a pipeline's tables, for each engine that can; pure text."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -10,6 +10,7 @@ from lakewriter.operate.as_of import AsOf
 from lakewriter.operate.sql_text import (
     Engine,
     Query,
+    name_views,
     quote_name,
     quote_text,
     write_files,
@@ -25,7 +26,10 @@ ALL: Final = "all"
 """The table of a statement that is for all tables."""
 QUERY: Final = "Query a table"
 """The title of the statement that every engine has for every table."""
+VIEW_ENGINES: Final = (Engine.DUCKDB, Engine.SPARK)
+"""Those for which ``write_views`` writes; the others read the tables under their names in a catalog."""
 _LATEST: Final = "latest-job-id"
+_MISSING: Final = "Nothing to read yet"
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,18 @@ class LastLoads:
 
     jobs: Mapping[str, str] = field(default_factory=dict)
     times: Mapping[str, datetime] = field(default_factory=dict)
+    unloaded: Collection[str] = frozenset()
+    """The ids of tables without a committed load: a catalog may not have them."""
+    without_files: Collection[str] = frozenset()
+    """The ids of tables that have no file in the bucket, which readers of files refuse."""
+
+    def describe_missing(self, table: TableSpec, *, reads_files: bool) -> str:
+        """Return a comment in place of the queries of a table that an engine cannot read yet; blank otherwise."""
+        if reads_files and table.id in self.without_files:
+            return f"-- {table.id} has no files yet. Print its queries again after a load with rows of it."
+        if not reads_files and table.id in self.unloaded:
+            return f"-- no load of {table.id} is committed yet. Print its queries again after one."
+        return ""
 
 
 def write_as_of(
@@ -42,8 +58,12 @@ def write_as_of(
     moments: Mapping[str, AsOf],
     deployment: Deployment | None = None,
     stage: str | None = None,
+    without_files: Collection[str] = (),
 ) -> tuple[Query, ...]:
-    """Write the statements to run once, and for each table in ``moments`` the one that reads it as it was then."""
+    """Write the statements to run once, and for each table in ``moments`` the one that reads it as it was then.
+
+    ``without_files`` is as in ``LastLoads``.
+    """
     about, queries = deployment or Deployment(), list[Query]()
     for engine in engines:
         if engine is Engine.SNOWFLAKE:
@@ -53,7 +73,10 @@ def write_as_of(
             as_of = moments.get(table.id)
             if as_of is not None:
                 title = f"The table as of load {as_of.job_id}"
-                sql = _write_as_of(engine, spec, table, source, as_of, view[1])
+                if view[1] and table.id in without_files:
+                    sql = f"-- {table.id} has no files: as of load {as_of.job_id} it had no rows."
+                else:
+                    sql = _write_as_of(engine, spec, table, source, as_of, view[1])
                 queries.append(Query(table.id, title, sql, engine))
     return tuple(queries)
 
@@ -119,9 +142,31 @@ def _write_for_engine(
     for title, sql in _write_setup(engine, spec, deployment, stage):
         yield Query(ALL, title, sql, engine)
     for table, source, (title, sql) in _list_tables(engine, spec):
+        if missing := last.describe_missing(table, reads_files=bool(sql)):
+            yield Query(table.id, _MISSING, missing, engine)
+            continue
         if sql:
             yield Query(table.id, title, sql, engine)
         yield from _write_table_queries(engine, spec, table, source, last)
+
+
+def write_views(
+    spec: Spec, engine: Engine, last: LastLoads, deployment: Deployment | None = None, stage: str | None = None
+) -> tuple[Query, ...]:
+    """Write the statements that make a view of each table and what they need; ``name_views`` has the names."""
+    views = [
+        Query(ALL, title, sql, engine) for title, sql in _write_setup(engine, spec, deployment or Deployment(), stage)
+    ]
+    for (table, source, (title, sql)), name in zip(_list_tables(engine, spec), name_views(spec), strict=True):
+        if missing := last.describe_missing(table, reads_files=bool(sql)):
+            views.append(Query(table.id, _MISSING, missing, engine))
+        elif sql:
+            views.append(Query(table.id, title, sql, engine))
+        else:
+            temporary = "TEMPORARY " if engine is Engine.SPARK else ""
+            view = f"CREATE OR REPLACE {temporary}VIEW {quote_name(engine, name)} AS\nSELECT *\nFROM {source};"
+            views.append(Query(table.id, "Make a view of the table", view, engine))
+    return tuple(views)
 
 
 def _list_tables(engine: Engine, spec: Spec) -> Iterator[tuple[TableSpec, str, tuple[str, str]]]:
