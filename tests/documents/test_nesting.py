@@ -106,7 +106,7 @@ def test_deep_records():
     assert record is not None
     typed = Record((("a", Items(Leaf(Kind.JSON))),))
     schema = pa.list_(pa.field("element", pa.string()))
-    (column,) = Documents([data.encode()]).build_columns(typed, [pa.field("a", schema)])
+    (column,) = Documents(pa.array([data])).build_columns(typed, [pa.field("a", schema)])
     assert column.to_pylist() == [[arrays(LEVELS - 2)]]
     for levels in (LEVELS, 20_000):
         found = Contents()

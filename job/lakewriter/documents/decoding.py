@@ -11,12 +11,25 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
+from lakewriter.documents.arrow_lines import Offsets
+from lakewriter.documents.compact_text import compact_texts
+from lakewriter.documents.fast_decoding import Parsed, find_parsed_type, join_texts, parse_plain
 from lakewriter.documents.nesting import NULL, Raw, list_repeated, measure_packed, open_object
 from lakewriter.documents.types import TEXT_MAP, DocumentType, Items, Leaf, Record, Union
 from lakewriter.documents.value_changes import KEY_TWICE, NO_FIT, NULLED, TRUNCATED, Fault
-from lakewriter.documents.values import RECORDS, choose_branch, decode_values, make_list, read_text
+from lakewriter.documents.values import (
+    RECORDS,
+    Decoded,
+    choose_branch,
+    decode_texts,
+    decode_values,
+    make_list,
+    read_text,
+)
 from lakewriter.naming import AVRO_SAFE
 from lakewriter.spec.collection import Kind
 
@@ -25,6 +38,7 @@ Locate = Callable[[int], tuple[int, str]]
 Objects = Sequence[dict[str, msgspec.Raw] | None]
 
 _NOTHING: Final = msgspec.Raw(NULL)
+_NONE: Final = np.zeros(0, np.int64)
 _INDEX: Final = re.compile(r"\.\[[0-9]+\]")
 """An array's element in the path of a change, as Airbyte's destinations write it: ``tags.[0].key``."""
 _WITH_ZONE: Final[Mapping[Kind, Kind]] = {Kind.LOCAL_TIMESTAMP: Kind.TIMESTAMP, Kind.LOCAL_TIME: Kind.TIME}
@@ -33,7 +47,7 @@ _ARRAYS: Final = msgspec.json.Decoder(list[list[msgspec.Raw] | None])
 
 
 class Documents:
-    """Columns of one batch of records.
+    """Columns of one batch of records, of which ``texts`` has the JSON.
 
     ``changes`` are by row with the path of each, ``cuts`` are the row and the field of each time that was cut to the
     microsecond, ``undeclared`` counts properties by path.
@@ -42,24 +56,83 @@ class Documents:
     ``keeps_local`` a time with a zone is converted to UTC though its type has none.
     """
 
-    def __init__(self, texts: Iterable[bytes], *, lifted: Sequence[str] = (), keeps_local: bool = True) -> None:
-        documents = list(texts)
-        self.objects: Objects = [open_object(text) for text in documents]
+    def __init__(self, texts: pa.Array, *, lifted: Sequence[str] = (), keeps_local: bool = True) -> None:
+        self._texts = texts
         self._lifted, self._kinds = lifted, {} if keeps_local else _WITH_ZONE
         self.changes: dict[int, list[tuple[str, Fault]]] = {}
         self.cuts: list[tuple[int, str, str]] = []
         self.undeclared: Counter[str] = Counter()
         self.dropped: list[tuple[int, str]] = []
-        self._note_repeated(self.objects, documents, lambda row: (row, ""))
 
-    def build_columns(self, record: Record, fields: Iterable[pa.Field]) -> list[pa.Array]:
-        """Build one array for each field of the record, and one for its additional properties if it has them."""
-        return self._decode_members(record, fields, self.objects, lambda row: (row, ""), _locate_at_root)
+    def build_columns(self, record: Record, fields: Sequence[pa.Field]) -> list[pa.Array]:
+        """Build one array for each field of the record, and one for its additional properties if it has them.
+
+        Plain documents are parsed together by Arrow, the others level by level.
+        """
+        parsed = find_parsed_type(record)
+        parts = parse_plain(join_texts(self._texts), parsed) if parsed is not None else []
+        numbers = [part.numbers for part in parts]
+        built = [self._convert_members(record, fields, part) for part in parts]
+        others = np.setdiff1d(np.arange(len(self._texts)), np.concatenate([_NONE, *numbers]), assume_unique=True)
+        if len(others) or not parts:
+            locate = _locate_row(others)
+            objects = self._open_documents(others, locate)
+            built.append(self._decode_members(record, fields, objects, locate, partial(_locate_at_root, locate)))
+        if len(built) == 1:
+            return built[0]
+        order = pa.array(np.argsort(np.concatenate([*numbers, others]), kind="stable"))
+        return [pa.concat_arrays(arrays).take(order) for arrays in zip(*built, strict=True)]
+
+    def _open_documents(self, rows: Offsets, locate: Locate) -> Objects:
+        """Open the documents of some rows."""
+        texts = compact_texts(self._texts if len(rows) == len(self._texts) else self._texts.take(pa.array(rows)))
+        documents = texts.cast(pa.binary()).to_pylist()
+        objects: Objects = [open_object(text) for text in documents]
+        self._note_repeated(objects, documents, locate)
+        return objects
+
+    def _convert_members(self, record: Record, fields: Iterable[pa.Field], part: Parsed) -> list[pa.Array]:
+        locate = _locate_row(part.numbers)
+        return self._convert_objects(record, fields, part.documents, locate, partial(_locate_at_root, locate))
+
+    def _convert_objects(
+        self,
+        record: Record,
+        fields: Iterable[pa.Field],
+        objects: pa.StructArray,
+        locate: Locate,
+        locate_below: Callable[[str], Locate],
+    ) -> list[pa.Array]:
+        """Convert the members of parsed objects; note those that are not declared."""
+        members = {field.name: objects.field(index) for index, field in enumerate(objects.type)}
+        for name in members.keys() - {name for name, _ in record.fields}:
+            for position in np.flatnonzero(members[name].is_valid().to_numpy(zero_copy_only=False)).tolist():
+                self._note_dropped(locate, position, name)
+        return [
+            self._convert(t, field, members[name], locate_below(name))
+            for (name, t), field in zip(record.fields, fields, strict=False)
+        ]
+
+    def _convert(self, t: DocumentType, field: pa.Field, array: pa.Array, locate: Locate) -> pa.Array:
+        """Convert parsed values to the type of a column."""
+        if isinstance(t, Record):
+            children = self._convert_objects(t, field.type, array, locate, partial(_locate_below, locate))
+            return pa.StructArray.from_arrays(children, fields=list(field.type), mask=array.is_null())
+        if isinstance(t, Items):
+            offsets = array.offsets.to_pylist() if len(array) else [0]
+            values = self._convert(t.item, field.type.value_field, array.values, _locate_inside(locate, offsets))
+            return pa.ListArray.from_arrays(array.offsets, values, type=field.type, mask=array.is_null())
+        assert isinstance(t, Leaf)
+        if not pt.is_string(array.type):
+            return array
+        return self._note_faults(decode_texts(self._kinds.get(t.kind, t.kind), array, RECORDS.spelling), locate)
 
     def build_texts(self, names: Sequence[str]) -> list[pa.Array]:
         """Build the JSON text of each property; null for a record without it."""
-        self._note_undeclared(self.objects, names, lambda row: (row, ""))
-        present = [members for members in self.objects if members is not None]
+        locate = _locate_row(np.arange(len(self._texts)))
+        objects = self._open_documents(np.arange(len(self._texts)), locate)
+        self._note_undeclared(objects, names, locate)
+        present = [members for members in objects if members is not None]
         columns = (
             [bytes(members[name]).decode() if name in members else None for members in present] for name in names
         )
@@ -114,13 +187,18 @@ class Documents:
             return
         for position, members in enumerate(objects):
             for name in (name for name in members or () if name in unknown):
-                row, path = locate(position)
-                full = f"{path}.{name}" if path else name
                 if not declares_all:
-                    self.dropped.append((row, full))
-                    self.undeclared[_strip_indexes(full)] += 1
+                    self._note_dropped(locate, position, name)
                 elif members is not None and bytes(members[name]) != NULL:
+                    row, path = locate(position)
+                    full = f"{path}.{name}" if path else name
                     self.changes.setdefault(row, []).append((full, Fault(position, NULLED, NO_FIT)))
+
+    def _note_dropped(self, locate: Locate, position: int, name: str) -> None:
+        row, path = locate(position)
+        full = f"{path}.{name}" if path else name
+        self.dropped.append((row, full))
+        self.undeclared[_strip_indexes(full)] += 1
 
     def _note_repeated(self, objects: Objects, raws: Sequence[Raw], locate: Locate) -> None:
         """Note the keys that an object has several times, of which the last value counts."""
@@ -151,7 +229,9 @@ class Documents:
         return self._decode_union(t, field.type, raws, locate)
 
     def _decode_leaf(self, kind: Kind, raws: Sequence[Raw], locate: Locate) -> pa.Array:
-        decoded = decode_values(self._kinds.get(kind, kind), raws, RECORDS)
+        return self._note_faults(decode_values(self._kinds.get(kind, kind), raws, RECORDS), locate)
+
+    def _note_faults(self, decoded: Decoded, locate: Locate) -> pa.Array:
         for fault in decoded.faults:
             self._note_fault(locate, fault)
         return decoded.array
@@ -213,8 +293,12 @@ def _take_written_names(objects: Objects, names: Sequence[str]) -> Objects:
     ]
 
 
-def _locate_at_root(name: str) -> Locate:
-    return lambda row: (row, name)
+def _locate_row(rows: Offsets) -> Locate:
+    return lambda position: (int(rows[position]), "")
+
+
+def _locate_at_root(locate_row: Locate, name: str) -> Locate:
+    return lambda position: (locate_row(position)[0], name)
 
 
 def _locate_below(locate_owner: Locate, name: str) -> Locate:

@@ -231,8 +231,8 @@ class EnvelopeShaper:
         if self.plan.watched is None:
             return shaped
         schema = self.plan.watched_schema
-        documents = Documents(batch.column(DATA).cast(pa.binary()).to_pylist())
-        columns = documents.build_columns(self.plan.watched, schema)
+        documents = Documents(batch.column(DATA))
+        columns = documents.build_columns(self.plan.watched, list(schema))
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def take_cursor(self) -> tuple[Cursor | None, int]:
@@ -264,11 +264,11 @@ class EnvelopeShaper:
         return texts, changes
 
     def _decode_documents(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], Changes]:
-        plan, data = self.plan, compact_texts(batch.column(DATA))
+        plan = self.plan
         if plan.envelope.data:
-            return [data], Changes()
+            return [compact_texts(batch.column(DATA))], Changes()
         documents = Documents(
-            data.cast(pa.binary()).to_pylist(),
+            batch.column(DATA),
             lifted=plan.envelope.lifted,
             keeps_local=plan.envelope.additional is None,
         )

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.source.files.json_blocks import BlockReader, parse_exactly, split_lines
-from lakewriter.source.files.json_by_arrow import FastParser
+from lakewriter.source.files.json_by_arrow import FastParser, ParsedPart
 from lakewriter.source.files.json_columns import Columns
 from tests.support.sample import fifth_of
 
@@ -38,7 +38,7 @@ def read_both(kind, text):
     arrays, faults = exact.build(columns)
     one = None if rows.faults else rows.columns[0].to_pylist()
     other = None if faults else arrays[0].to_pylist()
-    return one, other, part is not None and bool(np.all(part.sure))
+    return one, other, isinstance(part, ParsedPart) and bool(np.all(part.sure))
 
 
 def make_number(rng):
@@ -114,7 +114,7 @@ def test_a_bad_number_leaves_the_rows_beside_it_to_the_fast_parser():
     columns = Columns(pa.schema([("v", pa.decimal128(10, 2))]), frozenset("v"))
     lines = split_lines(b'{"v": 1.5}\n{"v": 6000000000}\n{"v": null}\n{"v": -99999999.99}')
     part = FastParser(columns).parse(lines.data, 4)
-    assert part is not None
+    assert isinstance(part, ParsedPart)
     assert part.sure.tolist() == [True, False, True, True]
     assert part.columns[0].to_pylist() == [Decimal("1.50"), None, Decimal("-99999999.99")]
     assert list(BlockReader(columns).read(lines).faults) == [1]

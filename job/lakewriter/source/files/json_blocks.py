@@ -1,14 +1,15 @@
 """Parse many lines of documents at a time: with a fast parser for plain lines, an exact one for the others."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakewriter.documents.arrow_lines import Offsets, TextLines, parse_ranges
 from lakewriter.source.files.charsets import UTF_8, Charset, explain_bad_text, show_text
 from lakewriter.source.files.file_reader import Fault
 from lakewriter.source.files.json_by_arrow import FastParser, can_parse_fast
@@ -23,56 +24,30 @@ from lakewriter.source.files.json_parser import (
     write_text,
 )
 
-Offsets = npt.NDArray[np.int64]
-
 MOST_BYTES: Final = 128 * 1024 * 1024
 """The limit for one document."""
 _SHOWN_BYTES: Final = 256 * 1024
 """The limit for a bad row's text, which marks cut to fewer characters."""
-_FAST_LEVELS: Final = 256
-"""The number of opening brackets in a line above which the exact parser checks its depth."""
-_MOST_REFUSALS: Final = 12
-"""The number of parts of a block that the fast parser may refuse before the exact one takes over."""
-_FEW: Final = 16
-"""The number of lines up to which a part is not halved again."""
 _MINUS: Final = ord("-")
 
 
 @dataclass(frozen=True)
-class Lines:
-    """Lines that are not blank, or documents of several lines: the starts and ends in ``data``, without white space
-    around them, and the offsets in the file.
+class Lines(TextLines):
+    """Lines of a file, or documents of several lines, and their offsets in the file.
 
     ``reasons`` are the faults of some, by their number. With ``is_rows`` the documents of an array are rows.
     """
 
-    data: bytes
-    starts: Offsets
-    ends: Offsets
     offsets: Offsets
     reasons: Mapping[int, str] = field(default_factory=dict)
     is_rows: bool = True
     charset: Charset = Charset()  # noqa: RUF009 - it is frozen
     """The charset of the lines before they were converted to UTF-8."""
 
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def get(self, number: int) -> bytes:
-        """Return the bytes of one line."""
-        return self.data[self.starts[number] : self.ends[number]]
-
     @cached_property
-    def is_plain(self) -> npt.NDArray[np.bool_]:
+    def may_be_fast(self) -> npt.NDArray[np.bool_]:
         """Return a mask of the lines that the fast parser may parse."""
-        codes = np.frombuffer(self.data, np.uint8)
-        plain: npt.NDArray[np.bool_] = (codes[self.starts] == ord("{")) & (codes[self.ends - 1] == ord("}"))
-        if (self.ends - self.starts).max(initial=0) > 2 * _FAST_LEVELS:
-            opening = np.flatnonzero((codes == ord("{")) | (codes == ord("[")))
-            counts = np.searchsorted(opening, self.ends) - np.searchsorted(opening, self.starts)
-            plain &= counts <= _FAST_LEVELS
-        if not self.data.isascii():
-            self._clear_other_bytes(plain)
+        plain = self.is_plain.copy()
         plain[list(self.reasons)] = False
         return plain
 
@@ -83,33 +58,6 @@ class Lines:
         offsets = offsets[(codes[offsets + 1] == ord("0")) & _ENDS_NUMBER[codes[offsets + 2]]]
         numbers: Offsets = np.unique(np.searchsorted(self.starts, offsets, side="right") - 1)
         return numbers[numbers >= 0]
-
-    def _clear_other_bytes(self, plain: npt.NDArray[np.bool_]) -> None:
-        try:
-            self.data.decode()
-        except UnicodeDecodeError:
-            for number in range(len(self)):
-                line = self.get(number)
-                if not line.isascii():
-                    plain[number] &= _is_utf8(line)
-
-    def join(self, numbers: Offsets) -> bytes:
-        """Return some lines, one after the other; blank ones may lie between."""
-        if not len(numbers):
-            return b""
-        gaps = np.flatnonzero(np.diff(numbers) != 1) + 1
-        firsts = numbers[np.concatenate([[0], gaps])]
-        lasts = numbers[np.concatenate([gaps - 1, [len(numbers) - 1]])]
-        runs = zip(self.starts[firsts].tolist(), self.ends[lasts].tolist(), strict=True)
-        return b"\n".join(self.data[start:end] for start, end in runs)
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def split_lines(data: bytes, offset: int = 0) -> Lines:
@@ -169,7 +117,7 @@ class BlockReader:
 
     def read(self, lines: Lines) -> Rows:
         """Return the rows of lines in their order."""
-        plain = np.flatnonzero(lines.is_plain) if self._parser is not None else np.zeros(0, np.int64)
+        plain = np.flatnonzero(lines.may_be_fast) if self._parser is not None else np.zeros(0, np.int64)
         numbers, columns = self._parse_fast(lines, plain)
         others = np.setdiff1d(np.arange(len(lines)), numbers, assume_unique=True)
         if not len(others):
@@ -195,26 +143,6 @@ class BlockReader:
             return parts[0] if parts else (np.zeros(0, np.int64), [])
         columns = [pa.concat_arrays(arrays) for arrays in zip(*(columns for _, columns in parts), strict=True)]
         return np.concatenate([numbers for numbers, _ in parts]), columns
-
-
-Parsed = TypeVar("Parsed")
-
-
-def parse_ranges(
-    lines: Lines, numbers: Offsets, parse: Callable[[bytes, int], Parsed | None]
-) -> Iterator[tuple[Offsets, Parsed]]:
-    """Yield the results of ``parse`` with the numbers of their lines. Parts that it refuses are halved until few are
-    left.
-    """
-    waiting, refusals = [numbers], 0
-    while waiting:
-        part = waiting.pop()
-        parsed = parse(lines.join(part), len(part)) if len(part) else None
-        if parsed is not None:
-            yield part, parsed
-        elif len(part) > _FEW and refusals < _MOST_REFUSALS:
-            refusals += 1
-            waiting += [part[len(part) // 2 :], part[: len(part) // 2]]
 
 
 @dataclass

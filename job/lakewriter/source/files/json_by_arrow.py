@@ -1,16 +1,11 @@
 """Parse many plain lines of documents at a time with Arrow into typed columns, and find rows that it may read wrongly.
 
-``pyarrow.json`` refuses repeated keys and all that RFC 8259 forbids, with exceptions. These are excluded here and by
-the definition of a plain line: a second document on a line, ``NaN``, an exponent that makes a zero, bytes that are no
-UTF-8. Other exceptions end the process: depth, a document that is no object, a decimal with a negative exponent.
-
-It compares the digits of a number with a decimal's precision, and not the value that it makes of them: a number with
-more digits before the point than the type has is scaled up all the same, until it wraps. So decimals are parsed in a
-type of twice the bits, in which no number of up to 38 digits wraps, and are cast to the wanted type then.
+It takes ``NaN`` and infinities, and an exponent that makes a zero. It compares the digits of a number with a decimal's
+precision, and not the value that it makes of them: a number with more digits before the point than the type has is
+scaled up all the same, until it wraps. So decimals are parsed in a type of twice the bits, in which no number of up to
+38 digits wraps, and are cast to the wanted type then.
 """
 
-import io
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 import pyarrow.types as pt
 
 from lakewriter.cast.exact_text import TextForm
 from lakewriter.cast.strict_cast import cast_text
+from lakewriter.documents.arrow_lines import ANY, Refusal, parse_json
 from lakewriter.source.files.declared_types import may_write_small_numbers
 from lakewriter.source.files.json_columns import EXACT_DIGITS, Columns
 
@@ -36,40 +31,6 @@ WIDE: Final = pa.decimal256(76, 38)
 PARSED_WIDE: Final = pa.decimal256(38, 38)
 """Parse numbers of at most 38 digits as this, and cast them to ``WIDE``: more digits could wrap there."""
 _WIDE_LIMIT: Final = 1e38
-_FAR_PLACES: Final = re.compile(rb"[eE]-0*+(?:[2-9][0-9]|1[0-9]{2})|\.[0-9]{19}[0-9]*+[eE]-")
-"""A negative exponent of 20 or more, or one behind 19 or more places: others are 38 places at most."""
-
-
-def parse_json(data: bytes, count: int, schema: pa.Schema | None) -> pa.Table | None:
-    """Return the ``count`` documents of plain lines; None if one of them is refused."""
-    if schema is not None and any(_has_decimals(field.type) for field in schema) and _has_far_places(data):
-        return None
-    try:
-        table = pj.read_json(
-            io.BytesIO(data),
-            read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
-            parse_options=pj.ParseOptions(explicit_schema=schema, newlines_in_values=False),
-        )
-        # When pyarrow infers the types of lists, it leaves out the nulls before the first item.
-        table.validate()
-    except (pa.ArrowException, UnicodeDecodeError):
-        # For a key that is no UTF-8 pyarrow's own error cannot be decoded.
-        return None
-    # Each line begins and ends as an object does: if there are as many rows as lines, each line is one row.
-    return table if table.num_rows == count else None
-
-
-def _has_decimals(kind: pa.DataType) -> bool:
-    return pt.is_decimal(kind) or any(_has_decimals(kind.field(index).type) for index in range(kind.num_fields))
-
-
-def _has_far_places(data: bytes) -> bool:
-    """Return True if a number may have more decimal places than Arrow's table of powers of ten.
-
-    Arrow then reads behind the end of the table: ``1e-77`` becomes 0.00 as a ``decimal(10,2)``, and ``1e-10000007``
-    ends the process.
-    """
-    return (b"e-" in data or b"E-" in data) and _FAR_PLACES.search(data) is not None
 
 
 @dataclass(frozen=True)
@@ -91,21 +52,23 @@ class FastParser:
         self._columns = columns
         self._schema = pa.schema([pa.field(c.name, _to_parsed_type(c.type)) for c in columns.schema])
 
-    def parse(self, data: bytes, count: int) -> ParsedPart | None:
-        """Return the columns of plain lines; None if one of them is refused."""
+    def parse(self, data: bytes, count: int) -> ParsedPart | Refusal:
+        """Return the columns of plain lines, or what is refused of them."""
         wanted = self._columns.schema
         table = parse_json(data, count, self._schema)
-        if table is None or self._has_undeclared(table.schema):
-            return None
+        if isinstance(table, Refusal):
+            return table
+        if self._has_undeclared(table.schema):
+            return ANY
         sure = np.ones(count, np.bool_)
         may_vanish = cache(partial(may_write_small_numbers, data))
         try:
             columns = [self._convert(table[c.name].combine_chunks(), c, may_vanish, sure) for c in wanted]
         except _DoubtError:
-            return None
+            return ANY
         others = (table[name].combine_chunks() for name in table.column_names[len(wanted) :])
         if not all(is_finite(array) for array in others):
-            return None
+            return ANY
         if self._columns.is_sampled:
             sure &= ~find_changed_rows(data, table, self._schema)
         return ParsedPart(columns if sure.all() else [column.filter(pa.array(sure)) for column in columns], sure)
@@ -229,7 +192,7 @@ def find_changed_rows(data: bytes, table: pa.Table, schema: pa.Schema) -> npt.ND
         return changed
     digits = pa.schema([pa.field(f.name, PARSED_WIDE if f.name in names else f.type) for f in schema])
     exact = parse_json(data, table.num_rows, digits)
-    if exact is None:
+    if isinstance(exact, Refusal):
         return ~changed
     for name in names:
         doubles = table[name].combine_chunks()

@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lakewriter.column_types import make_list
+from lakewriter.documents.arrow_lines import ANY, Refusal, parse_json, parse_ranges
 from lakewriter.naming import drop_marks
-from lakewriter.source.files.json_blocks import Lines, parse_exactly, parse_ranges
-from lakewriter.source.files.json_by_arrow import DIGITS, LONG_NUMBER, PARSED_WIDE, WIDE, parse_json
+from lakewriter.source.files.json_blocks import Lines, parse_exactly
+from lakewriter.source.files.json_by_arrow import DIGITS, LONG_NUMBER, PARSED_WIDE, WIDE
 from lakewriter.source.files.json_columns import EXACT_DIGITS, keeps_digits
 from lakewriter.source.files.json_parser import NumberText
 
@@ -310,7 +311,7 @@ def _count_digits(number: Decimal) -> tuple[int, int]:
 
 def describe_lines(lines: Lines, step: int = 1) -> Shape:
     """Return the shape of the documents of every ``step``-th line. Lines that are no documents have no shape."""
-    plain = lines.is_plain.copy()
+    plain = lines.may_be_fast.copy()
     plain[lines.find_minus_zeros()] = False
     shape, read = NOTHING, np.ones(len(lines), np.bool_)
     read[::step] = False
@@ -321,16 +322,16 @@ def describe_lines(lines: Lines, step: int = 1) -> Shape:
     return shape.merge(describe_values(others)) if others else shape
 
 
-def _describe_plain(data: bytes, count: int) -> Shape | None:
-    """Return the shape of plain lines; None if they need the exact parser."""
+def _describe_plain(data: bytes, count: int) -> Shape | Refusal:
+    """Return the shape of plain lines; or what is refused of them."""
     table = parse_json(data, count, None)
-    if table is None:
-        return None
+    if isinstance(table, Refusal):
+        return table
     exact = table
     if LONG_NUMBER in data.translate(DIGITS) or any(part in data for part in _SMALL):
         exact = parse_json(data, count, pa.schema([pa.field(f.name, _widen(f.type)) for f in table.schema]))
-        if exact is None:
-            return None
+        if isinstance(exact, Refusal):
+            return exact
     try:
         return Shape(
             members={
@@ -339,7 +340,7 @@ def _describe_plain(data: bytes, count: int) -> Shape | None:
             }
         )
     except (pa.ArrowInvalid, _UnclearError):
-        return None
+        return ANY
 
 
 class _UnclearError(Exception):

@@ -1,0 +1,187 @@
+"""Parse many lines of JSON at a time with Arrow, and cut out those that it refuses.
+
+``pyarrow.json`` refuses repeated keys and all that RFC 8259 forbids, with exceptions. These are excluded here and by
+the definition of a plain line: a second document on a line, ``NaN``, bytes that are no UTF-8. Other exceptions end the
+process: depth, a document that is no object, a decimal with a negative exponent.
+"""
+
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.json as pj
+import pyarrow.types as pt
+
+Offsets = npt.NDArray[np.int64]
+
+_FAST_LEVELS: Final = 256
+"""The number of opening brackets in a line above which the exact parser checks its depth."""
+_MOST_REFUSALS: Final = 16
+_ROWS_PER_REFUSAL: Final = 256
+"""A block may be refused so many times, and once more for each of so many rows, before the rest is parsed exactly."""
+_FEW: Final = 16
+"""The number of lines up to which a part is not halved again."""
+_IN_ROW: Final = re.compile(r" in row ([0-9]+)$")
+_VALUE: Final = re.compile(r"couldn't parse:(.+)$", re.DOTALL)
+_FAR_PLACES: Final = re.compile(rb"[eE]-0*+(?:[2-9][0-9]|1[0-9]{2})|\.[0-9]{19}[0-9]*+[eE]-")
+"""A negative exponent of 20 or more, or one behind 19 or more places: others are 38 places at most."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The lines that a parser refuses, or the text of a number that it does not convert, as far as it says so."""
+
+    rows: Sequence[int] = ()
+    number: bytes | None = None
+
+
+ANY: Final = Refusal()
+
+
+def parse_json(data: bytes, count: int, schema: pa.Schema | None) -> pa.Table | Refusal:
+    """Return the ``count`` documents of plain lines, or what is refused of them."""
+    if schema is not None and any(_has_decimals(field.type) for field in schema) and _has_far_places(data):
+        return ANY
+    try:
+        table = pj.read_json(
+            io.BytesIO(data),
+            read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=pj.ParseOptions(explicit_schema=schema, newlines_in_values=False),
+        )
+        # When pyarrow infers the types of lists, it leaves out the nulls before the first item.
+        table.validate()
+    except pa.ArrowException as error:
+        row, number = _IN_ROW.search(str(error)), _VALUE.search(str(error))
+        return Refusal((int(row[1]),) if row else (), number[1].encode() if number else None)
+    except UnicodeDecodeError:
+        # For a key that is no UTF-8 pyarrow's own error cannot be decoded.
+        return ANY
+    # Each line begins and ends as an object does: if there are as many rows as lines, each line is one row.
+    return table if table.num_rows == count else ANY
+
+
+def _has_decimals(kind: pa.DataType) -> bool:
+    return pt.is_decimal(kind) or any(_has_decimals(kind.field(index).type) for index in range(kind.num_fields))
+
+
+def _has_far_places(data: bytes) -> bool:
+    """Return True if a number may have more decimal places than Arrow's table of powers of ten.
+
+    Arrow then reads behind the end of the table: ``1e-77`` becomes 0.00 as a ``decimal(10,2)``, and ``1e-10000007``
+    ends the process.
+    """
+    return (b"e-" in data or b"E-" in data) and _FAR_PLACES.search(data) is not None
+
+
+@dataclass(frozen=True)
+class TextLines:
+    """Lines that are not blank: their starts and ends in ``data``, without white space around them."""
+
+    data: bytes
+    starts: Offsets
+    ends: Offsets
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def get(self, number: int) -> bytes:
+        """Return the bytes of one line."""
+        return self.data[self.starts[number] : self.ends[number]]
+
+    @cached_property
+    def is_plain(self) -> npt.NDArray[np.bool_]:
+        """Return a mask of the lines that Arrow may parse."""
+        codes = np.frombuffer(self.data, np.uint8)
+        plain: npt.NDArray[np.bool_] = (codes[self.starts] == ord("{")) & (codes[self.ends - 1] == ord("}"))
+        if (self.ends - self.starts).max(initial=0) > 2 * _FAST_LEVELS:
+            opening = np.flatnonzero((codes == ord("{")) | (codes == ord("[")))
+            counts = np.searchsorted(opening, self.ends) - np.searchsorted(opening, self.starts)
+            plain &= counts <= _FAST_LEVELS
+        if not self.data.isascii():
+            self._clear_other_bytes(plain)
+        return plain
+
+    def _clear_other_bytes(self, plain: npt.NDArray[np.bool_]) -> None:
+        try:
+            self.data.decode()
+        except UnicodeDecodeError:
+            for number in range(len(self)):
+                line = self.get(number)
+                if not line.isascii():
+                    plain[number] &= _is_utf8(line)
+
+    def join(self, numbers: Offsets) -> bytes:
+        """Return some lines, one after the other; blank ones may lie between."""
+        if not len(numbers):
+            return b""
+        gaps = np.flatnonzero(np.diff(numbers) != 1) + 1
+        firsts = numbers[np.concatenate([[0], gaps])]
+        lasts = numbers[np.concatenate([gaps - 1, [len(numbers) - 1]])]
+        runs = zip(self.starts[firsts].tolist(), self.ends[lasts].tolist(), strict=True)
+        return b"\n".join(self.data[start:end] for start, end in runs)
+
+    def find(self, number: bytes) -> Offsets:
+        """Return the numbers of lines with a number of this spelling, and maybe of some with a longer one."""
+        return self.find_lines(re.compile(re.escape(number) + rb"\s*+[,}\]]"))
+
+    def find_lines(self, pattern: re.Pattern[bytes]) -> Offsets:
+        """Return the numbers of lines in which a pattern occurs; one that begins with a letter is found fastest."""
+        offsets = np.array([match.start() for match in pattern.finditer(self.data)], np.int64)
+        return np.unique(np.searchsorted(self.starts, offsets, side="right") - 1)
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+Parsed = TypeVar("Parsed")
+
+
+def parse_ranges(
+    lines: TextLines, numbers: Offsets, parse: Callable[[bytes, int], Parsed | Refusal], most: int | None = None
+) -> Iterator[tuple[Offsets, Parsed]]:
+    """Yield the results of ``parse``, for at most so many lines at a time, with the numbers of the lines.
+
+    A line that is refused is left out, and so are the lines with a number that is refused. Parts that are refused
+    without either are halved until few are left.
+    """
+    size = most or max(len(numbers), 1)
+    waiting = [numbers[start : start + size] for start in range(0, len(numbers), size)][::-1]
+    refusals = _MOST_REFUSALS + len(numbers) // _ROWS_PER_REFUSAL
+    while waiting:
+        part = waiting.pop()
+        if not len(part):
+            continue
+        parsed = parse(lines.join(part), len(part))
+        if not isinstance(parsed, Refusal):
+            yield part, parsed
+            continue
+        refusals -= 1
+        if refusals < 0:
+            return
+        waiting += _cut_out(lines, part, parsed)
+
+
+def _cut_out(lines: TextLines, part: Offsets, refusal: Refusal) -> list[Offsets]:
+    """Return what is left of a part, the last range first."""
+    if len(refusal.rows) == 1 and refusal.rows[0] < len(part):
+        row = refusal.rows[0]
+        return [part[row + 1 :], part[:row]]
+    if refusal.rows and max(refusal.rows) < len(part):
+        return [np.delete(part, refusal.rows)]
+    if refusal.number is not None:
+        rest = np.setdiff1d(part, lines.find(refusal.number), assume_unique=True)
+        if len(rest) < len(part):
+            return [rest]
+    half = len(part) // 2
+    return [part[half:], part[:half]] if len(part) > _FEW else []
