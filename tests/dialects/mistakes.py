@@ -166,7 +166,8 @@ MISTAKES = [
     (S, "schema: public", "primary_key: flight_id", [
      "lake.yaml:9: tables.0.primary_key: 'flight_id': expected a list, such as [flight_id]."]),
     (S, "schema: public", "cursor_lag: 2 hours", [
-     "lake.yaml:9: tables.0.cursor_lag: 'cursor_lag' needs 'cursor' beside it."]),
+     "lake.yaml:9: tables.0.cursor_lag: table 'flights' has cursor_lag, and no cursor to take it from. Name the "
+     "cursor, or leave cursor_lag out."]),
     (S, "schema: public", "cursor: at\n    cursor_lag: soon", [
      "lake.yaml:10: tables.0.cursor_lag: 'soon': expected a number, or a time such as '2 hours'."]),
     (S, "schema: public", "mode: apend", [
@@ -464,7 +465,7 @@ MISTAKES = [
      "lake.yaml:10: tables.0.deleted: table 'users' has 'deleted', and this destination has no column for it. Leave it "
      "out; the source's own columns are written as they are."]),
     (A, "  - table: users\n", "  - table: users\n    mode: overwrite\n    cursor: at\n", [
-     "lake.yaml:11: tables.0.cursor: table 'users' is overwritten and has a cursor: rows before it would be lost. "
+     "lake.yaml:11: tables.0.cursor: table 'users' has a cursor and 'mode: overwrite': the rows below the cursor would be lost. "
      "Leave the cursor out, or append."]),
     (A, "format: {format_type: CSV}", "format: {format_type: CSV}\n  s3_endpoint: http://store.example.com", [
      "TLS_REQUIRED: lake.yaml:8: destination.s3_endpoint: 'http://store.example.com' has no TLS and is not on this "

@@ -62,7 +62,6 @@ PROBLEMS = [
      "'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'."),
     ({"top": {"destination": "s3"}}, "destination: 's3': expected a mapping with the key 'type'."),
     ({"tables": []}, "tables: an empty list: expected at least one table."),
-    ({"tables": [TABLE | {"cursor_lag": "1 hour"}]}, "tables.0.cursor_lag: 'cursor_lag' needs 'cursor' beside it."),
     ({"tables": [TABLE | {"cursor": "c", "cursor_lag": "soon"}]}, "tables.0.cursor_lag: 'soon': expected a number, or "
      "a time such as '2 hours'."),
     ({"tables": [TABLE | {"partition_by": ["week(c)"]}]}, "tables.0.partition_by.0: 'week(c)': expected a column, or "

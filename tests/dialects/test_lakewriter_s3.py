@@ -230,25 +230,27 @@ def test_unfit_settings(tmp_path, settings, said):
 
 
 UNFIT_TABLES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({"mode": "replace_partitions"}, {}, "tables.0.mode: table 'Orders' has mode 'replace_partitions', and no "
-     "partition_by: it has no partitions. Set catalog: iceberg and partition_by, or mode: refresh."),
+    ({"mode": "replace_partitions"}, {}, "tables.0.mode: table 'Orders' has mode 'replace_partitions', and is "
+     "no Iceberg table: files have no such partitions. Set catalog: iceberg and partition_by, or mode: refresh."),
+    ({"mode": "replace_partitions"}, {"catalog": "iceberg"}, "tables.0.mode: table 'Orders' has mode "
+     "'replace_partitions', and no partition_by: it has no partitions. Set partition_by, or mode: refresh."),
     ({"mode": "merge", "primary_key": ["id"], "order_by": ["at"]}, {}, "tables.0.mode: table 'Orders' has mode "
      "'merge', and is no Iceberg table: plain files have no deletes of single rows. Set catalog: iceberg; or append, "
      "and read the newest rows by a query of lakewriter queries."),
     ({"mode": "merge", "primary_key": ["id"]}, {"catalog": "iceberg"}, "tables.0.mode: table 'Orders' has mode "
      "'merge', and no order_by. Name the columns that identify a row by primary_key, and by order_by those that say "
      "which of two rows of one key is newer, such as [updated_at]."),
-    ({"order_by": ["at"]}, {}, "tables.0.order_by: 'order_by' needs 'mode: merge' beside it: other rows are not "
-     "compared with older ones."),
+    ({"order_by": ["at"]}, {}, "tables.0.order_by: table 'Orders' has order_by without 'mode: merge': other "
+     "rows are not compared with older ones. Leave it out."),
     ({"mode": "overwrite"}, {}, "tables.0.mode: table 'Orders' has mode 'overwrite'; expected 'append', 'refresh', "
      "'replace_partitions' or 'merge'. "
      "Set mode: refresh: readers see the old rows until they see all new ones."),
-    ({"mode": "refresh", "cursor": "at"}, {}, "tables.0.cursor: table 'Orders' is refreshed and has a cursor: rows "
-     "before it would be lost. Leave the cursor out, or append."),
+    ({"mode": "refresh", "cursor": "at"}, {}, "tables.0.cursor: table 'Orders' has a cursor and 'mode: refresh': the "
+     "rows below the cursor would be lost. Leave the cursor out, or append."),
     ({"partition_by": ["region"]}, {}, "tables.0.partition_by: table 'Orders' has partition_by, which only Iceberg "
      "tables have. Set catalog: iceberg, or leave partition_by out; files have partition_strategy."),
-    ({"sort_by": ["at"]}, {"format": "jsonl"}, "tables.0.sort_by: table 'Orders' has sort_by, and jsonl files have no "
-     "row groups to sort. Set format: parquet, or leave sort_by out."),
+    ({"sort_by": ["at"]}, {"format": "jsonl"}, "tables.0.sort_by: table 'Orders' has sort_by, and only Parquet files "
+     "have row groups to sort. Set format: parquet, or leave sort_by out."),
     ({"deleted": "op = 'D'"}, {}, "tables.0.deleted: table 'Orders' has 'deleted', and no column for it. Add "
      "'deleted' to destination.tracking, or leave it out."),
     ({"schema": ""}, {"catalog": "glue"}, "tables.0: table 'Orders' has no schema, and the catalog needs a database. "

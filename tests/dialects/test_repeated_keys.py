@@ -83,8 +83,8 @@ REFUSED = [
         "'files: new' is for a 'path' of av",
     ),
     ({"read": {"format": "delta", "path": "in", "files": "new"}}, "'files: new' is for a 'path' of av"),
-    ({"read": NEW, "cursor": "at"}, "'files: new' and 'cursor' both say what later loads read"),
-    ({"read": NEW, "mode": "refresh"}, "'mode: refresh' replaces rows"),
+    ({"read": NEW, "cursor": "at"}, "has 'files: new' and a cursor, and both say what later loads read"),
+    ({"read": NEW, "mode": "refresh"}, "'mode: refresh', which replaces rows"),
     ({"read": ALL, "repeated": "never"}, "repeated"),
     ({"read": ALL | {"files": "old"}}, "files"),
 ]
@@ -94,7 +94,7 @@ REFUSED = [
 def test_what_is_refused(tmp_path, entry, text):
     with pytest.raises(SpecInvalidError) as refused:
         read_tables(tmp_path, entry)
-    assert text in str(refused.value.problems)
+    assert text in str(refused.value)
 
 
 VAIN = [

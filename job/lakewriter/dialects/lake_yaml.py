@@ -57,6 +57,7 @@ from lakewriter.spec.expectations import OnViolation
 from lakewriter.spec.lineage import Lineage
 from lakewriter.spec.listed_files import Repetition
 from lakewriter.spec.model import FileModel, Model, require_one
+from lakewriter.spec.pairs import NEW_FILES, find_refusals
 from lakewriter.spec.readers import ReaderName
 from lakewriter.spec.repetition import REPEATED, Cell, Fail, find_way
 from lakewriter.spec.specification import MIB, Limits, RefreshRules, Spec, UndoRules
@@ -236,6 +237,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
     file = _validate(document)
     destination, dialect = file.destination, find_dialect(file.destination)
     with locate_faults(document):
+        _refuse_pairs(file, document)
         translated = dialect.translate(_make_checked_file(file, str(document.folder)))
         spec = fit_readers(translated, file.readers, delta=file.delta_encodings)
         merged = tuple(warn_of_merges(spec, file.readers))
@@ -351,6 +353,21 @@ def _make_limits(file: LakeFile) -> Limits:
         row_group_bytes=file.limits.row_group_mb * MIB,
         parallel_tables=file.limits.parallel_tables,
     )
+
+
+def _refuse_pairs(file: LakeFile, document: Document) -> None:
+    """Raise ``SPEC_INVALID`` for tables with settings that their destination, or other settings, refuse."""
+    refused = find_dialect(file.destination).find_refused(file.destination)
+    found: list[tuple[Location, str, str]] = []
+    for number, entry in enumerate(file.tables):
+        for setting, refusal in find_refusals(entry, refused).items():
+            key: Location = ("read", "files") if setting == NEW_FILES else (setting.partition(": ")[0],)
+            found.append((("tables", number, *key), refusal.says.format(table=entry.title), refusal.remedy))
+    if len(found) > 1:
+        lines = [f"{document.describe_position(at)}: {says} {remedy}" for at, says, remedy in found]
+        raise SpecInvalidError(f"{document.name} has {len(lines)} problems:", problems=lines)
+    for at, says, remedy in found:
+        raise FaultError(at, says, remedy=remedy)
 
 
 def _make_checked_file(file: LakeFile, folder: str) -> CheckedFile[Any]:

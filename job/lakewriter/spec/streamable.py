@@ -6,8 +6,9 @@ from typing import Final
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.given import require_read
 from lakewriter.spec.listed_files import FILE_FORMATS
+from lakewriter.spec.pairs import CONTINUOUS, has
 from lakewriter.spec.specification import Spec
-from lakewriter.spec.table_spec import Mode, Read
+from lakewriter.spec.table_spec import Read
 
 _READ_BY_TASKS: Final = FILE_FORMATS - {"binaryfile", "xml"}
 
@@ -35,11 +36,9 @@ def unfit(spec: Spec) -> Iterator[SpecInvalidError]:
             require_read(table)
         except SpecInvalidError as error:
             yield error
-        if table.cursor is not None:
-            yield SpecInvalidError(
-                f"table {table.id!r} has a cursor; a continuous run uses its checkpoint.",
-                remedy="Leave cursor out, or run without --continuous.",
-            )
+        for setting, refusal in CONTINUOUS.items():
+            if has(table, setting):
+                yield SpecInvalidError(refusal.says.format(table=f"table {table.id!r}"), remedy=refusal.remedy)
         if (
             table.on_bad_row is not None
             and table.sets_aside
@@ -51,8 +50,6 @@ def unfit(spec: Spec) -> Iterator[SpecInvalidError]:
                 "that the tasks read, and for JSON documents in a column.",
                 remedy="Leave on_bad_row out: a bad row then stops the table.",
             )
-        if table.mode is not Mode.APPEND:
-            yield SpecInvalidError(f"table {table.id!r} has mode {table.mode.value!r}; a continuous run only appends.")
 
 
 def _is_of_own_files(read: Read) -> bool:

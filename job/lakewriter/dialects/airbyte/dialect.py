@@ -8,10 +8,12 @@ from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS, FORMATS, find_
 from lakewriter.dialects.airbyte.foreign_files import FILES
 from lakewriter.dialects.airbyte.translate import AirbyteForm, adjust_limits, make_form_fields, translate
 from lakewriter.dialects.airbyte.vendor_file import TYPES, read_files
-from lakewriter.dialects.common.dialect import Dialect
+from lakewriter.dialects.common.dialect import Dialect, Refusing
 from lakewriter.dialects.common.problems import find_model, list_keys
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.spec.model import Model
+from lakewriter.spec.pairs import Refusal, name_mode
+from lakewriter.spec.table_spec import Mode
 from lakewriter.spec.vendor_policy import Target, VendorPolicy, VendorStatement
 
 POLICY: Final = VendorPolicy(
@@ -54,6 +56,36 @@ def _begin_destination(kind: str, bucket: str, region: str) -> dict[str, Any]:
     return {**keys, "format": {"format_type": "Parquet"}}
 
 
+REFUSES: Final = Refusing[AirbyteForm](
+    "every format",
+    lambda form: True,
+    {
+        "deleted": Refusal(
+            "{table} has 'deleted', and this destination has no column for it.",
+            "Leave it out; the source's own columns are written as they are.",
+        ),
+        "written_as": Refusal("{table} has written_as, and here s3_path_format says where it lies."),
+        "partition_by": Refusal(
+            "{table} has partition_by, which only Iceberg tables have.",
+            "Leave it out; s3_path_format says where the files of a load lie.",
+        ),
+        "sort_by": Refusal(
+            "{table} has sort_by, and this destination keeps the order of the source.",
+            "Leave it out, or load it into a destination of type lakewriter-s3.",
+        ),
+        "index": Refusal("{table} has index, and this destination has no column with row numbers."),
+        **{
+            name_mode(mode): Refusal(
+                f"{{table}} has mode '{mode.value}'; expected 'append' or 'overwrite'.",
+                "Set mode: overwrite: readers see old and new files until the old ones are deleted; or load it into a "
+                "destination of type lakewriter-s3.",
+            )
+            for mode in Mode
+            if mode not in {Mode.APPEND, Mode.OVERWRITE}
+        },
+    },
+)
+
 DIALECT: Final = Dialect[AirbyteForm](
     types=TYPES,
     translate=translate,
@@ -64,6 +96,7 @@ DIALECT: Final = Dialect[AirbyteForm](
     union_tags=FORMAT_TAGS,
     keys_at=_list_keys,
     read_files=read_files,
+    refuses=(REFUSES,),
     foreign_files=FILES,
     policies=dict.fromkeys(TYPES, POLICY),
     principals={"airbyte-s3": "airbyte-cloud", "heropixel-s3": "heropixel-cloud"},

@@ -35,14 +35,13 @@ from lakewriter.dialects.common.places import require_fit_keys
 from lakewriter.dialects.common.problems import list_words
 from lakewriter.dialects.common.read_keys import make_absolute
 from lakewriter.dialects.common.source_files import Location
-from lakewriter.dialects.common.tables import TableSource
 from lakewriter.errors import NameCollisionError
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.encodings import AvroEncoding, FileEncoding, ParquetEncoding, TextEncoding
 from lakewriter.spec.specification import MIB, Limits, Spec
 from lakewriter.spec.stream import Envelope, Stream
-from lakewriter.spec.table_spec import IndexKind, Mode, TableSpec
+from lakewriter.spec.table_spec import IndexKind, TableSpec
 
 AirbyteForm = AirbyteS3 | HeroPixelS3
 
@@ -63,7 +62,8 @@ _ID: Final = re.compile(r"[^A-Za-z0-9_-]")
 def translate(file: CheckedFile[AirbyteForm]) -> Spec:
     """Return the neutral Spec; the streams of a catalog have no entries of their own for what the pipeline decides."""
     form, source = file.destination, file.source
-    sources = _require_supported([entry.make_source(file.root) for entry in file.tables])
+    given = [entry.make_source(file.root) for entry in file.tables]
+    sources = [source.model_copy(update={"index": IndexKind.SPARSE}) for source in given]
     tables = [
         _translate_table(form, source.model_dump(exclude={"read", "written_as"}) | {"read": source.read}, None)
         for source in sources
@@ -182,48 +182,6 @@ def _make_access(form: AirbyteForm) -> Access:
     if access.role_arn and access.external_id is None and os.environ.get(EXTERNAL_ID):
         return access.model_copy(update={"external_id": SecretText(f"${{env:{EXTERNAL_ID}}}")})
     return access
-
-
-def _require_supported(sources: Sequence[TableSource]) -> Sequence[TableSource]:
-    for number, source in enumerate(sources):
-        if source.deleted is not None:
-            raise FaultError(
-                ("tables", number, "deleted"),
-                f"table {source.source_table!r} has 'deleted', and this destination has no column for it.",
-                remedy="Leave it out; the source's own columns are written as they are.",
-            )
-        if source.written_as:
-            raise FaultError(
-                ("tables", number, "written_as"),
-                f"table {source.source_table!r} has written_as, and here s3_path_format says where it lies.",
-                remedy="Leave it out.",
-            )
-        if source.partition_by:
-            raise FaultError(
-                ("tables", number, "partition_by"),
-                f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
-                remedy="Leave it out; s3_path_format says where the files of a load lie.",
-            )
-        if source.sort_by:
-            raise FaultError(
-                ("tables", number, "sort_by"),
-                f"table {source.source_table!r} has sort_by, and this destination keeps the order of the source.",
-                remedy="Leave it out, or load it into a destination of type lakewriter-s3.",
-            )
-        if source.mode not in {Mode.APPEND, Mode.OVERWRITE}:
-            raise FaultError(
-                ("tables", number, "mode"),
-                f"table {source.source_table!r} has mode {source.mode.value!r}; expected 'append' or 'overwrite'.",
-                remedy="Set mode: overwrite: readers see old and new files until the old ones are deleted; or load it "
-                "into a destination of type lakewriter-s3.",
-            )
-        if source.mode is Mode.OVERWRITE and source.cursor is not None:
-            raise FaultError(
-                ("tables", number, "cursor"),
-                f"table {source.source_table!r} is overwritten and has a cursor: rows before it would be lost.",
-                remedy="Leave the cursor out, or append.",
-            )
-    return [source.model_copy(update={"index": IndexKind.SPARSE}) for source in sources]
 
 
 def _translate_table(form: AirbyteForm, fields: dict[str, Any], stream: Stream | None) -> TableSpec:

@@ -13,6 +13,7 @@ from lakewriter.dialects.common.source_files import Location
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.common.yaml_text import Document
 from lakewriter.spec.model import Model
+from lakewriter.spec.pairs import Refusal
 from lakewriter.spec.specification import Limits, Spec
 from lakewriter.spec.vendor_policy import VendorPolicy
 
@@ -58,6 +59,15 @@ class Variant:
 
 
 @dataclass(frozen=True)
+class Refusing(Generic[D]):
+    """What tables of some destinations have no use for: ``name`` says of which, and ``fits`` is true of them."""
+
+    name: str
+    fits: Callable[[D], bool]
+    settings: Mapping[str, Refusal]
+
+
+@dataclass(frozen=True)
 class TableForm:
     """Table entries with keys of their own: ``name`` is what messages call one; no plain entry has ``keys``."""
 
@@ -97,6 +107,7 @@ class Dialect(Generic[D]):
     union_tags       for each key that tells the members of a union of its models apart, what it may hold
     keys_at          the keys that may be at a place inside the destination
     read_files       reads the files of the vendor's that a lake.yaml names
+    refuses          the settings of tables that its destinations refuse
     foreign_files    the vendor's files, by which one that is given instead of another is recognised
     policies         for each type the policy document of its vendor's set-up page
     principals       for each type the name of its vendor in ``deployment.trust``
@@ -115,11 +126,17 @@ class Dialect(Generic[D]):
     union_tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     keys_at: Callable[[type[Model], Location, Mapping[str, Any]], list[str]] = _list_keys
     read_files: ReadFiles | None = None
+    refuses: tuple[Refusing[D], ...] = ()
     foreign_files: tuple[ForeignFile, ...] = ()
     policies: Mapping[str, VendorPolicy] = field(default_factory=dict)
     principals: Mapping[str, str] = field(default_factory=dict)
     first_keys: Callable[[str, str, str], dict[str, Any]] = _begin_destination
     first_table_keys: Callable[[str, str], dict[str, Any]] = _begin_table
+
+    def find_refused(self, destination: D) -> dict[str, Refusal]:
+        """Return the settings that tables of this destination cannot have."""
+        fitting = [each.settings for each in self.refuses if each.fits(destination)]
+        return {setting: refusal for settings in reversed(fitting) for setting, refusal in settings.items()}
 
     @property
     def models(self) -> dict[str, type[Destination]]:

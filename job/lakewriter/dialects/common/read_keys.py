@@ -120,9 +120,9 @@ class ReadEntry(FileModel):
         return self
 
     @property
-    def has_new_files(self) -> bool:
+    def new_files(self) -> bool:
         """True if it, or one of its views, reads new files only."""
-        return self.files == "new" or any(view.has_new_files for view in self.views.values())
+        return self.files == "new" or any(view.new_files for view in self.views.values())
 
     def make_read(self, root: str) -> Read:
         """Return the neutral form, with relative paths made absolute from ``root``."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from lakewriter.dialects.common.column_entries import ColumnEntry, TypeText
 from lakewriter.dialects.common.expect_keys import Duration, ExpectEntry, to_seconds
@@ -78,9 +78,9 @@ class TableEntry(FileModel):
     names: dict[str, str] = Field(default_factory=dict)
     """Written names of single columns, by their names in the source: ``{First-Name: first_name}``; of a field inside a
     struct by its path, ``{address.Street: street}``. A column that is written already keeps its name."""
-    index: Literal["contiguous", "sparse"] = "contiguous"
-    """How rows are numbered: ``contiguous`` counts them before the load; ``sparse`` saves the count, and numbers have
-    gaps."""
+    index: Literal["contiguous", "sparse"] | None = None
+    """How rows are numbered, where the destination has a column for it: ``contiguous`` counts them before the load;
+    ``sparse`` saves the count, and numbers have gaps. By default ``contiguous``."""
 
     partition_by: tuple[Annotated[str, AfterValidator(_check_partition_field)], ...] = ()
     """For Iceberg tables: columns, or ``year(c)``, ``month(c)``, ``day(c)``, ``hour(c)``, ``bucket(16, c)``,
@@ -115,32 +115,10 @@ class TableEntry(FileModel):
             return None if value is None else str(value)
         raise ValueError("expected a number, or a time such as '2 hours'")
 
-    @model_validator(mode="after")
-    def _lag_needs_cursor(self) -> "TableEntry":
-        if self.cursor_lag is not None and self.cursor is None:
-            raise ValueError("'cursor_lag' needs 'cursor' beside it")
-        return self
-
-    @model_validator(mode="after")
-    def _only_merged_rows_are_compared(self) -> "TableEntry":
-        for key in ("order_by", "keep_deleted", "deleted_for"):
-            if getattr(self, key) and self.mode is not Mode.MERGE:
-                raise ValueError(f"{key!r} needs 'mode: merge' beside it: other rows are not compared with older ones")
-        if self.keep_deleted and self.deleted is None:
-            raise ValueError("'keep_deleted' needs 'deleted' beside it")
-        if self.deleted_for is not None and (self.deleted is None or self.keep_deleted):
-            raise ValueError("'deleted_for' is for rows that 'deleted' takes out of the table, without 'keep_deleted'")
-        return self
-
-    @model_validator(mode="after")
-    def _new_files_are_appended(self) -> "TableEntry":
-        if self.read is None or not self.read.has_new_files:
-            return self
-        if self.cursor is not None:
-            raise ValueError("'files: new' and 'cursor' both say what later loads read; expected one of them")
-        if not self.mode.brings_changes:
-            raise ValueError(f"'files: new' adds the rows of new files, and 'mode: {self.mode.value}' replaces rows")
-        return self
+    @property
+    def title(self) -> str:
+        """The entry's name in messages."""
+        return f"table {self.table!r}"
 
     def make_read(self, root: str) -> Read:
         """Return the neutral form of ``read``; an empty one where a program gives the rows."""
@@ -173,7 +151,7 @@ class TableEntry(FileModel):
             truncates_nanoseconds=self.nanoseconds == "truncate",
             names=self.names,
             written_as=self.written_as,
-            index=IndexKind(self.index),
+            index=IndexKind(self.index or IndexKind.CONTIGUOUS),
             partition_by=tuple(parse_partition_field(text) for text in self.partition_by),
             sort_by=self.sort_by,
             contract=self.contract.contract,

@@ -2,12 +2,14 @@
 
 from typing import Any, Final
 
-from lakewriter.dialects.common.dialect import Dialect, TableForm, Variant
+from lakewriter.dialects.common.dialect import Dialect, Refusing, TableForm, Variant
 from lakewriter.dialects.estuary.current_settings import EstuaryConnector, is_current
 from lakewriter.dialects.estuary.flow_file import KIND, with_flow
 from lakewriter.dialects.estuary.foreign_files import FILES
 from lakewriter.dialects.estuary.settings import BindingEntry, EstuaryDestination, EstuaryS3Parquet
 from lakewriter.dialects.estuary.translate import choose_limits, make_form_fields, translate
+from lakewriter.spec.pairs import Refusal, name_mode
+from lakewriter.spec.table_spec import Mode
 
 
 def _begin_destination(kind: str, bucket: str, region: str) -> dict[str, Any]:
@@ -19,6 +21,24 @@ def _begin_table(name: str, schema: str) -> dict[str, Any]:
     return {"source": source, "resource": {"pathPrefix": source}}
 
 
+REFUSES: Final = Refusing[EstuaryDestination](
+    "every binding",
+    lambda destination: True,
+    {
+        **{
+            key: Refusal(f"{{table}} has '{key}'; this destination writes documents as they are.", f"Leave {key} out.")
+            for key in ("deleted", "unique_key", "partition_by", "sort_by", "names", "written_as", "index")
+        },
+        **{
+            name_mode(mode): Refusal(
+                f"{{table}} has mode '{mode.value}'; this destination only appends delta updates.", "Leave mode out."
+            )
+            for mode in Mode
+            if mode is not Mode.APPEND
+        },
+    },
+)
+
 DIALECT: Final = Dialect[EstuaryDestination](
     types={KIND: EstuaryS3Parquet},
     variants=(Variant(KIND, "present configuration", is_current, EstuaryConnector),),
@@ -27,6 +47,7 @@ DIALECT: Final = Dialect[EstuaryDestination](
     limits=choose_limits,
     table_form=TableForm("a binding", BindingEntry, ("source", "resource")),
     read_files=with_flow,
+    refuses=(REFUSES,),
     foreign_files=FILES,
     first_keys=_begin_destination,
     first_table_keys=_begin_table,

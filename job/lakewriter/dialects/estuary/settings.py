@@ -277,6 +277,11 @@ class BindingEntry(TableEntry):
             raise ValueError("the collection has no key: give 'collection.key', or 'primary_key'")
         return self
 
+    @property
+    def title(self) -> str:
+        """The binding's name in messages."""
+        return f"binding {self.source!r}"
+
     def make_collection(self, separator: str, logical_types: Iterable[LogicalType]) -> Collection:
         """Return the neutral form."""
         schema = self.collection.read

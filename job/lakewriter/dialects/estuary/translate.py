@@ -14,7 +14,7 @@ from lakewriter.dialects.estuary.settings import BindingEntry, EstuaryDestinatio
 from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.specification import Limits, Spec
-from lakewriter.spec.table_spec import IndexKind, Mode, TableSpec
+from lakewriter.spec.table_spec import IndexKind, TableSpec
 
 CODECS: Final = {
     "snappy": ParquetEncoding(codec="snappy"),
@@ -91,27 +91,6 @@ def _require_binding(number: int, entry: TableEntry) -> BindingEntry:
             ("tables", number),
             f"table {entry.table!r} has no binding's keys.",
             remedy="Give it 'source' and 'resource.pathPrefix'.",
-        )
-    unknown = {
-        "deleted": entry.deleted,
-        "unique_key": entry.unique_key,
-        "partition_by": entry.partition_by,
-        "sort_by": entry.sort_by,
-        "names": entry.names,
-        "written_as": entry.written_as,
-    }
-    for key, value in unknown.items():
-        if value:
-            raise FaultError(
-                ("tables", number, key),
-                f"binding {entry.source!r} has {key!r}; this destination writes documents as they are.",
-                remedy=f"Leave {key} out.",
-            )
-    if entry.mode is not Mode.APPEND:
-        raise FaultError(
-            ("tables", number, "mode"),
-            f"binding {entry.source!r} has mode {entry.mode.value!r}; this destination only appends delta updates.",
-            remedy="Leave mode out.",
         )
     return entry
 

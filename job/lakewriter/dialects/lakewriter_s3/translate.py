@@ -85,7 +85,6 @@ def _translate_tables(form: LakewriterS3, sources: Sequence[TableSource]) -> tup
 
 
 def _translate_table(form: LakewriterS3, number: int, source: TableSource) -> TableSpec:
-    _refuse_unfit(form, number, source)
     schema = name_schema(form.database, source.source_schema)
     if form.catalog != "none" and not schema:
         raise FaultError(
@@ -111,24 +110,6 @@ def _translate_table(form: LakewriterS3, number: int, source: TableSource) -> Ta
     return table
 
 
-def _refuse_unfit_merge(form: LakewriterS3, number: int, source: TableSource) -> None:
-    what, is_merged = f"table {source.source_table!r} has", source.mode is Mode.MERGE
-    if is_merged and not form.is_iceberg:
-        raise FaultError(
-            ("tables", number, "mode"),
-            f"{what} mode 'merge', and is no Iceberg table: plain files have no deletes of single rows.",
-            remedy="Set catalog: iceberg; or append, and read the newest rows by a query of lakewriter queries.",
-        )
-    for key, columns in (("primary_key", source.primary_key), ("order_by", source.order_by)):
-        if is_merged and not columns:
-            raise FaultError(
-                ("tables", number, "mode"),
-                f"{what} mode 'merge', and no {key}.",
-                remedy="Name the columns that identify a row by primary_key, and by order_by those that say which of "
-                "two rows of one key is newer, such as [updated_at].",
-            )
-
-
 def _make_layout(form: LakewriterS3, path: str, mode: Mode, depth: int) -> Layout:
     """Make the layout; no other function knows how a key is made up."""
     end = name_extension(form.format, form.compression)
@@ -140,47 +121,6 @@ def _make_layout(form: LakewriterS3, path: str, mode: Mode, depth: int) -> Layou
         # All of the table's files are one load's: its folder takes the place of those by time.
         folder = "g{generation}/"
     return Layout(path, Template.parse(f"{folder}part-{{job_id}}-{{seq}}{end}"))
-
-
-def _refuse_unfit(form: LakewriterS3, number: int, source: TableSource) -> None:
-    if source.mode is Mode.OVERWRITE:
-        raise FaultError(
-            ("tables", number, "mode"),
-            f"table {source.source_table!r} has mode 'overwrite'; expected 'append', 'refresh', "
-            "'replace_partitions' or 'merge'.",
-            remedy="Set mode: refresh: readers see the old rows until they see all new ones.",
-        )
-    _refuse_unfit_merge(form, number, source)
-    if source.mode is Mode.REPLACE_PARTITIONS and not source.partition_by:
-        raise FaultError(
-            ("tables", number, "mode"),
-            f"table {source.source_table!r} has mode 'replace_partitions', and no partition_by: it has no partitions.",
-            remedy="Set catalog: iceberg and partition_by, or mode: refresh.",
-        )
-    if source.mode.replaces_at_once and source.cursor is not None:
-        raise FaultError(
-            ("tables", number, "cursor"),
-            f"table {source.source_table!r} is refreshed and has a cursor: rows before it would be lost.",
-            remedy="Leave the cursor out, or append.",
-        )
-    if source.partition_by and not form.is_iceberg:
-        raise FaultError(
-            ("tables", number, "partition_by"),
-            f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
-            remedy="Set catalog: iceberg, or leave partition_by out; files have partition_strategy.",
-        )
-    if source.sort_by and form.format != "parquet":
-        raise FaultError(
-            ("tables", number, "sort_by"),
-            f"table {source.source_table!r} has sort_by, and {form.format} files have no row groups to sort.",
-            remedy="Set format: parquet, or leave sort_by out.",
-        )
-    if source.deleted is not None and "deleted" not in form.tracking:
-        raise FaultError(
-            ("tables", number, "deleted"),
-            f"table {source.source_table!r} has 'deleted', and no column for it.",
-            remedy="Add 'deleted' to destination.tracking, or leave it out.",
-        )
 
 
 def _refuse_shared(tables: Sequence[TableSpec]) -> None:

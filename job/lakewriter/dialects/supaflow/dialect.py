@@ -2,9 +2,11 @@
 
 from typing import Final
 
-from lakewriter.dialects.common.dialect import Dialect, Variant
+from lakewriter.dialects.common.dialect import Dialect, Refusing, Variant
 from lakewriter.dialects.supaflow.settings import AnyDestination, S3DataLakeIceberg, S3DataLakeParquet, S3Parquet
 from lakewriter.dialects.supaflow.translate import make_form_fields, translate
+from lakewriter.spec.pairs import Refusal, name_mode
+from lakewriter.spec.table_spec import Mode
 from lakewriter.spec.vendor_policy import Target, VendorPolicy, VendorStatement
 
 _LISTING: Final = VendorStatement(
@@ -73,6 +75,30 @@ POLICIES: Final = {
 """The policy documents of Supaflow's set-up pages, word for word, by the type of the destination."""
 
 
+REFUSES: Final = (
+    Refusing[AnyDestination](
+        "every table_format",
+        lambda destination: True,
+        {
+            name_mode(mode): Refusal(
+                f"{{table}} has mode '{mode.value}'; this destination only appends.", "Leave mode out."
+            )
+            for mode in Mode
+            if mode is not Mode.APPEND
+        },
+    ),
+    Refusing[AnyDestination](
+        "table_format: PARQUET",
+        lambda destination: not isinstance(destination, S3DataLakeIceberg),
+        {
+            "partition_by": Refusal(
+                "{table} has partition_by, which only Iceberg tables have.",
+                "Set table_format: ICEBERG, or leave partition_by out; Parquet tables have partition_strategy.",
+            )
+        },
+    ),
+)
+
 DIALECT: Final = Dialect[AnyDestination](
     types={"supaflow-s3": S3Parquet, "supaflow-s3-data-lake": S3DataLakeParquet},
     variants=(
@@ -83,6 +109,7 @@ DIALECT: Final = Dialect[AnyDestination](
     translate=translate,
     form_fields=make_form_fields,
     top_keys=frozenset({"delta_encodings"}),
+    refuses=REFUSES,
     policies=POLICIES,
     principals={"supaflow-s3": "supaflow", "supaflow-s3-data-lake": "supaflow"},
 )

@@ -24,7 +24,7 @@ from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Spec, Tracking, TrackingColumn
-from lakewriter.spec.table_spec import Mode, TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 TRACKING: Final = (
     TrackingColumn(name="_supa_synced", holds=Tracking.SYNCED),
@@ -176,18 +176,6 @@ def _name_schema(destination: AnyDestination, number: int, source: TableSource) 
 def _translate_table(
     destination: AnyDestination, number: int, source: TableSource, schema: str, name: str
 ) -> TableSpec:
-    if source.mode is not Mode.APPEND:
-        raise FaultError(
-            ("tables", number, "mode"),
-            f"table {source.source_table!r} has mode {source.mode.value!r}; this destination only appends.",
-            remedy="Leave mode out.",
-        )
-    if source.partition_by and not isinstance(destination, S3DataLakeIceberg):
-        raise FaultError(
-            ("tables", number, "partition_by"),
-            f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
-            remedy="Set table_format: ICEBERG, or leave partition_by out; Parquet tables have partition_strategy.",
-        )
     path = join_key(destination.s3_path_prefix, schema, name)
     table = TableSpec(
         **source.model_dump(exclude={"read", "mode", "partition_by", "written_as"}),
