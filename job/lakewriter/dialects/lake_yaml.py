@@ -358,15 +358,15 @@ def _make_limits(file: LakeFile) -> Limits:
 def _refuse_pairs(file: LakeFile, document: Document) -> None:
     """Raise ``SPEC_INVALID`` for tables with settings that their destination, or other settings, refuse."""
     refused = find_dialect(file.destination).find_refused(file.destination)
-    found: list[tuple[Location, str, str]] = []
+    problems: list[tuple[Location, str, str]] = []
     for number, entry in enumerate(file.tables):
         for setting, refusal in find_refusals(entry, refused).items():
             key: Location = ("read", "files") if setting == NEW_FILES else (setting.partition(": ")[0],)
-            found.append((("tables", number, *key), refusal.says.format(table=entry.title), refusal.remedy))
-    if len(found) > 1:
-        lines = [f"{document.describe_position(at)}: {says} {remedy}" for at, says, remedy in found]
+            problems.append((("tables", number, *key), refusal.says.format(table=entry.title), refusal.remedy))
+    if len(problems) > 1:
+        lines = [f"{document.describe_position(at)}: {says} {remedy}" for at, says, remedy in problems]
         raise SpecInvalidError(f"{document.name} has {len(lines)} problems:", problems=lines)
-    for at, says, remedy in found:
+    for at, says, remedy in problems:
         raise FaultError(at, says, remedy=remedy)
 
 

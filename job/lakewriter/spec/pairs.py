@@ -115,9 +115,9 @@ def has(table: Any, setting: str) -> bool:
 def find_refusals(table: Any, refused: Mapping[str, Refusal]) -> dict[str, Refusal]:
     """Return each setting of a table that cannot be, with one reason. ``refused`` are those that its destination
     refuses, which come first: what else such a setting needs would lead nowhere."""
-    found = {
+    refusals = {
         **{setting: refusal for (setting, other), refusal in REFUSED.items() if has(table, other)},
-        **{setting: refusal for (setting, needed), refusal in reversed(NEEDS.items()) if not has(table, needed)},
+        **{setting: refusal for (setting, needed), refusal in reversed(list(NEEDS.items())) if not has(table, needed)},
         **refused,
     }
-    return {setting: refusal for setting, refusal in found.items() if has(table, setting)}
+    return {setting: refusal for setting, refusal in refusals.items() if has(table, setting)}

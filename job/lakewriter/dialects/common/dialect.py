@@ -135,7 +135,7 @@ class Dialect(Generic[D]):
 
     def find_refused(self, destination: D) -> dict[str, Refusal]:
         """Return the settings that tables of this destination cannot have."""
-        fitting = [each.settings for each in self.refuses if each.fits(destination)]
+        fitting = [refusing.settings for refusing in self.refuses if refusing.fits(destination)]
         return {setting: refusal for settings in reversed(fitting) for setting, refusal in settings.items()}
 
     @property
