@@ -465,8 +465,8 @@ MISTAKES = [
      "lake.yaml:10: tables.0.deleted: table 'users' has 'deleted', and this destination has no column for it. Leave it "
      "out; the source's own columns are written as they are."]),
     (A, "  - table: users\n", "  - table: users\n    mode: overwrite\n    cursor: at\n", [
-     "lake.yaml:11: tables.0.cursor: table 'users' has a cursor and 'mode: overwrite': the rows below the cursor would be "
-     "lost. Leave the cursor out, or append."]),
+     "lake.yaml:11: tables.0.cursor: table 'users' has a cursor and 'mode: overwrite': the rows below the cursor would "
+     "be lost. Leave the cursor out, or append."]),
     (A, "format: {format_type: CSV}", "format: {format_type: CSV}\n  s3_endpoint: http://store.example.com", [
      "TLS_REQUIRED: lake.yaml:8: destination.s3_endpoint: 'http://store.example.com' has no TLS and is not on this "
      "machine. Use https://, or set allow_insecure: true."]),

@@ -46,7 +46,12 @@ def options() -> str:
 def make_archive_in_background() -> None:
     """Make the archive if nobody has tried: that takes Java as long as ten starts, and no test waits for it."""
     if not _name_archive().with_suffix(".tried").exists():
-        subprocess.Popen([sys.executable, "-m", __name__], cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True)
+        command = [sys.executable, "-m", __name__]
+        _MAKING.append(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True))
+
+
+_MAKING: Final[list[subprocess.Popen[bytes]]] = []
+"""Holds the process that makes the archive: Python warns of one that runs when nothing refers to it."""
 
 
 @cache

@@ -7,6 +7,7 @@ a run of CI's sample did not meet stays in it.
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -104,6 +105,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if findings := config.stash[RECORD].findings:
         terminalreporter.section("Calls to AWS", red=True)
         terminalreporter.write_line("\n".join(findings))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say once more at the end, below what passed, why the run failed."""
+    if (record := config.stash.get(RECORD, None)) is not None and record.findings:
+        print(*record.findings, sep="\n", file=sys.stderr)
 
 
 def _everything(config: pytest.Config) -> bool:
