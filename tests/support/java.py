@@ -12,6 +12,7 @@ import tempfile
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
 import pyspark
 
@@ -38,6 +39,10 @@ spark.stop()
 """
 
 
+_MAKING: Final[list[subprocess.Popen[bytes]]] = []
+"""Holds the process that makes the archive: Python warns of one that runs when nothing refers to it."""
+
+
 def options() -> str:
     """For ``JDK_JAVA_OPTIONS``. An archive that is not there, or not yet, is none to Java, which goes on without it."""
     return f"{QUICK} {_SILENT} -XX:SharedArchiveFile={_name_archive()}"
@@ -48,10 +53,6 @@ def make_archive_in_background() -> None:
     if not _name_archive().with_suffix(".tried").exists():
         command = [sys.executable, "-m", __name__]
         _MAKING.append(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True))
-
-
-_MAKING: Final[list[subprocess.Popen[bytes]]] = []
-"""Holds the process that makes the archive: Python warns of one that runs when nothing refers to it."""
 
 
 @cache

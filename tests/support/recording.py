@@ -110,7 +110,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Say once more at the end, below what passed, why the run failed."""
     if (record := config.stash.get(RECORD, None)) is not None and record.findings:
-        print(*record.findings, sep="\n", file=sys.stderr)
+        sys.stderr.write("\n".join((*record.findings, "")))
 
 
 def _everything(config: pytest.Config) -> bool:
