@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.receipt import InferredType
 
 UTC_MICROS: Final = pa.timestamp("us", tz="UTC")
 
@@ -79,6 +80,38 @@ def name_type(t: pa.DataType, *, is_exact: bool = True) -> str:
 def to_arrow_type(glue: str, *, timestamp: pa.DataType = UTC_MICROS) -> pa.DataType:
     """Return the file's type for a Glue text; ``timestamp`` is what Glue's timestamp means, as its text has no zone."""
     return parse(glue, _ARROW, timestamp)
+
+
+def note_type(name: str, t: pa.DataType, *, beyond_double: bool = True) -> InferredType | None:
+    """Return a type as a table's state keeps it; None for one without values.
+
+    ``beyond_double`` says whether a double may not hold one of its whole numbers.
+    """
+    parts: list[tuple[str, pa.DataType]] = []
+    if is_void(t):
+        return None
+    if pt.is_struct(t):
+        parts = [(field.name, field.type) for field in t]
+    elif is_list_like(t):
+        parts = [("element", t.value_type)]
+    elif pt.is_map(t):
+        parts = [("key", t.key_type), ("value", t.item_type)]
+    kind = "struct" if pt.is_struct(t) else "array" if is_list_like(t) else "map" if pt.is_map(t) else name_type(t)
+    noted = (note_type(part, inner, beyond_double=beyond_double) for part, inner in parts)
+    fields = tuple(field for field in noted if field is not None)
+    return InferredType(name=name, type=kind, fields=fields, beyond_double=pt.is_integer(t) and beyond_double)
+
+
+def read_noted_type(column: InferredType) -> pa.DataType:
+    """Return the Arrow type of a type that a table's state keeps."""
+    inner = [read_noted_type(field) for field in column.fields]
+    if column.type == "struct":
+        return pa.struct([pa.field(field.name, t) for field, t in zip(column.fields, inner, strict=True)])
+    if column.type == "array":
+        return make_list(inner[0])
+    if column.type == "map":
+        return pa.map_(inner[0], inner[1])
+    return pa.timestamp("us") if column.type == "timestamp_ntz" else to_arrow_type(column.type)
 
 
 def is_list_like(t: pa.DataType) -> bool:
@@ -173,8 +206,8 @@ def reconcile(column: str, source: pa.DataType, existing: pa.DataType) -> pa.Dat
         raise SchemaIncompatibleError(
             f"column {path!r} is {actual!r} in the source and {expected!r} in the table, and neither converts to the"
             " other without loss.",
-            remedy=f'Declare the table\'s type, columns: {{{column}: "{to_glue_type(whole)}"}}, or load into a '
-            "new table.",
+            remedy=f"Load into a new table; or, where every value fits the table's type, declare it: "
+            f'columns: {{{column}: "{to_glue_type(whole)}"}}.',
         ) from exc
 
 
@@ -228,7 +261,7 @@ def _reconcile(path: Path, source: pa.DataType, existing: pa.DataType) -> pa.Dat
         return _reconcile_structs(path, source, existing)
     if can_hold(existing, source):
         return existing
-    if _can_widen(existing, source):
+    if can_widen(existing, source):
         return source
     raise _ConflictError(".".join(path), str(source), str(existing))
 
@@ -272,9 +305,9 @@ def find_common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
     return next(holds_all, None)
 
 
-def _can_widen(existing: pa.DataType, source: pa.DataType) -> bool:
-    """Return whether the table's column can become ``source``: Glue and its readers take longer integers, and double
-    for float."""
+def can_widen(existing: pa.DataType, source: pa.DataType) -> bool:
+    """Return whether the table's column can become ``source``: readers take older files of shorter integers as longer
+    ones, and float as double."""
     if existing in _DIGITS and source in _DIGITS:
         return _DIGITS[existing] < _DIGITS[source]
     return bool(existing == pa.float32() and source == pa.float64())

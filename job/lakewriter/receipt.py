@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from lakewriter.control_object import ControlObject, is_empty, is_false, is_none, is_zero
+from lakewriter.control_object import ControlObject, is_blank, is_empty, is_false, is_none, is_zero
 
 COPIED: Final = "copied"
 """The engine of a file that belongs to a record, and has no rows of its own."""
@@ -179,6 +179,41 @@ class GivenName(ControlObject):
     source: str
     name: str
     within: tuple[str, ...] = Field((), exclude_if=is_empty)
+
+
+class InferredType(ControlObject):
+    """The type that the values of a source's files have given a column, or a part of one, by its name in the source.
+
+    type           in SQL's words; ``struct``, ``array`` and ``map`` have the types of their parts in ``fields``
+    beyond_double  whether a double may not hold one of its whole numbers
+    load           the job id of the only load whose files have the column; blank once there are several
+    """
+
+    name: str
+    type: str
+    fields: tuple["InferredType", ...] = Field((), exclude_if=is_empty)
+    beyond_double: bool = Field(False, exclude_if=is_false)
+    load: str = Field("", exclude_if=is_blank)
+
+    def is_same_type(self, other: "InferredType") -> bool:
+        """Return whether both are one type, whatever order their fields have."""
+        if self.type != other.type or len(self.fields) != len(other.fields):
+            return False
+        others = {field.name: field for field in other.fields}
+        return all(field.name in others and field.is_same_type(others[field.name]) for field in self.fields)
+
+    def join(self, other: "InferredType") -> "InferredType":
+        """Return the type of a later load, ``other``, with what is known of the values of both."""
+        mine = {field.name: field for field in self.fields}
+        fields = tuple(mine[field.name].join(field) if field.name in mine else field for field in other.fields)
+        named = {field.name for field in fields}
+        return other.model_copy(
+            update={
+                "fields": (*fields, *(field for field in self.fields if field.name not in named)),
+                "beyond_double": self.beyond_double or other.beyond_double,
+                "load": other.load if self.load == other.load else "",
+            }
+        )
 
 
 class Origin(ControlObject):

@@ -84,6 +84,26 @@ RECORD_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "",
         held_by="tests/commit/test_given_names.py",
     ),
+    "types-kept": Mutation(
+        "the types that the values of a load have given stay in the state",
+        "types.setdefault(column.name, noted)",
+        held_by="tests/commit/test_inferred_types.py",
+    ),
+    "types-bound": Mutation(
+        "a load is not bound where another one has given its columns other types since",
+        "",
+        held_by="tests/commit/test_inferred_types.py",
+    ),
+    "types-of-a-refresh": Mutation(
+        "a full refresh has the types of its own files alone",
+        "return state.add_types(self.intent.types, self.intent.job_id)",
+        held_by="tests/commit/test_inferred_types.py",
+    ),
+    "types-undone": Mutation(
+        "an undo forgets the types that only its load has given",
+        '"types": state.types,',
+        held_by="tests/load/test_inferred_types.py",
+    ),
     "names-given": Mutation(
         "a source column keeps the name that it has",
         "names[source].popleft()",

@@ -275,6 +275,8 @@ def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableS
         and (not change.compares_state or is_unchanged(began, state, exclusive=change.depends()))
         # Rule names-bound
         and state.accepts_names(intent.names, began)
+        # Rule types-bound
+        and state.accepts_types(intent.types, began)
         and change.may_bind(state, began)
     )
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 class CatalogTable(Protocol):
     """The table as a load finds it in its catalog; only ``prepare`` changes anything."""
 
+    grows_decimals: ClassVar[bool]
+    """Whether readers take the table's older decimals as ones of a higher precision."""
+
     def find_location(self) -> str | None:
         """Return the ``s3://`` URI of the table in the catalog; None where the pipeline's layout decides."""
 
@@ -116,6 +119,8 @@ class CatalogWriter(Protocol):
 
 class NoTable:
     """The ``CatalogTable`` of files without a catalog: readers list the bucket."""
+
+    grows_decimals: ClassVar[bool] = False
 
     def find_location(self) -> str | None:
         """See ``CatalogTable``."""

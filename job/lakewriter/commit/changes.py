@@ -14,7 +14,7 @@ from lakewriter.commit.intent import Intent, Kind, Removal, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, DroppedPartition, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.commit.sync_records import advance_sync
 from lakewriter.control_object import ControlObject
-from lakewriter.receipt import Batch, DeletedKeys
+from lakewriter.receipt import Batch, DeletedKeys, InferredType
 from lakewriter.report import join_first
 from lakewriter.spec.load_ids import REPLAY, find_job_ids, make_next_job_id
 
@@ -156,6 +156,7 @@ class Append(Change):
             "inferred": state.inferred if intent.inferred is None else intent.inferred,
             "inputs": self._follow_inputs(state),
             "names": state.add_names(intent.names),
+            "types": self._follow_types(state),
             "origin": intent.origin or state.origin,
         }
         if intent.sync is not None:
@@ -172,6 +173,10 @@ class Append(Change):
             ]
             changes["undone"] = (*state.undone, *burnt)[-KEPT_UNDONE:]
         return changes
+
+    def _follow_types(self, state: TableState) -> tuple[InferredType, ...] | None:
+        """Return the types of the columns of the table's files."""
+        return state.add_types(self.intent.types, self.intent.job_id)
 
     def _follow_inputs(self, state: TableState) -> Inputs | None:
         """Return the record of the files that loads have read."""
@@ -257,6 +262,12 @@ class Refresh(Append):
         )
         return changes | {"retiring": retiring}
 
+    def _follow_types(self, state: TableState) -> tuple[InferredType, ...] | None:
+        """Return the types of its own files alone, unless older files or the catalog's columns stay."""
+        begins_anew = not (self.intent.keeps_partitions or self.intent.catalog.keeps_versions)
+        # Rule types-of-a-refresh
+        return (state.replace(types=None) if begins_anew else state).add_types(self.intent.types, self.intent.job_id)
+
     def _follow_inputs(self, state: TableState) -> Inputs | None:
         """Return no record of files that loads have read: the refresh replaces them all."""
         return None
@@ -320,6 +331,8 @@ class Undo(Change):
             "undone": (*state.undone, undone)[-KEPT_UNDONE:],
             "sync": state.sync.model_copy(update={"live": live} | self._list_source()),
             "inputs": self._follow_inputs(state),
+            # Rule types-undone
+            "types": state.types and (tuple(c for c in state.types if c.load != load.job_id) or None),
         }
         # Rule undo-cursor
         if load.restores_cursor:

@@ -1,6 +1,7 @@
 """Check a Hive-style Parquet table in the Glue Data Catalog before a load; nothing is changed in it."""
 
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -17,6 +18,8 @@ from lakewriter.spec.table_spec import Partition
 
 class GlueTargetTable:
     """The Glue table that a load finds; it is changed when the load is published, not before."""
+
+    grows_decimals: ClassVar[bool] = False
 
     def __init__(self, action: GlueAction, clients: aws.Clients, pipeline: str) -> None:
         self._action, self._pipeline, tables = action, pipeline, GlueTables(clients)

@@ -27,6 +27,7 @@ from lakewriter.receipt import (
     DeletedKeys,
     GivenName,
     InferredColumn,
+    InferredType,
     Origin,
     Receipt,
     ReceiptPart,
@@ -188,9 +189,10 @@ class Intent(ControlObject):
     ``compact`` which files a compaction replaces. ``repeats`` are the job ids that a load after an undo repeats.
 
     ``inferred`` are the table's columns after the load, for documents without a schema; ``names`` are those that the
-    load's columns have in their source, None where the table keeps none. ``origin`` is the source table, where the
-    table keeps it. A load of few files has their ``receipts``; for many files, ``parts`` name the objects that have the
-    receipts. ``files`` are all receipts of both. ``needs`` names features that a release must know to finish the load.
+    load's columns have in their source, None where the table keeps none; ``types`` are those that the values of files
+    have given them. ``origin`` is the source table, where the table keeps it. A load of few files has their
+    ``receipts``; for many files, ``parts`` name the objects that have the receipts. ``files`` are all receipts of both.
+    ``needs`` names features that a release must know to finish the load.
     """
 
     version: Literal[1] = 1
@@ -215,6 +217,7 @@ class Intent(ControlObject):
     sync: SyncIntent | None = None
     inferred: tuple[InferredColumn, ...] | None = Field(None, exclude_if=is_none)
     names: tuple[GivenName, ...] | None = Field(None, exclude_if=is_none)
+    types: tuple[InferredType, ...] | None = Field(None, exclude_if=is_none)
     origin: Origin | None = Field(None, exclude_if=is_none)
     set_aside: SetAside | None = Field(None, exclude_if=is_none)
     parts: tuple[ReceiptPart, ...] = Field((), exclude_if=is_empty)

@@ -104,6 +104,7 @@ def number_backfill(state: TableState, number: int) -> TableState:
         inputs=state.inputs and Inputs(committed=state.committed),
         # The files of the backfill lie in a folder of their own, so earlier names do not bind them.
         names=None if state.names is None else (),
+        types=None if state.types is None else (),
         sync=forget_source(state),
     )
 

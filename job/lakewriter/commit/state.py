@@ -17,7 +17,7 @@ from lakewriter.commit.store import Store, Unclear
 from lakewriter.commit.sync_records import SyncState
 from lakewriter.control_object import ControlObject, is_blank, is_empty, is_none, is_zero, parse
 from lakewriter.errors import StateLostError
-from lakewriter.receipt import Batch, Cursor, DeletedKeys, GivenName, InferredColumn, Origin
+from lakewriter.receipt import Batch, Cursor, DeletedKeys, GivenName, InferredColumn, InferredType, Origin
 from lakewriter.report import DeletedRows
 
 REBUILD: Final = (
@@ -153,6 +153,7 @@ class TableState(ControlObject):
     batch     the last one of a continuous run
     inferred  the table's columns from documents without a schema, None where there were none
     names     the names that the table's columns have in their source, None where no load has kept them
+    types     the types that the values of files have given the table's columns, None where no load has kept them
     origin    the source table whose rows the table holds, None where no load has kept it
     needs     features that a release must know to use the state
     undone    loads that were taken back, the last one last
@@ -184,6 +185,7 @@ class TableState(ControlObject):
     sync: SyncState = SyncState()
     inferred: tuple[InferredColumn, ...] | None = Field(None, exclude_if=is_none)
     names: tuple[GivenName, ...] | None = Field(None, exclude_if=is_none)
+    types: tuple[InferredType, ...] | None = Field(None, exclude_if=is_none)
     origin: Origin | None = Field(None, exclude_if=is_none)
     needs: tuple[str, ...] = Field((), exclude_if=is_empty)
     undone: tuple[Undone, ...] = Field((), exclude_if=is_empty)
@@ -251,6 +253,33 @@ class TableState(ControlObject):
             (name.within, name.source) in sources or (name.within, name.name.lower()) in written for name in new
         )
 
+    def add_types(self, inferred: tuple[InferredType, ...] | None, job_id: str) -> "tuple[InferredType, ...] | None":
+        """Return the types of the table's columns after the load ``job_id``, which has ``inferred`` some."""
+        if inferred is None:
+            return self.types
+        types = {column.name: column for column in self.types or ()}
+        for column in inferred:
+            noted = column.model_copy(update={"load": job_id})
+            before = types.get(column.name)
+            # Rule types-kept
+            types[column.name] = noted if before is None else before.join(noted)
+        return tuple(types.values())
+
+    def accepts_types(self, inferred: tuple[InferredType, ...] | None, before: "TableState") -> bool:
+        """Return whether a load whose types were chosen as of the state ``before`` may give them: no load that was
+        committed since has given one of its columns another type.
+        """
+        now = {column.name: column for column in self.types or ()}
+        old = {column.name: column for column in before.types or ()}
+
+        def is_accepted(column: InferredType) -> bool:
+            there, expected = now.get(column.name), old.get(column.name)
+            if there is None or column.is_same_type(there):
+                return True
+            return expected is not None and expected.is_same_type(there)
+
+        return all(map(is_accepted, inferred or ()))
+
     def is_registered(self, job_id: str, attempt: str) -> bool:
         """Return whether this attempt is the one of its job that may bind."""
         entry = self.running.get(job_id)
@@ -287,7 +316,7 @@ FIELDS: Final[Mapping[str, Follows]] = {
     **dict.fromkeys(("swept", "needs", "undone", "generation", "compactions", "partitions", "adopted"), "grows"),
     **dict.fromkeys(("sync.sync_id", "sync.generation_id"), "grows"),
     **dict.fromkeys(("cursor", "inputs", "sync.source", "sync.unfinished", "sync.begins_anew"), "source"),
-    **dict.fromkeys(("generations", "retiring", "deletes", "deleted_keys", "sync.live"), "files"),
+    **dict.fromkeys(("generations", "retiring", "deletes", "deleted_keys", "types", "sync.live"), "files"),
 }
 """The class of each field of a state; a new field has to have one. ``changes.Undo`` keeps to them."""
 

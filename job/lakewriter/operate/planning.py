@@ -213,7 +213,7 @@ def _plan_table(
         yield {"warnings": ("it has no read: a program writes it from a DataFrame, and its columns are known then",)}
         return
     written = find_written(spec, table, control, state, entry, clients)
-    state = with_earlier_columns(control.store, clients, table, state, names)
+    state = with_earlier_columns(control, clients, table, state, names)
     inputs = choose_inputs(control, table, state, spark)
     prepared = prepare(spec, inputs.table, state, entry, spark)
     try:

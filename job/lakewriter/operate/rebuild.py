@@ -301,7 +301,7 @@ def _describe_gone_intents(state: TableState, left: Leftovers) -> Iterator[str]:
     if without:
         yield "counters and the source's state of loads whose intents are gone"
     if state.names is not None and state.committed > len(left.closed) - len(without):
-        yield "the names of columns that only loads had whose intents are gone"
+        yield "the names and types of columns that only loads had whose intents are gone"
     if any(closed.report.undoes is not None for closed in without):
         yield "partitions that undos have dropped whose intents are gone: a call that comes late is not put right"
 

@@ -213,7 +213,7 @@ class TableRun:
                 single=single,
                 deleted_column=deleted_column,
                 twice=twice,
-                nameless=table.read.nameless,
+                read=table.read,
             )
 
         report = load(

@@ -1,4 +1,4 @@
-"""Find the columns that earlier documents without a schema gave a table: in its state, or else in its files."""
+"""Find the columns and types that the values of earlier loads gave a table: in its state, or else in its files."""
 
 import json
 from collections import deque
@@ -8,11 +8,12 @@ import pyarrow as pa
 
 from lakewriter.aws import Clients
 from lakewriter.cast.kind_values import ARROW
+from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
-from lakewriter.commit.store import Store
 from lakewriter.encode.parquet_footer import read_column_statistics, read_footer
-from lakewriter.receipt import ColumnStatistics, InferredColumn
-from lakewriter.run.prepare import has_inferred_columns
+from lakewriter.receipt import ColumnStatistics, InferredColumn, InferredType
+from lakewriter.run.prepare import has_inferred_columns, name_as_in_source
+from lakewriter.source.files.file_source import infers_types
 from lakewriter.spec.collection import Kind
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.table_spec import TableSpec
@@ -24,20 +25,37 @@ _KINDS: Final = {ARROW[kind]: kind for kind in reversed(_TYPED)}
 
 
 def with_earlier_columns(
-    store: Store, clients: Clients, table: TableSpec, state: TableState, names: ObjectNames
+    control: Control, clients: Clients, table: TableSpec, state: TableState, names: ObjectNames
 ) -> TableState:
-    """Return the state with the columns that earlier loads have given the table; where it has none, with the types in
-    the table's files.
+    """Return the state with the columns and types that earlier loads have given the table; where it has none, with the
+    types in the table's files.
 
     ``names`` are under the table's present backfill: files of another one lie in another directory.
     """
-    if not has_inferred_columns(table) or state.inferred is not None or not state.committed:
+    if not state.committed:
+        return state
+    if state.types is None and infers_types(table.read):
+        return state.replace(types=_read_types(control, clients, state))
+    if not has_inferred_columns(table) or state.inferred is not None:
         return state
     prefix = names.object_key(0).rpartition("/")[0] + "/"
     columns: dict[str, InferredColumn] = {}
-    for entry in deque(store.list_entries(prefix), maxlen=_FILES):
+    for entry in deque(control.store.list_entries(prefix), maxlen=_FILES):
         columns |= {column.name: column for column in _read_columns(clients, entry.key)}
     return state.replace(inferred=tuple(columns.values()))
+
+
+def _read_types(control: Control, clients: Clients, state: TableState) -> tuple[InferredType, ...] | None:
+    """Return the types in the last file of the last load; None where it has left none, or another release has left
+    files that have no types."""
+    report = control.read_report(state.last_job) if state.last_job is not None else None
+    keys = [key for key in report.keys if key.endswith(".parquet")] if report is not None else []
+    is_there = bool(keys) and control.store.find(keys[-1]) is not None
+    metadata = read_footer(clients, clients.access.bucket, keys[-1]) if is_there else None
+    if metadata is None:
+        return None
+    columns = {field.name: field.type for field in metadata.schema.to_arrow_schema()}
+    return name_as_in_source(columns, state.names or ())
 
 
 def _read_columns(clients: Clients, key: str) -> list[InferredColumn]:

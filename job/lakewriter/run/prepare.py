@@ -1,7 +1,7 @@
 """Open the source, plan its columns, compare them with the catalog: all that can fail before a byte is written."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -9,6 +9,19 @@ import pyarrow as pa
 import pyarrow.types as pt
 from pyspark.sql import SparkSession
 
+from lakewriter.column_types import (
+    ELEMENT,
+    VALUE,
+    enter,
+    is_list_like,
+    is_void,
+    make_list,
+    note_type,
+    read_noted_type,
+    reconcile,
+    to_glue_type,
+    to_stored_type,
+)
 from lakewriter.commit.catalog import CatalogTable
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import StateFile, TableState
@@ -17,16 +30,22 @@ from lakewriter.commit.table_objects import GO_ON, describe_left
 from lakewriter.documents.inference import Seen, collect_paths, merge_paths
 from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import Record
-from lakewriter.errors import KeyExistsError, NameCollisionError, SpecInvalidError, TableNotEmptyError
+from lakewriter.errors import (
+    KeyExistsError,
+    NameCollisionError,
+    SchemaIncompatibleError,
+    SpecInvalidError,
+    TableNotEmptyError,
+)
 from lakewriter.naming import AS_IN_SOURCE, AS_TEXT, NORMALISED
-from lakewriter.receipt import Cursor, GivenName, Origin
+from lakewriter.receipt import Cursor, GivenName, InferredType, Origin
 from lakewriter.report import format_count
 from lakewriter.run.sync import TableSync
 from lakewriter.shape.contract import find_columns_to_discard, require_types
+from lakewriter.shape.conversion import normalise_names
 from lakewriter.shape.cursor import find_highest, write_spark_literal
 from lakewriter.shape.envelope import EnvelopePlan, choose_name_rule, plan_documents, plan_rows
 from lakewriter.shape.flatten_plan import plan_flatten
-from lakewriter.shape.inferred_columns import InferredColumns
 from lakewriter.shape.kept_names import ColumnNames, EarlierNames
 from lakewriter.shape.partitions import make_grouping
 from lakewriter.shape.shapers import AnyPlan
@@ -34,7 +53,7 @@ from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
 from lakewriter.shape.text_rows import plan_text_rows
 from lakewriter.source.column_names import quote_column
 from lakewriter.source.databases.cursors import CursorCondition, Edge
-from lakewriter.source.feed import Bounded, Feed, FeedOpener, open_feed
+from lakewriter.source.feed import Bounded, Feed, FeedOpener, Inferring, open_feed
 from lakewriter.source.files.csv_headers import list_nameless
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.messages.splits import Unread
@@ -43,7 +62,7 @@ from lakewriter.source.text_order import require_sorted_texts
 from lakewriter.spec.encodings import AvroEncoding, TextEncoding
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.stream import Envelope
-from lakewriter.spec.table_spec import Mode, TableSpec
+from lakewriter.spec.table_spec import KnownTypes, Mode, TableSpec
 
 SparkFactory = Callable[[], SparkSession]
 
@@ -51,7 +70,8 @@ SparkFactory = Callable[[], SparkSession]
 @dataclass(frozen=True)
 class Prepared:
     """A table ready to be staged; ``changes`` is what the load would do to ``table``, in words. ``given`` are the names
-    of the load's columns that the table keeps, None where it keeps none."""
+    of the load's columns that the table keeps, and ``types`` those that their values have given them, None where it
+    keeps none."""
 
     feed: Feed
     shape: AnyPlan
@@ -59,6 +79,7 @@ class Prepared:
     changes: tuple[str, ...]
     condition: str | None
     given: tuple[GivenName, ...] | None
+    types: tuple[InferredType, ...] | None = None
 
     @property
     def edge(self) -> Edge | None:
@@ -78,11 +99,11 @@ def prepare(
     """Open a table's feed, which the caller closes, and plan its shape; the feed is closed here if something after it
     fails."""
     condition = write_cursor_condition(table, state.cursor)
-    table = add_nameless(table, state.names)
+    table = _add_known(add_nameless(table, state.names), spec, state, in_place)
     feed = _open_feed(table, condition, spark, sync, opener)
     try:
         names = _name_columns(spec, table, state, in_place)
-        shape = _plan_shape(feed, spec, table, in_place, sync, state.inferred or (), names)
+        shape = _plan_shape(feed, spec, table, in_place, sync, state, names)
         idle = [f"names: the source has no column {source!r}" for source in names.list_idle_pins()]
         shape = replace(shape, notes=(*shape.notes, *feed.notes, *idle))
         changes = tuple(in_place.describe_changes(shape.schema, shape.partition))
@@ -97,7 +118,8 @@ def prepare(
     except BaseException:
         feed.close()
         raise
-    return Prepared(feed, shape, in_place, changes, condition, _choose_given(names, state, shape))
+    given, types = _choose_given(names, state, shape), _choose_types(spec, feed, state, shape)
+    return Prepared(feed, shape, in_place, changes, condition, given, types)
 
 
 def _open_feed(
@@ -122,10 +144,65 @@ def add_nameless(table: TableSpec, given: tuple[GivenName, ...] | None) -> Table
     return table.model_copy(update={"read": table.read.model_copy(update={"nameless": nameless})})
 
 
+def _add_known(table: TableSpec, spec: Spec, state: TableState, in_place: CatalogTable) -> TableSpec:
+    """Return the table with the types that the values of earlier loads have given its columns. Types of a catalog stand
+    for those of which no record has any. Files of text have no types, and a load that replaces all files begins anew.
+    """
+    if isinstance(spec.encoding, TextEncoding) or (_begins_anew(table) and not in_place.grows_decimals):
+        return table
+    noted = state.types or ()
+    names = {column.name.lower() for column in noted}
+    in_catalog = name_as_in_source(in_place.read_columns() or {}, state.names or ())
+    columns = (*noted, *(column for column in in_catalog if column.name.lower() not in names))
+    learnt = KnownTypes(columns=columns, grows_decimals=in_place.grows_decimals)
+    return table.model_copy(update={"read": table.read.model_copy(update={"learnt": learnt})})
+
+
+def _begins_anew(table: TableSpec) -> bool:
+    return table.mode in {Mode.REFRESH, Mode.OVERWRITE}
+
+
+def name_as_in_source(columns: Mapping[str, pa.DataType], names: Sequence[GivenName]) -> tuple[InferredType, ...]:
+    """Return the types of written columns, by name, under the names that they have in their source."""
+    sources = {(given.within, given.name.lower()): given.source for given in names}
+
+    def rename(name: str, t: pa.DataType, within: tuple[str, ...]) -> pa.Field:
+        source = sources.get((within, name.lower()), name)
+        return pa.field(source, enter_type(t, (*within, source)))
+
+    def enter_type(t: pa.DataType, path: tuple[str, ...]) -> pa.DataType:
+        if pt.is_struct(t):
+            return pa.struct([rename(field.name, field.type, path) for field in t])
+        if pt.is_map(t):
+            return pa.map_(t.key_type, enter_type(t.item_type, (*path, VALUE)))
+        return make_list(enter_type(t.value_type, (*path, ELEMENT))) if is_list_like(t) else t
+
+    def is_written(t: pa.DataType) -> bool:
+        # Another writer's table may have a type that no load writes.
+        try:
+            return bool(to_glue_type(t))
+        except SchemaIncompatibleError:
+            return False
+
+    fields = (rename(name, t, ()) for name, t in columns.items())
+    noted = (note_type(field.name, field.type) for field in fields if is_written(field.type))
+    return tuple(column for column in noted if column is not None)
+
+
+def _choose_types(spec: Spec, feed: Feed, state: TableState, shape: AnyPlan) -> tuple[InferredType, ...] | None:
+    """Return the types that the table keeps, by the rule of ``_choose_given``."""
+    if not isinstance(feed, Inferring) or isinstance(spec.encoding, TextEncoding):
+        return None
+    discarded = {column.source for column in shape.discarded} if isinstance(shape, ShapePlan) else set()
+    types = tuple(column for column in feed.inferred if column.name not in discarded)
+    is_needed = not state.committed or state.names is not None
+    return types if types and is_needed else None
+
+
 def _name_columns(spec: Spec, table: TableSpec, state: TableState, in_place: CatalogTable) -> ColumnNames:
     """Name the columns of the load as the table's earlier loads did. If no record has these names, a load that replaces
     all rows begins anew."""
-    begins = state.names is None and table.mode in {Mode.REFRESH, Mode.OVERWRITE}
+    begins = state.names is None and _begins_anew(table)
     # A load that failed, or one without rows whose state is lost, leaves a table without rows: its names do not count.
     is_empty = not state.committed and in_place.explain_occupied() is None
     earlier = EarlierNames(
@@ -166,21 +243,45 @@ def _plan_shape(
     table: TableSpec,
     in_place: CatalogTable,
     sync: TableSync | None,
-    inferred: InferredColumns,
+    state: TableState,
     rename: ColumnNames,
 ) -> AnyPlan:
     if spec.envelope is not None:
+        _require_known(feed.schema, table, state)
         return _plan_envelope(feed.schema, spec, table, spec.envelope, sync, rename)
     if table.collection is not None:
-        return plan_flatten(feed.schema, table, _look_at_documents(feed, table), inferred, rename.name_fields)
+        seen = _look_at_documents(feed, table)
+        return plan_flatten(feed.schema, table, seen, state.inferred or (), rename.name_fields)
     shape = plan_shape(feed.schema, spec, table, rename=rename)
     there = in_place.read_columns() if table.contract else None
     discard = find_columns_to_discard(table, shape, there)
-    fitting = in_place.fit_types({field.name.lower(): field.type for field in shape.schema})
+    fitting = {**in_place.fit_types({field.name.lower(): field.type for field in shape.schema})}
+    if in_place.read_columns() is None:
+        fitting |= _list_known(table, state, shape, rename)
     if fitting or discard:
         shape = plan_shape(feed.schema, spec, table, fitting, rename=rename, discard=discard)
     require_types(table, shape, there)
     return plan_text_rows(shape) if isinstance(spec.encoding, TextEncoding) else shape
+
+
+def _list_known(table: TableSpec, state: TableState, shape: ShapePlan, rename: ColumnNames) -> dict[str, pa.DataType]:
+    """Return the types that the table's files have for columns of the load, by the names that they are written under:
+    those of them that differ."""
+    types = {} if not table.read.learnt.columns else {c.name: read_noted_type(c) for c in state.types or ()}
+    written = {
+        column.name.lower(): normalise_names(types[column.source], enter(rename, column.source))
+        for column in (*shape.columns, *shape.discarded)
+        if column.source in types
+    }
+    return {c.name.lower(): t for c in shape.columns if (t := written.get(c.name.lower(), c.type)) != c.type}
+
+
+def _require_known(source: pa.Schema, table: TableSpec, state: TableState) -> None:
+    """Raise ``SCHEMA_INCOMPATIBLE`` if a column has another type than the values of earlier loads have given it."""
+    types = {} if not table.read.learnt.columns else {c.name: read_noted_type(c) for c in state.types or ()}
+    for field in source:
+        if field.name in types and not is_void(field.type):
+            reconcile(field.name, to_stored_type(field.name, field.type), types[field.name])
 
 
 def _plan_envelope(

@@ -14,7 +14,7 @@ from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.expect.repeated_keys import RepeatedKeys
 from lakewriter.expect.watching import Watched
 from lakewriter.lineage.follower import Follower, Silence
-from lakewriter.receipt import GivenName, Receipt, RepeatedFiles, SetAside, Violations
+from lakewriter.receipt import GivenName, InferredType, Receipt, RepeatedFiles, SetAside, Violations
 from lakewriter.receipts.parts import Receipts
 from lakewriter.run.chosen_files import Chosen
 from lakewriter.run.kinds import Kind, MicroBatch
@@ -110,7 +110,8 @@ class Planned:
 
     ``feed`` is the kind of its feed, ``opened`` when the feed was open, ``watched`` the columns that expectations ask
     about. ``inputs`` are the files of its source, None where its rows come from elsewhere. ``given`` are the names that
-    the table keeps, ``edge`` the highest value of the cursor where a database has compared it.
+    the table keeps, and ``types`` those that its columns have by their values; ``edge`` is the highest value of the
+    cursor where a database has compared it.
     """
 
     shape: AnyPlan
@@ -123,6 +124,7 @@ class Planned:
     inputs: Chosen | None = None
     given: tuple[GivenName, ...] | None = None
     edge: Edge | None = None
+    types: tuple[InferredType, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         sync=planned.sync,
         inferred=inferred,
         names=planned.given,
+        types=planned.types,
         origin=choose_origin(table, began),
         set_aside=staged.set_aside,
         quarantine=_make_quarantine(load, table, staged.quarantined),

@@ -88,7 +88,7 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
     inputs = _choose_inputs(load, table, began)
     in_place = find_in_catalog(spec, table, names, load.attempt.load, clients)
     check_unwritten(in_place, table, began, control.state.read)
-    before = with_earlier_columns(control.store, clients, table, began, names)
+    before = with_earlier_columns(control, clients, table, began, names)
     source = table if inputs is None else inputs.table
     try:
         prepared = prepare(spec, source, before, in_place, load.spark, sync, load.kind.opener)
@@ -111,7 +111,9 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
             opened,
             plan_watched(spec, table, shape),
         )
-        yield Checked(prepared.feed, Planned(shape, action, names, *facts, inputs, prepared.given, prepared.edge))
+        yield Checked(
+            prepared.feed, Planned(shape, action, names, *facts, inputs, prepared.given, prepared.edge, prepared.types)
+        )
     finally:
         prepared.feed.close()
 

@@ -246,6 +246,8 @@ class EnvelopeShaper:
     def take_findings(self) -> Findings:
         """Return the findings since the last call."""
         taken, self._findings = self._findings, Findings()
+        if self._rows:
+            taken.undeclared += self._rows.take_findings().undeclared
         self._cut = set()
         return taken
 

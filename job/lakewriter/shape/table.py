@@ -1,12 +1,13 @@
 """A table's rows: the plan from the source's schema, the specification and the table's types; batches shaped by it."""
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lakewriter.column_types import Rename, enter, is_void, rebuild_type, reconcile, to_stored_type
@@ -101,6 +102,7 @@ def plan_shape(
             f"the source of {table.id!r} has no column with a type.", remedy="Select or declare at least one column."
         )
     names = [(column.source, column.name) for column in columns]
+    untyped = [path for field in fields for path in list_untyped(field.name, field.type)]
     keys = table.primary_key or table.unique_key
     where = "primary_key" if table.primary_key else "unique_key"
     return ShapePlan(
@@ -116,9 +118,36 @@ def plan_shape(
         partition=_plan_partition(spec, table, names, left_out),
         sort_by=_plan_order(table, columns, names, left_out),
         merged_by=_plan_merge(table, columns, names, left_out),
-        notes=tuple(f"column {column.source!r} is not in the table: left out and counted" for column in discarded),
+        notes=(
+            *(f"column {column.source!r} is not in the table: left out and counted" for column in discarded),
+            *(f"column {name!r} has only null, [] and {{}}, and no type yet: left out and counted" for name in untyped),
+        ),
         discarded=discarded,
     )
+
+
+def list_untyped(path: str, t: pa.DataType) -> Iterator[str]:
+    """Yield the parts of a column whose values are all empty lists and objects: no file has a type for them."""
+    if is_void(t):
+        if not pt.is_null(t):
+            yield path
+    elif pt.is_struct(t):
+        for field in t:
+            yield from list_untyped(f"{path}.{field.name}", field.type)
+    elif pt.is_list(t):
+        yield from list_untyped(f"{path}.element", t.value_type)
+
+
+def count_untyped(path: str, values: pa.Array) -> Iterator[tuple[str, int]]:
+    """Yield the parts of ``list_untyped`` with the number of their values."""
+    if is_void(values.type):
+        if not pt.is_null(values.type):
+            yield path, len(values) - values.null_count
+    elif pt.is_struct(values.type):
+        for index, field in enumerate(values.type):
+            yield from count_untyped(f"{path}.{field.name}", pc.struct_field(values, [index]))
+    elif pt.is_list(values.type):
+        yield from count_untyped(f"{path}.element", values.flatten())
 
 
 def _require_deleted(source: pa.Schema, table: TableSpec) -> None:
@@ -297,6 +326,8 @@ class Shaper:
         self._tracking = TrackingValues(job_id=job_id, start=start)
         self._checked: pa.Schema | None = None
         self._findings = Findings()
+        fields = list(plan.source_schema)
+        self._untyped = [(n, f.name) for n, f in enumerate(fields) if any(list_untyped(f.name, f.type))]
 
     def shape(self, batch: pa.RecordBatch) -> Shaped:
         """Return ``batch`` with exactly the plan's schema.
@@ -321,6 +352,8 @@ class Shaper:
         for column in self.plan.discarded:
             values = batch.column(column.position)
             self._findings.undeclared[column.source] += len(values) - values.null_count
+        for position, name in self._untyped:
+            self._findings.undeclared.update(dict(count_untyped(name, batch.column(position))))
         self.rows += batch.num_rows
         return Shaped(shaped, shaped)
 

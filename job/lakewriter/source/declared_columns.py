@@ -38,13 +38,17 @@ _MISFIT_KIND: Final = pa.struct([(part, pa.string()) for part in _MISFIT_PARTS])
 
 @dataclass(frozen=True)
 class ColumnCast:
-    """The cast of the column ``name`` at ``index`` from ``source``, None if Arrow has no such type, to ``kind``."""
+    """The cast of the column ``name`` at ``index`` from ``source``, None if Arrow has no such type, to ``kind``.
+
+    Texts that match ``unlike`` do not fit, although they convert.
+    """
 
     index: int
     name: str
     source: pa.DataType | None
     kind: pa.DataType
     form: TextForm
+    unlike: str | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -145,7 +149,7 @@ def apply_declared_types(
     count = len(source.columns) - is_marked(source)
     casts = (
         *plan_source_casts(source, kinds or {}, truncates_nanoseconds=table.truncates_nanoseconds),
-        *plan_casts(source.columns[:count], _list_arrow_types(source)[:count], table),
+        *plan_casts(source.columns[:count], list_arrow_types(source)[:count], table),
     )
     casts_in_plan = [cast for cast in casts if in_spark or cast.is_exact]
     frame = _cast_in_plan(source, casts_in_plan, table) if casts_in_plan else source
@@ -156,7 +160,7 @@ def plan_source_casts(
     source: DataFrame, kinds: Mapping[int, pa.DataType], *, truncates_nanoseconds: bool = False
 ) -> tuple[ColumnCast, ...]:
     """Return the casts of a frame's columns whose types, by index, are not those that Spark has for them."""
-    types, form = _list_arrow_types(source), TextForm(truncates_nanoseconds=truncates_nanoseconds)
+    types, form = list_arrow_types(source), TextForm(truncates_nanoseconds=truncates_nanoseconds)
     casts = (ColumnCast(index, source.columns[index], types[index], kind, form) for index, kind in kinds.items())
     return tuple(cast for cast in casts if cast.source is None or not cast.source.equals(cast.kind))
 
@@ -167,7 +171,8 @@ def cast_in_spark(source: DataFrame, kinds: Mapping[int, pa.DataType], table: Ta
     return _cast_in_plan(source, casts, table) if casts else source
 
 
-def _list_arrow_types(source: DataFrame) -> list[pa.DataType | None]:
+def list_arrow_types(source: DataFrame) -> list[pa.DataType | None]:
+    """Return the types of a frame's columns, None for one that Arrow has not."""
     return [_find_arrow_type(field.dataType) for field in source.schema]
 
 
@@ -243,9 +248,10 @@ def cast_batch(
     for cast in casts:
         result = cast_values(batch.column(cast.index), cast.kind, cast.form)
         cut[cast.name] = result.cut
-        columns[cast.index] = result.values
-        if result.misfits is not None:
-            misfits.append((cast, result.misfits))
+        values, mask = _exclude_unlike(cast, batch.column(cast.index), result.values, result.misfits)
+        columns[cast.index] = values
+        if mask is not None:
+            misfits.append((cast, mask))
     is_marked = batch.num_columns > 0 and batch.schema.field(batch.num_columns - 1).equals(BAD_FIELD)
     if misfits and not is_marked:
         cast, mask = misfits[0]
@@ -257,6 +263,18 @@ def cast_batch(
         columns[-1] = _mark_misfits(batch, misfits)
     schema = declare_schema(batch.schema, casts)
     return pa.RecordBatch.from_arrays(columns, schema=note_cut(schema, {**read_cut(batch.schema), **cut}))
+
+
+def _exclude_unlike(
+    cast: ColumnCast, texts: pa.Array, values: pa.Array, misfits: pa.Array | None
+) -> tuple[pa.Array, pa.Array | None]:
+    """Return the values of a cast and its misfits, with those texts among them that do not look like the type."""
+    if cast.unlike is None:
+        return values, misfits
+    unlike = pc.fill_null(pc.match_substring_regex(texts, cast.unlike), False)
+    if not pc.any(unlike).as_py():
+        return values, misfits
+    return pc.if_else(unlike, None, values), unlike if misfits is None else pc.or_(pc.fill_null(misfits, False), unlike)
 
 
 def cast_batches(

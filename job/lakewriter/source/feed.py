@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lakewriter.errors import SpecInvalidError
+from lakewriter.receipt import InferredType
 from lakewriter.source.arrow_conditions import may_translate
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.databases.cursors import Edge
@@ -89,6 +90,15 @@ class Bounded(Protocol):
 
     def reconcile(self) -> None:
         """Raise ``SOURCE_DISAGREES`` if the rows that were read are not those that the source counts."""
+
+
+@runtime_checkable
+class Inferring(Protocol):
+    """A feed of a source whose values decide the types of columns."""
+
+    @property
+    def inferred(self) -> tuple[InferredType, ...]:
+        """The types of columns that follow from values, by their names in the source; none of declared ones."""
 
 
 class FeedOpener(Protocol):

@@ -23,7 +23,7 @@ from lakewriter.source.session import isolate
 from lakewriter.source.spark_failures import Origin
 from lakewriter.source.storage import to_path
 from lakewriter.spec.row_rules import LINES
-from lakewriter.spec.table_spec import TableSpec
+from lakewriter.spec.table_spec import Read, TableSpec
 
 _NAMES: Final = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 """The columns of Spark's source of whole files; the contents are never read."""
@@ -101,10 +101,12 @@ class FileStream:
     def _learn_columns(self, listing: Listing) -> None:
         files = [file for file in listing.files if file.size][-MOST_LEARNT:]
         if files and self.table.read.columns is None:
-            self.earlier = self._open(Listing(files)).source.read_schema
+            self.earlier = self._open(Listing(files)).source.columns
 
-    def open_batch(self, log: Log, number: int, nameless: tuple[str, ...] = ()) -> OpenedFiles:
-        """Look at the files of a batch, and pin their present versions; ``nameless`` as of the batches before."""
+    def open_batch(self, log: Log, number: int, learnt: Read | None = None) -> OpenedFiles:
+        """Look at the files of a batch, and pin their present versions; ``learnt`` has what the batches before have
+        learnt of their columns.
+        """
         read = self.table.read
         options = {name.lower(): value for name, value in self.options.items()}
         planned = list_planned(log, number)
@@ -112,12 +114,14 @@ class FileStream:
         filled = [file for file in listing.files if file.size]
         if str(read.format).lower() in LINES and (filled or self.earlier is not None):
             listing.files = filled
-        return self._open(listing, nameless)
+        return self._open(listing, learnt)
 
-    def _open(self, listing: Listing, nameless: tuple[str, ...] = ()) -> OpenedFiles:
-        spread = make_spread(lambda: self.spark, self.origin)
-        learnt = list_nameless(self.earlier.names) if self.earlier is not None else ()
-        read = self.table.read.model_copy(update={"nameless": nameless or self.table.read.nameless or learnt})
+    def _open(self, listing: Listing, learnt: Read | None = None) -> OpenedFiles:
+        spread, read = make_spread(lambda: self.spark, self.origin), self.table.read
+        seen = list_nameless(self.earlier.names) if self.earlier is not None else ()
+        nameless = (learnt.nameless if learnt is not None else ()) or read.nameless or seen
+        types = read.learnt if learnt is None else learnt.learnt
+        read = read.model_copy(update={"nameless": nameless, "learnt": types})
         return open_files(
             self.table, read, self.options, spread, aside=self.table.sets_aside, given=listing, earlier=self.earlier
         )

@@ -27,7 +27,7 @@ from lakewriter.source.declared_columns import (
     cast_batches,
     declare_schema,
 )
-from lakewriter.source.files.file_source import has_reader
+from lakewriter.source.files.file_source import OpenedFiles, has_reader
 from lakewriter.source.marked_rows import add_marks, filter_rows, is_marked
 from lakewriter.source.row_checks import add_checks, find_repeated
 from lakewriter.source.session import isolate, rebind
@@ -72,6 +72,7 @@ class RowsFeed:
         self._delivered = schema
         self._casts = casts
         self.notes = source.notes if source else ()
+        self.inferred = source.inferred if source else ()
         self._checks = source.checks if source else ()
         database = (source and source.database) or DatabaseRows(frame)
         self.edge, self._reconciliation, self.version = database.edge, database.reconciliation, database.version
@@ -335,9 +336,9 @@ def open_batch(
     deleted_column: str,
     twice: bool,
     tasks: int,
-    notes: tuple[str, ...] = (),
+    files: OpenedFiles | None = None,
 ) -> RowsFeed:
-    """Open the feed of one micro-batch, in at most ``tasks`` partitions."""
+    """Open the feed of one micro-batch, in at most ``tasks`` partitions; ``files`` are those whose rows it has."""
     try:
         typed, casts = _declare(batch, table, None)
         source = add_checks(add_deleted_column(typed, table, deleted_column), table).coalesce(tasks)
@@ -345,7 +346,7 @@ def open_batch(
         raise origin.make_error(error) from error
     frame, schema = prepare_delivery(source)
     numbering = _choose_numbering(table, steady=False)
-    loaded = Loaded(frame, notes)
+    loaded = Loaded(frame) if files is None else Loaded(frame, files.notes, inferred=files.inferred)
     feed = RowsFeed(frame, schema, origin, "it is a micro-batch", numbering, loaded, casts)
     _settle(feed, table, twice=twice)
     return feed

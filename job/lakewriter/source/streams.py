@@ -168,17 +168,17 @@ class TableStream:
         single: bool,
         deleted_column: str,
         twice: bool,
-        nameless: tuple[str, ...] = (),
+        read: Read | None = None,
     ) -> Feed:
-        """Open the feed of one batch, in as many partitions as its input needs, or ``least`` if that is more;
-        ``nameless`` as of the batches before.
+        """Open the feed of one batch, in as many partitions as its input needs, or ``least`` if that is more; ``read``
+        says what earlier loads have learnt of its columns.
         """
         table = self._table
         if self._files is None:
             tasks = 1 if single else max(least, self._choose_tasks(frame, plan))
             return open_batch(frame, table, origin=self.origin, deleted_column=deleted_column, twice=twice, tasks=tasks)
         files = self._files
-        opened = files.open_batch(self._checkpoint, plan.number, nameless)
+        opened = files.open_batch(self._checkpoint, plan.number, read)
         size = sum(file.size for file in opened.listing.files)
         tasks = 1 if single else max(1, least, math.ceil(size / TASK_BYTES))
         if may_read_splits(lambda: files.spark, table, None):
@@ -188,7 +188,7 @@ class TableStream:
         rows = files.make_frame(opened)
         return open_batch(
             rows, table, origin=self.origin, deleted_column=deleted_column, twice=twice, tasks=tasks,
-            notes=opened.notes,
+            files=opened,
         )  # fmt: skip
 
 

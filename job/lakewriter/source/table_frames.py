@@ -10,7 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType, StringType
 
+from lakewriter.column_types import note_type
 from lakewriter.errors import LakeError, SourceFailedError, SpecInvalidError
+from lakewriter.receipt import InferredType
 from lakewriter.source.arrow_types import make_arrow_schema, to_delivered
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.byte_checks import TEXTS, ByteCheck, plan_byte_check
@@ -18,10 +20,10 @@ from lakewriter.source.column_names import load_by_case
 from lakewriter.source.databases.database_connection import Connection
 from lakewriter.source.databases.database_rows import DatabaseRows, is_jdbc, read_database
 from lakewriter.source.databases.moments import LockedMoment
-from lakewriter.source.declared_columns import cast_in_spark, number_columns
+from lakewriter.source.declared_columns import cast_in_spark, list_arrow_types, number_columns
 from lakewriter.source.file_frames import FileRows, open_file_rows
 from lakewriter.source.file_listing import add_base_path, list_load_paths
-from lakewriter.source.files.file_source import has_reader
+from lakewriter.source.files.file_source import has_reader, infers_types
 from lakewriter.source.marked_rows import add_marks, is_marked
 from lakewriter.source.source_options import make_origin, make_reader_options
 from lakewriter.source.spark_failures import SPARK_ERRORS, find_useful_line
@@ -45,6 +47,8 @@ class Loaded:
     checks: tuple[ByteCheck | LockedMoment, ...] = ()
     database: DatabaseRows | None = None
     held: tuple[Connection | LockedMoment, ...] = ()
+    inferred: tuple[InferredType, ...] = ()
+    """The types of columns that follow from values."""
     unordered: Mapping[str, str] = field(default_factory=dict)
     """The types of a database's columns, by name, whose texts have another order than their values."""
 
@@ -94,14 +98,24 @@ def load_source(
     """
     if has_reader(read):
         rows = _open_rows(session, read, secrets, table, aside=aside)
-        return Loaded(rows.make_frame(), rows.opened.notes)
+        return Loaded(rows.make_frame(), rows.opened.notes, inferred=rows.opened.inferred)
 
     def load() -> Loaded:
         return _load(session, read, secrets, table, condition, aside=aside, is_sample=is_sample)
 
     loaded = load_by_case(session, load)
     marked = replace(loaded, frame=add_marks(loaded.frame)) if aside and not is_marked(loaded.frame) else loaded
+    if read is table.read and infers_types(read):
+        marked = replace(marked, inferred=_note_types(loaded.frame, table))
     return _take_none(read, marked)
+
+
+def _note_types(frame: DataFrame, table: TableSpec) -> tuple[InferredType, ...]:
+    """Return the types of a frame's columns that are not declared."""
+    declared = {name.lower() for name in table.columns} | {BAD}
+    kinds = zip(frame.columns, list_arrow_types(frame), strict=True)
+    noted = (note_type(name, kind) for name, kind in kinds if kind is not None and name.lower() not in declared)
+    return tuple(column for column in noted if column is not None)
 
 
 def _open_rows(

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import model_validator
 
 from lakewriter.naming import LATEST, QUARANTINE, cut, join_key
+from lakewriter.receipt import InferredType
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.collection import Collection
 from lakewriter.spec.encodings import ParquetEncoding
@@ -37,6 +38,16 @@ class JdbcRules(Model):
     lock: bool = False
 
 
+class KnownTypes(Model):
+    """The types that the values of earlier loads have given a table's columns, by their names in the source.
+
+    With ``grows_decimals`` the table's readers take its older decimals as ones of a higher precision.
+    """
+
+    columns: tuple[InferredType, ...] = ()
+    grows_decimals: bool = False
+
+
 class Read(Model):
     """One source: a ``spark.read`` format with its options, or SQL over other reads.
 
@@ -60,6 +71,8 @@ class Read(Model):
     """If true, the files in ``listed`` give the columns alone: a load has no file to read."""
     nameless: tuple[str, ...] = ()
     """The names that columns without one have had in earlier loads, in their order; a load fills them in."""
+    learnt: KnownTypes = KnownTypes()
+    """The types that earlier loads have given the columns; a load fills them in."""
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import pyarrow.types as pt
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.files.file_reader import Item, Result
 from lakewriter.source.files.json_reader import JsonReader
+from lakewriter.source.files.known_types import fill_void
 from lakewriter.source.files.spark_options import take_options
 from lakewriter.source.files.stored_files import StoredFile, pin_local
 
@@ -38,16 +39,18 @@ def read_files(
     size: int = ANY_SIZE,
     options: Mapping[str, str] | None = None,
 ) -> tuple[pa.Schema, list[ReadRow]]:
-    """Return the columns and the rows of files with these contents, in pieces of about ``size`` bytes."""
+    """Return the columns, as they are read, and the rows of files with these contents, in pieces of about ``size``
+    bytes."""
     files = [write_file(folder / f"{number}.json", content) for number, content in enumerate(contents)]
     reader = JsonReader.make(take_options("json", options or {}, "t"), columns)
     look = reader.look(files, "t", spread)
+    schema = pa.schema([field.with_type(fill_void(field.type)) for field in look.schema])
     rows: list[ReadRow] = []
     for piece in reader.cut(look, size, spread):
-        batches = list(reader.read(piece, look.schema))
+        batches = list(reader.read(piece, schema))
         assert sum(batch.num_rows for batch in batches) == reader.count(piece)
         rows += [_make_row(row) for batch in batches for row in batch.to_pylist()]
-    return look.schema, rows
+    return schema, rows
 
 
 def spread(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

@@ -206,7 +206,7 @@ INFERRED = [
     (["yes", "no"], "string"),
     (["12:30"], "string"),
     (["1", "x"], "string"),
-    (["", ""], "string"),
+    (["", ""], "null"),
 ]
 
 

@@ -1,7 +1,7 @@
 """Plan what a load changes in an Iceberg table's columns, and change them before files are encoded."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -33,6 +33,8 @@ class IcebergTargetTable:
     ``maintenance`` is the upkeep that the load sets, ``mode`` its effect on existing rows; ``keys`` are the columns
     that have a value in every loaded row.
     """
+
+    grows_decimals: ClassVar[bool] = True
 
     def __init__(
         self,

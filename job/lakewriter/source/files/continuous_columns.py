@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lakewriter.column_types import can_hold, make_list
+from lakewriter.column_types import can_hold, is_void, make_list
 
 
 @dataclass(frozen=True)
@@ -46,4 +46,7 @@ def _join_types(file_type: pa.DataType, earlier: pa.DataType, by_values: bool) -
         return pa.struct(list(join_known(pa.schema(file_type), pa.schema(earlier), by_values=by_values).schema))
     if pt.is_list(file_type) and pt.is_list(earlier):
         return make_list(_join_types(file_type.value_type, earlier.value_type, by_values))
+    # What has no value yet has no type.
+    if is_void(earlier):
+        return file_type
     return earlier if by_values or can_hold(earlier, file_type) else file_type

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakewriter.receipt import InferredType
 from lakewriter.source.bad_rows import BAD_FIELD
 from lakewriter.source.files.stored_files import StoredFile
 
@@ -58,11 +59,15 @@ class Hint(str):
 
 @dataclass(frozen=True)
 class Look:
-    """The result of a look at a source's files: the columns of all, each file with its layout, notes for a user."""
+    """The result of a look at a source's files: the columns of all, each file with its layout, notes for a user.
+
+    ``inferred`` are the types that follow from values, as a table's state keeps them.
+    """
 
     schema: pa.Schema
     files: tuple[tuple[StoredFile, Any], ...]
     notes: tuple[str, ...] = ()
+    inferred: tuple[InferredType, ...] = ()
 
 
 class Spread(Protocol):

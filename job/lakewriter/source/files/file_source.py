@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lakewriter.cast.exact_text import DEFAULT, TextForm
 from lakewriter.cast.sql_types import parse_columns
 from lakewriter.cast.typed_cast import is_castable
-from lakewriter.column_types import is_same_type, name_type
+from lakewriter.column_types import is_same_type, name_type, note_type, read_noted_type
 from lakewriter.errors import (
     LakeError,
     SchemaIncompatibleError,
@@ -22,6 +22,7 @@ from lakewriter.errors import (
     SpecInvalidError,
     ValueUnrepresentableError,
 )
+from lakewriter.receipt import InferredType
 from lakewriter.report import format_count, join_first
 from lakewriter.source.declared_columns import ColumnCast, cast_batch, declare_schema, plan_casts
 from lakewriter.source.files.avro_reader import AvroReader
@@ -34,6 +35,7 @@ from lakewriter.source.files.folder_listing import Listing, keep_listed, list_st
 from lakewriter.source.files.format_detection import make_empty_error, suggest_charset
 from lakewriter.source.files.inferred_types import infer_types
 from lakewriter.source.files.json_reader import JsonReader
+from lakewriter.source.files.known_types import TypeFit, fill_void, name_void, take_void
 from lakewriter.source.files.orc_reader import OrcReader
 from lakewriter.source.files.parquet_reader import ParquetReader
 from lakewriter.source.files.spark_options import Options, take_options
@@ -51,7 +53,7 @@ _MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = 
     "text": TextReader.make,
 }
 """The functions that make the reader of each format."""
-_TYPED_BY_VALUES: Final = frozenset({"csv", "json"})
+_TYPED_BY_VALUES: Final = frozenset({"csv", "json", "xml"})
 """Formats whose files do not state the types of their columns."""
 _SHOWN: Final = 300
 _MOST_NAMES: Final = 4
@@ -63,6 +65,16 @@ _ASIDE: Final = "Correct the file, or keep such rows apart: on_bad_row: quaranti
 def has_reader(read: Read) -> bool:
     """Return True if the product's own reader reads files of this format."""
     return bool(read.paths) and read.sql is None and read.engine is None and str(read.format).lower() in _MAKE
+
+
+def infers_types(read: Read) -> bool:
+    """Return True if the values of a source decide the types of its columns, or of the columns of one of its views."""
+    if read.sql is not None:
+        return any(map(infers_types, read.views.values()))
+    options = {name.lower(): str(value).lower() for name, value in read.options.items()}
+    is_csv = str(read.format).lower() == "csv"
+    is_asked = str(read.format).lower() in _TYPED_BY_VALUES and (not is_csv or options.get("inferschema") == "true")
+    return is_asked and read.columns is None
 
 
 @dataclass(frozen=True)
@@ -81,13 +93,22 @@ class FilesSource:
     casts: tuple[ColumnCast, ...]
     aside: bool
     chosen: KnownColumns | None = None
+    void: tuple[tuple[int, pa.DataType], ...] = ()
+    """The types of columns that have parts without values, by their indexes: these are read as text."""
     has_all_rows: ClassVar[bool] = True
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns of the files."""
+        schema = self.read_schema if self.chosen is None else self.chosen.schema
+        for index, kind in self.void:
+            schema = schema.set(index, schema.field(index).with_type(name_void(kind)))
+        return schema
 
     @property
     def schema(self) -> pa.Schema:
         """The schema of the batches, without their marks."""
-        columns = self.read_schema if self.chosen is None else self.chosen.schema
-        fields = [*columns, *(pa.field(key, pa.string()) for key in self.folder_keys)]
+        fields = [*self.columns, *(pa.field(key, pa.string()) for key in self.folder_keys)]
         return declare_schema(pa.schema(fields), self.casts)
 
     def select(self, wanted: Collection[str]) -> "FilesSource":
@@ -100,7 +121,7 @@ class FilesSource:
     def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a piece."""
         for batch in self.reader.read(piece, self.read_schema):
-            whole = self._add_folders(self._choose_columns(batch), piece)
+            whole = self._add_folders(self._take_void(self._choose_columns(batch)), piece)
             typed = cast_batch(whole, self.casts, self.table, piece.file.path) if self.casts else whole
             if self.aside:
                 yield typed
@@ -138,6 +159,12 @@ class FilesSource:
         ]
         schema = pa.schema([*self.chosen.schema, batch.schema[-1]], metadata=batch.schema.metadata)
         return pa.RecordBatch.from_arrays([*columns, batch.columns[-1]], schema=schema)
+
+    def _take_void(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for index, kind in self.void:
+            values = take_void(batch.column(index), kind)
+            batch = batch.set_column(index, batch.schema.field(index).with_type(values.type), values)
+        return batch
 
     def _add_folders(self, batch: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
         if not self.folder_keys:
@@ -190,6 +217,8 @@ class OpenedFiles:
     listing: Listing
     is_empty: bool
     form: str
+    inferred: tuple[InferredType, ...] = ()
+    """The types that its columns have by their values, as a table's state keeps them."""
 
     @property
     def lies_apart(self) -> bool:
@@ -270,6 +299,7 @@ def open_files(
         truncates_nanoseconds=table.truncates_nanoseconds,
         nameless=read.nameless,
     )
+    fit = TypeFit(table.id, read.learnt, table.columns, aside)
     listing = given or keep_listed(read, list_stored(read.paths, taken.given, table.id), table.id)
     if listing.missing is not None and read.columns is None:
         raise listing.missing
@@ -277,21 +307,44 @@ def open_files(
     keys = listing.folder_keys
     data = None if declared is None else pa.schema([field for field in declared if field.name not in keys])
     reader = _MAKE[form](taken, data)
+    reader = replace(reader, fit=fit) if isinstance(reader, JsonReader) else reader
     look = reader.look(listing.files, table.id, spread)
-    joined = None if earlier is None else join_known(look.schema, earlier, by_values=form in _TYPED_BY_VALUES)
+    joined = None if earlier is None else _join_earlier(earlier, look.schema, form, fit)
     file_columns, look = look.schema, look if joined is None else replace(look, schema=joined.schema)
     _require_columns(table.id, look, keys, listing)
     texts = pa.schema([pa.field(key, pa.string()) for key in keys])
     if reader.has_lines:
-        plan = _TextPlan(reader, taken, declared, has_earlier=earlier is not None)
-        read_schema, casts = plan.make(look, texts, table, spread)
+        plan = _TextPlan(reader, taken, declared, fit, has_earlier=earlier is not None)
+        columns, casts, inferred = plan.make(look, texts, table, spread)
     else:
-        read_schema, casts = look.schema, _plan_typed(pa.schema([*look.schema, *texts]), table, declared)
-    source = FilesSource(table.id, reader, read_schema, keys, casts, aside)
+        casts, inferred = _plan_typed(pa.schema([*look.schema, *texts]), table, declared), ()
+        columns = look.schema
+    read_schema, void = _read_void(columns) if reader.has_lines else (columns, ())
+    source = FilesSource(table.id, reader, read_schema, keys, casts, aside, void=void)
     if joined is not None:
         asked, chosen = joined.list_asked(file_columns, read_schema), replace(joined, schema=read_schema)
         source = replace(source, read_schema=asked, chosen=chosen)
-    return OpenedFiles(source, look, listing, read.is_empty, form)
+    return OpenedFiles(source, look, listing, read.is_empty, form, inferred)
+
+
+def _join_earlier(earlier: pa.Schema, file_columns: pa.Schema, form: str, fit: TypeFit) -> KnownColumns:
+    """Return the columns that a stream has had, and then those that are new. Types that loads have given them hold, as
+    null where the look has fitted the files' own type to it."""
+    by_values = form in _TYPED_BY_VALUES
+    for index, field in enumerate(earlier):
+        before = fit.find(field.name) if by_values else None
+        if before is not None:
+            is_fitted = form == "json" and field.name in file_columns.names
+            earlier = earlier.set(index, field.with_type(pa.null() if is_fitted else read_noted_type(before)))
+    return join_known(file_columns, earlier, by_values=by_values)
+
+
+def _read_void(columns: pa.Schema) -> tuple[pa.Schema, tuple[tuple[int, pa.DataType], ...]]:
+    """Return the columns as they are read, with text for what has no values, and the types of those that have such
+    parts, by their indexes."""
+    filled = pa.schema([field.with_type(fill_void(field.type)) for field in columns])
+    void = ((index, field.type) for index, field in enumerate(columns) if not field.type.equals(filled.types[index]))
+    return filled, tuple(void)
 
 
 @dataclass(frozen=True)
@@ -301,27 +354,33 @@ class _TextPlan:
     reader: FileReader
     taken: Options
     declared: pa.Schema | None
+    fit: TypeFit
     has_earlier: bool
 
     def make(
         self, look: Look, keys: pa.Schema, table: TableSpec, spread: Spread
-    ) -> tuple[pa.Schema, tuple[ColumnCast, ...]]:
-        """Return the columns that the reader is asked for, and the casts of the columns and of the folders'
-        ``keys``.
+    ) -> tuple[pa.Schema, tuple[ColumnCast, ...], tuple[InferredType, ...]]:
+        """Return the columns that the reader is asked for, the casts of the columns and of the folders' ``keys``, and
+        the types that follow from values.
         """
         names = [*look.schema.names, *keys.names]
         planned = plan_casts(names, [pa.string()] * len(names), table)
         declared_names = {name.lower() for name in table.columns}
         schema = _ask_for_text(look.schema, declared_names)
         infers = isinstance(self.reader, CsvReader) and self.taken.is_true("inferSchema")
+        noted, casts = look.inferred, tuple[ColumnCast, ...]()
         if infers and self.declared is None and not self.has_earlier:
             pieces = self.reader.cut(look, 1 << 26, spread)
-            schema = infer_types(self.reader, schema, pieces, declared_names, spread)
+            inferred = infer_types(self.reader, schema, pieces, self.fit, spread)
+            schema, noted, casts = inferred.schema, inferred.noted, inferred.casts
+        elif self.has_earlier and self.declared is None and (infers or isinstance(self.reader, JsonReader)):
+            noted = tuple(filter(None, (note_type(field.name, field.type) for field in schema)))
         cast_indexes = {cast.index for cast in planned}
         if isinstance(self.reader, CsvReader | JsonReader):
             schema, planned = _ask_for_types(schema, planned)
         key_casts = _list_key_casts(self.declared, look, keys)
-        return schema, (*planned, *(cast for cast in key_casts if cast.index not in cast_indexes))
+        noted = tuple(column for column in noted if column.name.lower() not in declared_names)
+        return schema, (*planned, *casts, *(cast for cast in key_casts if cast.index not in cast_indexes)), noted
 
 
 def _plan_typed(schema: pa.Schema, table: TableSpec, declared: pa.Schema | None) -> tuple[ColumnCast, ...]:

@@ -55,6 +55,9 @@ class FastParser:
     def parse(self, data: bytes, count: int) -> ParsedPart | Refusal:
         """Return the columns of plain lines, or what is refused of them."""
         wanted = self._columns.schema
+        if self._columns.is_sampled and LONG_NUMBER in data.translate(DIGITS) and any(map(_has_doubles, wanted.types)):
+            # Only numbers beside other columns are compared with their digits.
+            return ANY
         table = parse_json(data, count, self._schema)
         if isinstance(table, Refusal):
             return table
@@ -99,6 +102,12 @@ class FastParser:
                     raise _DoubtError
                 sure &= ~doubt.fill_null(False).to_numpy(zero_copy_only=False)
         return converted
+
+
+def _has_doubles(kind: pa.DataType) -> bool:
+    """Return True for an object or a list that has numbers of type double."""
+    inner = [kind.field(index).type for index in range(kind.num_fields)]
+    return any(pt.is_floating(part) or _has_doubles(part) for part in inner)
 
 
 def is_finite(array: pa.Array) -> bool:

@@ -35,6 +35,7 @@ from lakewriter.source.files.json_shapes import (
     order_members,
     spell,
 )
+from lakewriter.source.files.known_types import TypeFit, fill_void, join_shapes, note_shape
 from lakewriter.source.files.spark_options import Options
 from lakewriter.source.files.stored_files import StoredFile
 
@@ -47,11 +48,13 @@ _OPENING: Final = ord("[")
 
 @dataclass(frozen=True)
 class JsonLayout:
-    """The layout of one file. ``columns`` are its columns by the file's names; None if they are declared."""
+    """The layout of one file. ``columns`` are its columns by the file's names; None if they are declared. If these are
+    not the types of all values, it ``is_partial``."""
 
     compression: str | None
     charset: Charset
     columns: pa.Schema | None = None
+    is_partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class JsonReader:
     takes_nan: bool = False
     choice: TypeChoice = TypeChoice()  # noqa: RUF009 - it is frozen
     step: int = 1
+    fit: TypeFit = TypeFit()  # noqa: RUF009 - it is frozen
     look_bytes: int = 32 * 1024 * 1024
     """The bytes of a file that one look reads at a time."""
     has_lines: ClassVar[bool] = True
@@ -106,18 +110,32 @@ class JsonReader:
             return Look(self.columns, tuple(begun))
         shapes = self._describe(begun, spread)
         whole = self._order_alike(fold_files(shapes), begun, spread)
-        fields = self.choice.list_fields(whole.members or {})
+        joined = join_shapes(whole.members or {}, self.fit)
+        fields, misfits = self._fit(self.choice.list_fields(joined))
         if not fields and files:
             raise self._explain_no_columns(begun, table) if begun else make_empty_error([f.path for f in files], table)
-        schema = pa.schema(fields)
+        read = [field.with_type(fill_void(field.type)) for field in fields]
+        noted = (note_shape(field.name, field.type, joined[field.name]) for field in fields)
         return Look(
-            schema,
+            pa.schema(fields),
             tuple(
-                (file, replace(layout, columns=pa.schema(spell(fields, shape))))
+                (file, replace(layout, columns=pa.schema(spell(read, shape)), is_partial=misfits or self.step > 1))
                 for (file, layout), shape in zip(begun, shapes, strict=True)
             ),
             () if self.step == 1 else (f"the columns are those of one document in {self.step}",),
+            tuple(column for column in noted if column is not None),
         )
+
+    def _fit(self, fields: Sequence[pa.Field]) -> tuple[list[pa.Field], bool]:
+        """Return the columns in the types that fit those of earlier loads, and whether values do not fit these."""
+        fitted, misfits = list(fields), False
+        for index, field in enumerate(fields):
+            before = self.fit.find(field.name)
+            if before is not None:
+                kind, has_misfits = self.fit.fit(field.name, before, field.type)
+                fitted[index] = field.with_type(kind)
+                misfits |= has_misfits
+        return fitted, misfits
 
     def _explain_no_columns(self, files: Sequence[tuple[StoredFile, JsonLayout]], table: str) -> SourceFailedError:
         """Return the error for files without a document that has a column."""
@@ -204,7 +222,7 @@ class JsonReader:
 
     def read(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """See ``FileReader``."""
-        columns = self._choose_columns(piece.layout.columns, schema)
+        columns = self._choose_columns(piece.layout, schema)
         reader, whole = BlockReader(columns, takes_nan=self.takes_nan), pa.schema([*schema, BAD_FIELD])
         for lines in self._read_lines(piece):
             rows = reader.read(lines)
@@ -214,10 +232,11 @@ class JsonReader:
             for start in range(0, batch.num_rows, _BATCH_ROWS):
                 yield batch.slice(start, _BATCH_ROWS)
 
-    def _choose_columns(self, file_columns: pa.Schema | None, asked: pa.Schema) -> Columns:
+    def _choose_columns(self, layout: JsonLayout, asked: pa.Schema) -> Columns:
         """Return the columns by the names of one file. A column that is requested with another type counts as
         declared.
         """
+        file_columns = layout.columns
         if file_columns is None:
             return Columns(asked, frozenset(asked.names), form=self.form)
         of_all = zip(file_columns, asked, strict=True)
@@ -227,7 +246,7 @@ class JsonReader:
         ]
         declared = frozenset(field.name for field, is_declared in fields if is_declared)
         shown = {one: other for one, other in zip(file_columns.names, asked.names, strict=True) if one != other}
-        return Columns(pa.schema([field for field, _ in fields]), declared, self.step > 1, self.form, shown)
+        return Columns(pa.schema([field for field, _ in fields]), declared, layout.is_partial, self.form, shown)
 
     def find_line(self, piece: Piece, offset: int) -> int | None:
         """See ``FileReader``."""

@@ -123,7 +123,7 @@ _BOOLEAN: Final = Shape(frozenset(["boolean"]))
 
 @dataclass(frozen=True)
 class TypeChoice:
-    """The options of Spark by which types are chosen, under Spark's names."""
+    """The options of Spark by which types are chosen, under Spark's names. What has no value has the type null."""
 
     prefers_decimal: bool = False
     is_text: bool = False
@@ -140,11 +140,10 @@ class TypeChoice:
             return pa.string()
         if shape.members is not None:
             fields = self.list_fields(shape.members)
-            # An object that never has a member is its text: no file has a struct without fields.
-            return pa.struct(fields) if fields else None if self.drops_nulls else pa.string()
+            return None if self.drops_nulls and not fields else pa.struct(fields)
         if shape.items is not None:
             item = self.choose(shape.items)
-            return None if item is None and self.drops_nulls else make_list(item or pa.string())
+            return None if item is None and self.drops_nulls else make_list(pa.null() if item is None else item)
         if self.is_text or held == ["text"]:
             return pa.string()
         return pa.bool_() if shape.numbers is None else shape.numbers.choose_type(prefers_decimal=self.prefers_decimal)
@@ -159,7 +158,7 @@ class TypeChoice:
             names = [next(alike) if name in group else name for name in names]
         kinds = {name: self.choose(members[name]) for name in names}
         return [
-            pa.field(name, kind or pa.string())
+            pa.field(name, pa.null() if kind is None else kind)
             for name, kind in kinds.items()
             if kind is not None or not self.drops_nulls
         ]

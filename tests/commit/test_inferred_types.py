@@ -1,0 +1,79 @@
+"""Types that a table's state keeps, and loads that may give theirs."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lakewriter.commit.attempt import Attempt, _may_bind
+from lakewriter.commit.changes import Refresh
+from lakewriter.commit.state import Running, TableState
+from lakewriter.receipt import InferredType
+from tests.commit.intents import intent
+
+LONG, DOUBLE = InferredType(name="v", type="bigint"), InferredType(name="v", type="double")
+BEYOND = InferredType(name="v", type="bigint", beyond_double=True)
+X, Y = InferredType(name="x", type="bigint"), InferredType(name="y", type="string")
+STRUCT, LONGER = (InferredType(name="s", type="struct", fields=fields) for fields in ((X,), (Y, X)))
+
+
+def of(load: str, *columns: InferredType) -> tuple[InferredType, ...]:
+    return tuple(column.model_copy(update={"load": load}) for column in columns)
+
+
+@pytest.mark.parametrize(
+    ("kept", "given", "expected"),
+    [
+        (None, None, None),
+        (None, (LONG,), of("b", LONG)),
+        (of("a", LONG), None, of("a", LONG)),
+        # Another load has the column as well; what is known of its values stays.
+        (of("a", BEYOND), (LONG,), (BEYOND,)),
+        (of("b", LONG), (LONG,), of("b", LONG)),
+        (of("a", LONG), (STRUCT,), (*of("a", LONG), *of("b", STRUCT))),
+        (of("a", STRUCT), (LONGER,), (LONGER,)),
+        (of("a", LONGER), (STRUCT,), (LONGER.model_copy(update={"fields": (X, Y)}),)),
+    ],
+)
+def test_types_stay(kept, given, expected):
+    assert TableState(types=kept).add_types(given, "b") == expected
+
+
+ACCEPTED = [
+    # what the table had when the load began, what it has now, what the load gives, whether it may
+    (None, None, (LONG,), True),
+    (None, (LONG,), (LONG,), True),
+    (None, of("x", LONG), (BEYOND,), True),
+    ((LONG,), (LONG,), (DOUBLE,), True),
+    ((LONG,), (DOUBLE,), (DOUBLE,), True),
+    ((STRUCT,), (STRUCT,), (LONGER,), True),
+    # another load has given the column another type meanwhile
+    (None, (LONG,), (DOUBLE,), False),
+    ((LONG,), (DOUBLE,), (LONG,), False),
+    (None, (STRUCT,), (LONGER,), False),
+    (None, (LONG,), (STRUCT,), True),
+    (None, (LONG,), None, True),
+]
+
+
+@pytest.mark.parametrize(("before", "now", "given", "may"), ACCEPTED)
+def test_a_load_whose_types_another_one_gave(before, now, given, may):
+    assert TableState(types=now).accepts_types(given, TableState(types=before)) is may
+
+
+OWN = Attempt("p", "a", "a1", datetime(2024, 3, 1, tzinfo=UTC), timedelta(days=30))
+
+
+def test_a_load_is_not_bound_where_another_one_gave_its_types():
+    began = TableState(running={"a": Running(attempt="a1", since=OWN.started)})
+    now = began.replace(committed=1, types=of("b", LONG))
+    typed = intent(OWN).model_copy(update={"types": (DOUBLE,)})
+    assert _may_bind(began, OWN, typed, began)
+    assert not _may_bind(now, OWN, typed, began)
+    assert _may_bind(now, OWN, typed.model_copy(update={"types": None}), began)
+
+
+def test_a_full_refresh_has_the_types_of_its_own_files():
+    state, change = TableState(types=of("x", LONG, STRUCT)), intent(OWN).model_copy(update={"types": (DOUBLE,)})
+    assert Refresh(change)._follow_types(state) == of("a", DOUBLE)
+    kept = Refresh(change.model_copy(update={"keeps_partitions": True}))._follow_types(state)
+    assert kept == (DOUBLE, *of("x", STRUCT))
