@@ -7,12 +7,15 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from lakewriter.cast.json_text import LEVELS, cut_below, is_too_deep
+from lakewriter.cast.strict_cast import explain_misfit
 from lakewriter.documents.decoding import Documents
-from lakewriter.documents.nesting import LEVELS, cut_below, is_too_deep
 from lakewriter.documents.types import Items, Leaf, Record
 from lakewriter.documents.values import COLLECTION, decode_nested_texts
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.shape.flattening import Flattener
+from lakewriter.source.files.json_blocks import BlockReader, split_lines
+from lakewriter.source.files.json_columns import Columns
 from lakewriter.source.messages.contents import Contents
 from lakewriter.source.messages.lines import parse_line
 from lakewriter.spec.collection import Kind
@@ -144,3 +147,50 @@ def test_room_is_made_for_decoders():
 
 def _after_calls(number, function):
     return function() if number == 0 else _after_calls(number - 1, function)
+
+
+def read_line(text: str) -> str | None:
+    """The fault of a line of a file with a declared column."""
+    rows = BlockReader(Columns(pa.schema([("a", pa.string())]), frozenset("a"))).read(split_lines(text.encode()))
+    return rows.faults[0].reason if rows.faults else None
+
+
+def read_undeclared(text: str) -> str | None:
+    """The fault of a line whose only key is no column."""
+    rows = BlockReader(Columns(pa.schema([("b", pa.string())]), frozenset("b"))).read(split_lines(text.encode()))
+    return rows.faults[0].reason if rows.faults else None
+
+
+def read_declared_text(text: str) -> str | None:
+    """The misfit of a text in a column that is declared as a map."""
+    reason = explain_misfit(text, pa.map_(pa.string(), pa.string()))
+    return reason if "levels" in reason else None
+
+
+def read_document(text: str) -> str | None:
+    """The error for a document of a collection."""
+    try:
+        flattened(planned({"properties": {"id": {"type": "integer"}, "a": {}}}, keys=("id",)), text[:-1] + ',"id":1}')
+    except ValueUnrepresentableError as error:
+        return str(error) if "levels" in str(error) else None
+    return None
+
+
+def read_record(text: str) -> str | None:
+    """The event for a record in a message."""
+    found = Contents()
+    found.parse(0, message(text))
+    return found.events[0].text if found.events else None
+
+
+WAYS = [read_line, read_undeclared, read_declared_text, read_document, read_record]
+
+
+@pytest.mark.parametrize("read", WAYS, ids=lambda read: read.__name__)
+@pytest.mark.parametrize("nested", [objects, arrays])
+def test_one_limit_for_all_ways(read, nested):
+    assert read(f'{{"a":{nested(LEVELS - 1)}}}') is None
+    for levels in (LEVELS, 5000, 100_000):
+        reason = read(f'{{"a":{nested(levels)}}}')
+        assert reason is not None
+        assert "it nests more than 994 levels deep" in reason

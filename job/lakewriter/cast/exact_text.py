@@ -1,6 +1,5 @@
 """One text as a value of a declared type, exactly, or the reason why it is none: the slow way of the strict cast."""
 
-import json
 import re
 from base64 import b64decode
 from collections.abc import Callable, Collection
@@ -12,6 +11,7 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lakewriter.cast.json_text import DocumentError, NumberText, parse_document
 from lakewriter.cast.spelling_table import STRICT, MisfitError, read_boolean, read_integer, require_number
 from lakewriter.cast.text_moments import DAY, EPOCH, Moment, read_moment, to_utc
 from lakewriter.cast.time_patterns import compile_pattern
@@ -151,31 +151,12 @@ def _read_time(text: str, pattern: str | None) -> Moment:
     return read_moment(text, "moment", STRICT)
 
 
-class _Number(str):
-    """The digits of a number in JSON."""
-
-
 def read_json(text: str) -> Any:
     """Return a JSON text's value, whose numbers keep their digits; ``MisfitError`` says what is wrong with it."""
     try:
-        return json.loads(
-            text, parse_int=_Number, parse_float=_Number, parse_constant=_refuse_name, object_pairs_hook=_read_object
-        )
-    except RecursionError:
-        raise MisfitError("its JSON is nested too deeply") from None
-    except ValueError as error:
+        return parse_document(text.encode(errors="surrogatepass"))
+    except DocumentError as error:
         raise MisfitError(f"it is not JSON: {error}") from error
-
-
-def _refuse_name(name: str) -> None:
-    raise ValueError(f"{name} is no number")
-
-
-def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError("a key is there twice")
-    return members
 
 
 def convert_json(value: Any, kind: pa.DataType, form: TextForm = DEFAULT) -> tuple[Any, bool]:
@@ -220,7 +201,7 @@ def _decode_base64(text: str) -> bytes:
         raise MisfitError("it is not base64") from None
 
 
-_JSON_NAMES: Final = {dict: "object", list: "array", bool: "boolean", str: "string", _Number: "number"}
+_JSON_NAMES: Final = {dict: "object", list: "array", bool: "boolean", str: "string", NumberText: "number"}
 
 
 _CONVERTERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[str, pa.DataType, TextForm], Any]], ...]] = (

@@ -7,7 +7,8 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from lakewriter.documents.nesting import open_object, require_shallow
+from lakewriter.cast.json_text import require_shallow
+from lakewriter.documents.nesting import open_object
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.spec.collection import Kind
 

@@ -1,12 +1,6 @@
-"""Open JSON text level by level, as far as columns need it, and bound how deep it nests before anything decodes it.
-
-A decoder calls itself once a level and ends with RecursionError where the interpreter's limit is reached: at another
-depth on another thread, and as no error of the value. So a depth is decided on here, and room is made to decode it.
-"""
+"""Open JSON text level by level, as far as columns need it."""
 
 import json
-import re
-import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from itertools import chain
@@ -14,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from lakewriter.cast.json_text import require_shallow
 from lakewriter.errors import ValueUnrepresentableError
 
 NULL: Final = b"null"
@@ -21,79 +16,8 @@ Raw = bytes | msgspec.Raw
 Path = tuple[str, ...]
 Objects = Sequence[Mapping[str, msgspec.Raw] | None]
 
-LEVELS: Final = 994
-"""Objects and arrays inside one another that a document may have, itself included.
-
-Jackson, which Spark and Athena read JSON with, takes 1,000; a message and a line of a file put up to six around it.
-"""
-MESSAGE_LEVELS: Final = LEVELS + 2
-"""An Airbyte message may nest two levels deeper than its record's data."""
-
-_FRAMES: Final = 4000
-"""The interpreter's recursion limit is four times what a document takes, as a caller may be a thousand calls deep, and
-a walk through values takes more than one call a level.
-"""
-_STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$)', re.DOTALL)
-_AS_ARRAYS: Final = bytes.maketrans(b"{}", b"[]")
-_OPENS: Final = ord("[")
-_ROUNDS: Final = 20
-_OTHERS: Final = bytes(set(range(256)) - set(b"[]{}"))
-
-sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
-
-
-def is_too_deep(text: str | bytes, levels: int = LEVELS) -> bool:
-    """Return whether JSON text nests more than so many levels; text that is no JSON may be either."""
-    raw = text.encode(errors="replace") if isinstance(text, str) else text
-    if raw.count(b"[") + raw.count(b"{") <= levels:
-        return False
-    rest = _STRINGS.sub(b"", raw).translate(_AS_ARRAYS, _OTHERS)
-    rounds = min(_ROUNDS, levels)
-    for _ in range(rounds):
-        # The innermost of all branches: what is wide and not deep is empty soon.
-        rest = rest.replace(b"[]", b"")
-    level = rounds
-    for mark in rest:
-        level += 1 if mark == _OPENS else -1
-        if level > levels:
-            return True
-    return False
-
-
-def describe_depth(levels: int = LEVELS) -> str:
-    """Return the fault of a text that nests too deep."""
-    return f"it nests more than {levels} levels deep"
-
-
-def cut_below(text: bytes, levels: int) -> bytes:
-    """Return JSON text with null for all that lies deeper than so many levels."""
-    pieces: list[bytes] = []
-    level = end = 0
-    for match in _PARTS.finditer(text):
-        mark = match[0]
-        if mark in b"[{":
-            level += 1
-            if level == levels + 1:
-                pieces += [text[end : match.start()], b"null"]
-        elif mark in b"]}":
-            if level == levels + 1:
-                end = match.end()
-            level -= 1
-    return b"".join([*pieces, text[end:]]) if level <= levels else b"".join(pieces)
-
-
-_PARTS: Final = re.compile(_STRINGS.pattern + rb"|[\[\]{}]", re.DOTALL)
-
-
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _OBJECT_OR_NULL: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
-
-
-def require_shallow(text: str | bytes) -> str | bytes:
-    """Return ``text``, which a decoder takes; ``ValueError`` if it nests too deep for one."""
-    if is_too_deep(text):
-        raise ValueError(describe_depth())
-    return text
 
 
 def open_object(text: Raw | str) -> dict[str, msgspec.Raw]:

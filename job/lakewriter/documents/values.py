@@ -8,6 +8,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewriter.cast.json_text import require_shallow
 from lakewriter.cast.kind_values import (
     ARROW,
     Parsed,
@@ -19,7 +20,7 @@ from lakewriter.cast.kind_values import (
 )
 from lakewriter.cast.spelling_table import LENIENT, RFC_3339, MisfitError, Spelling
 from lakewriter.documents.compact_text import rewrite_string
-from lakewriter.documents.nesting import NULL, Raw, open_object, require_shallow
+from lakewriter.documents.nesting import NULL, Raw, open_object
 from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
 from lakewriter.documents.value_changes import CUT, CUT_TO_DAY, NO_FIT, NULLED, TOO_LARGE, TRUNCATED, Fault
 from lakewriter.spec.collection import Kind

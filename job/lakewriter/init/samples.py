@@ -7,6 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lakewriter.aws import BotoCoreError, ClientError
+from lakewriter.cast.json_text import DocumentError, parse_document
 from lakewriter.column_types import name_type
 from lakewriter.dialects.common.foreign_files import recognise_file
 from lakewriter.dialects.registry import FOREIGN_FILES
@@ -16,7 +17,7 @@ from lakewriter.report import format_count
 from lakewriter.source.file_splits import open_own_files, spread_locally
 from lakewriter.source.files.charsets import find_charset
 from lakewriter.source.files.file_source import OpenedFiles
-from lakewriter.source.files.json_parser import DocumentError, parse_document, split_documents
+from lakewriter.source.files.json_splitter import split_documents
 from lakewriter.source.storage import NotListable, find_store
 from lakewriter.source.task_sizes import SourceFile
 from lakewriter.spec.key_template import Template

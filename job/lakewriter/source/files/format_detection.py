@@ -10,11 +10,12 @@ from typing import Final
 
 import pyarrow as pa
 
+from lakewriter.cast.json_text import DocumentError, parse_document
 from lakewriter.errors import SourceFailedError
 from lakewriter.report import format_count, join_first
 from lakewriter.source.files.blocks import EXPORT, MAGIC, Head
 from lakewriter.source.files.file_reader import Hint
-from lakewriter.source.files.json_parser import DocumentError, parse_document, split_documents
+from lakewriter.source.files.json_splitter import split_documents
 from lakewriter.source.text_types import propose_type
 
 _SHOWN: Final = 24

@@ -9,20 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakewriter.cast.json_text import DocumentError, describe_value, parse_document, write_text
 from lakewriter.documents.arrow_lines import Offsets, TextLines, parse_ranges
 from lakewriter.source.files.charsets import UTF_8, Charset, explain_bad_text, show_text
 from lakewriter.source.files.file_reader import Fault
 from lakewriter.source.files.json_by_arrow import FastParser, can_parse_fast
 from lakewriter.source.files.json_columns import Columns, build_columns
-from lakewriter.source.files.json_parser import (
-    BLANK,
-    DocumentError,
-    Part,
-    describe_value,
-    parse_document,
-    split_documents,
-    write_text,
-)
+from lakewriter.source.files.json_splitter import BLANK, Part, split_documents
 
 MOST_BYTES: Final = 128 * 1024 * 1024
 """The limit for one document."""

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lakewriter.cast.exact_text import DEFAULT, TextForm, explain_undeclared
+from lakewriter.cast.json_text import NumberText, describe_value, write_text
 from lakewriter.cast.strict_cast import cast_text, explain_misfit
 from lakewriter.column_types import name_type
 from lakewriter.documents.nesting import write_json_pointer
-from lakewriter.source.files.json_parser import NumberText, describe_value, write_text
 
 Path = tuple[str, ...]
 EXACT_DIGITS: Final = 15

@@ -13,7 +13,7 @@ from lakewriter.source.files.blocks import open_text
 from lakewriter.source.files.charsets import UTF_8, Charset
 from lakewriter.source.files.file_reader import Piece
 from lakewriter.source.files.json_blocks import MOST_BYTES, Lines, join_parts, split_lines
-from lakewriter.source.files.json_parser import Part, split_documents
+from lakewriter.source.files.json_splitter import Part, split_documents
 
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
 _DOCUMENTS: Final = 16_384

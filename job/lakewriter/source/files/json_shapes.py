@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lakewriter.cast.json_text import NumberText
 from lakewriter.column_types import make_list
 from lakewriter.documents.arrow_lines import ANY, Refusal, parse_json, parse_ranges
 from lakewriter.naming import drop_marks
 from lakewriter.source.files.json_blocks import Lines, parse_exactly
 from lakewriter.source.files.json_by_arrow import DIGITS, LONG_NUMBER, PARSED_WIDE, WIDE
 from lakewriter.source.files.json_columns import EXACT_DIGITS, keeps_digits
-from lakewriter.source.files.json_parser import NumberText
 
 Path = tuple[str | None, ...]
 """The names from a document to a value in it, None for an item of an array."""

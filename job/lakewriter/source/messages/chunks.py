@@ -8,7 +8,7 @@ from typing import IO, Final
 
 import msgspec
 
-from lakewriter.documents.nesting import LEVELS, is_too_deep
+from lakewriter.cast.json_text import LEVELS, is_too_deep
 from lakewriter.source.messages.contents import Contents
 from lakewriter.source.messages.lines import MESSAGE, Message, Record
 from lakewriter.spec.stream import StreamKey

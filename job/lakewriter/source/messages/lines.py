@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from lakewriter.documents.nesting import MESSAGE_LEVELS, is_too_deep
+from lakewriter.cast.json_text import MESSAGE_LEVELS, is_too_deep
 from lakewriter.documents.types import FILE
 from lakewriter.spec.stream import StreamKey, stream_key
 

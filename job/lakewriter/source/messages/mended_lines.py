@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lakewriter.documents.nesting import MESSAGE_LEVELS, cut_below, describe_depth, is_too_deep
+from lakewriter.cast.json_text import MESSAGE_LEVELS, cut_below, describe_depth, is_too_deep
 from lakewriter.documents.value_changes import NO_FIT, NULLED, TRUNCATED
 from lakewriter.source.messages.lines import MESSAGE, Message, Meta, Record, StreamState, is_object
 from lakewriter.spec.stream import StreamKey, stream_key

@@ -1,142 +1,12 @@
-"""Parse one JSON document exactly by RFC 8259: numbers keep their text, and ambiguous documents are refused."""
+"""Split text into the documents that follow one another in it, and those in arrays one by one."""
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
-
-MOST_LEVELS: Final = 512
-"""The limit for nested arrays and objects: Python's parser recurses for each level."""
+from typing import Final
 
 BLANK: Final = b" \t\r\n"
-_SHOWN: Final = 40
-_STRINGS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-_BRACKETS: Final = re.compile(rb"[\[{]|[\]}]")
-_ESCAPES: Final = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
-)
-"""Escapes from left to right. The group is a lone half of a surrogate pair."""
-_MESSAGES: Final = {
-    "Expecting value": "no value",
-    "Expecting property name enclosed in double quotes": "no key in double quotes",
-    "Expecting ':' delimiter": "no ':'",
-    "Expecting ',' delimiter": "neither ',' nor the end of the object or array",
-    "Unterminated string starting at": "a text without its closing quote",
-    "Invalid control character at": "a control character that is not written as an escape,",
-}
-"""The messages of Python's parser, and ours in their stead; a position follows."""
-
-
-class DocumentError(ValueError):
-    """A fault of a document, whose text completes "it is no document: "."""
-
-
-class NumberText(str):
-    """A number as it is written."""
-
-    __slots__ = ()
-
-
-def parse_document(raw: bytes, *, takes_nan: bool = False) -> Any:
-    """Return the value of a JSON text: objects as dicts, numbers as their text. Raise ``DocumentError`` for other
-    texts.
-
-    With ``takes_nan`` ``NaN``, ``Infinity`` and ``-Infinity`` are numbers, as Spark's option defines it.
-    """
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError as error:
-        raise DocumentError(f"byte {raw[error.start]:#04x} at its byte {error.start} is not UTF-8") from error
-    if b"\\u" in raw and (half := next((match[1] for match in _ESCAPES.finditer(raw) if match[1]), None)):
-        raise DocumentError(f"\\{half.decode()} is half of a surrogate pair, which is no character")
-    if raw.count(b"[") + raw.count(b"{") > MOST_LEVELS and _count_levels(raw) > MOST_LEVELS:
-        raise DocumentError(f"it has more than {MOST_LEVELS} arrays and objects inside each other")
-    try:
-        return (_LENIENT if takes_nan else _STRICT).decode(text)
-    except json.JSONDecodeError as error:
-        raise DocumentError(_describe(error, text)) from error
-    except RecursionError as error:
-        raise DocumentError("it has too many arrays and objects inside each other") from error
-
-
-def describe_value(value: Any) -> str:
-    """Return the kind of a value, in words for a user."""
-    if value is None:
-        return "null"
-    if isinstance(value, dict):
-        return "an object"
-    if isinstance(value, list):
-        return "an array"
-    text = write_text(value) if isinstance(value, (bool, NumberText)) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
-
-
-def write_text(value: Any) -> str:
-    """Return the compact JSON text of a value, numbers with their digits and keys in their order."""
-    parts: list[str] = []
-    _write(value, parts)
-    return "".join(parts)
-
-
-def _write(value: Any, parts: list[str]) -> None:
-    if isinstance(value, dict):
-        mark = "{"
-        for key, member in value.items():
-            parts.append(f"{mark}{json.dumps(key, ensure_ascii=False)}:")
-            _write(member, parts)
-            mark = ","
-        parts.append("}" if value else "{}")
-    elif isinstance(value, list):
-        mark = "["
-        for member in value:
-            parts.append(mark)
-            _write(member, parts)
-            mark = ","
-        parts.append("]" if value else "[]")
-    else:
-        parts.append(value if isinstance(value, NumberText) else json.dumps(value, ensure_ascii=False))
-
-
-def _count_levels(raw: bytes) -> int:
-    level = most = 0
-    for bracket in _BRACKETS.finditer(_STRINGS.sub(b"", raw)):
-        level += 1 if bracket[0] in b"[{" else -1
-        most = max(most, level)
-    return most
-
-
-def _describe(error: json.JSONDecodeError, text: str) -> str:
-    position = f"character {error.pos + 1}"
-    if error.msg == "Extra data":
-        behind = text[error.pos : error.pos + _SHOWN]
-        return f"behind the document, at {position}, is {behind!r}"
-    if error.pos >= len(text.rstrip()):
-        return f"it breaks off at {position}"
-    return f"there is {_MESSAGES.get(error.msg, error.msg)} at {position}"
-
-
-def _make_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise DocumentError(f"the key {describe_value(twice)} is twice in one object")
-    return made
-
-
-def _refuse_constant(text: str) -> None:
-    raise DocumentError(f"{text} is no number of JSON")
-
-
-def _make_decoder(parse_constant: Any) -> json.JSONDecoder:
-    return json.JSONDecoder(
-        object_pairs_hook=_make_object, parse_float=NumberText, parse_int=NumberText, parse_constant=parse_constant
-    )
-
-
-_STRICT: Final = _make_decoder(_refuse_constant)
-_LENIENT: Final = _make_decoder(NumberText)
+_SHOWN_BYTES: Final = 40 * 1024
 
 _TO_BRACKET: Final = re.compile(rb'[^"{}\[\]]*+(?:"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"[^"{}\[\]]*+)*+', re.DOTALL)
 """The bytes from inside an object or array to the next bracket outside texts, or to a text that is not closed."""
@@ -255,7 +125,7 @@ class _Splitter:
     def _take_rest(self, fault: str) -> Part:
         """Return the rest as one part, with only as many bytes as can be shown."""
         part = Part(
-            self.offset + self.position, self.held[self.position : self.position + _SHOWN * 1024], f"there is {fault}"
+            self.offset + self.position, self.held[self.position : self.position + _SHOWN_BYTES], f"there is {fault}"
         )
         self.position = len(self.held)
         while self._read():
