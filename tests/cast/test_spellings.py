@@ -1,7 +1,8 @@
 """Each text as each spelling reads it: the table beside this file.
 
 A line has a text and its values by spelling and type, "-" for a text that nothing takes. They were printed by the
-functions that the files' casts and the records of vendors had each for itself, before one table replaced them.
+functions that the files' casts and the records of vendors had each for itself, before one table replaced them; only
+numbers closer to zero than any double were zero in records, and are beyond it now, as files have it.
 """
 
 from datetime import datetime

@@ -52,6 +52,10 @@ VALUES = [
     ({"type": "integer"}, "true", None, NO_FIT),
     ({"type": "number"}, "1", 1.0, None),
     ({"type": "number"}, "1e400", None, TOO_LARGE),
+    # a file has a bad row for it
+    ({"type": "number"}, "-1e-400", None, TOO_LARGE),
+    ({"type": "number"}, '"1e-400"', None, TOO_LARGE),
+    ({"type": "number"}, "0.0e-400", 0.0, None),
     ({"type": "number"}, '"1"', 1.0, None),
     ({"type": "boolean"}, "false", False, None),
     ({"type": "boolean"}, "0", None, NO_FIT),

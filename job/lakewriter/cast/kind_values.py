@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewriter.cast.spelling_table import (
+    MORE_THAN_ZERO,
     RFC_3339,
     USUAL_DAY,
     USUAL_INTEGER,
@@ -29,6 +30,7 @@ from lakewriter.cast.spelling_table import (
     read_integer,
     require_number,
 )
+from lakewriter.cast.strict_cast import leave_out_extremes
 from lakewriter.cast.text_moments import DAY, EPOCH, find_offset, read_moment, require_region
 from lakewriter.column_types import UTC_MICROS
 from lakewriter.spec.collection import Kind
@@ -97,8 +99,9 @@ def parse_usual(kind: Kind, texts: pa.Array) -> pa.Array | None:
         return None
     if kind is Kind.TIMESTAMP and (pc.max(values).cast(pa.int64()).as_py() or 0) > _LAST:
         return None
-    # Arrow makes an infinity of a number that is too large.
-    return None if kind is Kind.TEXT_NUMBER and pc.any(pc.is_inf(values)).as_py() else values
+    if kind is Kind.TEXT_NUMBER:
+        values = leave_out_extremes(texts, values)
+    return values if values.null_count == texts.null_count else None
 
 
 def _cast_texts(kind: Kind, texts: pa.Array) -> pa.Array:
@@ -186,7 +189,7 @@ def parse_json_integer(raw: bytes) -> int:
 
 def parse_json_number(raw: bytes) -> float:
     """Return the double of a JSON number."""
-    return _require_double(float(_require_number(raw)))
+    return _require_double(_require_number(raw))
 
 
 def parse_json_boolean(raw: bytes) -> bool:
@@ -214,7 +217,7 @@ def _parse_text_integer(text: str, spelling: Spelling) -> int:
 def _parse_text_number(text: str, spelling: Spelling) -> float:
     if text in spelling.named_numbers:
         return spelling.named_numbers[text]
-    return _require_double(float(require_number(text, spelling)))
+    return _require_double(require_number(text, spelling))
 
 
 _NO_LONG: Final = "it is not a whole number of 64 bits"
@@ -226,9 +229,12 @@ def _require_long(value: int) -> int:
     return value
 
 
-def _require_double(value: float) -> float:
+def _require_double(text: str) -> float:
+    value = float(text)
     if math.isinf(value):
         raise MisfitError("it is beyond what a double holds", is_beyond=True)
+    if not value and MORE_THAN_ZERO.match(text):
+        raise MisfitError("it is closer to zero than any double", is_beyond=True)
     return value
 
 

@@ -187,6 +187,9 @@ def require_number(text: str, spelling: Spelling) -> str:
     return text
 
 
+MORE_THAN_ZERO: Final = re.compile(r"\A[+-]?[0.]*[1-9]")
+"""The beginning of a number that is not zero."""
+
 USUAL_DAY: Final = r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
 _USUAL_CLOCK: Final = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
 USUAL_TIME: Final = _USUAL_CLOCK + "Z?"

@@ -13,6 +13,7 @@ import pyarrow.types as pt
 
 from lakewriter.cast.exact_text import DEFAULT, EPOCH_DIGITS, EpochUnit, TextForm, convert_text
 from lakewriter.cast.spelling_table import (
+    MORE_THAN_ZERO,
     PLAIN_DAY,
     PLAIN_INTEGER,
     PLAIN_LOCAL_MOMENT,
@@ -30,7 +31,6 @@ _ZONED: Final = ":[0-9.]+[Z+-]"
 """A part of a text of that spelling that has an offset."""
 _DAY_FIELDS: Final = {"y": 4, "M": 2, "d": 2}
 """The letters of a day's fields and how many digits ISO gives each."""
-_MORE_THAN_ZERO: Final = r"\A[+-]?[0.]*[1-9]"
 MICROS: Final = pa.timestamp("us")
 YEARS: Final = {pa.date32(): (-719162, 2932896), MICROS: (-62135596800000000, 253402300799999999)}
 """The first value of the year 0001 and the last of 9999."""
@@ -173,7 +173,7 @@ def _cast_parts(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
 def _parse(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
     """Return the values of texts of a plain spelling; ``ArrowInvalid`` if Arrow refuses one."""
     if pt.is_floating(kind):
-        return _leave_out_extremes(values, values.cast(kind))
+        return leave_out_extremes(values, values.cast(kind))
     if pt.is_timestamp(kind):
         parsed = _parse_timestamps(values, kind) if how.unit is None else _count_micros(values, how.unit)
         return _leave_out_years(parsed).cast(kind)
@@ -181,12 +181,12 @@ def _parse(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
     return _leave_out_years(parsed) if pt.is_date(kind) else parsed
 
 
-def _leave_out_extremes(values: pa.Array, parsed: pa.Array) -> pa.Array:
+def leave_out_extremes(values: pa.Array, parsed: pa.Array) -> pa.Array:
     """Return the numbers, null for infinite ones and for zeros whose text is of another number."""
     is_doubtful = pc.or_(pc.is_inf(parsed), pc.equal(parsed, 0))
     if not pc.any(is_doubtful).as_py():
         return parsed
-    is_other = pc.and_(is_doubtful, pc.match_substring_regex(values, _MORE_THAN_ZERO))
+    is_other = pc.and_(is_doubtful, pc.match_substring_regex(values, MORE_THAN_ZERO.pattern))
     return pc.if_else(is_other, None, parsed)
 
 

@@ -18,7 +18,7 @@ from lakewriter.cast.kind_values import (
     parse_text,
     parse_usual,
 )
-from lakewriter.cast.spelling_table import LENIENT, RFC_3339, MisfitError, Spelling
+from lakewriter.cast.spelling_table import LENIENT, MORE_THAN_ZERO, RFC_3339, MisfitError, Spelling
 from lakewriter.documents.compact_text import rewrite_string
 from lakewriter.documents.nesting import NULL, Raw, open_object
 from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
@@ -102,18 +102,31 @@ def decode_values(kind: Kind, raws: Sequence[Raw], profile: Profile) -> Decoded:
     if kind is Kind.JSON:
         written = pa.array([bytes(raw).decode() for raw in raws], pa.string())
         return Decoded(pc.if_else(pc.equal(written, "null"), pa.scalar(None, pa.string()), written))
-    if kind in _NATIVE:
-        try:
-            return Decoded(pa.array(_NATIVE[kind].decode(make_list(raws)), ARROW[kind]))
-        except (msgspec.MsgspecError, OverflowError, pa.ArrowInvalid):
-            return _decode_each(kind, raws, lambda raw: _decode_value(kind, bytes(raw), profile))
-    if kind in _NUMBERS or not kind.scalar or kind is Kind.VALUE:
+    if kind in _NATIVE and (array := _decode_native(kind, raws)) is not None:
+        return Decoded(array)
+    if kind in _NATIVE or kind in _NUMBERS or not kind.scalar or kind is Kind.VALUE:
         return _decode_each(kind, raws, lambda raw: _decode_value(kind, bytes(raw), profile))
     try:
         texts = pa.array(_STRINGS.decode(make_list(raws)), pa.string())
     except msgspec.MsgspecError:
         return _decode_each(kind, raws, lambda raw: _decode_value(kind, bytes(raw), profile))
     return decode_texts(kind, texts, profile.spelling)
+
+
+def _decode_native(kind: Kind, raws: Sequence[Raw]) -> pa.Array | None:
+    """Decode values of JSON's own types together; None if one does not fit."""
+    try:
+        values = _NATIVE[kind].decode(make_list(raws))
+        array = pa.array(values, ARROW[kind])
+    except (msgspec.MsgspecError, OverflowError, pa.ArrowInvalid):
+        return None
+    return None if kind is Kind.NUMBER and _has_vanished(values, raws) else array
+
+
+def _has_vanished(values: Sequence[float | None], raws: Sequence[Raw]) -> bool:
+    """Return True if a number that is not zero is one as a double."""
+    pairs = zip(values, raws, strict=True)
+    return any(value == 0 and MORE_THAN_ZERO.match(bytes(raw).decode()) for value, raw in pairs)
 
 
 def decode_texts(kind: Kind, texts: pa.Array, spelling: Spelling) -> Decoded:
