@@ -285,8 +285,9 @@ class Receipt(ControlObject):
     counts values that are not as the source gave them, ``undeclared`` properties without a column, by path.
     ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON. ``changed`` has the changes
     by field, for the process that loads, ``observed`` the columns that expectations name, ``violations`` the rows that
-    are not as expected, by check, and ``blank_lines`` how many lines of the source were passed over: these are left out
-    of the intent, since 0.1.0 refuses fields that it does not know.
+    are not as expected, by check, ``blank_lines`` how many lines of the source were passed over, and ``orders`` the
+    shapes of texts by which rows are merged, by the column's name in the source: these are left out of the intent,
+    since 0.1.0 refuses fields that it does not know.
     """
 
     version: Literal[1] = 1
@@ -312,6 +313,7 @@ class Receipt(ControlObject):
     observed: Mapping[str, Observed] = Field(default_factory=dict, exclude_if=is_empty)
     violations: Mapping[str, Violations] = Field(default_factory=dict, exclude_if=is_empty)
     blank_lines: int = Field(0, exclude_if=is_zero)
+    orders: Mapping[str, TextShapes] = Field(default_factory=dict, exclude_if=is_empty)
     task_attempt: int = 0
     columns: Mapping[str, ColumnStatistics] = Field(default_factory=dict)
     partition_values: tuple[str | int | bool | None, ...] = ()
@@ -353,6 +355,7 @@ class Receipt(ControlObject):
             observed=facts.observed,
             violations=facts.violations,
             blank_lines=facts.blank_lines,
+            orders=findings.orders,
             columns=facts.columns,
             partition_values=facts.partition_values,
         )
@@ -361,7 +364,7 @@ class Receipt(ControlObject):
         """Return the receipt without the fields that only the loading process needs."""
         cursor = self.cursor and self.cursor.without_shapes()
         return self.model_copy(
-            update={"changed": (), "observed": {}, "violations": {}, "blank_lines": 0, "cursor": cursor}
+            update={"changed": (), "observed": {}, "violations": {}, "blank_lines": 0, "orders": {}, "cursor": cursor}
         )
 
 
@@ -389,6 +392,7 @@ class Totals(ControlObject):
     observed: Mapping[str, Observed] = Field(default_factory=dict, exclude_if=is_empty)
     violations: Mapping[str, Violations] = Field(default_factory=dict, exclude_if=is_empty)
     blank_lines: int = Field(0, exclude_if=is_zero)
+    orders: Mapping[str, TextShapes] = Field(default_factory=dict, exclude_if=is_empty)
 
 
 class ReceiptPart(ControlObject):
@@ -400,11 +404,9 @@ class ReceiptPart(ControlObject):
     totals: Totals
 
     def for_intent(self) -> Self:
-        """Return the part without what only the loading process needs of its cursor."""
-        if self.totals.cursor is None:
-            return self
-        totals = self.totals.model_copy(update={"cursor": self.totals.cursor.without_shapes()})
-        return self.model_copy(update={"totals": totals})
+        """Return the part without the shapes of texts, which only the loading process needs."""
+        cursor = self.totals.cursor and self.totals.cursor.without_shapes()
+        return self.model_copy(update={"totals": self.totals.model_copy(update={"cursor": cursor, "orders": {}})})
 
 
 class SetAside(ControlObject):
@@ -426,12 +428,14 @@ class SetAside(ControlObject):
 
 @dataclass
 class Findings:
-    """Changes made to values, a sample of them, counts by field, change and reason, and undeclared properties."""
+    """Changes made to values, a sample of them, counts by field, change and reason, undeclared properties, and the
+    shapes of texts by which rows are merged."""
 
     changes: int = 0
     samples: list[str] = field(default_factory=list)
     undeclared: Counter[str] = field(default_factory=Counter)
     changed: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    orders: dict[str, TextShapes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -225,7 +225,7 @@ def _plan_table(
         yield _compare(spec, table, prepared, written, key)
         rows = _read_sample(spec, table, prepared)
         if rows is not None:
-            require_sorted_sample(table, prepared, rows, state.cursor)
+            require_sorted_sample(table, prepared, rows, state)
         yield _propose_types(table, prepared, written, rows if _has_types(spec) else None)
         again = _warn_of_repetition(spec, inputs, control, state, described["rows"])
         warnings = (*_list_warnings(table, prepared, written), *_warn_of_streams(spec, table), *again)
@@ -264,7 +264,7 @@ def _read_sample(spec: Spec, table: TableSpec, prepared: Prepared) -> pa.Table |
     feed = prepared.feed
     if table.collection is not None or not isinstance(feed, FilesFeed | RowsFeed):
         return None
-    return feed.read_first(SAMPLE_ROWS) if _has_types(spec) or table.cursor is not None else None
+    return feed.read_first(SAMPLE_ROWS) if _has_types(spec) or table.cursor is not None or table.order_by else None
 
 
 def _has_types(spec: Spec) -> bool:

@@ -15,9 +15,20 @@ from typing import Any, Final
 
 from lakewriter.errors import PendingUnrecoverableError
 from lakewriter.expect.observing import add_observed
-from lakewriter.receipt import COPIED, ChangedValues, Cursor, Observed, Receipt, ReceiptPart, Totals, Violations
+from lakewriter.receipt import (
+    COPIED,
+    ChangedValues,
+    Cursor,
+    Observed,
+    Receipt,
+    ReceiptPart,
+    TextShapes,
+    Totals,
+    Violations,
+)
 from lakewriter.report import SMALL_FILE_BYTES
 from lakewriter.shape.cursor import choose_higher
+from lakewriter.shape.text_shapes import join_shapes
 from lakewriter.spec.specification import MIB
 
 MOST_SAMPLES: Final = 100
@@ -62,6 +73,7 @@ class Sum:
         self._is_repeated = False
         self._observed: dict[str, Observed] = {}
         self._violations: dict[str, Violations] = {}
+        self._orders: dict[str, TextShapes] = {}
 
     def add(self, receipt: Receipt) -> None:
         """Add a file."""
@@ -96,6 +108,8 @@ class Sum:
         for column, observed in more.observed.items():
             before = self._observed.get(column)
             self._observed[column] = observed if before is None else add_observed(before, observed)
+        for column, shapes in more.orders.items():
+            self._orders[column] = join_shapes(self._orders.get(column), shapes) or shapes
         for check, violations in more.violations.items():
             self._violations[check] = self._violations.get(check, Violations(rows=0)) + violations
 
@@ -117,6 +131,7 @@ class Sum:
             is_repeated=self._is_repeated,
             observed=self._observed,
             violations=self._violations,
+            orders=self._orders,
         )
 
 

@@ -51,6 +51,7 @@ from lakewriter.shape.partitions import make_grouping
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
 from lakewriter.shape.text_rows import plan_text_rows
+from lakewriter.shape.text_shapes import find_shapes
 from lakewriter.source.column_names import quote_column
 from lakewriter.source.databases.cursors import CursorCondition, Edge
 from lakewriter.source.feed import Bounded, Feed, FeedOpener, Inferring, open_feed
@@ -58,7 +59,7 @@ from lakewriter.source.files.csv_headers import list_nameless
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
-from lakewriter.source.text_order import require_sorted_texts
+from lakewriter.source.text_order import require_sorted_orders, require_sorted_texts
 from lakewriter.spec.encodings import AvroEncoding, TextEncoding
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.stream import Envelope
@@ -460,8 +461,16 @@ def require_sorted_cursor(
         require_sorted_texts(table, cursor, before)
 
 
-def require_sorted_sample(table: TableSpec, prepared: Prepared, rows: pa.Table, before: Cursor | None = None) -> None:
-    """Raise ``SPEC_INVALID`` as ``require_sorted_cursor`` does, by the first ``rows`` of the source."""
+def require_sorted_sample(
+    table: TableSpec, prepared: Prepared, rows: pa.Table, state: TableState | None = None
+) -> None:
+    """Raise ``SPEC_INVALID`` as a load does for texts that sort otherwise than what they spell, by the first ``rows``
+    of the source. ``state`` is the table's."""
+    names = {name.lower() for name in table.order_by}
+    texts = {n: rows.column(n) for n in rows.column_names if n.lower() in names and pt.is_string(rows.column(n).type)}
+    orders = {name: find_shapes(values.combine_chunks()) for name, values in texts.items()}
+    require_sorted_orders(table, orders, is_loaded=state is not None and state.committed > 0)
+    before = state.cursor if state is not None else None
     columns = [name for name in rows.column_names if table.cursor and name.lower() == table.cursor.lower()]
     if len(columns) != 1:
         return

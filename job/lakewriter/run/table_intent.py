@@ -17,6 +17,7 @@ from lakewriter.shape.cursor import choose_higher, describe_future
 from lakewriter.shape.flatten_plan import FlattenPlan
 from lakewriter.shape.table import ShapePlan
 from lakewriter.source.files.file_source import has_reader
+from lakewriter.source.text_order import require_sorted_orders
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, Tracking
 from lakewriter.spec.table_spec import Mode, TableSpec
@@ -38,6 +39,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         MERGED: table.mode is Mode.MERGE,
         SYNC_STATE: source is not None and source.record is not None,
     }
+    require_sorted_orders(table, receipts.totals.orders, is_loaded=bool(began.committed), is_made=True)
     merge = _plan_merge(load, table, began, planned) if receipts else None
     return Intent(
         kind="refresh" if refreshes else "load" if merge is None else "merge",

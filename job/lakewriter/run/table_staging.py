@@ -43,6 +43,7 @@ from lakewriter.run.prepare import (
     check_unwritten,
     has_inferred_columns,
     prepare,
+    require_sorted_sample,
 )
 from lakewriter.run.staged_table import Checked, Load, Planned, Staged, StagedUploads
 from lakewriter.run.staging_progress import measure_staging
@@ -52,10 +53,13 @@ from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import ShapePlan
 from lakewriter.source.feed import Bounded
+from lakewriter.source.file_splits import FilesFeed
+from lakewriter.source.first_rows import SAMPLE_ROWS
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.source.spark_jobs import is_speculative, run_in_group
+from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.source.task_sizes import read_sizes
 from lakewriter.spec.encodings import FileEncoding, ParquetEncoding
 from lakewriter.spec.layout import ObjectNames
@@ -267,12 +271,21 @@ def _tell_of_others(load: Load, table: TableSpec, began: TableState, *, exclusiv
         )
 
 
+def _look_at_orders(load: Load, table: TableSpec, began: TableState, prepared: Prepared) -> None:
+    """Raise ``SPEC_INVALID`` before the table is made if the first rows show texts by which rows cannot be merged: its
+    catalog would keep the column as text."""
+    is_new = not began.committed and load.kind.opener is None
+    if table.order_by and is_new and isinstance(prepared.feed, FilesFeed | RowsFeed):
+        require_sorted_sample(table, prepared, prepared.feed.read_first(SAMPLE_ROWS))
+
+
 def _place_files(
     load: Load, table: TableSpec, began: TableState, names: ObjectNames, prepared: Prepared
 ) -> tuple[CatalogAction, AnyPlan, ObjectNames]:
     """Make the table ready for files; where the catalog chooses their location, abort earlier attempts' uploads
     there."""
     control, access = load.control(table), load.pipeline.spec.access
+    _look_at_orders(load, table, began, prepared)
     action, shape, placed = make_ready(prepared, access, names, began, control.state.read)
     for note in prepared.table.left:
         load.progress(table, "reading", note)

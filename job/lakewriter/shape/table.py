@@ -16,6 +16,7 @@ from lakewriter.naming import ORDINAL, ORDINAL_ID, name_columns
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.conversion import Conversion, convert, normalise_names, plan_conversion
 from lakewriter.shape.cursor import choose_higher, find_highest
+from lakewriter.shape.text_shapes import find_shapes, join_shapes
 from lakewriter.shape.tracking import TRACKING_TYPES, TrackingValues
 from lakewriter.spec.specification import Spec, Tracking, TrackingColumn
 from lakewriter.spec.table_spec import Mode, Partition, TableSpec
@@ -326,6 +327,8 @@ class Shaper:
         self._tracking = TrackingValues(job_id=job_id, start=start)
         self._checked: pa.Schema | None = None
         self._findings = Findings()
+        orders = plan.merged_by[1] if plan.merged_by is not None else ()
+        self._orders = [(c.source, c.name) for c in plan.columns if c.name in orders and pt.is_string(c.type)]
         fields = list(plan.source_schema)
         self._untyped = [(n, f.name) for n, f in enumerate(fields) if any(list_untyped(f.name, f.type))]
 
@@ -349,6 +352,9 @@ class Shaper:
         shaped = pa.RecordBatch.from_arrays([*data.values(), *tracking], schema=self.plan.schema)
         if self.plan.cursor is not None:
             self._follow(self.plan.cursor, data[self.plan.cursor], index)
+        for source, name in self._orders:
+            shapes = find_shapes(data[name])
+            self._findings.orders[source] = join_shapes(self._findings.orders.get(source), shapes) or shapes
         for column in self.plan.discarded:
             values = batch.column(column.position)
             self._findings.undeclared[column.source] += len(values) - values.null_count
@@ -375,7 +381,8 @@ class Shaper:
             return None
 
     def take_findings(self) -> Findings:
-        """Return the number of values of discarded columns since the last call; a misfit fails the load."""
+        """Return the number of values of discarded columns, and the shapes of texts by which rows are merged, since the
+        last call; a misfit fails the load."""
         taken, self._findings = self._findings, Findings()
         return taken
 

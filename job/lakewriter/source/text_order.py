@@ -1,10 +1,11 @@
 """Tell whether texts sort as the numbers, dates and versions that they spell, and name the type that does.
 
-A cursor of texts is compared letter by letter. ``01.02.2026`` is below ``31.01.2026``, and no load reads its row.
+Texts are compared letter by letter. ``01.02.2026`` is below ``31.01.2026``: no load reads its row where a cursor is
+such a text, and a merge keeps the older row where it orders rows by it.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -89,6 +90,39 @@ def require_sorted_texts(table: TableSpec, cursor: Cursor, before: Cursor | None
         "loads would leave out rows.",
         remedy=_write_remedy(table, name, disorder, is_loaded=before is not None),
     )
+
+
+def require_sorted_orders(
+    table: TableSpec, orders: Mapping[str, TextShapes], *, is_loaded: bool, is_made: bool = False
+) -> None:
+    """Raise ``SPEC_INVALID`` if rows are merged by a text that sorts otherwise than what it spells.
+
+    Args:
+        table: The table, whose ``order_by`` names the columns.
+        orders: The shapes of the texts of each such column, by its name in the source.
+        is_loaded: Whether the table has rows already, and the column as text.
+        is_made: Whether the load has made the table.
+    """
+    for name, shapes in orders.items():
+        texts = {text for ends in shapes.ends.values() for text in ends}
+        disorder = None if shapes.is_many else find_disorder(texts)
+        if disorder is None:
+            continue
+        lines = [write_columns_line(table.columns, {name: kind}) for kind in disorder.types]
+        remedy = "Order rows by a number, a date or a time; an sql: read can make one of the text."
+        if lines and is_loaded:
+            remedy = (
+                f"A table that has the column as text keeps it so: let an sql: read add a column of the type that "
+                f"{' or '.join(lines)} would give it, and name it in order_by; or load into a new table with that line."
+            )
+        elif lines:
+            drop = "Drop the table in its catalog, which has no rows. " if is_made else ""
+            remedy = f"{drop}Declare its type: {' or '.join(lines)}."
+        raise SpecInvalidError(
+            f"table {table.id!r}: order_by {name!r} is text, which is compared letter by letter: {disorder.reason}. "
+            "The older row of a key would stay.",
+            remedy=remedy,
+        )
 
 
 def _write_remedy(table: TableSpec, name: str, disorder: Disorder, *, is_loaded: bool) -> str:
