@@ -438,3 +438,12 @@ def test_rows_that_spark_judges_have_the_types_of_before(lake):
         result = own.load(job, "json", doc(value), '{"id":2,"v":null,"e":[]}', deleted="id + 1 = 4")
         assert (result.status, result.feed, result.undeclared) == ("done", "rows", {"e": 1}), result.message
     assert own.list_kinds() == ["double", "double"]
+
+
+def test_a_type_that_is_too_long_for_glue_is_refused_before_anything_is_written(local):
+    own, content = Values(local, "glue"), {f"m{number:0150}": 1.5 for number in range(1000)}
+    result = own.load("a", "json", doc(json.dumps(content)))
+    assert (result.code, local.data()) == ("SCHEMA_INCOMPATIBLE", {})
+    assert "column 'v' has a type of 159,007 characters in Glue's words" in str(result.message)
+    assert own.load("b", "json", doc(json.dumps(content)), columns={"v": "string"}).status == "done"
+    assert len(json.loads(own.read()[0])) == 1000

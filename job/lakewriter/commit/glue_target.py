@@ -1,7 +1,7 @@
 """Check a Hive-style Parquet table in the Glue Data Catalog before a load; nothing is changed in it."""
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
@@ -13,7 +13,11 @@ from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.glue_table import Columns, merge_columns
 from lakewriter.commit.state import TableState
 from lakewriter.commit.table_objects import is_hidden
+from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.spec.table_spec import Partition
+
+MOST_TYPE_TEXT: Final = 131_072
+"""https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-catalog-tables.html#aws-glue-api-catalog-tables-Column"""
 
 
 class GlueTargetTable:
@@ -131,4 +135,12 @@ class GlueTargetTable:
 
 
 def _to_glue_columns(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
-    return tuple((field.name.lower(), column_types.to_glue_type(field.type)) for field in schema)
+    columns = tuple((field.name.lower(), column_types.to_glue_type(field.type)) for field in schema)
+    for name, kind in columns:
+        if len(kind) > MOST_TYPE_TEXT:
+            raise SchemaIncompatibleError(
+                f"column {name!r} has a type of {len(kind):,} characters in Glue's words, and Glue takes up to "
+                f"{MOST_TYPE_TEXT:,}.",
+                remedy=f"Declare the column as text, which then holds JSON: columns: {{{name}: string}}.",
+            )
+    return columns
