@@ -23,19 +23,20 @@ def project(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "scripts" / "setup", tmp_path / "scripts" / "setup")
     (tmp_path / "requirements.txt").touch()
     (tmp_path / "package-lock.json").write_text("{}")
+    (tmp_path / "requirements-use.txt").write_text(f"lakewriter-absent-too==1.0 --hash={HASH}\n")
     (tmp_path / "requirements-dev.txt").write_text(f"lakewriter-absent==1.0 --hash={HASH}\n")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python3.11").symlink_to(Path(sys.executable).resolve())
     return tmp_path
 
 
-def begin(project: Path, **env: str) -> "subprocess.Popen[str]":
+def begin(project: Path, *arguments: str, **env: str) -> "subprocess.Popen[str]":
     """Call the project's ``scripts/setup``; ``env`` are settings of pip."""
     names = ("PATH", "HOME", "LANG", "TMPDIR")
     kept = {name: os.environ[name] for name in names if name in os.environ}
     path = f"{project / 'bin'}:{kept.pop('PATH')}"
     return subprocess.Popen(
-        [str(project / "scripts" / "setup")],
+        [str(project / "scripts" / "setup"), *arguments],
         env=kept | {"PATH": path, "PIP_CONFIG_FILE": os.devnull, "PIP_RETRIES": "0"} | env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -52,6 +53,21 @@ def test_a_failure_has_its_reason_and_what_helps(project: Path) -> None:
     assert "No matching distribution found for lakewriter-absent==1.0" in err
     assert "PIP_CERT=/path/to/ca.pem" in err
     assert "PIP_INDEX_URL=" in err
+
+
+def test_a_set_up_for_use_takes_its_own_packages(project: Path) -> None:
+    """A whole set-up goes on with the environment that is there for use."""
+    _, use = begin(project, "use", PIP_NO_INDEX="1").communicate(timeout=120)
+    assert "No matching distribution found for lakewriter-absent-too==1.0" in use
+    _, whole = begin(project, PIP_NO_INDEX="1").communicate(timeout=120)
+    assert "Python environment" not in whole
+    assert "No matching distribution found for lakewriter-absent==1.0" in whole
+
+
+def test_another_word_is_refused(project: Path) -> None:
+    process = begin(project, "all")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (2, "", "usage: scripts/setup [use]\n")
 
 
 @pytest.mark.exhaustive

