@@ -3,21 +3,16 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from infra.cron import measure_periods
 from infra.settings import Settings
 from infra.text import format_hours
 
 
 def check_schedule(settings: Settings) -> Iterator[str]:
-    """Refuse an invalid expression, and starts less apart than an attempt may take."""
+    """Refuse starts less apart than an attempt may take."""
     given, spark = settings.deployment.schedule, settings.deployment.spark
     if given is None:
         return
-    try:
-        periods = measure_periods(given)
-    except ValueError as error:
-        yield f"deployment.schedule: {given.expression}: {error}."
-        return
+    periods = given.measure_periods()
     if spark.mode == "STREAMING":
         # A continuous run does not end, so every start after the first is skipped.
         return

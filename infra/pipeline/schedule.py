@@ -12,7 +12,6 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from infra.cron import measure_periods
 from infra.destination.logical_ids import pin
 from infra.nag import acknowledge
 from infra.settings import Settings
@@ -123,5 +122,5 @@ class LoadSchedule(Construct):
 
 def compute_longest_age(schedule: Schedule) -> timedelta:
     """Compute how late a start may be delivered: before the next one is due, and within an hour."""
-    periods = measure_periods(schedule)
+    periods = schedule.measure_periods()
     return max(SHORTEST_AGE, min(periods[0], LONGEST_AGE)) if periods else LONGEST_AGE

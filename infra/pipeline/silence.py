@@ -17,7 +17,6 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from infra.cron import measure_periods
 from infra.nag import acknowledge
 from infra.pipeline.load_permissions import allow_logs, allow_metrics, allow_traces, trust_state_machine
 from infra.pipeline.metrics import NAMESPACE, LoadMetric, make_dimensions
@@ -44,7 +43,7 @@ def compute_silence_hours(deployment: Deployment) -> int | None:
         return None
     if deployment.alarms.no_success_hours:
         return deployment.alarms.no_success_hours
-    periods = measure_periods(schedule) if schedule and schedule.enabled else None
+    periods = schedule.measure_periods() if schedule and schedule.enabled else None
     if schedule is None or periods is None:
         return None
     _, longest = periods

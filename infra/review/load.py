@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from infra.cron import Cron, measure_periods
 from infra.pipeline.capacity import Capacity, compute_capacity
 from infra.review.page import Cell, Code, Line, Section, Table
 from infra.review.prices import Prices, describe_costs
@@ -13,6 +12,7 @@ from infra.settings import Settings
 from infra.text import format_hours
 from lakewriter.naming import ControlKeys, join_key
 from lakewriter.report import format_count
+from lakewriter.spec.cron import Cron
 from lakewriter.spec.deployment import Deployment, Schedule, Spark, Worker
 from lakewriter.spec.lineage import LOG
 from lakewriter.spec.specification import Limits, Spec
@@ -152,7 +152,7 @@ def _count_starts(schedule: Schedule) -> int:
     """Count the starts in a day; at least one, though a rate may be of several days."""
     if schedule.cron is not None:
         return len(Cron.parse(schedule.cron).times)
-    periods = measure_periods(schedule)
+    periods = schedule.measure_periods()
     return max(timedelta(days=1) // periods[0], 1) if periods else 0
 
 

@@ -51,13 +51,13 @@ MISTAKES = [
      "lake.yaml:1: pipeline: 'My Flights': expected lower-case letters, digits, '-' and '_', at most 63, a "
      "letter or digit first."]),
     (S, "pipeline: flights\n", "", [
-     "lake.yaml: pipeline: is required."]),
+     "lake.yaml: pipeline: is required, such as pipeline: shop."]),
     (S, "pipeline: flights", "pipeline: 5", [
      "lake.yaml:1: pipeline: 5: expected text, in quotes."]),
     (S, "pipeline: flights", "pipeline:", [
-     "lake.yaml:1: pipeline: nothing: expected text."]),
+     "lake.yaml:1: pipeline: nothing: expected text, such as pipeline: shop."]),
     (S, "pipeline: flights", "piplin: flights", [
-     "lake.yaml: pipeline: is required.",
+     "lake.yaml: pipeline: is required, such as pipeline: shop.",
      "lake.yaml:1: piplin: unknown key, with value 'flights'; did you mean 'pipeline'?"]),
     (S, "tables:\n", "tables: []\nother:\n", [
      "lake.yaml:7: tables: an empty list: expected at least one table.",
@@ -86,12 +86,12 @@ MISTAKES = [
      "lake.yaml:4: destination.s3_bucket_name: 'Acme_Lake': expected a bucket name: 3 to 63 lower-case letters, "
      "digits, '.' and '-'."]),
     (S, "s3_bucket_name: acme-lake", "s3_bucket_name:", [
-     "lake.yaml:4: destination.s3_bucket_name: nothing: expected text."]),
+     "lake.yaml:4: destination.s3_bucket_name: nothing: expected text, such as s3_bucket_name: acme-lake."]),
     (S, "s3_bucket_name: acme-lake", "bucket: acme-lake", [
-     "lake.yaml:2: destination.s3_bucket_name: is required.",
+     "lake.yaml:2: destination.s3_bucket_name: is required, such as s3_bucket_name: acme-lake.",
      "lake.yaml:4: destination.bucket: unknown key, with value 'acme-lake'; did you mean 's3_bucket_name'?"]),
     (S, "s3_bucket_name: acme-lake", "s3_bucket: acme-lake", [
-     "lake.yaml:2: destination.s3_bucket_name: is required.",
+     "lake.yaml:2: destination.s3_bucket_name: is required, such as s3_bucket_name: acme-lake.",
      "lake.yaml:4: destination.s3_bucket: unknown key, with value 'acme-lake'; did you mean 's3_bucket_name'?"]),
     (S, "bucket_region: us-east-1", "bucket_region: Virginia", [
      "lake.yaml:5: destination.bucket_region: 'Virginia': expected an AWS region such as 'us-east-1'."]),
@@ -158,7 +158,8 @@ MISTAKES = [
     (S, "read: {format: csv, path: flights.csv}", "read: {}", [
      "lake.yaml:10: tables.0.read: expected either 'format' or 'sql'."]),
     (S, "read: {format: csv, path: flights.csv}", "read: flights.csv", [
-     "lake.yaml:10: tables.0.read: 'flights.csv': expected a mapping."]),
+     "lake.yaml:10: tables.0.read: 'flights.csv': expected a mapping, such as read: {format: csv, path: "
+     "orders/*.csv}."]),
     (S, "path: flights.csv", "pth: flights.csv", [
      "lake.yaml:10: tables.0.read.pth: unknown key, with value 'flights.csv'; did you mean 'path'?"]),
     (S, "path: flights.csv", "path: [a.csv, 5]", [
@@ -177,7 +178,7 @@ MISTAKES = [
      "lake.yaml:9: tables.0.partition_by.0: 'week(at)': expected a column, or year(c), month(c), day(c), "
      "hour(c), bucket(16, c) or truncate(4, c)."]),
     (S, "schema: public", "columns: [note]", [
-     "lake.yaml:9: tables.0.columns: a list: expected a mapping."]),
+     "lake.yaml:9: tables.0.columns: a list: expected a mapping, such as columns: {amount: 'decimal(12,2)'}."]),
     (S, "schema: public", "columns: {note: 5}", [
      "lake.yaml:9: tables.0.columns.note: 5: expected text or a mapping."]),
     (S, "schema: public", "columns: {note: money}", [
@@ -238,10 +239,7 @@ MISTAKES = [
      "lake.yaml:12: deployment.stages.Dev: stage 'Dev': expected at most 16 lower-case letters and digits, a letter "
      "first."]),
     (S, "deployment:\n", "schedule: {rate: 1 hour}\ndeployment:\n", [
-     "lake.yaml:11: schedule: unknown key, with value a mapping; known keys: catalog_account, checkpoint, contract, "
-     "delta_encodings, deployment, destination, expect, interval, interval_seconds, keep_loads_days, limits, lineage, "
-     "maintenance, on_bad_row, on_failure, on_violation, pipeline, put_metrics, readers, refresh, repeated, "
-     "shares_tables, source, source_root, tables, undo. It goes into 'deployment'."]),
+     "lake.yaml:11: schedule: unknown key, with value a mapping; it goes into 'deployment'."]),
     (S, "deployment:\n", "keep_loads_days: 0\ndeployment:\n", [
      "lake.yaml:11: keep_loads_days: 0: expected at least 1."]),
     (S, "deployment:\n", "maintenance: {compact: true}\ndeployment:\n", [

@@ -29,12 +29,12 @@ def test_vendor_file_unchanged(tmp_path):
         "access_key_id": "",
         "role_arn": "",
         "s3_endpoint": "",
-        "s3_bucket_region": "eu-new-9",
+        "s3_bucket_region": "eu-north-9",
         "future": 1,
         "format": {"format_type": "JSONL", "schema": "x", "compression": {"compression_type": "GZIP", "level": 9}},
     }
     found = load(from_vendor(tmp_path, config))
-    assert (found.spec.access.region, found.spec.access.role_arn) == ("eu-new-9", None)
+    assert (found.spec.access.region, found.spec.access.role_arn) == ("eu-north-9", None)
     unknown = ("future", "format.schema", "format.compression.level")
     assert found.spec.warnings == tuple(f"s3.json:1: {name} is not known here and has no effect." for name in unknown)
     assert "config_file" not in found.data["destination"]

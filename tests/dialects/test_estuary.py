@@ -32,7 +32,9 @@ def test_documented_example_unchanged(tmp_path):
     assert (spec.interval_seconds, spec.catalog, spec.tracking) == (300, NoCatalog(), ())
     assert (table.path, need(table.encoding).codec, need(table.collection).keys) == ("my-prefix", "snappy", ("id",))
     assert spec.warnings == (
-        "awsSecretAccessKey is written out; a reference such as ${env:NAME} keeps it out of the file.",
+        "flow.yaml:8: materializations.PREFIX/mat_name.endpoint.connector.config.awsSecretAccessKey is "
+        "written out; a reference such as "
+        "${env:NAME} keeps it out of the file.",
         "region is not given; bucket 'my-bucket' is asked for it.",
     )
 

@@ -214,7 +214,9 @@ def test_documented_sample_of_today(tmp_path):
     assert spec.access.access_key_id == SecretText("AKIAIOSFODNN7EXAMPLE")
     assert key_of(spec.tables[0]) == "source_collection/v0000000000/00000000000000000000.parquet"
     assert spec.warnings == (
-        "awsSecretAccessKey is written out; a reference such as ${env:NAME} keeps it out of the file.",
+        "flow.yaml:10: materializations.acme/lake.endpoint.connector.config.awsSecretAccessKey is written "
+        "out; a reference "
+        "such as ${env:NAME} keeps it out of the file.",
     )
 
 
@@ -318,7 +320,9 @@ def test_flow_file(tmp_path):
     assert (spec.interval_seconds, spec.roots) == (900, ("lake",))
     assert key_of(spec.tables[0]) == "lake/2026/orders/v0000000000/00000000000000000000.parquet"
     assert spec.warnings == (
-        "credentials.awsSecretAccessKey is written out; a reference such as ${env:NAME} keeps it out of the file.",
+        "flow.yaml:10: materializations.acme/lake.endpoint.connector.config.credentials.awsSecretAccessKey "
+        "is written out; "
+        "a reference such as ${env:NAME} keeps it out of the file.",
     )
 
 

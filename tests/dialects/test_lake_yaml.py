@@ -19,7 +19,7 @@ PROBLEMS = [
      "'partition_strategy'?"),
     ({"partition_strategy": "HOURLY"}, "destination.partition_strategy: 'HOURLY' is not allowed; expected 'NONE', "
      "'DAY', 'HOUR' or 'SYNC_ID'; did you mean 'HOUR'?"),
-    ({"s3_bucket_name": None}, "destination.s3_bucket_name: is required."),
+    ({"s3_bucket_name": None}, "destination.s3_bucket_name: is required, such as s3_bucket_name: acme-lake."),
     ({"s3_bucket_name": "My_Bucket"}, "destination.s3_bucket_name: 'My_Bucket': expected a bucket name: 3 to 63 "
      "lower-case letters, digits, '.' and '-'."),
     ({"bucket_region": "Virginia"}, "destination.bucket_region: 'Virginia': expected an AWS region such as "
@@ -71,12 +71,14 @@ PROBLEMS = [
     ({"tables": [{"table": "t", "read": {}}]}, "tables.0.read: expected either 'format' or 'sql'."),
     ({"tables": [{"table": "t", "read": READ | {"pth": "x"}}]}, "tables.0.read.pth: unknown key, with value 'x'; did "
      "you mean 'path'?"),
-    ({"tables": TABLE}, "tables: a mapping: expected a list."),
+    ({"tables": TABLE}, "tables: a mapping: expected a list, such as tables: [{table: orders, read: "
+      "{format: csv, path: orders/*.csv}}]."),
     ({"tables": ["accounts"]}, "tables.0: 'accounts': expected a mapping."),
     ({"tables": [{"table": "t", "read": {}}]}, "tables.0.read: expected either 'format' or 'sql'."),
     ({"tables": [TABLE | {"table": 5}]}, "tables.0.table: 5: expected text, in quotes."),
     ({"tables": [TABLE | {"primary_key": "id"}]}, "tables.0.primary_key: 'id': expected a list, such as [id]."),
-    ({"tables": [TABLE | {"columns": ["a"]}]}, "tables.0.columns: a list: expected a mapping."),
+    ({"tables": [TABLE | {"columns": ["a"]}]}, "tables.0.columns: a list: expected a mapping, such as "
+      "columns: {amount: 'decimal(12,2)'}."),
     ({"tables": [TABLE | {"cursor": "c", "cursor_lag": ["a"]}]}, "tables.0.cursor_lag: a list: expected text or a "
      "number."),
     ({"tables": [{"table": "t", "read": READ | {"options": {"header": None}}}]}, "tables.0.read.options.header: (not "

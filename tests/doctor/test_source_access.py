@@ -74,7 +74,9 @@ def csv(path: str, **options: str) -> Read:
     return Read(format="csv", path=path, options=HEADER | options)
 
 
-ASIDE = "Correct the file, or keep such rows apart: on_bad_row: quarantine."
+ASIDE = (
+    "Correct the file, or keep such rows apart, up to a share of all: on_bad_row: {action: quarantine, at_most: 0.01}."
+)
 FAILURES: list[tuple[Read, dict[str, Any], str, str, str]] = [
     # the source, the table's keys, code, message, remedy; ~ is the folder
     (csv("b.csv"), {}, "SOURCE_FAILED", "there is no '~/b.csv'.", "Did you mean '~/tab.csv'?"),
@@ -98,7 +100,7 @@ FAILURES: list[tuple[Read, dict[str, Any], str, str, str]] = [
      "UTF-8.", "Set options: {encoding: UTF-16LE}."),
     (csv("latin.csv"), {}, "VALUE_UNREPRESENTABLE", "'~/latin.csv', line 2, offset 8: byte 0xe9 is not UTF-8: "
      "'x,Jos\\\\xe9'.", "If 'x,José' is right in it, set options: {encoding: windows-1252}. Correct the file, or keep "
-     "such rows apart: on_bad_row: quarantine."),
+     "such rows apart, up to a share of all: on_bad_row: {action: quarantine, at_most: 0.01}."),
     (csv("open.csv"), {}, "SOURCE_FAILED", "'~/open.csv', line 2, offset 8: ", ASIDE),
     (Read(format="parquet", path="named.parquet"), {}, "SOURCE_FAILED", "'~/named.parquet' is not a Parquet file: it "
      "begins with 'id,name,zip'.", "Set format: csv, or name the file that is meant."),

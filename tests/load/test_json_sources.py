@@ -65,8 +65,8 @@ def test_bad_row_fails_the_load_with_its_place(lake):
     assert (result.status, result.code) == ("failed", "SOURCE_FAILED")
     assert result.message == (
         f"table 'supaflow_nyc_public.sums': '{lake.folder}/sums.json', line 2, offset 10: behind the document, at "
-        'character 10, is \'{"id": 3}\': \'{"id": 2}{"id": 3}\'. Correct the file, or keep such rows apart: '
-        "on_bad_row: quarantine."
+        'character 10, is \'{"id": 3}\': \'{"id": 2}{"id": 3}\'. Correct the file, or keep such rows apart, '
+        "up to a share of all: on_bad_row: {action: quarantine, at_most: 0.01}."
     )
 
 

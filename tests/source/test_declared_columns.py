@@ -101,7 +101,7 @@ def test_the_first_misfit_is_raised_where_rows_have_no_marks() -> None:
     assert str(error.value) == (
         f"VALUE_UNREPRESENTABLE: table 's.t', partition 7, row 3: '{'x' * 200}...' in column 'a' does not convert to "
         "int: it is not a whole number of digits 0 to 9. Correct the value; or declare another type or spelling under "
-        "columns:; or keep such rows apart with on_bad_row: quarantine."
+        "columns:; or keep such rows apart, up to a share of all: on_bad_row: {action: quarantine, at_most: 0.01}."
     )
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from infra.cron import Cron, measure_periods
+from lakewriter.spec.cron import Cron
 from lakewriter.spec.deployment import Schedule
 
 # Expressions and their meaning: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html#cron-based
@@ -75,7 +75,7 @@ def test_cron_fires(text: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize(("given", "expected"), PERIODS)
 def test_periods(given: dict[str, str], expected: tuple[timedelta, timedelta] | None) -> None:
-    assert measure_periods(Schedule(**given)) == expected
+    assert Schedule(**given).measure_periods() == expected
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
@@ -86,4 +86,4 @@ def test_cron_wrong(text: str, message: str) -> None:
 
 def test_rate_of_nothing() -> None:
     with pytest.raises(ValueError, match="expected a positive number, got 0"):
-        measure_periods(Schedule(rate="0 minutes"))
+        Schedule(rate="0 minutes")

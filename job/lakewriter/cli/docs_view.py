@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
@@ -98,7 +99,14 @@ def run_docs(words: Sequence[str], *, as_json: bool) -> int:
         whole = "\n".join((f"## {code.title}", *code.lines))
         _print(whole, {"page": code.page, "section": code.title}, as_json=as_json)
         return EXIT_OK
-    return _show_hits(search(sections, text), text, as_json=as_json)
+    hits = search(sections, text)
+    if not hits and not as_json:
+        codes = [section.title for section in sections if section.page == _CODES and section.title.isupper()]
+        near = get_close_matches(text.upper(), codes, 2) or get_close_matches(given, pages, 2)
+        near = near or ([_CODES] if "_" in text else [])
+        guess = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
+        raise SpecInvalidError(f"no page has {text!r}.", remedy=f"{guess}lakewriter docs lists the pages.")
+    return _show_hits(hits, as_json=as_json)
 
 
 def _find_pages() -> dict[str, Path]:
@@ -176,13 +184,11 @@ def _show_pages(titles: dict[str, str]) -> None:
     )
 
 
-def _show_hits(hits: Sequence[Hit], text: str, *, as_json: bool) -> int:
+def _show_hits(hits: Sequence[Hit], *, as_json: bool) -> int:
     if as_json:
         rows = [{"page": h.section.page, "section": " > ".join(h.section.headings), "excerpt": h.excerpt} for h in hits]
         print_json({"version": 1, "hits": rows})
         return EXIT_OK
-    if not hits:
-        raise SpecInvalidError(f"no page has {text!r}.", remedy="lakewriter docs lists the pages.")
     for hit in hits:
         where = " > ".join(hit.section.headings)
         OUT.print(f"[bold]{escape(hit.section.page)}[/]  {escape(where)}", soft_wrap=True)

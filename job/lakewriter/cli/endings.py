@@ -62,9 +62,12 @@ def explain_usage(*, as_json: bool) -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption) and error.possibilities:
+            # The most similar one is the first.
+            error = click.NoSuchOption(error.option_name, possibilities=error.possibilities[:1], ctx=error.ctx)
         if as_json:
             _print_usage(error)
-        raise
+        raise error from None
 
 
 def wants_json(arguments: list[str]) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from lakewriter.dialects.common.catalog_keys import place_catalog
 from lakewriter.dialects.common.config_file import read_config_file
@@ -15,7 +15,7 @@ from lakewriter.dialects.common.expect_keys import SharedExpectEntry, apply_expe
 from lakewriter.dialects.common.faults import FaultError, locate_faults
 from lakewriter.dialects.common.foreign_files import refuse_foreign
 from lakewriter.dialects.common.form import FormField
-from lakewriter.dialects.common.lineage_keys import LineageEntry, warn_of_key
+from lakewriter.dialects.common.lineage_keys import LineageEntry
 from lakewriter.dialects.common.maintenance_keys import MaintenanceEntry, make_maintenance
 from lakewriter.dialects.common.named_readers import fit_readers, warn_of_merges
 from lakewriter.dialects.common.problems import (
@@ -23,10 +23,11 @@ from lakewriter.dialects.common.problems import (
     describe_value,
     find_model,
     list_keys,
+    list_models,
     list_words,
     suggest_nearest,
 )
-from lakewriter.dialects.common.read_keys import list_option_notes, make_absolute
+from lakewriter.dialects.common.read_keys import ReadEntry, list_option_notes, make_absolute
 from lakewriter.dialects.common.row_rule_keys import (
     BadRowEntry,
     ContractEntry,
@@ -266,11 +267,28 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         "refresh": RefreshRules(**file.refresh.model_dump()),
         "maintenance": maintenance,
         "lineage": lineage,
-        "warnings": (*of_files, *spec.warnings, *_list_option_notes(spec), *warn_of_key(lineage), *merged),
+        "warnings": (
+            *of_files,
+            *_warn_of_secrets(file, document),
+            *spec.warnings,
+            *_list_option_notes(spec),
+            *merged,
+        ),
     }
     jars = tuple(make_absolute(jar, str(document.folder)) for jar in file.deployment.jars)
     deployment = file.deployment.model_copy(update={"jars": jars}) if jars else file.deployment
     return Lake(spec.model_copy(update=loaded), deployment, form, document.data, principal)
+
+
+def _warn_of_secrets(file: LakeFile, document: Document) -> Iterator[str]:
+    """Yield a warning with the line of each secret that is written out."""
+    name, lineage = file.destination.find_written_secret(), file.lineage
+    locations: list[Location] = [("destination", *name.split("."))] if name else []
+    if lineage is not None and lineage.api_key is not None and lineage.api_key.reference is None:
+        locations.append(("lineage", "api_key"))
+    for location in locations:
+        where = document.describe_position(location)
+        yield f"{where} is written out; a reference such as ${{env:NAME}} keeps it out of the file."
 
 
 def _settle_repetition(spec: Spec, file: LakeFile) -> Spec:
@@ -406,11 +424,30 @@ def _validate(document: Document) -> LakeFile:
 
 
 def _find_homes(tag: str | None) -> dict[str, str]:
-    """Return the key under which each key belongs that may be at the top of a file by mistake."""
-    parts: dict[str, type[Model]] = {"deployment": Deployment, "limits": LimitsEntry}
+    """Return the place of each key that one or two places have: for those that stand elsewhere by mistake."""
+    parts: dict[str, type[BaseModel]] = {
+        "the top of the file": LakeFile,
+        "the entry of the table": TableEntry,
+        "the table's 'read'": ReadEntry,
+        "'limits'": LimitsEntry,
+        "'deployment'": Deployment,
+    }
     if tag:
-        parts["destination"] = MODELS[tag]
-    return {key: part for part, model in parts.items() for key in list_keys(model)}
+        parts["'destination'"] = MODELS[tag]
+    parts |= {f"'deployment.{name}'": model for name, model in _list_parts(Deployment)}
+    homes: dict[str, list[str]] = {}
+    for part, model in parts.items():
+        for key in list_keys(model):
+            homes.setdefault(key, []).append(part)
+    return {key: " or ".join(parts_of_key) for key, parts_of_key in homes.items() if len(parts_of_key) <= 2}
+
+
+def _list_parts(model: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
+    """List the keys of a model whose values are mappings with keys of their own."""
+    for name, field in model.model_fields.items():
+        models = list(list_models(field.annotation))
+        if len(models) == 1:
+            yield field.alias or name, models[0]
 
 
 def _refuse_foreign_entries(document: Document) -> None:

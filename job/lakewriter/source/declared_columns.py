@@ -27,7 +27,7 @@ from lakewriter.cast.typed_cast import cast_values, is_castable, is_text
 from lakewriter.column_types import can_hold, name_type
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
 from lakewriter.source.arrow_types import make_nullable
-from lakewriter.source.bad_rows import BAD_FIELD, FIELDS, note_cut, read_cut
+from lakewriter.source.bad_rows import BAD_FIELD, FIELDS, KEEP_APART, note_cut, read_cut
 from lakewriter.source.marked_rows import add_misfits, is_marked
 from lakewriter.spec.table_spec import ColumnType, TableSpec
 
@@ -293,8 +293,8 @@ def make_misfit_error(table: str, where: str, cast: ColumnCast, value: pa.Array)
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
     return ValueUnrepresentableError(
         f"table {table!r}, {where}: {shown!r} in column {cast.name!r} {explain(cast, value)}.",
-        remedy="Correct the value; or declare another type or spelling under columns:; or keep such rows apart with "
-        "on_bad_row: quarantine.",
+        remedy="Correct the value; or declare another type or spelling under columns:; or keep such rows apart, up to "
+        f"a share of all: {KEEP_APART}.",
         column=cast.name,
     )
 

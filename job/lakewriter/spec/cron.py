@@ -11,8 +11,6 @@ from datetime import date, datetime, time, timedelta
 from itertools import islice, pairwise
 from typing import Final
 
-from lakewriter.spec.deployment import Schedule
-
 MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 YEARS: Final = range(1970, 2200)
@@ -134,18 +132,12 @@ class Cron:
         return {day for part in self.weekday.split(",") for day in _find_days_of_week(part, weekday_of)}
 
 
-def measure_periods(schedule: Schedule) -> tuple[timedelta, timedelta] | None:
-    """Measure the shortest and longest time between two starts; None if there is one only.
-
-    Raises ``ValueError`` if the expression is invalid.
-    """
-    if schedule.cron is not None:
-        return Cron.parse(schedule.cron).measure_periods()
-    count, unit = str(schedule.rate).split()
-    if count == "0":
-        raise ValueError("expected a positive number, got 0")
-    period = timedelta(**{f"{unit.rstrip('s')}s": int(count)})
-    return period, period
+def measure_rate(rate: str) -> timedelta:
+    """Measure the time between two starts of a rate such as ``15 minutes``; ``ValueError`` for zero."""
+    count, unit = rate.split()
+    if not int(count):
+        raise ValueError(f"expected a positive number, got {count}")
+    return timedelta(**{f"{unit.rstrip('s')}s": int(count)})
 
 
 def _find_days_of_month(part: str, weekday_of: dict[int, int]) -> set[int]:

@@ -9,6 +9,7 @@ from zoneinfo import available_timezones
 from pydantic import Field, field_validator, model_validator
 
 from lakewriter.spec.buckets import KEY_ARN, Existing, Replication, SourceBucket, require_account
+from lakewriter.spec.cron import Cron, measure_rate
 from lakewriter.spec.model import FileModel, require_one
 from lakewriter.spec.trust import KeyedParty, LfTags, Party, Snowflake, Trust
 
@@ -43,8 +44,12 @@ class Schedule(FileModel):
         if self.cron is not None and not _CRON.fullmatch(self.cron):
             fields = len(self.cron.split())
             raise ValueError(f"'cron' has {fields} fields in {self.cron!r}; expected six, such as '0 * * * ? *'")
+        if self.cron is not None:
+            _parse_cron(self.cron)
         if self.rate is not None and not _RATE.fullmatch(self.rate):
             raise ValueError(f"rate {self.rate!r} is not such as '15 minutes' or '1 hour'")
+        if self.rate is not None:
+            measure_rate(self.rate)
         return self
 
     @field_validator("timezone")
@@ -62,6 +67,20 @@ class Schedule(FileModel):
     def expression(self) -> str:
         """As EventBridge Scheduler takes it."""
         return f"cron({self.cron})" if self.cron else f"rate({self.rate})"
+
+    def measure_periods(self) -> tuple[timedelta, timedelta] | None:
+        """Measure the shortest and longest time between two starts; None if there is one only."""
+        if self.cron is not None:
+            return Cron.parse(self.cron).measure_periods()
+        period = measure_rate(str(self.rate))
+        return period, period
+
+
+def _parse_cron(text: str) -> None:
+    try:
+        Cron.parse(text)
+    except ValueError as error:
+        raise ValueError(f"'cron' {text!r}: {error}") from error
 
 
 class Worker(FileModel):

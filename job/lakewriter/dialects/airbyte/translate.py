@@ -90,7 +90,7 @@ def translate(file: CheckedFile[AirbyteForm]) -> Spec:
         envelope=make_envelope(form),
         source=source and source.make_message_source(paths, file.folder),
         purge_first=isinstance(form, HeroPixelS3) and form.purge_first,
-        warnings=(*form.warn_of_secrets(), *_list_warnings(form)),
+        warnings=tuple(_list_warnings(form)),
     )
 
 

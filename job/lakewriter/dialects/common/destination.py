@@ -11,11 +11,17 @@ from typing import Annotated, Any, ClassVar, Final, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from lakewriter.dialects.common.places import require_match, require_tls
+from lakewriter.dialects.common.problems import suggest_nearest
 from lakewriter.spec.access import Access, KeyNames
 from lakewriter.spec.model import FileModel
 
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-_REGION: Final = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
+_DIRECTIONS: Final = (
+    "north", "south", "east", "west", "central", "northeast", "northwest", "southeast", "southwest",
+)  # fmt: skip
+"""Each region's name has one, https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-regions.html"""
+_REGION: Final = re.compile(rf"[a-z]{{2,4}}(-[a-z]+)?-({'|'.join(_DIRECTIONS)})-\d{{1,2}}")
+_REGION_PARTS: Final = re.compile(r"([a-z]{2,4}?(?:-[a-z]+)??)-?([a-z]+)-?(\d{1,2})", re.IGNORECASE)
 _STORE_REGION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 
 
@@ -29,7 +35,16 @@ def require_region(value: str, *, endpoint: Any) -> str:
     a region."""
     if endpoint:
         return require_match(_STORE_REGION, value, "the store's name for its region, such as 'us-east-1' or 'nyc3'")
-    return require_match(_REGION, value, "an AWS region such as 'us-east-1'")
+    return require_match(_REGION, value, f"an AWS region such as 'us-east-1'{_suggest_region(value)}")
+
+
+def _suggest_region(value: str) -> str:
+    """Return ``; did you mean 'us-east-1'`` for a text that is almost a region's name, or nothing."""
+    parts = _REGION_PARTS.fullmatch(value.strip())
+    if parts is None:
+        return ""
+    names = [f"{parts[1].lower()}-{direction}-{parts[3]}" for direction in _DIRECTIONS]
+    return suggest_nearest(value.lower(), names, 0.85).removesuffix("?")
 
 
 BucketName = Annotated[str, AfterValidator(require_bucket)]
@@ -93,10 +108,8 @@ class Destination(FileModel):
         """Raise ``TLS_REQUIRED`` for a URL at ``key`` that has no TLS and is neither on this machine nor allowed."""
         require_tls(self.read_key(key), ("destination", *key.split(".")), allow_insecure=self.allow_insecure)
 
-    def warn_of_secrets(self) -> tuple[str, ...]:
-        """Return a warning where a secret is written out in the file."""
+    def find_written_secret(self) -> str | None:
+        """Return the key of a secret that is written out in the file; None where there is none."""
         name = self.find_key_names().secret_access_key
         secret = self.read_key(name)
-        if secret is None or secret.reference is not None:
-            return ()
-        return (f"{name} is written out; a reference such as ${{env:NAME}} keeps it out of the file.",)
+        return None if secret is None or secret.reference is not None else name

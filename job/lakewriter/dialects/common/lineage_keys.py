@@ -69,10 +69,3 @@ class LineageEntry(FileModel):
             api_key=self.api_key,
             timeout_seconds=self.timeout_seconds,
         )
-
-
-def warn_of_key(lineage: Lineage | None) -> tuple[str, ...]:
-    """Return a warning where the server's key is written out in the file."""
-    if lineage is None or lineage.api_key is None or lineage.api_key.reference is not None:
-        return ()
-    return ("lineage.api_key is written out; a reference such as ${env:NAME} keeps it out of the file.",)

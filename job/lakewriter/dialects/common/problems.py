@@ -74,8 +74,35 @@ FORMS: Final[Mapping[str, str]] = {
     "name": "at most 32 lower-case letters, digits and '-', a letter first",
 }
 """These words say what the patterns of keys ask for."""
+_EXAMPLES: Final[Mapping[str, str]] = {
+    "columns": "{amount: 'decimal(12,2)'}",
+    "cursor": "updated_at",
+    "destination": "{type: lakewriter-s3, location: s3://acme-lake/production, region: us-east-1}",
+    "expect": "[{unique: [order_id]}]",
+    "location": "s3://acme-lake/production",
+    "options": "{header: true}",
+    "order_by": "[updated_at]",
+    "partition_by": "[day(created_at)]",
+    "path": "orders/*.csv",
+    "pipeline": "shop",
+    "primary_key": "[order_id]",
+    "read": "{format: csv, path: orders/*.csv}",
+    "region": "us-east-1",
+    "s3_bucket_name": "acme-lake",
+    "schedule": "{cron: '0 6 * * ? *'}",
+    "schema": "public",
+    "sort_by": "[customer_id]",
+    "stages": "{prod: {destination: {location: s3://acme-lake/production}}}",
+    "table": "orders",
+    "tables": "[{table: orders, read: {format: csv, path: orders/*.csv}}]",
+    "tracking": "[loaded_at, load_id]",
+    "views": "{orders: {format: csv, path: orders/*.csv}}",
+}
+"""Values as a file may have them, of keys for which one is worth more than the name of its kind."""
+_PERCENT: Final = re.compile(r"(\d{1,3}(?:\.\d{1,4})?) ?%")
 
 _ALIKE: Final = 0.6
+_MUCH_ALIKE: Final = 0.75
 _EQUALLY: Final = 0.01
 _LONGEST: Final = 80
 """Characters of a value or a key that are shown and compared."""
@@ -96,8 +123,9 @@ Tags = Mapping[str, Sequence[str]]
 """The members of unions by the key that tells them apart, blank for those that no one key does."""
 
 
-def suggest_nearest(word: str, words: Iterable[str]) -> str:
-    """Return ``; did you mean 'x' or 'y'?`` for the known words most like ``word``, or nothing."""
+def suggest_nearest(word: str, words: Iterable[str], least: float = _ALIKE) -> str:
+    """Return ``; did you mean 'x' or 'y'?`` for the known words most like ``word``, or nothing where none is ``least``
+    like it, from 0 to 1."""
     if len(word) > _LONGEST:
         return ""
     alike = {
@@ -105,7 +133,7 @@ def suggest_nearest(word: str, words: Iterable[str]) -> str:
         for candidate in map(str, words)
     }
     best = max(alike.values(), default=0.0)
-    if best < _ALIKE:
+    if best < least:
         return ""
     nearest = [candidate for candidate, ratio in alike.items() if ratio >= best - _EQUALLY]
     return f"; did you mean {list_words(nearest[:3])}?"
@@ -145,8 +173,7 @@ def describe_problems(
     tags: Tags,
     homes: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
-    """Return one line for each place. ``homes`` has, for a key that is at the top by mistake, the key that it belongs
-    under."""
+    """Return one line for each place. ``homes`` has the place where a key belongs, for keys that one place has."""
     members = {member for tag in tags.values() for member in tag}
     grouped: dict[Location, list[Any]] = {}
     for error_details in error.errors(include_url=False):
@@ -163,8 +190,7 @@ def describe_problems(
         grouped.setdefault(location, []).append(error_details)
     grouped = {where: findings for where, findings in grouped.items() if not _is_said_below(findings, where, grouped)}
     lines = [
-        f"{document.describe_position(where)}: {_describe(findings, where, known_keys, tags)}"
-        f"{_suggest_home(findings, homes)}"
+        f"{document.describe_position(where)}: {_describe(findings, where, known_keys, tags, homes)}"
         for where, findings in list(grouped.items())[:MAX_PROBLEMS]
     ]
     return lines + ([f"{len(grouped) - MAX_PROBLEMS} more."] if len(grouped) > MAX_PROBLEMS else [])
@@ -186,14 +212,6 @@ def _is_said_below(findings: Sequence[Any], location: Location, locations: Itera
         finding["type"] in _EXPECTED or (finding["type"] == "too_short" and finding["input"]) for finding in findings
     )
     return of_whole and any(other[: len(location)] == location and other != location for other in locations)
-
-
-def _suggest_home(findings: Sequence[Any], homes: Mapping[str, str]) -> str:
-    finding = findings[0]
-    home = (
-        homes.get(str(finding["loc"][0])) if len(finding["loc"]) == 1 and finding["type"] == "extra_forbidden" else None
-    )
-    return f" It goes into {home!r}." if home else ""
 
 
 def _find_discriminator(finding: Any) -> str:
@@ -219,7 +237,9 @@ def _drop_union_members(finding: Any, location: Location, data: Any) -> Location
     return (*shortened, *missing) or location
 
 
-def _describe(findings: Sequence[Any], location: Location, known_keys: KnownKeys, tags: Tags) -> str:
+def _describe(
+    findings: Sequence[Any], location: Location, known_keys: KnownKeys, tags: Tags, homes: Mapping[str, str]
+) -> str:
     """Describe a fault at one location; a value that no member of a union takes has a finding for each member."""
     first = next((finding for finding in findings if finding["type"] not in _EXPECTED), findings[0])
     kind, value, context = first["type"], first["input"], first.get("ctx", {})
@@ -228,13 +248,17 @@ def _describe(findings: Sequence[Any], location: Location, known_keys: KnownKeys
         how = (
             _suggest_quotes(findings, value)
             or _suggest_no_quotes(findings, value, said)
+            or _suggest_share(findings, value)
             or _suggest_list(findings, value, said)
+            or _show_example(location)
         )
         return f"{said}: expected {_join_kinds(findings)}{how}."
+    if kind == "missing":
+        return f"is required{_show_example(location)}."
     if kind in _PLAIN:
         return _PLAIN[kind]
     if kind == "extra_forbidden":
-        return _describe_unknown_key(value, first["loc"], sorted(known_keys(location[:-1])))
+        return _describe_unknown_key(value, first["loc"], sorted(known_keys(location[:-1])), homes)
     if kind in _CHOICES:
         return _describe_choice(first, tags.get(str(location[-1]), ()))
     if isinstance(value, str) and "${" in value and "${" not in str(context.get("error")):
@@ -246,7 +270,7 @@ def _describe(findings: Sequence[Any], location: Location, known_keys: KnownKeys
     return f"{said}: expected {_describe_bound(kind, context, location)}."
 
 
-_PLAIN: Final = {"missing": "is required.", "invalid_key": "a key is text; put it in quotes."}
+_PLAIN: Final = {"invalid_key": "a key is text; put it in quotes."}
 _CHOICES: Final = ("literal_error", "enum", "union_tag_invalid", "union_tag_not_found")
 
 
@@ -267,8 +291,10 @@ def _describe_choice(finding: Any, members: Sequence[str]) -> str:
     return f"{said} is not allowed; expected {expected}{guess or '.'}"
 
 
-def _describe_unknown_key(value: Any, location: Location, keys: Sequence[str]) -> str:
-    guess = _suggest_synonym(str(location[-1]), keys) or suggest_nearest(str(location[-1]), keys)
+def _describe_unknown_key(value: Any, location: Location, keys: Sequence[str], homes: Mapping[str, str]) -> str:
+    key = str(location[-1])
+    home = f"; it goes into {homes[key]}." if key in homes else ""
+    guess = _suggest_synonym(key, keys) or suggest_nearest(key, keys, _MUCH_ALIKE) or home or suggest_nearest(key, keys)
     said = describe_value(value, (*location, guess))
     return f"unknown key, with value {said}{guess or '; known keys: ' + ', '.join(keys) + '.'}"
 
@@ -326,6 +352,19 @@ def _suggest_no_quotes(findings: Sequence[Any], value: Any, said: str) -> str:
     """Suggest no quotes for a number in quotes, which is text here as it is to the vendors."""
     is_number = isinstance(value, str) and said == repr(value) and _NUMBER.fullmatch(value)
     return f"; write {value} without quotes" if is_number and _join_kinds(findings) in _NUMBERS else ""
+
+
+def _suggest_share(findings: Sequence[Any], value: Any) -> str:
+    """Suggest the number of a percentage: shares are numbers from 0 to 1."""
+    percent = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if percent is None or _join_kinds(findings) not in _NUMBERS:
+        return ""
+    return f", without '%': as a share from 0 to 1 it is {float(percent[1]) / 100:g}"
+
+
+def _show_example(location: Location) -> str:
+    name = location[-1] if location else None
+    return f", such as {name}: {_EXAMPLES[name]}" if isinstance(name, str) and name in _EXAMPLES else ""
 
 
 def _suggest_list(findings: Sequence[Any], value: Any, said: str) -> str:

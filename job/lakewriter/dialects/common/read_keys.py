@@ -8,12 +8,14 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from lakewriter.dialects.common.column_entries import check_columns
+from lakewriter.dialects.common.problems import suggest_nearest
 from lakewriter.dialects.common.reader_options import find_unknown_option, note_unknown_options
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.listed_files import FILE_FORMATS
 from lakewriter.spec.model import FileModel, require_one
 from lakewriter.spec.table_spec import JdbcPartition, JdbcRules, Read
 
+_FORMATS: Final = (*sorted(FILE_FORMATS), "delta", "iceberg", "jdbc", "kafka", "kinesis")
 _BOUNDS: Final = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
 # A scheme has two letters at least: one is a drive, as in C:\\data.
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -95,6 +97,23 @@ class ReadEntry(FileModel):
             raise ValueError(
                 "'path', 'options', 'columns', 'partition', 'jdbc' and 'engine' are for 'format'; beside 'sql' they "
                 "go into 'views'"
+            )
+        return self
+
+    @field_validator("format")
+    @classmethod
+    def _no_typing_error(cls, value: str | None) -> str | None:
+        # Spark loads any format by its name; one that is almost the name of a common one is that one.
+        if value is not None and value.lower() not in _FORMATS and (guess := suggest_nearest(value, _FORMATS, 0.75)):
+            raise ValueError(f"no format has this name{guess.removesuffix('?')}")
+        return value
+
+    @model_validator(mode="after")
+    def _path_of_files(self) -> "ReadEntry":
+        options = {name.lower() for name in self.options}
+        if (self.format or "").lower() in FILE_FORMATS and not self.path and not options & {"path", "paths"}:
+            raise ValueError(
+                f"'format: {self.format}' reads files; expected 'path' beside it, such as 'path: orders/*'"
             )
         return self
 

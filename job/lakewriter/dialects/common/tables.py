@@ -1,6 +1,7 @@
 """The ``tables`` of a lake.yaml, with what is known of their columns. ``read_keys`` has their sources."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Annotated, Final, Literal, Self
@@ -123,6 +124,14 @@ class TableEntry(FileModel):
     def make_read(self, root: str) -> Read:
         """Return the neutral form of ``read``; an empty one where a program gives the rows."""
         return Read() if self.read is None else self.read.make_read(root)
+
+    @field_validator("primary_key", "unique_key", "order_by", "partition_by", "sort_by")
+    @classmethod
+    def _once_each(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        twice = [name for name, count in Counter(value).items() if count > 1]
+        if twice:
+            raise ValueError(f"{twice[0]!r} is there {Counter(value)[twice[0]]} times; expected each once")
+        return value
 
     def apply_defaults(self, contract: ContractEntry, on_bad_row: BadRowEntry | None) -> Self:
         """Return the entry with what the pipeline decides for all of its tables."""

@@ -36,11 +36,23 @@ def explain_error(error: Any, text: str) -> YamlProblemError:
     lines = _BREAK.split(text.rstrip())
     line, begins = (min(mark_of.line, len(lines) - 1) + 1 if mark_of else 1 for mark_of in (mark, begun))
     before, at = _split_at_mark(lines[line - 1], mark)
+    if "mapping values are not allowed" in problem and (above := _find_line_without_key(lines[:line])):
+        return YamlProblemError(above, "expected ': ' between a key and its value")
     for pattern, said, is_of_context in _FAULTS:
         if re.search(pattern, f"{context}: {problem}: {_describe_position(before)}"):
             said_line = begins if is_of_context else line
             return YamlProblemError(said_line, said.format(at=at))
     return YamlProblemError(line, "this is not YAML; put text with special characters in quotes")
+
+
+def _find_line_without_key(lines: list[str]) -> int | None:
+    """Return the number of the line above the last one if it begins as far left and is a key without its colon."""
+    number = next((at for at in range(len(lines) - 1, 0, -1) if lines[at - 1].split("#")[0].strip()), None)
+    if number is None:
+        return None
+    above, last = lines[number - 1], lines[-1]
+    is_aligned = len(above) - len(above.lstrip(" -")) == len(last) - len(last.lstrip(" -"))
+    return number if is_aligned and ":" not in above else None
 
 
 def _split_at_mark(line: str, mark: Any) -> tuple[str, str]:

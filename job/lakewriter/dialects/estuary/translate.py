@@ -45,7 +45,6 @@ def translate(file: CheckedFile[EstuaryDestination]) -> Spec:
         roots=tuple(at.root for at in bound),
         interval_seconds=destination.interval_seconds,
         warnings=(
-            *destination.warn_of_secrets(),
             *destination.list_warnings(),
             *_warn_of_no_region(destination),
             *warn_of_nested(specs),

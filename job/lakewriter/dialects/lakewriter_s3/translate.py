@@ -45,7 +45,6 @@ def translate(file: CheckedFile[LakewriterS3]) -> Spec:
         database_prefix=name_schema(form.database) if catalog.in_glue else "",
         folder_keys=(key,) if key else (),
         column_names=form.column_names,
-        warnings=form.warn_of_secrets(),
     )
 
 

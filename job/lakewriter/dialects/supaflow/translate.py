@@ -53,7 +53,7 @@ def translate(file: CheckedFile[AnyDestination]) -> Spec:
         roots=_find_roots(destination),
         database_prefix=name_schema(destination.glue_database_prefix) if destination.glue else "",
         encoding=ICEBERG_ENCODING if isinstance(destination, S3DataLakeIceberg) else ParquetEncoding(),
-        warnings=(*warnings, *destination.warn_of_secrets()),
+        warnings=tuple(warnings),
     )
 
 

@@ -24,6 +24,7 @@ from lakewriter.errors import (
 )
 from lakewriter.receipt import InferredType
 from lakewriter.report import format_count, join_first
+from lakewriter.source.bad_rows import KEEP_APART
 from lakewriter.source.declared_columns import ColumnCast, cast_batch, declare_schema, plan_casts
 from lakewriter.source.files.avro_reader import AvroReader
 from lakewriter.source.files.charsets import Charset
@@ -59,7 +60,7 @@ _SHOWN: Final = 300
 _MOST_NAMES: Final = 4
 _LARGE: Final = 256 * 1024 * 1024
 """The stored size in bytes from which a file is worth several tasks."""
-_ASIDE: Final = "Correct the file, or keep such rows apart: on_bad_row: quarantine."
+_ASIDE: Final = f"Correct the file, or keep such rows apart, up to a share of all: {KEEP_APART}."
 
 
 def has_reader(read: Read) -> bool:
