@@ -16,8 +16,8 @@ ORDERS = "order_id,updated_at\n1,2026-01-01T10:00:00Z\n2,2026-01-02T10:00:00Z\n"
 COMMAND = [sys.executable, "-m", "lakewriter", "init"]
 
 SAID = """\
-table   format  primary key  cursor      types proposed
-orders  csv     order_id     updated_at  2
+table   format  primary key  cursor      types  each load
+orders  csv     order_id     updated_at  2      rows above the cursor
 Wrote lake.yaml. Read it: each line says why it is there, and ? stands for what only you can tell.
 Next, without an account, on an S3 server of this machine:
   lakewriter check lake.yaml --local

@@ -93,7 +93,8 @@ def test_lines_of_the_draft(spark, database, tmp_path):
     for line in (
         "    cursor_lag: 10 minutes",
         "    # cursor_lag: 10 minutes",
-        "    # mode: refresh",
+        "    mode: refresh  # each load replaces the table whole; no column says what is new, and it is small",
+        "    mode: refresh  # each load replaces the table whole; no column surely says what is new, and it is small",
         "  # - table: RECENT",
         "    # schema: APP",
         "    # read: {format: jdbc",

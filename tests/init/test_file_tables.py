@@ -41,12 +41,13 @@ FOLDERS = [
     ),
     (
         {"shop/2026-11-01.csv": ORDERS, "shop/notes.csv": USERS},
-        {"shop": ["shop/2026-11-01.csv"], "notes": ["shop/notes.csv"]},
+        {"shop": ["shop/[0-9]*.csv"], "notes": ["shop/notes.csv"]},
     ),
     # A folder of daily files alone is read as a folder; their own name says more than "data" does.
     ({"orders_20261101.csv": ORDERS, "orders_20261102.csv": ORDERS}, {"orders": [""]}),
     # A date or number at the end of a name is no part of a table's.
-    ({"orders_20260131.csv": ORDERS}, {"orders": ["orders_20260131.csv"]}),
+    ({"orders_20260131.csv": ORDERS}, {"orders": ["orders_[0-9]*.csv"]}),
+    ({"orders_7.csv": ORDERS}, {"orders": ["orders_7.csv"]}),
     ({"a/orders.csv": ORDERS, "b/users.csv": USERS}, {"orders": ["a/orders.csv"], "users": ["b/users.csv"]}),
     # Hive's folders are partitions of one table.
     (
@@ -73,6 +74,33 @@ def test_tables_of_a_folder(tmp_path, files, expected):
     root = write(tmp_path, files)
     found = {table.name: [path[len(root) + 1 :] for path in table.paths] for table in find_tables(root)}
     assert found == expected
+
+
+GROWTHS = [
+    # files below data/, what is named, why more files are expected
+    (["orders-2026-01-01.csv"], "data", "the name has a date"),
+    (["orders-2026-01-01.csv"], "data/orders-2026-01-01.csv", ""),
+    (["orders-2026-01-01.csv", "orders-2026-01-02.csv"], "data", "their names have dates"),
+    (["2026-01-01.csv", "2026-01-02.csv"], "data", "their names have dates"),
+    (["orders_202601.csv", "orders_202602.csv"], "data", "their names have dates"),
+    (["orders_20260101T1000.csv", "orders_20260101T1100.csv"], "data", "their names have dates"),
+    (["202601011000.csv", "202601011100.csv"], "data", "their names have dates"),
+    (["orders_1.csv", "orders_2.csv"], "data", "their names are numbered"),
+    (["1.csv", "2.csv"], "data", ""),
+    (["part-0000.csv", "part-0001.csv"], "data", ""),
+    (["orders_20261301.csv"], "data", ""),
+    (["a.csv", "b.csv"], "data", ""),
+    (["day=2026-01-01/a.csv"], "data", "its folders are dates"),
+    (["year=2026/month=1/a.csv"], "data", "its folders are dates"),
+    (["country=NO/a.csv"], "data", ""),
+]
+
+
+@pytest.mark.parametrize(("names", "path", "growth"), GROWTHS)
+def test_names_show_that_more_files_will_come(tmp_path, names, path, growth):
+    write(tmp_path, dict.fromkeys(names, ORDERS))
+    (table,) = find_tables(str(tmp_path / path))
+    assert table.growth == growth
 
 
 def test_a_compressed_file_is_what_is_in_it(tmp_path):

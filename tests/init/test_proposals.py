@@ -5,7 +5,14 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
-from lakewriter.init.proposals import Proposal, describe_columns, propose_checks, propose_cursor, propose_key
+from lakewriter.init.proposals import (
+    Proposal,
+    describe_columns,
+    find_repeated_key,
+    propose_checks,
+    propose_cursor,
+    propose_key,
+)
 
 PAIR = "2 distinct values in 2 rows, none null"
 BY_CHANCE = "distinct in 2 rows, but not named as keys are"
@@ -117,6 +124,29 @@ CHECKS = [
 @pytest.mark.parametrize(("key", "cursor", "is_whole", "certain", "others"), CHECKS)
 def test_checks(key, cursor, is_whole, certain, others):
     """``note`` has a null, and too many values."""
-    found = propose_checks(SEEN, describe_columns(SEEN), key, cursor, is_whole=is_whole)
+    reads_new = cursor is not None and cursor.is_certain
+    columns = describe_columns(SEEN)
+    found = propose_checks(SEEN, columns, key, cursor, is_whole=is_whole, reads_new=reads_new)
     assert [each.check for each in found if each.is_certain] == certain
     assert [each.check for each in found if not each.is_certain] == others
+
+
+REPEATED = [
+    # columns, files, by which key they repeat each other
+    ({"order_id": [1, 2, 1, 2]}, 2, "order_id has 2 distinct values in 4 rows of 2 files"),
+    # Whole exports of a table that grows.
+    ({"order_id": [1, 2, 1, 2, 3]}, 2, "order_id has 3 distinct values in 5 rows of 2 files"),
+    # A few rows that changed come again: each file has what is new.
+    ({"order_id": [1, 2, 3, 4, 4]}, 2, ""),
+    ({"order_id": [1, 1]}, 1, ""),
+    ({"order_id": [1, 2, 1, None]}, 2, ""),
+    # Another table's key comes again in any file.
+    ({"customer_id": [1, 2, 1, 2]}, 2, ""),
+    ({"amount": [1.0, 1.0]}, 2, ""),
+]
+
+
+@pytest.mark.parametrize(("columns", "files", "said"), REPEATED)
+def test_files_that_repeat_each_other(columns, files, said):
+    rows = pa.table(columns)
+    assert find_repeated_key("orders", rows, describe_columns(rows), files) == said

@@ -9,6 +9,7 @@ from lakewriter.dialects.lake_yaml import load
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.init.draft import write_draft
 from lakewriter.init.start import Wishes, make_draft
+from lakewriter.spec.table_spec import Mode
 
 AIRBYTE = Path(__file__).parents[2] / "examples" / "airbyte"
 
@@ -67,6 +68,102 @@ def folder(tmp_path):
 
 def test_a_folder_of_files(folder):
     assert write(folder, ["data"]).read_text("utf-8") == DRAFT
+
+
+DAY = "order_id,placed_at\n{0},2026-01-01T10:00:00Z\n"
+CHANGED = "order_id,updated_at\n{0},2026-01-01T10:00:00Z\n"
+NOTE = (
+    "# NOTE: each load of {} appends all rows again. Choose a cursor, read: {{files: new}} for a folder that gets new "
+    "files{}, or repeated: allow where that is wanted."
+)
+MERGED = (
+    "# NOTE: its files repeat each other's rows, and files: new would append them again. A cursor, or in Iceberg mode: "
+    "merge, takes each row once: order_id has 1 distinct value in 2 rows of 2 files"
+)
+NEW = "# files: new: each load reads the files that no earlier load has read; their names have dates"
+INSTEAD = "# in place of files: new: later loads read only what is newer; never null, from 2026-01-01T10:00:00Z to "
+WAYS = [
+    # files below data/, the destination's type; lines of the lake.yaml, and the mode, the cursor and whether files are
+    # new, as it loads
+    (
+        {"orders-2026-01-01.csv": DAY.format(1), "orders-2026-01-02.csv": DAY.format(2)}, "lakewriter-s3",
+        [NEW, "read: {format: csv, path: data, options: {header: true}, files: new}", "# cursor: placed_at"],
+        (Mode.APPEND, None, True),
+    ),
+    # A cursor would miss rows of a day that comes late.
+    (
+        {"orders-2026-01-01.csv": CHANGED.format(1), "orders-2026-01-02.csv": CHANGED.format(2)}, "supaflow-s3",
+        [NEW, f"{INSTEAD}2026-01-01T10:00:00Z", "# cursor: updated_at"],
+        (Mode.APPEND, None, True),
+    ),
+    (
+        {"orders-2026-01-01.csv": CHANGED.format(1), "orders-2026-01-02.csv": CHANGED.format(1)}, "lakewriter-s3",
+        [MERGED, "cursor: updated_at"],
+        (Mode.APPEND, "updated_at", False),
+    ),
+    (
+        {"orders-2026-01-01.csv": DAY.format(1), "orders-2026-01-02.csv": DAY.format(1)}, "lakewriter-s3",
+        [NOTE.format("orders", ", mode: refresh to replace the table whole"), MERGED],
+        (Mode.APPEND, None, False),
+    ),
+    (
+        {"kinds.csv": "code,label\na,A\nb,B\n"}, "lakewriter-s3",
+        ["mode: refresh  # each load replaces the table whole; no column says what is new, and it is small"],
+        (Mode.REFRESH, None, False),
+    ),
+    (
+        {"orders.csv": DAY.format(1)}, "lakewriter-s3",
+        ["# in place of mode: refresh: later loads read only what is newer; from 2026-01-01T10:00:00Z to "
+         "2026-01-01T10:00:00Z: right only if no row changes after it is written", "# cursor: placed_at",
+         "mode: refresh  # each load replaces the table whole; no column surely says what is new, and it is small"],
+        (Mode.REFRESH, None, False),
+    ),
+    (
+        {"kinds.csv": "code,label\na,A\nb,B\n"}, "airbyte-s3",
+        [NOTE.format("kinds", ", mode: overwrite to replace the table whole"),
+         "# mode: overwrite  # each load replaces the table whole; without it, each load appends all rows again"],
+        (Mode.APPEND, None, False),
+    ),
+    (
+        {"kinds.csv": "code,label\na,A\nb,B\n"}, "estuary-s3-parquet", [NOTE.format("kinds", "")],
+        (Mode.APPEND, None, False),
+    ),
+]  # fmt: skip
+
+
+def unwrap(text):
+    """The words of a text, whose comments may be wrapped."""
+    return " ".join(text.replace("#", " ").split())
+
+
+@pytest.mark.parametrize(("files", "kind", "lines", "way"), WAYS)
+def test_a_second_load_does_what_is_meant(folder, files, kind, lines, way):
+    (folder / "data" / "orders.csv").unlink()
+    for name, text in files.items():
+        (folder / "data" / name).write_text(text, "utf-8")
+    lake = write(folder, ["data"], kind=kind)
+    written = unwrap(lake.read_text("utf-8"))
+    assert [line for line in lines if unwrap(line) not in written] == []
+    (table,) = load(lake).spec.tables
+    assert (table.mode, table.cursor, bool(table.read.new_files)) == way
+
+
+def test_a_large_table_is_not_replaced_by_each_load(folder, monkeypatch):
+    monkeypatch.setattr("lakewriter.init.samples.LOOK_ROWS", 1)
+    (folder / "data" / "orders.csv").unlink()
+    for number in (1, 2):
+        (folder / "data" / f"part-{number}.csv").write_text(DAY.format(number), "utf-8")
+    text = write(folder, ["data"]).read_text("utf-8")
+    line = "    # mode: refresh  # each load replaces the table whole; without it, each load appends all rows again"
+    assert line in text.splitlines()
+
+
+def test_one_note_for_all_tables_that_are_appended_again(folder):
+    for number in range(12):
+        (folder / "data" / f"{'abcdefghijkl'[number]}.csv").write_text(f"n{number},m{number}\n1,2\n", "utf-8")
+    written = unwrap(write(folder, ["data"], kind="airbyte-s3").read_text("utf-8"))
+    note = NOTE.format("a, b, c, d, e, f, g, h, i, j, k, l", ", mode: overwrite to replace the table whole")
+    assert (written.count(unwrap(note)), written.count("NOTE")) == (1, 1)
 
 
 # In the order in which messages list them.

@@ -124,12 +124,14 @@ def _create(path: Path, text: str) -> bool:
 
 def _show(draft: Draft, output: Path, beside: list[str]) -> None:
     if draft.tables:
-        grid = Table("table", "format", "primary key", "cursor", "types proposed", box=None, pad_edge=False)
+        grid = Table("table", "format", "primary key", "cursor", "types", "each load", box=None, pad_edge=False)
         for table in draft.tables:
             key = ", ".join(table.key[0]) if table.key[2] else "?" if table.key[0] else "none"
             cursor = "none" if table.cursor is None else table.cursor[0] if table.cursor[2] else f"{table.cursor[0]}?"
             name = f"{table.schema}.{table.name}" if table.schema else table.name
-            grid.add_row(*map(escape, (name, str(table.read["format"]), key, cursor, str(len(table.columns)))))
+            way = "left out" if table.is_off else table.choose_way(draft.kind).value
+            cells = (name, str(table.read["format"]), key, cursor, str(len(table.columns)), way)
+            grid.add_row(*map(escape, cells))
         OUT.print(grid)
     what = ", ".join([str(output), *beside])
     OUT.print(f"Wrote {what}. Read it: each line says why it is there, and ? stands for what only you can tell.")

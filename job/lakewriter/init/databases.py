@@ -64,6 +64,7 @@ def _draft_table(table: "DatabaseTable", options: Mapping[str, str], *, is_off: 
         key=(table.primary_key, key_evidence, bool(table.primary_key)),
         cursor=cursor,
         lag=_propose_lag(table, cursor),
+        is_small=not is_large,
         retyped=table.retyped,
         is_off=is_off,
     )

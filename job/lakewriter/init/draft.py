@@ -5,6 +5,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.init.listing import is_remote
 from lakewriter.init.proposals import CheckProposal
 from lakewriter.init.spellings import Spelling, write_statement
-from lakewriter.spec.listed_files import FILE_FORMATS
+from lakewriter.spec.table_spec import Mode
 
 WIDTH: Final = 112
 _INDENT: Final = "  "
@@ -48,6 +49,10 @@ NO_BUCKET: Final = "change-me"
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_-]+")
 _LONGEST_NAME: Final = 63
 _VIEW: Final = "files"
+_REPEATS: Final = (
+    "its files repeat each other's rows, and files: new would append them again. A cursor, or in Iceberg mode: merge, "
+    "takes each row once"
+)
 
 
 @dataclass(frozen=True)
@@ -76,8 +81,34 @@ class TableDraft:
     expect: tuple[CheckProposal, ...] = ()
     lag: str | None = None
     """A row may be committed so late with a value below the cursor."""
+    growth: str = ""
+    """Says why the source's folder will have more files; blank if nothing shows that."""
+    repeats: str = ""
+    """Says by which key the source's files repeat each other's rows."""
+    is_small: bool = False
+    """True if each load may read the whole source."""
     is_off: bool = False
     """True if the whole entry is commented out."""
+
+    def choose_way(self, kind: str) -> "Way":
+        """Choose what a second load does, for a destination of the type ``kind``."""
+        if self.growth and not self.repeats:
+            return Way.NEW_FILES
+        if self.cursor is not None and self.cursor[2]:
+            return Way.NEW_ROWS
+        mode = BY_TYPE[kind].replaces
+        # A mode that replaces file by file deletes what lies there: a person chooses it.
+        is_replaced = mode is not None and mode.replaces_at_once and self.is_small and not self.repeats
+        return Way.REFRESH if is_replaced else Way.APPEND
+
+
+class Way(StrEnum):
+    """What each load of a table does, as ``init`` prints it."""
+
+    NEW_ROWS = "rows above the cursor"
+    NEW_FILES = "new files"
+    REFRESH = "replaces the table"
+    APPEND = "appends all rows again"
 
 
 @dataclass(frozen=True)
@@ -124,10 +155,11 @@ def make_relative(path: str, folder: Path) -> str:
 
 def write_draft(draft: Draft, command: str) -> str:
     """Write the file's text; ``command`` is what drafted it."""
+    appended = _note_appended(draft)
     lines: list[Line | str] = [
         f"# yaml-language-server: $schema={SCHEMA_FILE}",
         *_write_comment(f"Drafted by: {command}"),
-        *[text for note in draft.notes for text in _write_comment(f"NOTE: {note}")],
+        *[text for note in (*filter(None, [appended]), *draft.notes) for text in _write_comment(f"NOTE: {note}")],
         Line(0, "pipeline", draft.pipeline, describe(draft.kind, "pipeline")),
         "",
         Line(0, "destination", is_mapping=True),
@@ -164,10 +196,14 @@ def _write_table(kind: str, table: TableDraft, *, is_first: bool) -> list[Line |
     for number, (key, value) in enumerate(names.items()):
         lines.append(Line(2, key, value, table.seen if number == 0 else "", is_item=number == 0))
     lines += [text for note in table.notes for text in _write_comment(f"NOTE: {note}", 2)]
-    lines += [Line(2, "read", dict(table.read)), *_write_sql(table)]
+    if table.repeats:
+        lines += _write_comment(f"NOTE: {_REPEATS}: {table.repeats}", 2)
+    way = table.choose_way(kind)
+    lines += [_write_read(table, way), *_write_sql(table, way)]
     lines += [Line(2, key, value) for key, value in table.more.items()]
     lines += _write_key(table)
-    lines += _write_cursor(table, kind)
+    lines += _write_cursor(table, way)
+    lines += _write_mode(table, kind, way)
     lines += _write_columns(table)
     if table.retyped:
         changes = "; ".join(f"{name} {before} -> {after}" for name, (before, after) in table.retyped.items())
@@ -177,12 +213,19 @@ def _write_table(kind: str, table: TableDraft, *, is_first: bool) -> list[Line |
     return [replace(line, is_off=True) if isinstance(line, Line) else line for line in lines] if table.is_off else lines
 
 
-def _write_sql(table: TableDraft) -> list[Line | str]:
+def _write_read(table: TableDraft, way: Way) -> Line:
+    if way is not Way.NEW_FILES:
+        return Line(2, "read", dict(table.read))
+    why = f"files: new: each load reads the files that no earlier load has read; {table.growth}"
+    return Line(2, "read", {**table.read, "files": "new"}, why)
+
+
+def _write_sql(table: TableDraft, way: Way) -> list[Line | str]:
     """Return the read that types what only SQL can, in place of the one above it."""
     spellings = [spelling for spelling in table.spellings if spelling.entry is None]
     if not spellings:
         return []
-    read = {"sql": write_statement(spellings, _VIEW), "views": {_VIEW: dict(table.read)}}
+    read = {"sql": write_statement(spellings, _VIEW), "views": {_VIEW: _write_read(table, way).value}}
     why = "; ".join(f"{spelling.column}: {spelling.reason}" for spelling in spellings)
     return [Line(2, "read", read, f"in place of the line above, to type them: {why}", is_off=True)]
 
@@ -208,26 +251,44 @@ def _write_key(table: TableDraft) -> list[Line | str]:
     return [Line(2, "primary_key", [], evidence, is_off=True)] if evidence else []
 
 
-def _write_cursor(table: TableDraft, kind: str) -> list[Line | str]:
+def _write_cursor(table: TableDraft, way: Way) -> list[Line | str]:
     if table.cursor is None:
-        return _write_ways(table, kind)
-    column, evidence, is_certain = table.cursor
-    lines: list[Line | str] = [
-        Line(2, "cursor", column, f"later loads read only what is newer; {evidence}", is_off=not is_certain)
-    ]
+        return []
+    column, evidence, _ = table.cursor
+    is_off = way is not Way.NEW_ROWS
+    place = {Way.NEW_FILES: "in place of files: new: ", Way.REFRESH: "in place of mode: refresh: "}.get(way, "")
+    why = f"{place}later loads read only what is newer; {evidence}"
+    lines: list[Line | str] = [Line(2, "cursor", column, why, is_off=is_off)]
     if table.lag is not None:
         why = "and again what may have been committed late, which is appended again: readers know it by the key"
-        lines.append(Line(2, "cursor_lag", table.lag, why, is_off=not is_certain))
-    return [*lines, *([] if is_certain else _write_ways(table, kind))]
+        lines.append(Line(2, "cursor_lag", table.lag, why, is_off=is_off))
+    return lines
 
 
-def _write_ways(table: TableDraft, kind: str) -> list[Line | str]:
-    """Write what to do about rows that a second load would append again."""
-    is_of_files = str(table.read.get("format")).lower() in FILE_FORMATS
-    new = "files: new under read, for a folder that gets new files; " if is_of_files and "path" in table.read else ""
-    ways = f"NOTE: each load appends all rows again. A cursor; {new}or repeated: allow, where that is wanted"
-    refresh = Line(2, "mode", "refresh", "or each load replaces the table whole", is_off=True)
-    return [*_write_comment(ways, 2), *([refresh] if kind == "lakewriter-s3" else [])]
+def _write_mode(table: TableDraft, kind: str, way: Way) -> list[Line | str]:
+    if way is Way.REFRESH:
+        which = "no column surely says" if table.cursor else "no column says"
+        why = f"each load replaces the table whole; {which} what is new, and it is small"
+        return [Line(2, "mode", Mode.REFRESH.value, why)]
+    mode = BY_TYPE[kind].replaces
+    if way is Way.APPEND and mode is not None and not table.repeats:
+        why = f"each load replaces the table whole; without it, each load {Way.APPEND}"
+        return [Line(2, "mode", mode.value, why, is_off=True)]
+    return []
+
+
+def _note_appended(draft: Draft) -> str:
+    """Say once what to do about the tables whose rows a second load would append again; blank if there are none."""
+    names = [table.name for table in draft.tables if table.choose_way(draft.kind) is Way.APPEND and not table.is_off]
+    if not names:
+        return ""
+    new = "read: {files: new} for a folder that gets new files"
+    mode = BY_TYPE[draft.kind].replaces
+    whole = f", mode: {mode.value} to replace the table whole" if mode is not None else ""
+    return (
+        f"each load of {', '.join(names)} {Way.APPEND}. Choose a cursor, {new}{whole}, or repeated: "
+        "allow where that is wanted."
+    )
 
 
 def _write_expect(table: TableDraft) -> list[Line | str]:

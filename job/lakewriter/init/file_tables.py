@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -25,16 +25,25 @@ _PART: Final = re.compile(r"(part|data|file|run|batch|chunk|split)?[-_.]?[0-9a-f
 _DATED: Final = re.compile(r"[-_. ]*\d[\d\-_.T: ]*Z?$")
 _JOINT: Final = re.compile(r"[-_. ]*")
 """This is between a name and its date."""
+_DATE: Final = re.compile(
+    r"(?<!\d)(?:19|20)\d\d(?P<joint>[-_.]?)(?:0[1-9]|1[0-2])((?P=joint)(?:0[1-9]|[12]\d|3[01]))?(\d{4}|\d{6})?(?!\d)"
+)
+"""A month or a day in the name of a file or folder, perhaps with a time behind it."""
+_TIME_KEYS: Final = frozenset(("year", "month", "day", "hour", "date", "dt", "ds"))
 
 
 @dataclass(frozen=True)
 class FileTable:
-    """Files of one table; ``paths`` are what ``spark.read`` is given, ``problems`` are files that were passed over."""
+    """Files of one table; ``paths`` are what ``spark.read`` is given, ``problems`` are files that were passed over.
+
+    ``growth`` says why more files are expected beside these; it is blank where nothing shows that.
+    """
 
     name: str
     paths: tuple[str, ...]
     files: tuple[SourceFile, ...]
     head: Head
+    growth: str = ""
     problems: tuple[str, ...] = ()
 
 
@@ -45,7 +54,7 @@ def find_tables(path: str) -> list[FileTable]:
     if not tables:
         said = f"{problems[0]}" if problems else f"there is no file in {path!r} that can be a table."
         raise SourceFailedError(said, remedy="Give files of CSV, JSON, Parquet, ORC or Avro, or a folder of them.")
-    return [FileTable(t.name, t.paths, t.files, t.head, tuple(problems) if not n else ()) for n, t in enumerate(tables)]
+    return [replace(table, problems=() if number else tuple(problems)) for number, table in enumerate(tables)]
 
 
 def _find_below(path: str) -> tuple[list[FileTable], list[str]]:
@@ -54,7 +63,8 @@ def _find_below(path: str) -> tuple[list[FileTable], list[str]]:
         leaves = [file for folder in folders for file in _list_leaves(folder)]
         heads, problems = _read_heads(leaves)
         first = next(iter(heads.values()), None)
-        whole = [FileTable(_name_table(_get_base(path)), (path,), tuple(leaves), first)] if first else []
+        growth = _explain_folders(folders)
+        whole = [FileTable(_name_table(_get_base(path)), (path,), tuple(leaves), first, growth)] if first else []
         return whole, problems
     tables, problems = _group_files(path, files)
     for folder in folders:
@@ -85,26 +95,47 @@ def _group_files(folder: str, files: Sequence[SourceFile]) -> tuple[list[FileTab
         (group,) = groups
         if len(group) > 1 or _PART.fullmatch(_get_stem(group[0].path)):
             name = _name_dated(group) or _name_table(_get_base(folder))
-            return [FileTable(name, (folder,), tuple(group), heads[group[0]])], problems
-    return [_make_table(group, heads[group[0]], files) for group in groups], problems
+            return [FileTable(name, (folder,), tuple(group), heads[group[0]], _explain_files(group))], problems
+    is_named = bool(files) and files[0].path == folder
+    return [_make_table(group, heads[group[0]], files, is_named=is_named) for group in groups], problems
 
 
-def _make_table(group: Sequence[SourceFile], head: Head, files: Sequence[SourceFile]) -> FileTable:
+def _make_table(group: Sequence[SourceFile], head: Head, files: Sequence[SourceFile], *, is_named: bool) -> FileTable:
+    """Make the table of files that are alike; ``is_named`` is True for a file that the user has named by itself."""
     paths = [file.path for file in group]
     folder = _name_table(_get_base(paths[0].rpartition("/")[0]))
-    if len(paths) == 1:
-        return FileTable(_strip_date(_get_stem(paths[0])) or folder, tuple(paths), tuple(group), head)
-    others = [file.path for file in files if file not in group]
-    pattern = _find_pattern(paths, others)
+    growth = "" if is_named else _explain_files(group)
+    pattern = None
+    if len(paths) > 1 or growth:
+        pattern = _find_pattern(paths, [file.path for file in files if file not in group])
     chosen = (pattern,) if pattern is not None else tuple(paths)
-    start = _get_base(_find_common_start(paths))
-    return FileTable(_name_dated(group) or _strip_date(start) or folder, chosen, tuple(group), head)
+    if len(paths) == 1:
+        name = _strip_date(_get_stem(paths[0])) or folder
+    else:
+        name = _name_dated(group) or _strip_date(_get_base(_find_common_start(paths))) or folder
+    # A list of files takes no other.
+    return FileTable(name, chosen, tuple(group), head, growth if pattern is not None else "")
+
+
+def _explain_files(group: Sequence[SourceFile]) -> str:
+    """Say why a folder will have more files like these; blank where their names do not show it."""
+    stems = [_get_stem(file.path) for file in group]
+    if all(_DATE.search(stem) for stem in stems):
+        return "the name has a date" if len(stems) == 1 else "their names have dates"
+    return "their names are numbered" if len(stems) > 1 and _name_dated(group) else ""
+
+
+def _explain_folders(folders: Sequence[str]) -> str:
+    """Say why more partitions will come; blank where the keys are no times."""
+    parts = [_get_base(folder).partition("=") for folder in folders]
+    is_dated = all(key.lower() in _TIME_KEYS or _DATE.search(value) for key, _, value in parts)
+    return "its folders are dates" if is_dated else ""
 
 
 def _find_pattern(paths: Sequence[str], others: Sequence[str]) -> str | None:
     """Find a pattern that takes these files, none of the others, and tomorrow's file."""
     ends = {path.rpartition("/")[2].partition(".")[2] for path in paths}
-    start = _find_common_start(paths)
+    start = _find_common_start(paths) if paths[1:] else paths[0].removesuffix(f".{next(iter(ends))}")
     if len(ends) != 1 or set(start) & set("*?[]{}"):
         return None
     folder, _, base = start.rpartition("/")

@@ -27,6 +27,9 @@ _MADE: Final = re.compile(
     re.IGNORECASE,
 )
 _MOSTLY: Final = re.compile(r"[\d,]+ of [\d,]+ values? are ")
+_OWN_KEY: Final = 3
+"""The rank of a name that is the table's own key."""
+_MOST_GROWTH: Final = 1.5
 _MOST_KEY_COLUMNS: Final = 3
 _MOST_CANDIDATES: Final = 8
 _MOST_VALUES: Final = 8
@@ -109,6 +112,23 @@ def propose_key(table: str, rows: pa.Table, columns: Sequence[Column], *, is_who
     return Proposal((), _explain_no_key(table, facts, count))
 
 
+def find_repeated_key(table: str, rows: pa.Table, columns: Sequence[Column], files: int) -> str:
+    """Say by which key the files of a table repeat each other's rows; blank if nothing shows that they do."""
+    count = rows.num_rows
+    named = sorted(
+        (column.name for column in columns if _may_be_key(column)), key=lambda name: -_rank_name(name, table)
+    )
+    if files < 2 or not named or _rank_name(named[0], table) < _OWN_KEY:
+        return ""
+    nulls, distinct = _count_values(rows[named[0]])
+    # Whole exports of a table that grows slowly have about as many keys as one file has rows.
+    if nulls or distinct * files > count * _MOST_GROWTH:
+        return ""
+    return (
+        f"{named[0]} has {format_count(distinct, 'distinct value')} in {format_count(count, 'row')} of {files:,} files"
+    )
+
+
 def _explain_no_key(table: str, facts: Mapping[str, tuple[int, int]], count: int) -> str:
     named = sorted(facts, key=lambda name: -_rank_name(name, table))
     if not named or not _rank_name(named[0], table):
@@ -129,12 +149,12 @@ def _count_values(values: pa.ChunkedArray) -> tuple[int, int]:
 
 
 def _rank_name(name: str, table: str) -> int:
-    """Rank how much a column's name is that of a key: 3 for the table's own, 0 for none."""
+    """Rank how much a column's name is that of a key: ``_OWN_KEY`` for the table's own, 0 for none."""
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower().strip("_").replace("-", "_").replace(" ", "_")
     table_name = re.sub(r"\W+", "_", table.lower())
     singular = _get_singular(table_name)
     if words in ("id", "uuid", f"{table_name}_id", f"{singular}_id", f"{singular}id"):
-        return 3
+        return _OWN_KEY
     start, _, last = words.rpartition("_")
     if last in ("id", "uuid", "key"):
         return 2
@@ -209,12 +229,20 @@ def is_named_for_changes(name: str) -> bool:
 
 
 def propose_checks(
-    rows: pa.Table, columns: Sequence[Column], key: Proposal, cursor: Proposal | None, *, is_whole: bool
+    rows: pa.Table,
+    columns: Sequence[Column],
+    key: Proposal,
+    cursor: Proposal | None,
+    *,
+    is_whole: bool,
+    reads_new: bool,
 ) -> tuple[CheckProposal, ...]:
-    """Propose what each load is expected to be. What the rows cannot promise of later ones is not certain."""
+    """Propose what each load is expected to be. What the rows cannot promise of later ones is not certain.
+
+    ``reads_new`` is True if later loads read only what is new.
+    """
     among = f"{'all' if is_whole else 'the first'} {format_count(rows.num_rows, 'row')}"
-    reads_new = cursor is not None and cursor.is_certain
-    why = "a load with a cursor may find nothing new" if reads_new else "a load without rows fails"
+    why = "a load of what is new may find nothing" if reads_new else "a load without rows fails"
     proposed = [CheckProposal({"rows": {"at_least": 1}}, why, is_certain=not reads_new)]
     keys = list(key.columns)
     if keys:

@@ -9,12 +9,20 @@ from typing import Any, Final
 from lakewriter.dialects.registry import BY_TYPE
 from lakewriter.errors import SpecInvalidError
 from lakewriter.init.databases import draft_database
-from lakewriter.init.draft import Draft, TableDraft, make_destination, make_relative, name_pipeline, require_plain_names
+from lakewriter.init.draft import (
+    Draft,
+    TableDraft,
+    make_destination,
+    make_relative,
+    name_pipeline,
+    require_plain_names,
+)
 from lakewriter.init.file_tables import FileTable, find_tables
 from lakewriter.init.proposals import (
     CheckProposal,
     describe_columns,
     explain_texts,
+    find_repeated_key,
     propose_checks,
     propose_cursor,
     propose_key,
@@ -216,13 +224,15 @@ def draft_table(table: FileTable, folder: Path, *, expects: bool = False) -> Tab
     key = propose_key(table.name, sample.rows, columns, is_whole=sample.is_whole) if columns else None
     cursor = propose_cursor(sample.rows, columns)
     spellings = find_spellings(sample.rows, columns)
+    repeats = find_repeated_key(table.name, sample.rows, columns, len(table.files)) if table.growth else ""
     paths = [make_relative(path, folder) for path in table.paths]
     read: dict[str, Any] = {"format": table.head.format, "path": paths[0] if len(paths) == 1 else paths}
     if sample.options:
         read["options"] = dict(sample.options)
     checks: tuple[CheckProposal, ...] = ()
     if expects and key:
-        checks = propose_checks(sample.rows, columns, key, cursor, is_whole=sample.is_whole)
+        reads_new = bool(table.growth) or (cursor is not None and cursor.is_certain)
+        checks = propose_checks(sample.rows, columns, key, cursor, is_whole=sample.is_whole, reads_new=reads_new)
     return TableDraft(
         name=table.name,
         read=read,
@@ -231,6 +241,9 @@ def draft_table(table: FileTable, folder: Path, *, expects: bool = False) -> Tab
         cursor=(cursor.columns[0], cursor.evidence, cursor.is_certain) if cursor else None,
         columns={name: (kind, reason) for name, (kind, reason) in types.items()},
         notes=sample.notes,
+        growth=table.growth,
+        repeats=repeats,
+        is_small=sample.is_whole,
         texts=explain_texts([column for column in columns if column.name not in {s.column for s in spellings}]),
         spellings=spellings,
         retyped=sample.retyped,
@@ -289,7 +302,8 @@ def _fit_binding(draft: TableDraft, key: tuple[str, ...], *, is_own: bool) -> Ta
     """Leave key, fields and path to the specification, or take its key where the destination reads none."""
     if is_own:
         seen = f"{draft.seen}; its key is the collection's: {', '.join(key)}" if key else draft.seen
-        return replace(draft, seen=seen, names={"source": draft.name}, key=((), "", False), cursor=None, columns={})
+        bare = replace(draft, names={"source": draft.name}, key=((), "", False), cursor=None, columns={}, growth="")
+        return replace(bare, seen=seen)
     columns = tuple(pointer.removeprefix("/") for pointer in key)
     evidence = ("the collection's own key", "/" not in "".join(columns)) if columns else draft.key[1:]
     return replace(draft, name=draft.name.rpartition("/")[2], key=(columns or draft.key[0], *evidence))

@@ -101,4 +101,5 @@ DIALECT: Final = Dialect[AirbyteForm](
     policies=dict.fromkeys(TYPES, POLICY),
     principals={"airbyte-s3": "airbyte-cloud", "heropixel-s3": "heropixel-cloud"},
     first_keys=_begin_destination,
+    replaces=Mode.OVERWRITE,
 )

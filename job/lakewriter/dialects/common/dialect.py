@@ -15,6 +15,7 @@ from lakewriter.dialects.common.yaml_text import Document
 from lakewriter.spec.model import Model
 from lakewriter.spec.pairs import Refusal
 from lakewriter.spec.specification import Limits, Spec
+from lakewriter.spec.table_spec import Mode
 from lakewriter.spec.vendor_policy import VendorPolicy
 
 D = TypeVar("D", bound=Destination)
@@ -113,6 +114,7 @@ class Dialect(Generic[D]):
     principals       for each type the name of its vendor in ``deployment.trust``
     first_keys       the keys that a new file of a type begins with, for a bucket and a region
     first_table_keys the keys that name a table in a new file, for its name and its schema
+    replaces         the mode in which each load replaces a table; None if loads only append
     """
 
     types: Mapping[str, type[Destination]]
@@ -132,6 +134,7 @@ class Dialect(Generic[D]):
     principals: Mapping[str, str] = field(default_factory=dict)
     first_keys: Callable[[str, str, str], dict[str, Any]] = _begin_destination
     first_table_keys: Callable[[str, str], dict[str, Any]] = _begin_table
+    replaces: Mode | None = None
 
     def find_refused(self, destination: D) -> dict[str, Refusal]:
         """Return the settings that tables of this destination cannot have."""

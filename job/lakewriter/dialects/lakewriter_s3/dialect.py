@@ -81,4 +81,5 @@ DIALECT: Final = Dialect[LakewriterS3](
     limits=adjust_limits,
     refuses=REFUSES,
     first_keys=_begin_destination,
+    replaces=Mode.REFRESH,
 )
