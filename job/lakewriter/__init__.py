@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 from lakewriter.errors import LakeError
 
 if TYPE_CHECKING:
-    from lakewriter.api.data_source import register
-    from lakewriter.api.pipeline_file import local
+    from lakewriter.api.data_source import local, register
     from lakewriter.api.verbs import check, load, open_spark, plan, verify
     from lakewriter.api.writing import sink, write
 
@@ -15,7 +14,7 @@ __version__ = "0.2.0.dev0"
 
 __all__ = ["LakeError", "check", "load", "local", "open_spark", "plan", "register", "sink", "verify", "write"]
 
-_MODULES = {"local": "pipeline_file", "register": "data_source", "sink": "writing", "write": "writing"}
+_MODULES = {"local": "data_source", "register": "data_source", "sink": "writing", "write": "writing"}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 import lakewriter
 from lakewriter.errors import LakeError
@@ -52,6 +53,19 @@ def test_a_dataframe_is_saved_while_another_session_is_active(lake, spark):
     finally:
         classes.setActiveSession(spark._jsparkSession)
     assert lake.rows("SELECT id FROM t ORDER BY id", PATH) == [(0,), (1,), (2,)]
+
+
+def test_the_format_may_be_registered_again(lake, spark):
+    """A session that Spark copies, as it does for a stream, takes a registered format for one that nobody replaces."""
+    lake.write(GIVEN)
+    copy = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    lakewriter.register(copy)
+    lakewriter.register(copy)
+    save(lake, spark.range(3))
+    # The thread's active session has the format.
+    save(lake, lakewriter.open_spark().range(3), "j2")
+    save(lake, lakewriter.open_spark().range(3), "j3")
+    assert lake.rows("SELECT count(*) FROM t", PATH) == [(9,)]
 
 
 def test_values_are_those_of_the_function(lake, spark):

@@ -21,7 +21,6 @@ tables:
 PROGRAM = """\
 import json, lakewriter
 spark = lakewriter.open_spark()
-lakewriter.register(spark)
 df = spark.range(0, 10, 1, 1)
 first = lakewriter.write(df, lake="lake.yaml", table="orders", job_id="a", local=True)
 with lakewriter.local("lake.yaml") as options:

@@ -4,6 +4,7 @@ states that go on from there."""
 import gzip
 import io
 import json
+from pathlib import Path
 from typing import Any, cast
 
 import fastavro
@@ -147,7 +148,8 @@ def test_what_is_said(platform):
         f"    data/public/orders/{AT}0.jsonl",
         "missed: 1 object; no setting gives a stream of the catalog such a key: it stays as it is:",
         "    data/public/orders/notes.txt",
-        "Nothing is written; --write creates the states that go on from there.",
+        "Nothing is written; --write creates the state of pipeline 'airbyte', from which lakewriter airbyte write goes "
+        "on. A lake.yaml has a pipeline of its own: lakewriter airbyte adopt LAKE.",
     ]
     assert not [key for key in platform.aws.objects(BUCKET) if "_lakewriter" in key]
 
@@ -170,6 +172,74 @@ def test_written_states_go_on_from_there(tmp_path, aws, bucket, spark):
         8, 32, {"user_id": 1},
     )  # fmt: skip
     assert [key for key in platform.data() if key in old] == []
+
+
+LAKE_YAML = """\
+pipeline: shop
+destination: {type: airbyte-s3, config_file: config.json}
+source: {messages: messages.jsonl, catalog: catalog.json}
+"""
+
+
+def write_lake(platform, *streams, **config: Any) -> str:
+    """A lake.yaml over the connection's own files."""
+    settings, catalog = platform.given(*streams, **config)
+    lake = settings.parent / "lake.yaml"
+    lake.write_text(LAKE_YAML.replace("config.json", settings.name).replace("catalog.json", catalog.name), "utf-8")
+    return str(lake)
+
+
+def test_the_state_is_that_of_the_pipeline_in_lake_yaml(platform):
+    lake = write_lake(platform, USERS, ORDERS)
+    put(platform, f"data/public/users/{AT}0.jsonl.gz", 7, gzip.compress(ROW))
+    said = CliRunner().invoke(main, ["airbyte", "adopt", lake])
+    assert said.stdout.splitlines() == [
+        "public.users: 1 object (1 .jsonl.gz), generation 7, sync 31",
+        "  1 object in .jsonl.gz, the next ones in .jsonl: config.json:1: format.compression.compression_type 'GZIP' "
+        "writes .jsonl.gz",
+        "public.orders: no objects",
+        f"Nothing is written; --write creates the state of pipeline 'shop', from which lakewriter run {lake} goes on.",
+    ]
+    said = CliRunner().invoke(main, ["airbyte", "adopt", lake, "--write"])
+    assert said.stdout.splitlines()[2:] == [
+        "  its state has these numbers now", "public.orders: no objects",
+        f"lakewriter run {lake} goes on from there, as pipeline 'shop'.",
+    ]  # fmt: skip
+    states = [key for key in platform.aws.objects(BUCKET) if key.endswith("state.json")]
+    assert states == ["data/_lakewriter/shop/tables/public.users/state.json"]
+    said = CliRunner().invoke(main, ["airbyte", "adopt", lake, "--write"])
+    assert said.stdout.splitlines()[2] == "  its state had them already"
+
+
+def test_a_key_of_lake_yaml_is_named_by_its_line(platform):
+    lake = Path(write_lake(platform, USERS))
+    lake.write_text(lake.read_text("utf-8").replace("config.json}", "config.json,\n  s3_path_format: x/}"), "utf-8")
+    put(platform, f"data/public/users/{AT}0.jsonl", 7, ROW)
+    (missed,) = json.loads(CliRunner().invoke(main, ["airbyte", "adopt", str(lake), "--json"]).stdout)["missed"]
+    assert missed["advice"].startswith("lake.yaml:3: destination.s3_path_format '${NAMESPACE}/${STREAM_NAME}/${YEAR}")
+
+
+TABLES = """\
+pipeline: shop
+destination: {type: airbyte-s3, s3_bucket_name: acme, s3_bucket_path: a, s3_bucket_region: us-east-1,
+              format: {format_type: Parquet}}
+tables: [{table: users, read: {format: parquet, path: users}}]
+"""
+REFUSED = [
+    (["LAKE", "--config", "c.json"], "SPEC_INVALID: expected either LAKE or --config and --catalog. For loads by "
+     "`lakewriter run`: lakewriter airbyte adopt LAKE."),
+    (["--config", "c.json"], "SPEC_INVALID: expected either LAKE or --config and --catalog. For loads by "
+     "`lakewriter run`: lakewriter airbyte adopt LAKE."),
+    (["LAKE"], "SPEC_INVALID: LAKE reads no messages of Airbyte's protocol. For its tables: lakewriter adopt LAKE."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED)
+def test_what_cannot_be_adopted(tmp_path, arguments, message):
+    lake = tmp_path / "lake.yaml"
+    lake.write_text(TABLES, "utf-8")
+    done = CliRunner().invoke(main, ["airbyte", "adopt", *[text.replace("LAKE", str(lake)) for text in arguments]])
+    assert (done.exit_code, done.stderr.replace(str(lake), "LAKE").strip()) == (2, message)
 
 
 def test_exported_configuration_and_masked_secrets(platform):

@@ -23,6 +23,18 @@ FIRST = [
     ("timestamp postgres", "databases"),
     ("kafka", "quickstarts/kafka"),
     ("rows come twice", "troubleshooting"),
+    ("rotate key", "change-the-key"),
+    ("delete a bad load", "undo"),
+    ("remove the wrong run", "undo"),
+    ("query from Athena", "readers"),
+    ("what does it cost", "costs"),
+    ("how much does it cost", "costs"),
+    ("price", "costs"),
+    ("daily files", "guide-supaflow"),
+    ("bound", "words"),
+    ("intent", "words"),
+    ("mend", "words"),
+    ("set aside", "words"),
 ]
 
 

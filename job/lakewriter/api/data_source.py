@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -12,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from lakewriter.api.pipeline_file import Opened, narrow, require_done
+from lakewriter.api.pipeline_file import LOCAL, LakeFile, Opened, narrow, require_done
 from lakewriter.aws import Clients
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import LakeError, SpecInvalidError
@@ -23,6 +24,8 @@ from lakewriter.run.given_load import OpenWrite, abandon_write, begin_write, end
 from lakewriter.source.arrow_types import check_batch
 from lakewriter.source.feed import Feed
 from lakewriter.source.given_rows import GivenRows
+from lakewriter.source.session import keep_active_session
+from lakewriter.source.time_zone import is_started
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
 from lakewriter.staging.stage import run_task
@@ -37,16 +40,54 @@ def register(spark: SparkSession) -> None:
     """Make ``df.write.format("lakewriter")`` known to a session.
 
     Args:
-        spark: The session. Options of the format are the arguments of ``write``: ``lake`` and ``table``, and
-            optionally ``job_id``, ``stage``, ``sync_id`` and ``local``.
+        spark: The session; one of ``open_spark`` knows the format already. Options of the format are the arguments of
+            ``write``: ``lake`` and ``table``, and optionally ``job_id``, ``stage``, ``sync_id`` and ``local``.
     """
-    spark.dataSource.register(LakewriterSource)
     if not isinstance(spark, SparkSession):
+        spark.dataSource.register(LakewriterSource)
         return
     # Spark looks a format up in the session that is active in the thread, which need not be this one.
     active = SparkSession._get_j_spark_session_class(spark._jvm).getActiveSession()
+    _register_once(spark)
     if active.isDefined() and not active.get().equals(spark._jsparkSession):
-        SparkSession(spark.sparkContext, active.get()).dataSource.register(LakewriterSource)
+        _register_once(SparkSession(spark.sparkContext, active.get()))
+
+
+def _register_once(spark: SparkSession) -> None:
+    """Register the format, unless the session has it: a copy of a session that has it refuses a second time."""
+    session = spark._jsparkSession
+    if session.sessionState().dataSourceManager().dataSourceExists(NAME):
+        return
+    with keep_active_session():
+        # It is also refused if the thread's active session is another one that has it.
+        SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(session)
+        spark.dataSource.register(LakewriterSource)
+
+
+@contextmanager
+def local(lake: LakeFile, *, stage: str | None = None) -> Iterator[dict[str, str]]:
+    """Let all functions in the block use the S3 server on this machine, as ``--local`` does.
+
+    Spark's writer knows the format ``lakewriter`` then, in a Spark that runs already.
+
+    Args:
+        lake: The path of lake.yaml, or of a vendor's own file.
+        stage: The stage of the file whose settings are taken; none by default.
+
+    Yields:
+        The options of Spark's writer that do the same: ``df.write.format("lakewriter").options(**options, table=...)``.
+
+    Raises:
+        LakeError: ``SPEC_INVALID`` for the file.
+    """
+    Opened(lake, stage, local=True)
+    if is_started():
+        register(SparkSession.getActiveSession() or SparkSession.builder.getOrCreate())
+    before = LOCAL.set(True)
+    try:
+        yield {"lake": str(lake), "local": "true", **({"stage": stage} if stage else {})}
+    finally:
+        LOCAL.reset(before)
 
 
 class LakewriterSource(DataSource):

@@ -2,8 +2,7 @@
 
 import html
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
@@ -31,7 +30,8 @@ LakeFile = str | Path
 LOG: Final = logging.getLogger(__name__)
 
 
-_LOCAL: Final[ContextVar[bool]] = ContextVar("lakewriter.local", default=False)
+LOCAL: Final[ContextVar[bool]] = ContextVar("lakewriter.local", default=False)
+"""True if every function uses the S3 server on this machine."""
 
 
 class LoadReport(RunReport):
@@ -53,33 +53,11 @@ class LoadReport(RunReport):
         return f'<iframe srcdoc="{html.escape(self._page)}" style="width: 100%; height: 40em; border: 0"></iframe>'
 
 
-@contextmanager
-def local(lake: LakeFile, *, stage: str | None = None) -> Iterator[dict[str, str]]:
-    """Let all functions in the block use the S3 server on this machine, as ``--local`` does.
-
-    Args:
-        lake: The path of lake.yaml, or of a vendor's own file.
-        stage: The stage of the file whose settings are taken; none by default.
-
-    Yields:
-        The options of Spark's writer that do the same: ``df.write.format("lakewriter").options(**options, table=...)``.
-
-    Raises:
-        LakeError: ``SPEC_INVALID`` for the file.
-    """
-    Opened(lake, stage, local=True)
-    before = _LOCAL.set(True)
-    try:
-        yield {"lake": str(lake), "local": "true", **({"stage": stage} if stage else {})}
-    finally:
-        _LOCAL.reset(before)
-
-
 class Opened(Context):
     """A file, with a session of its own beside the caller's where there is one."""
 
     def __init__(self, lake: LakeFile, stage: str | None, *, local: bool = False) -> None:
-        super().__init__(Path(lake), stage, local=local or _LOCAL.get(), is_started=True)
+        super().__init__(Path(lake), stage, local=local or LOCAL.get(), is_started=True)
 
     def spark(self) -> SparkSession:
         """Return a session of its own in the caller's Spark, whose settings stay as they are; else a new local one."""

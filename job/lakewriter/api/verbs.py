@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 
+from lakewriter.api.data_source import register
 from lakewriter.api.pipeline_file import LakeFile, Opened, accept_checks
 from lakewriter.doctor import CheckReport, run_checks
 from lakewriter.operate.job_ids import choose_job_id, require_job_id
@@ -20,7 +21,8 @@ from lakewriter.source.session import keep_active_session, open_spark_session
 def open_spark(app_name: str = "lakewriter") -> SparkSession:
     """Open a session of Spark as the commands do: the one that runs, or a new one in UTC on any Java that is found.
 
-    Spark's own builder asks for the module jdk.incubator.vector, which the Java of ``lakewriter[java]`` has not.
+    Its writer knows the format ``lakewriter``. Spark's own builder asks for the module jdk.incubator.vector, which the
+    Java of ``lakewriter[java]`` has not.
 
     Args:
         app_name: The application's name in Spark's pages, where a session is opened.
@@ -31,7 +33,9 @@ def open_spark(app_name: str = "lakewriter") -> SparkSession:
     Raises:
         LakeError: ``SOURCE_FAILED`` where there is no Java that Spark can run on.
     """
-    return open_spark_session(app_name)
+    session = open_spark_session(app_name)
+    register(session)
+    return session
 
 
 @keep_active_session()

@@ -40,14 +40,24 @@ _OF_DECISIONS: Final = 0.4
 """The weight of a hit in a decision: readers who look for a way to do something need no reasons."""
 _IN_TITLE: Final = 4.0
 """The weight of a word in a heading, where one in the text has 1."""
+_WHOLE_TITLE: Final = 4.0
+"""The weight of a page whose title has all the words and no other; that of a section is less, by its depth."""
 _SAME: Final = {
     "overwrit": "replac", "reload": "replac", "refresh": "replac", "full": "whole", "each": "every", "delet": "remov",
     "dedup": "again", "duplicat": "again", "rollback": "undo", "revert": "undo", "repeat": "again", "twice": "again",
+    "rotat": "chang", "pric": "cost", "bill": "cost", "expensiv": "cost", "cheap": "cost", "costly": "cost",
+    "budget": "cost", "sql": "query", "queri": "query", "select": "query", "uninstall": "destroy", "daily": "new",
 }  # fmt: skip
 """Stems of words that a reader may use for those of the pages."""
+_PHRASES: Final = {
+    r"(bad|wrong|broken|faulty) (load|run|job|import)s?": "undo load",
+    r"(delete|remove|drop|take back|take out) (a|the|my|one)? ?(load|run|job)\b": "undo load",
+    r"(new|daily|only new) files?\b": "files new",
+}
+"""Words that mean something else together than one by one: a bad load is taken back, bad rows are kept apart."""
 _COMMON: Final = frozenset(
-    ("a", "an", "and", "are", "as", "at", "be", "by", "do", "for", "from", "how", "i", "in", "is", "it", "my", "of",
-     "on", "or", "that", "the", "to", "what", "with")
+    ("a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "how", "i", "in", "is", "it",
+     "me", "much", "my", "of", "on", "or", "should", "that", "the", "to", "what", "will", "with")
 )  # fmt: skip
 
 
@@ -139,6 +149,8 @@ def split_sections(page: str, text: str) -> Iterator[Section]:
 
 def search(sections: Sequence[Section], text: str) -> list[Hit]:
     """Find the sections that have most of the words, rare ones and those of headings first."""
+    for phrase, meant in _PHRASES.items():
+        text = re.sub(phrase, meant, text.lower())
     asked = tuple(dict.fromkeys(_list_stems(text)))
     counted = [(s, set(_list_stems(" ".join(s.headings))), Counter(_list_stems(" ".join(s.lines)))) for s in sections]
     everywhere = Counter(word for _, title, body in counted for word in title | body.keys())
@@ -150,6 +162,8 @@ def search(sections: Sequence[Section], text: str) -> list[Hit]:
             length = (1 + sum(body.values()) / _LONG) ** 0.5
             score = sum(weights[w] * (_IN_TITLE * (w in title) + math.log1p(body[w]) / length) for w in asked)
             share = _OF_DECISIONS if section.page.startswith(_DECISIONS) else 1.0
+            if set(_list_stems(section.title)) == set(asked):
+                share *= _WHOLE_TITLE / len(section.headings)
             hits.append(Hit(section, score * there * share, _cut_excerpt(section, asked, weights)))
     return sorted(hits, key=lambda hit: -hit.score)[:_MOST_HITS]
 

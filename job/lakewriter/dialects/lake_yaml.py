@@ -1,6 +1,6 @@
 """lake.yaml: what every dialect's file has in common, and the way from the file to the Spec."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -231,11 +231,7 @@ def load_spec(path: Path, *, stage: str | None = None) -> Spec:
 
 def load(path: Path, *, stage: str | None = None) -> Lake:
     """Load the file at ``path``; raise ``SPEC_INVALID`` with every problem of the file at once."""
-    document = read(path, stage=stage)
-    refuse_foreign(document, FOREIGN_FILES)
-    document, of_files = _read_files(document)
-    _refuse_foreign_entries(document)
-    file = _validate(document)
+    document, file, of_files = _read_checked(path, stage)
     destination, dialect = file.destination, find_dialect(file.destination)
     with locate_faults(document):
         _refuse_pairs(file, document)
@@ -289,6 +285,22 @@ def _warn_of_secrets(file: LakeFile, document: Document) -> Iterator[str]:
     for location in locations:
         where = document.describe_position(location)
         yield f"{where} is written out; a reference such as ${{env:NAME}} keeps it out of the file."
+
+
+def load_destination(path: Path, *, stage: str | None = None) -> tuple[Destination, Callable[..., str]]:
+    """Return the settings under ``destination``, and a function that says in which line of which file a key of them
+    is."""
+    document, file, _ = _read_checked(path, stage)
+    return file.destination, lambda *keys: document.describe_position(("destination", *keys))
+
+
+def _read_checked(path: Path, stage: str | None) -> tuple[Document, LakeFile, tuple[str, ...]]:
+    """Return the document with the vendors' files that it names, its checked keys, and warnings about those files."""
+    document = read(path, stage=stage)
+    refuse_foreign(document, FOREIGN_FILES)
+    document, of_files = _read_files(document)
+    _refuse_foreign_entries(document)
+    return document, _validate(document), of_files
 
 
 def _settle_repetition(spec: Spec, file: LakeFile) -> Spec:

@@ -122,6 +122,8 @@ class Draft:
     comments: Mapping[str, str] = field(default_factory=dict)
     """Replaces the descriptions of keys of ``destination``."""
     notes: tuple[str, ...] = ()
+    checkpoint: str = ""
+    """Where a continuous run remembers what it has read; blank for a pipeline that need not run so."""
 
     @property
     def kind(self) -> str:
@@ -166,6 +168,9 @@ def write_draft(draft: Draft, command: str) -> str:
         *[Line(1, key, value, _comment_on(draft, key)) for key, value in draft.destination.items()],
         "",
     ]
+    if draft.checkpoint:
+        why = "where run --continuous remembers what it has read; on EMR an s3:// path"
+        lines += [Line(0, "checkpoint", draft.checkpoint, why), ""]
     if draft.source is not None:
         lines += _write_mapping("source", draft.source, 0)
     if draft.tables:
@@ -256,8 +261,8 @@ def _write_cursor(table: TableDraft, way: Way) -> list[Line | str]:
         return []
     column, evidence, _ = table.cursor
     is_off = way is not Way.NEW_ROWS
-    place = {Way.NEW_FILES: "in place of files: new: ", Way.REFRESH: "in place of mode: refresh: "}.get(way, "")
-    why = f"{place}later loads read only what is newer; {evidence}"
+    instead = {Way.NEW_FILES: "in place of files: new: ", Way.REFRESH: "in place of mode: refresh: "}.get(way, "")
+    why = f"{instead}later loads read only what is newer; {evidence}"
     lines: list[Line | str] = [Line(2, "cursor", column, why, is_off=is_off)]
     if table.lag is not None:
         why = "and again what may have been committed late, which is appended again: readers know it by the key"

@@ -113,7 +113,10 @@ def make_draft(sources: Sequence[str], wishes: Wishes) -> Drafted:
         tables = [_make_first_binding()]
     elif BY_TYPE[kind].table_form is not None:
         tables = [_require_key(table) for table in tables]
-    return Drafted(Draft(name, destination, require_plain_names(tables), comments=comments, notes=notes))
+    # Estuary's task never ends: its documents are read as they come.
+    checkpoint = "checkpoint" if kind == _ESTUARY else ""
+    draft = Draft(name, destination, require_plain_names(tables), comments=comments, notes=notes, checkpoint=checkpoint)
+    return Drafted(draft)
 
 
 def _propose_name(sources: Sequence[str], given: _Given, folder: Path) -> str:

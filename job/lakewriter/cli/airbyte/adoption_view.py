@@ -1,34 +1,78 @@
 """The work of ``lakewriter airbyte adopt``: what the vendor's connector has left, and how to go on from it."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from lakewriter.aws import Clients
-from lakewriter.cli.shared import OUT, print_json, warn
+from lakewriter.cli.shared import OUT, open_context, print_json, warn
 from lakewriter.dialects.airbyte.connector import read_connection, read_form
 from lakewriter.dialects.airbyte.misplaced import Adviser, find_extension
-from lakewriter.dialects.airbyte.translate import name_extension
+from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
+from lakewriter.dialects.airbyte.translate import AirbyteForm, name_extension
+from lakewriter.dialects.lake_yaml import load_destination
+from lakewriter.errors import SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.operate.adoption import Adoption, MissedObjects, OwnedObjects, adopt_streams, find_adoptable
 from lakewriter.report import format_count
+from lakewriter.spec.specification import Spec
 
+_NOT_OF_LAKE: Final = " A lake.yaml has a pipeline of its own: lakewriter airbyte adopt LAKE."
 _SHOWN = 3
 """Keys of a group that are printed; --json has them all."""
 
 
-def list_objects(config: Path, catalog: Path, *, writes: bool, as_json: bool) -> int:
-    """List what the vendor's connector wrote, and with ``writes`` create the states that go on from it."""
+@dataclass(frozen=True)
+class Connection:
+    """A pipeline of Airbyte's messages; ``describe_key`` says where a key of its destination is."""
+
+    spec: Spec
+    clients: Clients
+    form: AirbyteForm
+    describe_key: Callable[..., str]
+    goes_on: str
+    """The command that goes on from what was adopted."""
+    note: str = ""
+
+
+def open_lake(lake: Path, stage: str | None) -> Connection:
+    """Open the pipeline of a lake.yaml; ``SPEC_INVALID`` for one that reads no messages."""
+    context = open_context(lake, stage)
+    form, describe_key = load_destination(lake, stage=stage)
+    if not isinstance(form, AirbyteS3 | HeroPixelS3) or all(table.stream is None for table in context.spec.tables):
+        raise SpecInvalidError(
+            f"{lake} reads no messages of Airbyte's protocol.", remedy=f"For its tables: lakewriter adopt {lake}."
+        )
+    return Connection(context.spec, context.clients, form, describe_key, f"lakewriter run {lake}")
+
+
+def open_configuration(config: Path, catalog: Path) -> Connection:
+    """Open the connection that ``lakewriter airbyte write`` loads."""
     spec = read_connection(config, catalog)
     for warning in spec.warnings:
         warn(warning)
     form, position = read_form(config)
-    adviser = Adviser(form, position, [(table.source_schema, table.source_table) for table in spec.tables])
-    clients = Clients(spec.access)
+
+    def describe_key(*keys: str) -> str:
+        return str(position.get_child(*keys))
+
+    return Connection(spec, Clients(spec.access), form, describe_key, "lakewriter airbyte write", _NOT_OF_LAKE)
+
+
+def list_objects(connection: Connection, *, writes: bool, as_json: bool) -> int:
+    """List what the vendor's connector wrote, and with ``writes`` create the states that go on from it."""
+    spec, clients, form = connection.spec, connection.clients, connection.form
+    streams = [(table.source_schema, table.source_table) for table in spec.tables]
+    adviser = Adviser(form, connection.describe_key, streams)
     adoption = find_adoptable(spec, clients, adviser.advise_key, find_extension)
     written = adopt_streams(spec, clients, adoption) if writes else {}
     if as_json:
         print_json(adoption.model_dump() | {"states": written})
     else:
         _show(adoption, adviser, name_extension(form), written, writes=writes)
+        if any(stream.keys for stream in adoption.streams):
+            _say(_conclude(connection, writes=writes))
     return EXIT_OK
 
 
@@ -44,14 +88,19 @@ def _show(adoption: Adoption, adviser: Adviser, extension: str, written: dict[st
             _say(f"  {objects} at its keys of another pipeline or stream, which stay:")
             _say_keys(stream.foreign)
         if writes and stream.keys:
-            done = (
-                "the next sync goes on from there" if written[stream.stream] else "its state has these numbers already"
-            )
-            _say(f"  {done}")
+            _say("  its state has these numbers now" if written[stream.stream] else "  its state had them already")
     for missed in adoption.missed:
         _show_missed(missed)
-    if not writes and any(stream.keys for stream in adoption.streams):
-        _say("Nothing is written; --write creates the states that go on from there.")
+
+
+def _conclude(connection: Connection, *, writes: bool) -> str:
+    pipeline = f"pipeline {connection.spec.pipeline!r}"
+    if writes:
+        return f"{connection.goes_on} goes on from there, as {pipeline}.{connection.note}"
+    return (
+        f"Nothing is written; --write creates the state of {pipeline}, from which {connection.goes_on} goes on."
+        f"{connection.note}"
+    )
 
 
 def _describe(stream: OwnedObjects) -> str:

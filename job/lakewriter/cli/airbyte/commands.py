@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from lakewriter.cli.shared import JSON, report_errors
+from lakewriter.cli.shared import JSON, LOCAL, STAGE, report_errors
+from lakewriter.errors import SpecInvalidError
 
 CONFIG = click.option(
     "--config", type=click.Path(path_type=Path), required=True, help="The destination's configuration, a JSON file."
@@ -75,13 +76,31 @@ def write(config: Path, catalog: Path, step_mb: int | None, step_seconds: float,
 
 
 @airbyte.command()
-@CONFIG
-@CATALOG
+@click.argument("lake", type=click.Path(path_type=Path), required=False)
+@click.option("--config", type=click.Path(path_type=Path), help="In place of LAKE: the configuration of airbyte write.")
+@click.option("--catalog", type=click.Path(path_type=Path), help="Beside --config: its configured catalog.")
 @click.option("--write", "writes", is_flag=True, help="Create the states from which the next sync goes on.")
+@STAGE
+@LOCAL
 @JSON
 @report_errors
-def adopt(config: Path, catalog: Path, writes: bool, as_json: bool) -> int:
-    """List what the vendor's connector wrote: which objects the configuration owns, and which it misses."""
-    from lakewriter.cli.airbyte.adoption_view import list_objects
+def adopt(
+    lake: Path | None, config: Path | None, catalog: Path | None, stage: str | None, writes: bool, as_json: bool
+) -> int:
+    """List what the vendor's connector wrote: which objects the configuration owns, and which it misses.
 
-    return list_objects(config, catalog, writes=writes, as_json=as_json)
+    LAKE is the lake.yaml whose loads are to go on from there. A connection that `airbyte write` loads has no LAKE: give
+    --config and --catalog.
+    """
+    from lakewriter.cli.airbyte import adoption_view
+
+    if lake is not None and config is None and catalog is None:
+        connection = adoption_view.open_lake(lake, stage)
+    elif lake is None and config is not None and catalog is not None:
+        connection = adoption_view.open_configuration(config, catalog)
+    else:
+        raise SpecInvalidError(
+            "expected either LAKE or --config and --catalog.",
+            remedy="For loads by `lakewriter run`: lakewriter airbyte adopt LAKE.",
+        )
+    return adoption_view.list_objects(connection, writes=writes, as_json=as_json)

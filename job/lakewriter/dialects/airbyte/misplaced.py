@@ -1,14 +1,13 @@
 """Advise on objects whose keys a configuration would not write: the line to change so that it would."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, product
 from typing import Final
 
 from lakewriter.dialects.airbyte.file_formats import EXTENSIONS
 from lakewriter.dialects.airbyte.paths import DEFAULT_FILE, make_layout, make_s3_safe
 from lakewriter.dialects.airbyte.settings import AirbyteDestination
-from lakewriter.dialects.common.source_files import Position
 from lakewriter.spec.key_template import CLASH, UUID
 from lakewriter.spec.layout import Layout
 
@@ -33,19 +32,19 @@ def find_extension(key: str) -> str:
 class Adviser:
     """Advises on keys: which line of a configuration would make them a stream's.
 
-    ``position`` is that of the configuration's keys, ``streams`` are those of the catalog.
+    ``describe_key`` says in which line of which file a key is, ``streams`` are those of the catalog.
     """
 
-    def __init__(self, form: AirbyteDestination, position: Position, streams: Sequence[Name]) -> None:
-        self._form, self._position, self._streams = form, position, streams
+    def __init__(self, form: AirbyteDestination, describe_key: Callable[..., str], streams: Sequence[Name]) -> None:
+        self._form, self._describe_key, self._streams = form, describe_key, streams
 
     def advise_format(self, extension: str) -> str:
         """Return the line by which files of this extension would be written."""
         kind = next(name for name, extensions in EXTENSIONS.items() if extension in extensions)
         if kind != self._form.format.format_type:
-            return f"{self._position.get_child('format', 'format_type')} {kind!r} writes {extension}"
+            return f"{self._describe_key('format', 'format_type')} {kind!r} writes {extension}"
         compression = "GZIP" if extension.endswith(".gz") else "No Compression"
-        where = self._position.get_child("format", "compression", "compression_type")
+        where = self._describe_key("format", "compression", "compression_type")
         return f"{where} {compression!r} writes {extension}"
 
     def advise_key(self, key: str) -> str:
@@ -78,9 +77,9 @@ class Adviser:
                 continue
             path = _spell_directory(key[len(start) : match.start()], name)
             if self._fits(key, name, path, pattern):
-                lines = [f"{self._position.get_child('s3_path_format')} {path!r}"]
+                lines = [f"{self._describe_key('s3_path_format')} {path!r}"]
                 if pattern != file_pattern:
-                    lines.append(f"{self._position.get_child('file_name_pattern')} {pattern!r}")
+                    lines.append(f"{self._describe_key('file_name_pattern')} {pattern!r}")
                 return f"{' and '.join(lines)} would make it one of stream {name[1]!r}"
         return ""
 
