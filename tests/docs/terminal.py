@@ -19,17 +19,15 @@ class Terminal:
     """A folder in which commands run, with what a page leaves to its reader.
 
     ``words`` has what stands for a placeholder such as ``JOB``. ``piped`` is what a program before ``|`` prints.
-    ``elsewhere`` names programs that other tests run. ``exit_codes`` has those that are not 0, by the command's line.
-    ``beside`` is called before the command that begins so, such as what presses Ctrl-C.
+    ``elsewhere`` names programs that other tests run. ``beside`` is called before a command with such words, such as
+    what presses Ctrl-C.
     """
 
     folder: Path
     words: Mapping[str, str] = field(default_factory=dict)
     piped: str = ""
     elsewhere: Sequence[str] = ()
-    exit_codes: Mapping[str, int] = field(default_factory=dict)
     beside: Mapping[str, Callable[[], None]] = field(default_factory=dict)
-    printed: list[str] = field(default_factory=list)
 
     def run(self, fence: Fence) -> None:
         """Run each command of the block; AssertionError for one that ends otherwise than it should."""
@@ -39,31 +37,33 @@ class Terminal:
                 self._run_line(fence, line, tokens)
 
     def _run_line(self, fence: Fence, line: str, tokens: Sequence[str]) -> None:
-        stdin = None
-        if "|" in tokens:
-            stdin, tokens = self.piped, tokens[tokens.index("|") + 1 :]
+        stdin = self.piped if "|" in tokens else None
+        tokens = tokens[tokens.index("|") + 1 :] if "|" in tokens else tokens
         words = [self.words.get(token, token) for token in tokens]
         if words[0] == "export":
-            for name, _, value in (word.partition("=") for word in words[1:]):
-                os.environ[name] = value
-            return
-        if words[0] in self.elsewhere:
-            return
-        assert words[0] == "lakewriter", f"{fence}: {line}: nothing runs {words[0]}"
+            os.environ.update(dict(_split_assignment(word) for word in words[1:]))
+        elif words[0] not in self.elsewhere:
+            assert words[0] == "lakewriter", f"{fence}: {line}: nothing runs {words[0]}"
+            self._run_ours(f"{fence}: {line}", words, stdin)
+
+    def _run_ours(self, line: str, words: list[str], stdin: str | None) -> None:
         target = self.folder / words.pop(words.index(">") + 1) if ">" in words else None
         if "<" in words:
             stdin = (self.folder / words.pop(words.index("<") + 1)).read_text("utf-8")
         arguments = [word for word in words[1:] if word not in {"<", ">"}]
         for begin, act in self.beside.items():
-            if line.startswith(begin):
+            if begin in line:
                 act()
         with chdir(self.folder):
             done = CliRunner().invoke(main, arguments, input=stdin)
-        expected = next((code for begin, code in self.exit_codes.items() if line.startswith(begin)), 0)
-        assert done.exit_code == expected, f"{fence}: {line}: {done.exit_code}\n{done.output}\n{done.exception!r}"
-        self.printed.append(done.stdout)
+        assert done.exit_code == 0, f"{line}: {done.exit_code}\n{done.output}\n{done.exception!r}"
         if target is not None:
             target.write_text(done.stdout, "utf-8")
+
+
+def _split_assignment(word: str) -> tuple[str, str]:
+    name, _, value = word.partition("=")
+    return name, value
 
 
 def _split(line: str) -> list[str]:
