@@ -1,4 +1,4 @@
-"""Deploy a lake.yaml from a CDK app of one's own: pip install 'lakewriter[infra]', then cdk deploy --all.
+"""Deploy a lake.yaml from a CDK app of one's own: install the extra infra, then cdk deploy --all.
 
 LAKEWRITER_BUNDLE is the folder that scripts/bundle of the same release has filled.
 """

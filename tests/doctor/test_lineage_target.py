@@ -69,5 +69,6 @@ def test_client_that_is_not_installed(monkeypatch):
     monkeypatch.setattr("lakewriter.doctor.doctor.is_installed", lambda: False)
     assert probed("log") == Finding(
         "lineage", "warning", "the package openlineage-python is not installed: no event is sent.",
-        "Install it with pip install 'lakewriter[lineage]', or leave lineage out.",
+        "Install it with pip install '.[lineage]' in a clone, or 'FILE.whl[lineage]' of a wheel, or "
+        "leave lineage out.",
     )  # fmt: skip

@@ -167,5 +167,6 @@ def test_client_that_is_not_installed(monkeypatch):
     sender.drain()
     assert sender.problems == (
         "lineage.to: 1 OpenLineage event was not sent to 'log': the package openlineage-python is not installed; "
-        f"install it with pip install 'lakewriter[lineage]'. {UNAFFECTED}",
+        f"install it with pip install '.[lineage]' in a clone, or 'FILE.whl[lineage]' of a wheel. "
+        f"{UNAFFECTED}",
     )

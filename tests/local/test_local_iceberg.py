@@ -170,5 +170,6 @@ def test_without_an_engine_the_message_says_what_to_install(folder, monkeypatch)
     assert result.exit_code == 2
     assert " ".join(result.stderr.split()) == (
         "SPEC_INVALID: no engine here reads the tables' files: DuckDB 1.5.5 has no extension 'none_of_this_name' on "
-        "this machine. pip install 'lakewriter[sql]' installs DuckDB and its extensions; then call sql again."
+        "this machine. DuckDB and its extensions come with pip install '.[sql]' in a clone, or 'FILE.whl[sql]' of a "
+        "wheel; then call sql again."
     )

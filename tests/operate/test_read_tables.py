@@ -25,8 +25,8 @@ def test_without_duckdb(tmp_path, monkeypatch):
     with pytest.raises(SpecInvalidError) as raised:
         run(tmp_path)
     assert str(raised.value) == (
-        "SPEC_INVALID: no engine here reads the tables' files: DuckDB is not installed. pip install 'lakewriter[sql]' "
-        "installs DuckDB and its extensions; then call sql again."
+        "SPEC_INVALID: no engine here reads the tables' files: DuckDB is not installed. DuckDB and its extensions "
+        "come with pip install '.[sql]' in a clone, or 'FILE.whl[sql]' of a wheel; then call sql again."
     )
 
 

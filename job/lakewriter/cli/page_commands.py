@@ -38,17 +38,16 @@ def report(lake: Path, job: str | None, output: Path | None, opens: bool, stage:
     "-o",
     "--output",
     type=click.Path(path_type=Path, allow_dash=True),
-    default=Path("-"),
-    help="Write the page to this file, or into this folder with a page of each of the last loads.",
+    help="Write the page to this file, or into this folder with a page of each of the last loads; - prints it.",
 )
 @STAGE
 @LOCAL
 @report_errors
-def catalogue(lake: Path, output: Path, stage: str | None) -> int:
-    """Print a page of all tables as one HTML file.
+def catalogue(lake: Path, output: Path | None, stage: str | None) -> int:
+    """Write a page of all tables as one HTML file.
 
     For each table it has columns, types, where they come from, the last load, sizes, and SQL to paste. With -o FOLDER
-    there are pages of the last loads beside it, and all link to each other; without -o it is on standard output.
+    there are pages of the last loads beside it, and all link to each other.
     """
     from lakewriter.cli.pages import write_catalogue
 

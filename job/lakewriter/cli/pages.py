@@ -36,10 +36,11 @@ def write_report(lake: Path, stage: str | None, job_id: str | None, output: Path
     return EXIT_OK
 
 
-def write_catalogue(lake: Path, stage: str | None, output: Path) -> int:
+def write_catalogue(lake: Path, stage: str | None, output: Path | None) -> int:
     """Make the page of all tables of the file at ``lake``, and write it."""
     context = open_context(lake, stage)
     spec, controls = context.spec, context.controls()
+    output = output or Path(f"{spec.pipeline}-tables.html")
     states, broken = read_states(controls)
     last = queries.LastLoads(
         jobs={table_id: state.last_job for table_id, state in states.items() if state.last_job},

@@ -1,7 +1,7 @@
 """Print a plan for people: first what would change; columns that stay are only counted."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Final
 
 from rich.console import Console
@@ -11,8 +11,9 @@ from rich.table import Table
 
 from lakewriter.operate.column_changes import ColumnChange
 from lakewriter.operate.planning import PlannedColumn, PlannedTable
-from lakewriter.report import format_count, format_size
+from lakewriter.report import format_count, format_size, join_first
 
+_MOST_NAMED: Final = 5
 _MOST_NEW: Final = 30
 _MOST_RETYPED: Final = 12
 _TOGETHER: Final = "\u2060"
@@ -20,7 +21,9 @@ _STYLES: Final = {"added": "green", "gone": "yellow", "type": "yellow", "order":
 
 
 def show_plan(out: Console, tables: Sequence[PlannedTable], *, columns: bool = False, deletes: bool = False) -> None:
-    """Print one block per table; ``columns`` shows those that stay too, ``deletes`` every object that would go."""
+    """Print one block per table, and under them what is true of several; ``columns`` shows those that stay too,
+    ``deletes`` every object that would go."""
+    shared = _list_shared(tables)
     for number, table in enumerate(tables):
         if number:
             out.print()
@@ -40,16 +43,30 @@ def show_plan(out: Console, tables: Sequence[PlannedTable], *, columns: bool = F
         if not columns:
             _show_retyped(out, table)
         _show_deletes(out, table, every=deletes)
-        _show_remarks(out, table)
+        _show_remarks(out, table, shared)
+    for warning, names in shared.items():
+        out.print()
+        out.print(
+            f"[yellow]warning, for {escape(join_first(names, _MOST_NAMED))}: {escape(warning)}[/]", soft_wrap=True
+        )
 
 
-def _show_remarks(out: Console, table: PlannedTable) -> None:
+def _list_shared(tables: Sequence[PlannedTable]) -> dict[str, list[str]]:
+    """List the warnings that several tables have, with the names of these."""
+    named: dict[str, list[str]] = {}
+    for table in tables:
+        for warning in () if table.error else table.warnings:
+            named.setdefault(warning, []).append(table.table)
+    return {warning: names for warning, names in named.items() if len(names) > 1}
+
+
+def _show_remarks(out: Console, table: PlannedTable, shared: Container[str]) -> None:
     # Breaks of columns are shown beside the columns.
     for what in table.breaks[sum(change.breaks for change in table.changes) :]:
         out.print(f"  [red]breaks     {escape(what)}[/]", soft_wrap=True)
     for expectation in table.expectations:
         out.print(f"  expects    {escape(expectation)}", soft_wrap=True)
-    for warning in table.warnings:
+    for warning in (text for text in table.warnings if text not in shared):
         out.print(f"  [yellow]warning    {escape(warning)}[/]", soft_wrap=True)
     if table.proposed:
         out.print(f"  [yellow]text       {escape(_describe_proposals(table))}[/]", soft_wrap=True)

@@ -176,9 +176,10 @@ class Lines:
         return [table_id for table_id in steps if table_id in chosen]
 
     def _find_step(self, table_id: str, steps: Mapping[str, tuple[str, str]]) -> str:
-        """Find the table's step: one that has to wait for Spark writes nothing yet."""
+        """Find the table's step: one that has to wait for Spark reads and writes nothing yet."""
         step = steps[table_id][0]
-        return "waiting" if step == "writing" and self._waiting and table_id not in self._staging else step
+        is_before = step in ("reading", "writing") and table_id not in self._staging
+        return "waiting" if is_before and self._waiting else step
 
     def _sum_up(self, steps: Mapping[str, tuple[str, str]]) -> str:
         counts = Counter(self._find_step(table_id, steps) for table_id in steps)

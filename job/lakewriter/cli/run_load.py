@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -38,6 +39,7 @@ from lakewriter.run.outcome_file import choose_error, find_failure, leave_outcom
 from lakewriter.run.stop import Stopped, exit_code_of
 from lakewriter.spec.canary import make_canary
 from lakewriter.spec.expectations import Acceptance
+from lakewriter.spec.installing import describe_other_spark
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import Spec
 
@@ -53,6 +55,7 @@ def run_once(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) ->
     context.spec = _choose_spec(of_file, wanted)
     again = partial(_describe_continuation, lake, stage, wanted)
     phases: dict[str, dict[str, float]] = {}
+    _warn_of_other_spark(quiet=wanted.quiet)
     load_once = partial(_run_load, context, wanted, again, phases)
     try:
         report = leave_outcome(
@@ -82,9 +85,24 @@ def run_once(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) ->
         show_summary(OUT, report, phases)
     else:
         show_run(OUT, report, phases)
+        _show_next(report)
     if report.stopped is not None:
         _print_stopped(report, again(report.job_id))
     return ending.exit_code if ending else EXIT_OK
+
+
+def _warn_of_other_spark(*, quiet: bool = False) -> None:
+    """Say if tests ran with another Spark than the one that is installed."""
+    other = "" if quiet else describe_other_spark(metadata.version("pyspark"))
+    if other:
+        warn(other)
+
+
+def _show_next(report: RunReport) -> None:
+    """Say on a terminal how the tables can be read."""
+    if OUT.is_terminal and report.status == "done":
+        command = shlex.join(["lakewriter", "queries", *list_given()])
+        OUT.print(f"Next: {command} prints SQL that reads the tables.", markup=False, soft_wrap=True)
 
 
 def _find_ending(report: RunReport, error: LakeError | None, again: Callable[[str], str]) -> ErrorReport | None:

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lakewriter.column_types import to_glue_type, to_stored_type
+from lakewriter import column_types
 from lakewriter.doctor.probe import Finding, SeenColumn, SeenSource
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.report import format_count, format_size, join_first
@@ -79,7 +79,7 @@ def _list_cursor_values(name: str, table: TableSpec, column: str, values: pa.Chu
         )
         yield Finding(name, "warning", message, "Only the first load reads such rows: null is above no cursor.")
     if pt.is_date(values.type) or pt.is_timestamp(values.type) or pt.is_string(values.type):
-        stored = values.combine_chunks().cast(to_stored_type(column, values.type), safe=False)
+        stored = values.combine_chunks().cast(column_types.to_stored_type(column, values.type), safe=False)
         future = describe_future(find_highest(stored, column, 0), column, datetime.now(UTC))
         if future is not None:
             yield Finding(name, "warning", f"{future}.", "Leave such rows out with sql:, or correct the source.")
@@ -155,7 +155,7 @@ def _find_separator(table: TableSpec, present: Sequence[str]) -> str | None:
 def name_type(t: pa.DataType) -> str:
     """Return a type in SQL's words; in Arrow's where a file could not hold it."""
     try:
-        return to_glue_type(to_stored_type("", t))
+        return column_types.name_type(column_types.to_stored_type("", t))
     except LakeError:
         return str(t)
 

@@ -170,7 +170,9 @@ def read_sample(paths: Sequence[str], head: Head) -> Sample:
     except LakeError as error:
         notes.append(f"a load would end: {error.message} {error.remedy}")
     rows, row_notes = _take_good_rows(taken, schema)
-    retyped = {name: (kind, name_type(schema.field(name).type)) for name, kind in stored.items()}
+    types = {name: (kind, name_type(schema.field(name).type)) for name, kind in stored.items()}
+    # Another type may have the same name: a reader of this draft sees no change.
+    retyped = {name: (before, after) for name, (before, after) in types.items() if before.lower() != after}
     return Sample(rows, is_whole=is_whole, options=options, notes=(*notes, *row_notes), retyped=retyped)
 
 

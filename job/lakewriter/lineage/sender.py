@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from lakewriter.errors import LakeError
 from lakewriter.lineage.facts import Moment
+from lakewriter.spec.installing import describe_install
 from lakewriter.spec.lineage import Lineage
 
 LOG: Final = logging.getLogger(__name__)
@@ -128,7 +129,7 @@ class Sender:
             self._problem = self._problem or problem
 
 
-INSTALL: Final = "install it with pip install 'lakewriter[lineage]'"
+INSTALL: Final = f"install it with {describe_install('lineage')}"
 
 
 def is_installed() -> bool:

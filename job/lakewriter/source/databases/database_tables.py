@@ -109,7 +109,7 @@ def _list_retyped(columns: list[tuple[Any, ...]], server: Server) -> Iterator[tu
     for name, type_name, _, precision, scale, code in columns:
         column = Column(name, type_name.lower(), int(precision or 0), int(scale or 0), code=int(code))
         kind = server.find_kind(column)
-        if kind is not None and server.changes_type(column):
+        if kind is not None and server.changes_type(column) and type_name.lower() != name_type(kind):
             yield name, (type_name, name_type(kind))
 
 
