@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -70,22 +70,26 @@ def lengths(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list
     return lines
 
 
+def make_user(number: int) -> dict[str, Any]:
+    """Return the data of one record."""
+    return {
+        "id": number,
+        "email": f"user{number * 7919 % 1_000_003}@example.com",
+        "score": number * 0.37 % 100,
+        "active": number % 3 == 0,
+        "created_at": f"2024-{number % 12 + 1:02d}-{number % 28 + 1:02d}T{number % 24:02d}:00:00Z",
+        "address": {"street": f"{number % 500} Main Street", "city": f"City {number % 97}"},
+        "tags": [f"tag{number % 11}", f"tag{number % 7}"],
+    }
+
+
 def written(folder: Path, records: int) -> Path:
     """The input: records of one stream, with a STATE now and then and at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{records}.jsonl"
     with path.open("w", encoding="utf-8") as file:
         for number in range(records):
-            data = {
-                "id": number,
-                "email": f"user{number * 7919 % 1_000_003}@example.com",
-                "score": number * 0.37 % 100,
-                "active": number % 3 == 0,
-                "created_at": f"2024-{number % 12 + 1:02d}-{number % 28 + 1:02d}T{number % 24:02d}:00:00Z",
-                "address": {"street": f"{number % 500} Main Street", "city": f"City {number % 97}"},
-                "tags": [f"tag{number % 11}", f"tag{number % 7}"],
-            }
-            record = {"stream": "users", "data": data, "emitted_at": 1_700_000_000_000 + number}
+            record = {"stream": "users", "data": make_user(number), "emitted_at": 1_700_000_000_000 + number}
             file.write(json.dumps({"type": "RECORD", "record": record}, separators=(",", ":")) + "\n")
             if (number + 1) % STATE_EVERY == 0 or number + 1 == records:
                 own = {"stream_descriptor": {"name": "users"}, "stream_state": {"id": number}}

@@ -13,6 +13,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from bench.message_ways import PROPERTIES
+from bench.messages import make_user
 from lakewriter.documents import decoding
 from lakewriter.documents.decoding import Documents
 from lakewriter.documents.schema import make_record_type
@@ -37,15 +38,7 @@ ODD: Final[dict[str, dict[str, Any]]] = {
 
 def make_text(number: int, odd: dict[str, Any]) -> str:
     """Return the JSON of one record."""
-    data = {
-        "id": number,
-        "email": f"user{number * 7919 % 1_000_003}@example.com",
-        "score": number * 0.37 % 100,
-        "active": number % 3 == 0,
-        "created_at": f"2024-{number % 12 + 1:02d}-{number % 28 + 1:02d}T{number % 24:02d}:00:00Z",
-        "address": {"street": f"{number % 500} Main Street", "city": f"City {number % 97}"},
-        "tags": [f"tag{number % 11}", f"tag{number % 7}"],
-    }
+    data = make_user(number)
     return json.dumps(data | odd if number % 1000 == 500 else data, separators=(",", ":"))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from infra.bundle.manifest import Manifest
+from lakewriter.spec.installing import TESTED_RELEASE, TESTED_SPARK
 
 
 @dataclass(frozen=True)
@@ -72,5 +73,6 @@ def describe_unknown_release(release: str, region: str, manifest: Manifest) -> s
         return None
     return (
         f"deployment.spark.release {release!r} is newer than this version knows; "
-        f"a load fails at its start unless the release has Spark {manifest.spark} and Python {manifest.python}."
+        f"a load fails at its start unless the release has Spark {manifest.spark} and Python {manifest.python}. "
+        f"Tests run with Spark {TESTED_SPARK}, for {TESTED_RELEASE}."
     )

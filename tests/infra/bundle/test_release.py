@@ -42,7 +42,7 @@ def test_bundle_may_be_for_each_python_of_a_release(manifest: Manifest, python: 
     ("release", "region", "warned"),
     [
         ("emr-spark-8.1.0", "us-east-1", ""),
-        ("emr-spark-8.2.0", "us-east-1", "is newer than this version knows"),
+        ("emr-spark-8.2.0", "us-east-1", "Tests run with Spark 4.1.1, for emr-spark-8.1."),
         ("emr-spark-9.0.0", "us-east-1", "is newer than this version knows"),
         # "except Middle East (Bahrain) and Middle East (UAE)", of 8.0.0
         ("emr-spark-8.1.0", "me-south-1", "may not be offered in 'me-south-1'"),
