@@ -5,6 +5,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
@@ -230,6 +232,12 @@ def test_files_without_rows(tmp_path):
     read = Read(format="csv", path=str(tmp_path), options=HEADED, columns="a INT, b STRING")
     empty = open_files(table(), read, HEADED, in_turn, aside=False)
     assert (empty.source.schema.names, rows(empty)) == (["a", "b"], [])
+
+
+def test_a_file_without_columns(tmp_path):
+    pq.write_table(pa.table({}), tmp_path / "a.parquet")
+    with pytest.raises(SourceFailedError, match=r"a.parquet' names no column: it has no rows, or rows without a value"):
+        opened(tmp_path / "a.parquet", format="parquet", options={})
 
 
 def test_a_file_without_bytes_among_others(tmp_path):

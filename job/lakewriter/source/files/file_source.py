@@ -422,9 +422,8 @@ def _require_columns(table: str, look: Look, keys: Sequence[str], listing: Listi
         if not any(file.size for file in listing.files):
             raise make_empty_error([file.path for file in listing.files], table)
         raise SourceFailedError(
-            f"table {table!r}: {listing.files[0].path!r} has no rows, and its columns are not declared.",
-            remedy="Check what writes it; a file without rows can be read if its columns are declared under "
-            "read.columns.",
+            f"table {table!r}: {listing.files[0].path!r} names no column: it has no rows, or rows without a value.",
+            remedy="Check what writes it; such a file can be read if its columns are declared under read.columns.",
         )
     lower = {name.lower(): name for name in look.schema.names}
     for key in keys:
