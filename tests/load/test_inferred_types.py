@@ -22,6 +22,7 @@ from tests.load.refreshed import Refreshed
 from tests.operate.shop import FILES, ICEBERG
 from tests.support.local_tasks import local_session
 from tests.support.narrow import need
+from tests.support.sample import in_turn
 
 GLUE: dict[str, Any] = {}
 PLACES = {"files": FILES, "glue": GLUE, "iceberg": ICEBERG}
@@ -105,7 +106,8 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("place", in_turn(*PLACES))
 @pytest.mark.parametrize(("kind", "first", "second", "expected", "values"), SAME, ids=range(len(SAME)))
 def test_values_that_fit_have_the_type_of_before(local, place, kind, first, second, expected, values):
     lines = doc if kind == "json" else str
@@ -142,7 +144,8 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("place", in_turn(*PLACES))
 @pytest.mark.parametrize(("kind", "first", "second", "before", "both", "path"), REFUSED, ids=range(len(REFUSED)))
 def test_values_that_do_not_fit_are_refused_with_a_type_that_takes_all(
     local, place, kind, first, second, before, both, path
@@ -177,7 +180,8 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("place", in_turn(*PLACES))
 @pytest.mark.parametrize(("kind", "first", "second", "good", "expected"), BAD, ids=range(len(BAD)))
 def test_values_that_do_not_fit_are_bad_rows(local, place, kind, first, second, good, expected):
     lines, rule = doc if kind == "json" else str, {"on_bad_row": {"action": "quarantine", "at_most": 1.0}}
@@ -190,7 +194,7 @@ def test_values_that_do_not_fit_are_bad_rows(local, place, kind, first, second, 
     assert (own.list_kinds(), own.read()) == ([expected, expected], sorted(good, key=str))
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", in_turn(*PLACES))
 def test_integers_become_longer(local, place):
     own = Values(local, place)
     for job, value in (("a", "1"), ("b", "3000000000"), ("c", "2")):
@@ -225,7 +229,8 @@ NO_TYPE = [
 ]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("place", in_turn(*PLACES))
 @pytest.mark.parametrize(("kind", "first", "counted", "second", "expected"), NO_TYPE, ids=range(len(NO_TYPE)))
 def test_what_has_no_value_has_no_type(local, place, kind, first, counted, second, expected):
     lines = doc if kind == "json" else str
@@ -246,7 +251,7 @@ def test_a_column_of_nulls_can_be_declared(local):
     assert own.list_kinds() == ["date32[day]"]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", in_turn(*PLACES))
 def test_a_declared_type_is_not_put_beside_an_inferred_one(local, place):
     own = Values(local, place)
     assert own.load("a", "json", doc("1")).status == "done"
@@ -298,7 +303,7 @@ def forget(own: Values, **fields: Any) -> None:
     own.control.state.move(lambda state: state.replace(types=None, **fields))
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", in_turn(*PLACES))
 def test_a_state_without_types_goes_by_the_last_file_or_the_catalog(local, place):
     own = Values(local, place)
     first = '{"v":1.5,"A b":{"C d":[1.5]},"n":1}'
@@ -369,7 +374,7 @@ def test_a_full_refresh_begins_anew_unless_the_catalog_keeps_its_columns(tmp_pat
         assert [column.type for column in own.state.types if column.name == "v"] == [kind]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", in_turn(*PLACES))
 @pytest.mark.parametrize("second", ["1.5", "2"], ids=["another type", "the same type"])
 def test_two_loads_at_once(local, place, second):
     """The one that binds last is compared with the types of the other."""
@@ -415,7 +420,7 @@ def test_a_lost_state_is_rebuilt_with_its_types(local):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", in_turn(*PLACES))
 def test_a_statement_over_files_is_compared(lake, place):
     own = Values(lake, place)
     for job, content, code in (
