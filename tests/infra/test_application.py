@@ -150,7 +150,7 @@ REFUSED = [
     ),
     (
         ["lake=nowhere.yaml"],
-        f"SPEC_INVALID: there is no file '{ROOT}/nowhere.yaml'. Give the path of a file that is there.\n",
+        f"SPEC_INVALID: there is no file '{ROOT}/nowhere.yaml'. The folder has: action.yml.\n",
     ),
     (
         ["stage"],

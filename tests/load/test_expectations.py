@@ -165,7 +165,7 @@ def test_every_format_and_feed_is_judged(lake, destination, feed):
     read = path if feed == "splits" else {"sql": "SELECT * FROM v", "views": {"v": path}}
 
     def load_expecting(job: str, expect: Any) -> TableResult:
-        entry = {"table": "t", "schema": "s", "read": read, "expect": expect, "index": "sparse"}
+        entry = {"table": "t", "schema": "s", "read": read, "expect": expect}
         lake.file.write_text(json.dumps({"pipeline": "p", "destination": S3 | destination, "tables": [entry]}), "utf-8")
         [result] = load_at(lake.spec, job, lake._spark).tables
         return result
@@ -275,7 +275,10 @@ BROKEN = {
 def test_rows_are_judged_one_by_one(lake, form, index):
     entry = {"table": "t", "schema": "s", "read": {"format": "parquet", "path": "in.parquet"}, "index": index,
              "primary_key": ["id"], "expect": ROW_RULES}  # fmt: skip
-    lake.file.write_text(json.dumps({"pipeline": "p", "destination": S3 | form, "tables": [entry]}), "utf-8")
+    lake.file.write_text(
+        json.dumps({"pipeline": "p", "destination": S3 | form | {"tracking": ["row_number"]}, "tables": [entry]}),
+        "utf-8",
+    )
     pq.write_table(pa.table(BAD_ROWS), lake.folder / "in.parquet")
     [bad] = lake.load("a").tables
     assert bad.code == "EXPECTATION_FAILED", bad.message

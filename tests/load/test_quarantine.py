@@ -345,7 +345,7 @@ def test_rows_that_fail_a_check_are_kept_out(lake, destination, feed):
     path = {"format": "parquet", "path": "in.parquet"}
     read = path if feed == "splits" else {"sql": "SELECT * FROM v", "views": {"v": path}}
     expect = [*CHECKS, *([SMALL] if feed == "rows" else [])]
-    entry = {"table": "t", "schema": "s", "read": read, "expect": expect, "index": "sparse", "on_bad_row": RULE}
+    entry = {"table": "t", "schema": "s", "read": read, "expect": expect, "on_bad_row": RULE}
     lake.file.write_text(json.dumps({"pipeline": "p", "destination": S3 | destination, "tables": [entry]}), "utf-8")
     [result] = load_at(lake.spec, "a", lake._spark).tables
     require_kept_out(result, lake.aws, feed)

@@ -50,7 +50,7 @@ def test_the_wheel_takes_the_tested_spark_and_its_fixes():
 
 
 def test_another_spark_is_told():
-    assert describe_other_spark(TESTED_SPARK) == ""
+    assert describe_other_spark(TESTED_SPARK) == describe_other_spark(f"{TESTED_SPARK}-amzn-0") == ""
     assert describe_other_spark("4.1.2") == (
         "this is Spark 4.1.2; tests run with Spark 4.1.1, for EMR's emr-spark-8.1."
     )

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -37,6 +36,7 @@ from lakewriter.run.judging import accept, list_departures
 from lakewriter.run.loader import load, with_messages
 from lakewriter.run.outcome_file import choose_error, find_failure, leave_outcome, summarize_load, summarize_run
 from lakewriter.run.stop import Stopped, exit_code_of
+from lakewriter.source.spark_jobs import get_spark_version
 from lakewriter.spec.canary import make_canary
 from lakewriter.spec.expectations import Acceptance
 from lakewriter.spec.installing import describe_other_spark
@@ -93,7 +93,7 @@ def run_once(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) ->
 
 def _warn_of_other_spark(*, quiet: bool = False) -> None:
     """Say if tests ran with another Spark than the one that is installed."""
-    other = "" if quiet else describe_other_spark(metadata.version("pyspark"))
+    other = "" if quiet else describe_other_spark(get_spark_version())
     if other:
         warn(other)
 

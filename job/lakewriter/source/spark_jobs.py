@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Final, TypeVar
 from zipimport import zipimporter
 
+import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -21,6 +22,11 @@ _POLL_SECONDS: Final = 0.1
 _GROUP: Final = "spark.jobGroup.id"
 TASKS_SECONDS: Final = 15.0
 """The time that tasks get to end after their job failed or was cancelled: they go on uploading until then."""
+
+
+def get_spark_version() -> str:
+    """Return the version of Spark's Python package; EMR has it without what ``importlib.metadata`` reads."""
+    return pyspark.__version__
 
 
 def cancel_jobs() -> None:
