@@ -16,7 +16,7 @@ def describe_install(extra: str) -> str:
 
 
 def describe_other_spark(version: str) -> str:
-    """Say that tests ran with another Spark; blank for the tested one, and for Amazon's build of it: ``4.1.1-amzn-0``."""
+    """Say that tests ran with another Spark; blank for that one, and Amazon's build (``4.1.1-amzn-0``)."""
     if version.partition("-")[0] == TESTED_SPARK:
         return ""
     return f"this is Spark {version}; tests run with Spark {TESTED_SPARK}, for EMR's {TESTED_RELEASE}."
