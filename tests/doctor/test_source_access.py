@@ -183,9 +183,9 @@ ODDITIES: list[tuple[Read, dict[str, Any], list[tuple[str, str, str]]]] = [
     (csv("mark.csv"), {"primary_key": ("id",), "columns": {"id": "int"}}, [
         ("ok", "csv, 1 file, 39 B, 3 columns: id int, name string, zip string (2 rows looked at).", NO_REMEDY)]),
     (Read(format="parquet", path="a.parquet"), {}, [
-        ("ok", "parquet, 1 file, 808 B, 3 rows, 2 columns: id bigint, at timestamp.", NO_REMEDY)]),
+        ("ok", "parquet, 1 file, 808 B, 3 rows, 2 columns: id bigint, at timestamp_ntz.", NO_REMEDY)]),
     (Read(format="parquet", path="a.parquet"), {"cursor": "AT"}, [
-        ("ok", "parquet, 1 file, 808 B, 3 rows, 2 columns: id bigint, at timestamp.", NO_REMEDY),
+        ("ok", "parquet, 1 file, 808 B, 3 rows, 2 columns: id bigint, at timestamp_ntz.", NO_REMEDY),
         ("warning", "cursor 'at' of 'nyc_public.flights' is null in 1 of 3 rows looked at.",
          "Only the first load reads such rows: null is above no cursor.")]),
     (Read(format="csv", path="a.csv"), {}, [
