@@ -95,7 +95,7 @@ def find_on_axis(choices: frozenset[str], axis: tuple[str, ...]) -> str:
 
 
 @cache
-def refused_by(destination: str) -> dict[str, Refusal]:
+def find_refusals_of(destination: str) -> dict[str, Refusal]:
     form = TypeAdapter(make_destination_type()).validate_python(DESTINATIONS[destination])
     return find_dialect(form).find_refused(form)
 
@@ -106,7 +106,7 @@ def find_refused(choices: frozenset[str]) -> frozenset[str]:
     given = dict.fromkeys(TableEntry.model_fields) | {"mode": Mode.APPEND} | make_entry(choices)
     del given["read"]
     entry = SimpleNamespace(**given, read=SimpleNamespace(new_files=NEW_FILES in choices))
-    refused = set(find_refusals(entry, refused_by(find_on_axis(choices, tuple(DESTINATIONS)))))
+    refused = set(find_refusals(entry, find_refusals_of(find_on_axis(choices, tuple(DESTINATIONS)))))
     if "feed: continuous" in choices:
         refused |= {setting for setting in CONTINUOUS if has(entry, setting)}
     return frozenset(refused)

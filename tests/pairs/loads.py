@@ -163,7 +163,7 @@ class PairedLake(UnderPrefix):
         objects = self.aws.objects(BUCKET)
         return [_read(key, objects[key]) for key in self.files()]
 
-    def tracked(self, holds: Tracking) -> str | None:
+    def find_tracking_column(self, holds: Tracking) -> str | None:
         """The name of a tracking column."""
         return next((column.name for column in self.spec.tracking if column.holds is holds), None)
 

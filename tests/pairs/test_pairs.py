@@ -70,13 +70,15 @@ def test_two_loads(load, tmp_path, aws, bucket, spark):
 def check_values(load: frozenset[str], lake: PairedLake, found: pa.Table) -> None:
     """Look for what settings do to values."""
     if "deleted" in load:
-        flags = zip(column(found, "id"), column(found, str(lake.tracked(Tracking.DELETED)).lower()), strict=True)
+        flags = zip(
+            column(found, "id"), column(found, str(lake.find_tracking_column(Tracking.DELETED)).lower()), strict=True
+        )
         assert sorted(flags) == sorted((each.row[0], each.is_deleted) for each in find_kept(load))
     if "columns" in load and lake.destination != "lakewriter-s3, jsonl":
         assert {str(value) for value in column(found, "n")} <= {f"{number}.00" for number in range(1, 7)}
     if lake.has_time:
         assert {str(value)[:26].replace("T", " ") for value in column(found, "ts")} == {"2026-01-01 00:00:00.123456"}
-    identities = lake.tracked(Tracking.ID)
+    identities = lake.find_tracking_column(Tracking.ID)
     if identities and {"primary_key", "unique_key"} & load:
         pairs = set(zip(column(found, "id"), column(found, identities.lower()), strict=True))
         assert len(pairs) == len({key for key, _ in pairs}) == len({identity for _, identity in pairs})

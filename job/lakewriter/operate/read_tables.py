@@ -122,7 +122,7 @@ def _run_in_duckdb(spec: Spec, views: Sequence[Query], statement: str, clients: 
 
 
 def _load_extension(connection: "duckdb.DuckDBPyConnection", name: str) -> None:
-    """Load an extension: the one that a package of PyPI has for this version, or else one that DuckDB has installed."""
+    """Load an extension: the one that a Python package has for this version, or else one that DuckDB has installed."""
     import duckdb
 
     package = importlib.util.find_spec(f"duckdb_extension_{name}")

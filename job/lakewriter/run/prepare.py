@@ -254,10 +254,10 @@ def _plan_shape(
         seen = _look_at_documents(feed, table)
         return plan_flatten(feed.schema, table, seen, state.inferred or (), rename.name_fields)
     shape = plan_shape(feed.schema, spec, table, rename=rename)
-    there = in_place.read_columns() if table.contract else None
+    there = in_place.read_columns()
     discard = find_columns_to_discard(table, shape, there)
     fitting = {**in_place.fit_types({field.name.lower(): field.type for field in shape.schema})}
-    if in_place.read_columns() is None:
+    if there is None:
         fitting |= _list_known(table, state, shape, rename)
     if fitting or discard:
         shape = plan_shape(feed.schema, spec, table, fitting, rename=rename, discard=discard)
@@ -265,10 +265,16 @@ def _plan_shape(
     return plan_text_rows(shape) if isinstance(spec.encoding, TextEncoding) else shape
 
 
+def _read_types(table: TableSpec, state: TableState) -> dict[str, pa.DataType]:
+    """Return the types that the values of earlier loads have given columns, by their names in the source; none for a
+    load that begins anew."""
+    return {c.name: read_noted_type(c) for c in state.types or ()} if table.read.learnt.columns else {}
+
+
 def _list_known(table: TableSpec, state: TableState, shape: ShapePlan, rename: ColumnNames) -> dict[str, pa.DataType]:
     """Return the types that the table's files have for columns of the load, by the names that they are written under:
     those of them that differ."""
-    types = {} if not table.read.learnt.columns else {c.name: read_noted_type(c) for c in state.types or ()}
+    types = _read_types(table, state)
     written = {
         column.name.lower(): normalise_names(types[column.source], enter(rename, column.source))
         for column in (*shape.columns, *shape.discarded)
@@ -279,7 +285,7 @@ def _list_known(table: TableSpec, state: TableState, shape: ShapePlan, rename: C
 
 def _require_known(source: pa.Schema, table: TableSpec, state: TableState) -> None:
     """Raise ``SCHEMA_INCOMPATIBLE`` if a column has another type than the values of earlier loads have given it."""
-    types = {} if not table.read.learnt.columns else {c.name: read_noted_type(c) for c in state.types or ()}
+    types = _read_types(table, state)
     for field in source:
         if field.name in types and not is_void(field.type):
             reconcile(field.name, to_stored_type(field.name, field.type), types[field.name])

@@ -26,16 +26,26 @@ def name_mode(mode: Mode) -> str:
     return f"mode: {mode.value}"
 
 
+def refuse_modes(why: str, remedy: str = "Leave mode out.", *, but: Mode = Mode.APPEND) -> dict[str, Refusal]:
+    """Return the refusals of all modes except to append, and one more."""
+    return {
+        name_mode(mode): Refusal(f"{{table}} has mode '{mode.value}'; {why}.", remedy)
+        for mode in Mode
+        if mode not in {Mode.APPEND, but}
+    }
+
+
 REPLACING: Final = tuple(name_mode(mode) for mode in Mode if not mode.brings_changes)
 _MERGED: Final = name_mode(Mode.MERGE)
-_MERGED_ONLY: Final = "other rows are not compared with older ones"
 
 NEEDS: Final[Mapping[tuple[str, str], Refusal]] = {
     ("cursor_lag", "cursor"): Refusal(
         "{table} has cursor_lag, and no cursor to take it from.", "Name the cursor, or leave cursor_lag out."
     ),
     **{
-        (key, _MERGED): Refusal(f"{{table}} has {key} without 'mode: merge': {_MERGED_ONLY}.")
+        (key, _MERGED): Refusal(
+            f"{{table}} has {key} without 'mode: merge': other rows are not compared with older ones."
+        )
         for key in ("order_by", "keep_deleted", "deleted_for")
     },
     **{
@@ -85,20 +95,12 @@ REFUSED: Final[Mapping[tuple[str, str], Refusal]] = {
 }
 """The settings that refuse each other; the first of the two is the one to name."""
 
-_ROWS_SINCE: Final = "a continuous run only appends"
-
 CONTINUOUS: Final[Mapping[str, Refusal]] = {
     "cursor": Refusal(
         "{table} has a cursor; a continuous run uses its checkpoint.",
         "Leave cursor out, or run without --continuous.",
     ),
-    **{
-        name_mode(mode): Refusal(
-            f"{{table}} has mode '{mode.value}'; {_ROWS_SINCE}.", "Leave mode out, or run without --continuous."
-        )
-        for mode in Mode
-        if mode is not Mode.APPEND
-    },
+    **refuse_modes("a continuous run only appends", "Leave mode out, or run without --continuous."),
 }
 """The settings that a continuous run refuses."""
 

@@ -12,7 +12,7 @@ from lakewriter.dialects.common.dialect import Dialect, Refusing
 from lakewriter.dialects.common.problems import find_model, list_keys
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.spec.model import Model
-from lakewriter.spec.pairs import Refusal, name_mode
+from lakewriter.spec.pairs import Refusal, refuse_modes
 from lakewriter.spec.table_spec import Mode
 from lakewriter.spec.vendor_policy import Target, VendorPolicy, VendorStatement
 
@@ -74,15 +74,12 @@ REFUSES: Final = Refusing[AirbyteForm](
             "Leave it out, or load it into a destination of type lakewriter-s3.",
         ),
         "index": Refusal("{table} has index, and this destination has no column with row numbers."),
-        **{
-            name_mode(mode): Refusal(
-                f"{{table}} has mode '{mode.value}'; expected 'append' or 'overwrite'.",
-                "Set mode: overwrite: readers see old and new files until the old ones are deleted; or load it into a "
-                "destination of type lakewriter-s3.",
-            )
-            for mode in Mode
-            if mode not in {Mode.APPEND, Mode.OVERWRITE}
-        },
+        **refuse_modes(
+            "expected 'append' or 'overwrite'",
+            "Set mode: overwrite: readers see old and new files until the old ones are deleted; or load it into a "
+            "destination of type lakewriter-s3.",
+            but=Mode.OVERWRITE,
+        ),
     },
 )
 
@@ -101,5 +98,4 @@ DIALECT: Final = Dialect[AirbyteForm](
     policies=dict.fromkeys(TYPES, POLICY),
     principals={"airbyte-s3": "airbyte-cloud", "heropixel-s3": "heropixel-cloud"},
     first_keys=_begin_destination,
-    replaces=Mode.OVERWRITE,
 )

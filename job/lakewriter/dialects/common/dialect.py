@@ -13,7 +13,7 @@ from lakewriter.dialects.common.source_files import Location
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.common.yaml_text import Document
 from lakewriter.spec.model import Model
-from lakewriter.spec.pairs import Refusal
+from lakewriter.spec.pairs import Refusal, name_mode
 from lakewriter.spec.specification import Limits, Spec
 from lakewriter.spec.table_spec import Mode
 from lakewriter.spec.vendor_policy import VendorPolicy
@@ -114,7 +114,6 @@ class Dialect(Generic[D]):
     principals       for each type the name of its vendor in ``deployment.trust``
     first_keys       the keys that a new file of a type begins with, for a bucket and a region
     first_table_keys the keys that name a table in a new file, for its name and its schema
-    replaces         the mode in which each load replaces a table; None if loads only append
     """
 
     types: Mapping[str, type[Destination]]
@@ -134,12 +133,17 @@ class Dialect(Generic[D]):
     principals: Mapping[str, str] = field(default_factory=dict)
     first_keys: Callable[[str, str, str], dict[str, Any]] = _begin_destination
     first_table_keys: Callable[[str, str], dict[str, Any]] = _begin_table
-    replaces: Mode | None = None
 
     def find_refused(self, destination: D) -> dict[str, Refusal]:
         """Return the settings that tables of this destination cannot have."""
         fitting = [refusing.settings for refusing in self.refuses if refusing.fits(destination)]
         return {setting: refusal for settings in reversed(fitting) for setting, refusal in settings.items()}
+
+    @property
+    def replaces(self) -> Mode | None:
+        """The mode in which each load replaces a table, at once if that can be; None if loads only append."""
+        refused = {setting for refusing in self.refuses for setting in refusing.settings}
+        return next((mode for mode in (Mode.REFRESH, Mode.OVERWRITE) if name_mode(mode) not in refused), None)
 
     @property
     def models(self) -> dict[str, type[Destination]]:

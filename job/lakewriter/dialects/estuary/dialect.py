@@ -8,8 +8,7 @@ from lakewriter.dialects.estuary.flow_file import KIND, with_flow
 from lakewriter.dialects.estuary.foreign_files import FILES
 from lakewriter.dialects.estuary.settings import BindingEntry, EstuaryDestination, EstuaryS3Parquet
 from lakewriter.dialects.estuary.translate import choose_limits, make_form_fields, translate
-from lakewriter.spec.pairs import Refusal, name_mode
-from lakewriter.spec.table_spec import Mode
+from lakewriter.spec.pairs import Refusal, refuse_modes
 
 
 def _begin_destination(kind: str, bucket: str, region: str) -> dict[str, Any]:
@@ -29,13 +28,7 @@ REFUSES: Final = Refusing[EstuaryDestination](
             key: Refusal(f"{{table}} has '{key}'; this destination writes documents as they are.", f"Leave {key} out.")
             for key in ("deleted", "unique_key", "partition_by", "sort_by", "names", "written_as", "index")
         },
-        **{
-            name_mode(mode): Refusal(
-                f"{{table}} has mode '{mode.value}'; this destination only appends delta updates.", "Leave mode out."
-            )
-            for mode in Mode
-            if mode is not Mode.APPEND
-        },
+        **refuse_modes("this destination only appends delta updates"),
     },
 )
 

@@ -81,5 +81,4 @@ DIALECT: Final = Dialect[LakewriterS3](
     limits=adjust_limits,
     refuses=REFUSES,
     first_keys=_begin_destination,
-    replaces=Mode.REFRESH,
 )

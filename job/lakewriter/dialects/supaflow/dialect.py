@@ -5,8 +5,7 @@ from typing import Final
 from lakewriter.dialects.common.dialect import Dialect, Refusing, Variant
 from lakewriter.dialects.supaflow.settings import AnyDestination, S3DataLakeIceberg, S3DataLakeParquet, S3Parquet
 from lakewriter.dialects.supaflow.translate import make_form_fields, translate
-from lakewriter.spec.pairs import Refusal, name_mode
-from lakewriter.spec.table_spec import Mode
+from lakewriter.spec.pairs import Refusal, refuse_modes
 from lakewriter.spec.vendor_policy import Target, VendorPolicy, VendorStatement
 
 _LISTING: Final = VendorStatement(
@@ -79,13 +78,7 @@ REFUSES: Final = (
     Refusing[AnyDestination](
         "every table_format",
         lambda destination: True,
-        {
-            name_mode(mode): Refusal(
-                f"{{table}} has mode '{mode.value}'; this destination only appends.", "Leave mode out."
-            )
-            for mode in Mode
-            if mode is not Mode.APPEND
-        },
+        refuse_modes("this destination only appends"),
     ),
     Refusing[AnyDestination](
         "table_format: PARQUET",
