@@ -24,7 +24,7 @@ def check_jars(settings: Settings) -> Iterator[str]:
     if deployment.jars or {"spark.jars", "spark.jars.packages"} & set(conf):
         return
     for table in settings.spec.tables:
-        if any((read.format or "").lower() == "jdbc" for read in list_reads(table.read)):
+        if any(read.kind.name == "jdbc" for read in list_reads(table.read)):
             source = ".".join(part for part in (table.source_schema, table.source_table) if part)
             yield (
                 f"tables: table {source!r} reads a database by JDBC, and no driver goes with the job; expected its "

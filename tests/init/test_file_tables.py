@@ -113,7 +113,7 @@ def test_files_that_are_no_tables_are_told_beside_those_that_are(tmp_path):
     root = write(tmp_path, {"orders.csv": ORDERS, "empty.csv": "", "more/readme.pdf": "%PDF-1.7\n"})
     (table,) = find_tables(root)
     assert table.name == "orders"
-    assert table.problems == (f"{root}/empty.csv is empty.", f"{root}/more/readme.pdf is a PDF document.")
+    assert table.problems == (f"{root}/empty.csv is empty.", f"{root}/more/readme.pdf is a PDF.")
 
 
 REFUSED = [
@@ -121,7 +121,7 @@ REFUSED = [
     (
         "orders.xlsx",
         b"PK\x03\x04rest",
-        "{path} is a ZIP archive or an Excel workbook; unpack it, or save the sheet as CSV.",
+        "{path} is a ZIP archive, as Excel workbooks are.",
     ),
     ("empty.csv", b" \n", "{path} is empty."),
     ("notes.md", b"# Orders\n", "{path} is text, and by its name neither CSV nor JSON."),

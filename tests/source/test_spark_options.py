@@ -2,7 +2,8 @@
 
 import pytest
 
-from lakewriter.dialects.common.reader_options import OF_FORMAT, list_known_options
+from lakewriter.dialects.common.reader_options import list_known_options
+from lakewriter.spec.source_formats import FORMATS
 
 pytestmark = pytest.mark.spark
 
@@ -23,14 +24,14 @@ def test_options_of_files(spark, form):
     for name in ("org", "apache", "spark", "sql", *REGISTERED[form].split(".")):
         kind = getattr(kind, name)
     # Names with a dot are Hadoop's.
-    assert sorted(OF_FORMAT[form]) == [name for name in _sorted(kind.getAllOptions()) if "." not in name]
+    assert sorted(FORMATS[form].options or ()) == [name for name in _sorted(kind.getAllOptions()) if "." not in name]
 
 
 def test_options_of_jdbc(spark):
     options = spark._jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions
     kind = spark._jvm.java.lang.Class.forName(f"{options._fqn}$")
     getters = [method.getName() for method in kind.getMethods() if method.getName().startswith("JDBC_")]
-    assert sorted(OF_FORMAT["jdbc"]) == sorted(getattr(options, getter)() for getter in getters)
+    assert sorted(FORMATS["jdbc"].options or ()) == sorted(getattr(options, getter)() for getter in getters)
 
 
 def test_options_of_streams(spark):

@@ -42,7 +42,6 @@ MOST_FILES: Final = 200
 """Files of one source whose columns are looked at."""
 _MOST_TEXT_BYTES: Final = 256 * 1024 * 1024
 """JSON and other text may have so many bytes: Spark reads it whole to find its columns."""
-_SAMPLED: Final = frozenset({"avro", "csv", "jdbc", "json", "orc", "parquet", "text", "xml"})
 _NEEDS_PACKAGE: Final = "Set spark.jars.packages"
 _HADOOP_REMEDY: Final = "Add hadoop-aws of Spark's Hadoop version to spark.jars.packages; EMR has it."
 
@@ -245,7 +244,7 @@ def _is_read_by_tasks(table: TableSpec) -> bool:
 def _is_sampled(table: TableSpec) -> bool:
     """Return True unless the first rows may be long in coming, as those of a broker are."""
     reads = list(_list_reads(table.read))
-    return all(str(read.format).lower() in _SAMPLED for read in reads)
+    return all(read.kind.answers_at_once for read in reads)
 
 
 def _bound_files(table: TableSpec, look: FileLook) -> tuple[TableSpec, int | None]:
@@ -253,7 +252,7 @@ def _bound_files(table: TableSpec, look: FileLook) -> tuple[TableSpec, int | Non
     files = look.files
     if files is None or table.read.columns is not None:
         return table, None if files is None else len(files)
-    is_text = str(table.read.format).lower() not in ("parquet", "orc", "avro")
+    is_text = table.read.kind.types != "stored"
     count, size = 0, 0
     for file in files[:MOST_FILES]:
         size += file.length

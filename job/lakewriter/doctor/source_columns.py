@@ -147,7 +147,7 @@ def list_missing_columns(name: str, table: TableSpec, present: Sequence[str]) ->
 
 def _find_separator(table: TableSpec, present: Sequence[str]) -> str | None:
     """Find the character that a CSV file's header has between names, where it was read as one column."""
-    if len(present) != 1 or (table.read.format or "").lower() != "csv":
+    if len(present) != 1 or table.read.kind.name != "csv":
         return None
     return next((character for character in _SEPARATORS if character in present[0]), None)
 

@@ -303,7 +303,9 @@ def is_in_s3(path: str) -> bool:
 
 def _is_read_by_spark(table: TableSpec) -> bool:
     """Return True unless it is a plain Parquet scan, which our tasks read without Spark's readers."""
-    return table.read.format != "parquet" or bool(table.read.sql or table.read.columns or table.deleted or table.cursor)
+    return table.read.kind.name != "parquet" or bool(
+        table.read.sql or table.read.columns or table.deleted or table.cursor
+    )
 
 
 def has_hadoop_aws() -> bool:

@@ -15,6 +15,7 @@ from lakewriter.errors import LakeError, SourceFailedError
 from lakewriter.init.csv_shape import CsvShape, read_shape
 from lakewriter.report import format_count
 from lakewriter.source.file_splits import open_own_files, spread_locally
+from lakewriter.source.files.blocks import EXPORT, MAGIC
 from lakewriter.source.files.charsets import find_charset
 from lakewriter.source.files.file_source import OpenedFiles
 from lakewriter.source.files.json_splitter import split_documents
@@ -23,6 +24,7 @@ from lakewriter.source.task_sizes import SourceFile
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.row_rules import BadRows
+from lakewriter.spec.source_formats import FORMATS
 from lakewriter.spec.table_spec import Read, TableSpec
 
 HEAD_BYTES: Final = 256 * 1024
@@ -33,18 +35,7 @@ LOOK_ROWS: Final = 1_000_000
 _LAYOUT: Final = Layout("", Template.parse("{job_id}-{seq}.parquet"))
 """It is the layout of a table that is read and not written."""
 
-_MAGIC: Final = ((b"PAR1", "parquet"), (b"ORC", "orc"), (b"Obj\x01", "avro"))
-_REFUSED: Final = {
-    b"PK\x03\x04": "a ZIP archive or an Excel workbook; unpack it, or save the sheet as CSV",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook; save the sheet as CSV",
-    b"%PDF": "a PDF document",
-    b"SQLite format 3": "a SQLite database; export its tables, or read it by jdbc: with its driver",
-}
-
-
 COMPRESSED: Final = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
-_JSON: Final = ("json", "jsonl", "ndjson", "geojson")
-_CSV: Final = ("csv", "tsv", "tab", "psv")
 _ANY: Final = ("", "txt", "dat", "data")
 """Ends of names that say nothing; such text is CSV if it has so many columns:"""
 _LEAST_COLUMNS: Final = 2
@@ -78,11 +69,11 @@ def read_head(file: SourceFile) -> Head:
     data, is_cut = _read_text(file, HEAD_BYTES)
     if not data.strip():
         raise SourceFailedError(f"{file.path} is empty.", remedy="Leave it out.")
-    for mark, what in _REFUSED.items():
-        if data.startswith(mark):
-            raise SourceFailedError(f"{file.path} is {what}.", remedy="Give files of CSV, JSON, Parquet, ORC or Avro.")
-    kind = next((kind for mark, kind in _MAGIC if data.startswith(mark)), None)
-    if kind is not None:
+    start = next((entry for entry in MAGIC if data.startswith(entry[0])), None)
+    if start is not None:
+        _, kind, what = start
+        if not kind:
+            raise SourceFailedError(f"{file.path} is {what}.", remedy=EXPORT)
         return Head(kind, tuple(_open_files((file.path,), kind, {}).look.schema.names))
     return _read_text_head(file, data, is_whole=not is_cut)
 
@@ -93,7 +84,7 @@ def _read_text_head(file: SourceFile, data: bytes, *, is_whole: bool) -> Head:
     ending = _find_ending(file.path)
     charset = find_charset(file.path, data[:1024], None)
     text = b"".join(charset.decode(iter([data]))).lstrip()
-    if text[:1] in (b"{", b"[") and ending in (*_JSON, *_ANY):
+    if text[:1] in (b"{", b"[") and ending in (*FORMATS["json"].endings, *_ANY):
         documents, spans_lines = _parse_documents(text, is_whole=is_whole)
         _refuse_description(file, documents)
         return Head("json", _list_names(documents), spans_lines=spans_lines)
@@ -103,7 +94,7 @@ def _read_text_head(file: SourceFile, data: bytes, *, is_whole: bool) -> Head:
             remedy="Give files of CSV, JSON, Parquet, ORC or Avro.",
         )
     shape = read_shape(file.path, data, is_whole=is_whole)
-    if ending not in _CSV and (ending not in _ANY or len(shape.names) < _LEAST_COLUMNS):
+    if ending not in FORMATS["csv"].endings and (ending not in _ANY or len(shape.names) < _LEAST_COLUMNS):
         raise SourceFailedError(
             f"{file.path} is text, and by its name neither CSV nor JSON.",
             remedy="Leave it out, or rename it to .csv or .json if that is what it holds.",

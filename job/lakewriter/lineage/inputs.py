@@ -57,7 +57,7 @@ def _cut_pattern(path: str) -> str:
 def _list_reads(read: Read) -> Iterator[Dataset]:
     for view in read.views.values():
         yield from _list_reads(view)
-    kind = (read.format or "").lower()
+    kind = read.kind.name
     if kind == "jdbc":
         named = name_table(read)
         if named is not None:

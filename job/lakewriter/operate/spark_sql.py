@@ -8,6 +8,7 @@ from lakewriter.naming import join_key
 from lakewriter.operate.rest_sign_in import find_sign_in
 from lakewriter.operate.sql_text import Engine, name_views, quote_name, quote_text
 from lakewriter.spec.catalogs import AnyRestService, GlueCatalog
+from lakewriter.spec.source_formats import find_format
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
 
@@ -23,7 +24,6 @@ _OPTIONS: Final = {
 }
 _GLOB: Final = re.compile(r"[\\{}\[\],*?]")
 """Characters that have a meaning in Hadoop's path patterns."""
-_PACKAGES: Final = {"avro": "org.apache.spark:spark-avro_2.13:4.1.1"}
 """Packages that Spark does not include, by file format."""
 _CATALOG: Final = "lake"
 _ICEBERG: Final = f"spark.sql.catalog.{_CATALOG}"
@@ -104,7 +104,7 @@ def _write_view(spec: Spec, table: TableSpec, name: str, path: str) -> str:
     if spec.folder_keys:
         options["basePath"] = f"s3a://{join_key(spec.access.bucket, table.layout.directory)}"
     listed = ",\n    ".join(f"{key} {quote_text(Engine.SPARK, value)}" for key, value in options.items())
-    packages = filter(None, ["org.apache.hadoop:hadoop-aws:3.4.2", _PACKAGES.get(kind, "")])
+    packages = filter(None, ["org.apache.hadoop:hadoop-aws:3.4.2", find_format(kind).package])
     return (
         f"-- spark-sql --packages {','.join(packages)}, where they are not there\n"
         f"CREATE OR REPLACE TEMPORARY VIEW {name}\nUSING {_SOURCES[kind]}\nOPTIONS (\n    {listed}\n);"

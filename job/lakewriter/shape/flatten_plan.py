@@ -201,7 +201,7 @@ def find_kind(t: pa.DataType) -> Kind:
 
 def _has_guessed_columns(table: TableSpec) -> bool:
     """Return whether Spark takes the columns from the values, so that another load may have others."""
-    return table.read.format == "json" and table.read.columns is None
+    return table.read.kind.name == "json" and table.read.columns is None
 
 
 def _choose_type(source: pa.Schema, field: Field, declared: bool) -> Field:

@@ -21,7 +21,6 @@ from lakewriter.source.storage import NotListable, find_store, to_path
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.table_spec import Read
 
-TEXTS: Final = ("csv", "json", "text", "xml")
 _CODECS: Final = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 """Compressed files; Spark recognises them by their names."""
 _UNREAD: Final = (".deflate", ".snappy", ".lz4")

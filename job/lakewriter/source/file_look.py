@@ -63,7 +63,7 @@ def look_at_files(read: Read, table: str, *, reads_rows: bool = True) -> FileLoo
 def _require_format(file: StoredFile, read: Read, table: str) -> None:
     with name_file(file):
         start = file.read_head(_HEAD_BYTES)
-    error = find_other_format(start, file.path, str(read.format).lower(), table)
+    error = find_other_format(start, file.path, read.kind, table)
     if error is not None:
         raise error
 

@@ -22,7 +22,6 @@ from lakewriter.source.judged_rows import judge_rows
 from lakewriter.source.session import isolate
 from lakewriter.source.spark_failures import Origin
 from lakewriter.source.storage import to_path
-from lakewriter.spec.row_rules import LINES
 from lakewriter.spec.table_spec import Read, TableSpec
 
 _NAMES: Final = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
@@ -93,7 +92,7 @@ class FileStream:
 
     def __post_init__(self) -> None:
         read = self.table.read
-        taken = take_options(str(read.format).lower(), self.options, self.table.id)
+        taken = take_options(read.kind.name, self.options, self.table.id)
         # Reading raises the files' errors later. A folder may be empty, or not exist yet.
         with suppress(SchemaIncompatibleError, SourceFailedError):
             self._learn_columns(list_stored(read.paths, taken.given, self.table.id))
@@ -112,7 +111,7 @@ class FileStream:
         planned = list_planned(log, number)
         listing = pin_paths(planned, read.paths[0], options, self.table.id)
         filled = [file for file in listing.files if file.size]
-        if str(read.format).lower() in LINES and (filled or self.earlier is not None):
+        if read.kind.has_lines and (filled or self.earlier is not None):
             listing.files = filled
         return self._open(listing, learnt)
 

@@ -110,7 +110,7 @@ def _read_file_rows(session: SparkSession, table: TableSpec, read: Read, keys: S
             f"table {table.id!r}: no file of the source has rows, so that what its lines are is not known.",
             remedy="Run the replay again when there is one.",
         )
-    null = table.read.options.get("nullValue") if str(table.read.format).lower() == "csv" else None
+    null = table.read.options.get("nullValue") if table.read.kind.name == "csv" else None
     whole, lines = _open_files(session, read, keys, None if null is None else str(null))
     rows = _parse_rows(whole, source.schema, table)
     fields = [

@@ -1,15 +1,11 @@
 """Read the options of a source with their secrets, and name the source in messages."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from lakewriter.aws import resolve_all
 from lakewriter.source.spark_failures import Origin
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.table_spec import Read, TableSpec
-
-_STRICT: Final = ("csv", "json", "xml")
-"""Formats whose readers in Spark silently replace a value that does not fit its column by null."""
 
 
 def make_origin(table: TableSpec, secrets: Mapping[SecretText, str]) -> Origin:
@@ -20,7 +16,8 @@ def make_origin(table: TableSpec, secrets: Mapping[SecretText, str]) -> Origin:
 def make_reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[str, str]:
     """Return the source's options with its secrets. Without a ``mode`` a record that does not fit is an error."""
     options = {key: secrets[value] if isinstance(value, SecretText) else value for key, value in read.options.items()}
-    if str(read.format).lower() in _STRICT and "mode" not in map(str.lower, options):
+    # Without it Spark's readers of such formats silently replace a value that does not fit its column by null.
+    if read.kind.types == "values" and "mode" not in map(str.lower, options):
         options["mode"] = "FAILFAST"
     return options
 

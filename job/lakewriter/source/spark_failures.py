@@ -18,6 +18,7 @@ from lakewriter.errors import (
     WorkerDiedError,
     from_text,
 )
+from lakewriter.spec.source_formats import FORMATS, find_format
 
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
 """All that a call into Spark raises."""
@@ -45,12 +46,10 @@ _UNREACHABLE: Final = re.compile(
 )
 """Words of Java's network, Kafka's client, JDBC drivers and the AWS SDK for a service that does not answer now."""
 _UNKNOWN_FORMAT: Final = re.compile(r"DATA_SOURCE_NOT_FOUND\] Failed to find the data source: (\S+)")
-_FORMAT_PACKAGES: Final = {
-    "avro": "org.apache.spark:spark-avro_2.13:4.1.1",
-    "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1",
-}
-_EXTERNAL_FORMAT: Final = re.compile(r"Failed to find data source: (avro|kafka)\b")
-_FORMATS: Final = ("csv", "json", "text", "parquet", "orc", "avro", "xml", "jdbc")
+_EXTERNAL_FORMAT: Final = re.compile(
+    rf"Failed to find data source: ({'|'.join(entry.name for entry in FORMATS.values() if entry.package)})\b"
+)
+_FORMATS: Final = tuple(entry.name for entry in FORMATS.values() if entry.answers_at_once)
 _EXCEL: Final = ("excel", "xlsx", "xls", "xlsm")
 _TAIL: Final = re.compile(r"\s*SQLSTATE: \w{5}\s*$")
 
@@ -162,7 +161,7 @@ def find_remedy(text: str) -> str:
             "file of a continuous run as the table itself, not as a view of an sql: read."
         )
     if external := _EXTERNAL_FORMAT.search(text):
-        return f"Spark has {external[1]} in a package of its own. {_PACKAGES.format(_FORMAT_PACKAGES[external[1]])}"
+        return f"Spark has {external[1]} in a package of its own. {_PACKAGES.format(find_format(external[1]).package)}"
     if unknown := _UNKNOWN_FORMAT.search(text):
         return _suggest_format(unknown[1].rstrip("."))
     return ""

@@ -24,15 +24,12 @@ from lakewriter.source.spark_failures import SPARK_ERRORS, Origin, find_useful_l
 from lakewriter.source.spark_rows import open_batch
 from lakewriter.source.table_frames import replace_char_types
 from lakewriter.spec.access import SecretText
+from lakewriter.spec.source_formats import FILE_FORMATS
 from lakewriter.spec.specification import MIB
 from lakewriter.spec.table_spec import Read, TableSpec
 
-_FILES: Final = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
-_TYPED: Final = ("text",)
-"""File formats whose columns are always the same."""
-
 BOUNDS: Final[Mapping[str, tuple[str, int]]] = {
-    **dict.fromkeys(_FILES, ("maxBytesPerTrigger", 256 * MIB)),
+    **dict.fromkeys(FILE_FORMATS, ("maxBytesPerTrigger", 256 * MIB)),
     "kafka": ("maxOffsetsPerTrigger", 1_000_000),
 }
 """The bound of a batch by format, if the options name none: without it a backlog would be one load."""
@@ -109,7 +106,7 @@ class TableStream:
         try:
             if has_reader(table.read):
                 options = make_reader_options(table.read, secrets)
-                added = add_stream_options(str(table.read.format).lower(), options)
+                added = add_stream_options(table.read.kind.name, options)
                 self.frame = open_path_stream(isolate(spark), _choose_path(table.read), added)
                 self._files = FileStream(spark, table, options, self.origin)
             else:
@@ -239,10 +236,10 @@ def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str], *, 
     if not aside:
         return frame
     # Marked before the batches, which no longer have a row's position.
-    kind = str(read.format)
-    if read.sql is None and kind in _FILES:
+    kind = read.kind.name
+    if kind in FILE_FORMATS:
         marks = mark(file=F.col("_metadata.file_path"))
-    elif read.sql is None and kind == "kafka":
+    elif kind == "kafka":
         marks = mark(file=F.concat_ws("/", "topic", "partition"), offset=F.col("offset"))
     else:
         marks = mark()
@@ -283,7 +280,7 @@ def add_stream_options(kind: str, options: Mapping[str, str]) -> dict[str, str]:
     if kind == "csv" and given.get("header", "").lower() == "true" and "enforceschema" not in given:
         # Otherwise Spark would ignore the header of a file with other columns and read it by position.
         added["enforceSchema"] = "false"
-    if kind in _FILES and "maxfileage" not in given:
+    if kind in FILE_FORMATS and "maxfileage" not in given:
         added["maxFileAge"] = OLDEST
     return {**options, **added}
 
@@ -294,7 +291,8 @@ def _find_columns(
     """Return the declared columns; else those of the files that exist now, and None for other sources."""
     if read.columns is not None:
         return replace_char_types(read.columns)
-    if read.format not in _FILES or read.format in _TYPED:
+    # Of the formats of files, text alone is streamed without a schema.
+    if not read.kind.has_files or read.kind.name == "text":
         return None
     schema = session.read.format(str(read.format)).options(**options).load(path).schema
     if not schema.fields:

@@ -1,19 +1,15 @@
 """Refuse folders of table formats: only a table's metadata says which of the Parquet and ORC files are its data."""
 
-from typing import Final
-
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.storage import detect_table_format
 from lakewriter.spec.table_spec import Read
-
-_COLUMNAR: Final = ("parquet", "orc")
 
 
 def refuse_table_folders(read: Read, table: str) -> None:
     """Raise ``SPEC_INVALID`` for files of a table format: only its metadata says which of them to read."""
     for view in read.views.values():
         refuse_table_folders(view, table)
-    if str(read.format).lower() not in _COLUMNAR:
+    if read.kind.types != "stored":
         return
     for path in read.paths:
         kind = detect_table_format(path)

@@ -15,7 +15,7 @@ from lakewriter.errors import LakeError, SourceFailedError, SpecInvalidError
 from lakewriter.receipt import InferredType
 from lakewriter.source.arrow_types import make_arrow_schema, to_delivered
 from lakewriter.source.bad_rows import BAD
-from lakewriter.source.byte_checks import TEXTS, ByteCheck, plan_byte_check
+from lakewriter.source.byte_checks import ByteCheck, plan_byte_check
 from lakewriter.source.column_names import load_by_case
 from lakewriter.source.databases.database_connection import Connection
 from lakewriter.source.databases.database_rows import DatabaseRows, is_jdbc, read_database
@@ -157,7 +157,7 @@ def _load(
     if read.columns is not None:
         reader = reader.schema(replace_char_types(read.columns))
     frame = reader.load(list_load_paths(read)) if read.paths else reader.load()
-    if not read.paths or str(read.format).lower() not in TEXTS:
+    if not read.paths or not read.kind.is_text:
         return Loaded(frame)
     byte_check, unseen = plan_byte_check(frame.inputFiles(), read)
     return Loaded(frame, unseen, () if byte_check is None else (byte_check,))

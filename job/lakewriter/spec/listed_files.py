@@ -6,9 +6,6 @@ from typing import Final, Literal
 Repetition = Literal["fail", "warn", "allow"]
 """What happens where a load would append rows of files that an earlier load has read."""
 
-FILE_FORMATS: Final = frozenset({"avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml"})
-"""The formats whose files are the source, one by one: those of a table format are not."""
-
 _MILLISECOND: Final = 1_000_000
 
 

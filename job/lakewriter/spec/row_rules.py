@@ -4,8 +4,6 @@ from typing import Final, Literal
 
 from lakewriter.spec.model import Model
 
-LINES: Final = ("csv", "json", "text")
-"""Formats whose rows are lines, which can be told apart however bad one of them is."""
 SHARE: Final = 0.001
 """The share of bad rows that a load accepts if the file gives none."""
 

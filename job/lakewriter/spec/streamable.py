@@ -1,16 +1,11 @@
 """Check what a continuous run requires of a specification; no Spark, since synth checks it too."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.given import require_read
-from lakewriter.spec.listed_files import FILE_FORMATS
 from lakewriter.spec.pairs import CONTINUOUS, has
 from lakewriter.spec.specification import Spec
-from lakewriter.spec.table_spec import Read
-
-_READ_BY_TASKS: Final = FILE_FORMATS - {"binaryfile", "xml"}
 
 
 def require_continuous(spec: Spec) -> None:
@@ -43,15 +38,10 @@ def unfit(spec: Spec) -> Iterator[SpecInvalidError]:
             table.on_bad_row is not None
             and table.sets_aside
             and (table.collection is None or table.collection.column is None)
-            and not _is_of_own_files(table.read)
+            and not table.read.has_reader
         ):
             yield SpecInvalidError(
                 f"table {table.id!r} has on_bad_row: {table.on_bad_row.action}, which a continuous run has for files "
                 "that the tasks read, and for JSON documents in a column.",
                 remedy="Leave on_bad_row out: a bad row then stops the table.",
             )
-
-
-def _is_of_own_files(read: Read) -> bool:
-    """Return whether a stream's files are read by the product's readers, which tell bad rows apart."""
-    return read.sql is None and read.engine is None and str(read.format).lower() in _READ_BY_TASKS

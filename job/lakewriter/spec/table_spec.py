@@ -13,9 +13,10 @@ from lakewriter.spec.collection import Collection
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.expectations import Condition, Expectation, Unique
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.listed_files import FILE_FORMATS, ListedFile, Repetition
+from lakewriter.spec.listed_files import ListedFile, Repetition
 from lakewriter.spec.model import Model
 from lakewriter.spec.row_rules import BadRows, Contract
+from lakewriter.spec.source_formats import Format, find_format
 from lakewriter.spec.stream import Stream
 
 
@@ -82,9 +83,19 @@ class Read(Model):
         return (self.path,) if isinstance(self.path, str) else self.path
 
     @property
+    def kind(self) -> Format:
+        """The format, with what is known of it."""
+        return find_format(self.format)
+
+    @property
     def is_of_files(self) -> bool:
         """Return whether the source is read file by file."""
-        return str(self.format).lower() in FILE_FORMATS and bool(self.paths)
+        return self.kind.has_files and bool(self.paths)
+
+    @property
+    def has_reader(self) -> bool:
+        """True if the product has a reader for what the source reads by itself, and may use it."""
+        return self.sql is None and self.engine is None and self.kind.has_reader
 
     @property
     def leaves(self) -> tuple["Read", ...]:

@@ -11,11 +11,10 @@ from lakewriter.dialects.common.column_entries import check_columns
 from lakewriter.dialects.common.problems import suggest_nearest
 from lakewriter.dialects.common.reader_options import find_unknown_option, note_unknown_options
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.listed_files import FILE_FORMATS
 from lakewriter.spec.model import FileModel, require_one
+from lakewriter.spec.source_formats import FILE_FORMATS, FORMATS, find_format
 from lakewriter.spec.table_spec import JdbcPartition, JdbcRules, Read
 
-_FORMATS: Final = (*sorted(FILE_FORMATS), "delta", "iceberg", "jdbc", "kafka", "kinesis")
 _BOUNDS: Final = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
 # A scheme has two letters at least: one is a drive, as in C:\\data.
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -104,14 +103,14 @@ class ReadEntry(FileModel):
     @classmethod
     def _no_typing_error(cls, value: str | None) -> str | None:
         # Spark loads any format by its name; one that is almost the name of a common one is that one.
-        if value is not None and value.lower() not in _FORMATS and (guess := suggest_nearest(value, _FORMATS, 0.75)):
+        if value is not None and value.lower() not in FORMATS and (guess := suggest_nearest(value, FORMATS, 0.75)):
             raise ValueError(f"no format has this name{guess.removesuffix('?')}")
         return value
 
     @model_validator(mode="after")
     def _path_of_files(self) -> "ReadEntry":
         options = {name.lower() for name in self.options}
-        if (self.format or "").lower() in FILE_FORMATS and not self.path and not options & {"path", "paths"}:
+        if find_format(self.format).has_files and not self.path and not options & {"path", "paths"}:
             raise ValueError(
                 f"'format: {self.format}' reads files; expected 'path' beside it, such as 'path: orders/*'"
             )
@@ -119,7 +118,7 @@ class ReadEntry(FileModel):
 
     @model_validator(mode="after")
     def _files_of_a_path(self) -> "ReadEntry":
-        if self.files == "new" and ((self.format or "").lower() not in FILE_FORMATS or not self.path):
+        if self.files == "new" and not (find_format(self.format).has_files and self.path):
             raise ValueError(f"'files: new' is for a 'path' of {', '.join(sorted(FILE_FORMATS))} files")
         return self
 

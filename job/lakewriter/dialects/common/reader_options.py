@@ -1,98 +1,10 @@
-"""The options that Spark's own readers know: Spark itself ignores one that is misspelt, and reads something else.
-
-The names are Spark 4.1.1's: those that its classes of options register (CSVOptions, JSONOptions, XmlOptions,
-ParquetOptions, OrcOptions, TextOptions, AvroOptions, JDBCOptions, FileStreamOptions), those of
-https://spark.apache.org/docs/4.1.1/streaming/structured-streaming-kafka-integration.html, and those of every file
-source in https://spark.apache.org/docs/4.1.1/sql-data-sources-generic-options.html. Their case does not matter.
-"""
+"""Find options that Spark's readers do not know: Spark ignores one that is misspelt, and reads something else."""
 
 import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-_EVERY_FILE: Final = frozenset(
-    {
-        *("path", "basePath", "recursiveFileLookup", "pathGlobFilter", "modifiedBefore", "modifiedAfter", "timeZone"),
-        *("ignoreCorruptFiles", "ignoreMissingFiles"),
-        # Of readStream.
-        *("maxFilesPerTrigger", "maxBytesPerTrigger", "maxFileAge", "maxCachedFiles", "discardCachedInputRatio"),
-        *("latestFirst", "fileNameOnly", "cleanSource", "sourceArchiveDir"),
-    }
-)
-"""All formats of files take these options."""
-
-OF_FORMAT: Final[Mapping[str, frozenset[str]]] = {
-    "csv": frozenset(
-        {
-            *("charToEscapeQuoteEscaping", "charset", "codec", "columnNameOfCorruptRecord", "columnPruning"),
-            *("comment", "compression", "dateFormat", "delimiter", "emptyValue", "enableDateTimeParsingFallback"),
-            *("encoding", "enforceSchema", "escape", "escapeQuotes", "extension", "header", "ignoreLeadingWhiteSpace"),
-            *("ignoreTrailingWhiteSpace", "inferSchema", "inputBufferSize", "lineSep", "locale", "maxCharsPerColumn"),
-            *("maxColumns", "mode", "multiLine", "nanValue", "negativeInf", "nullValue", "positiveInf", "preferDate"),
-            *("quote", "quoteAll", "samplingRatio", "sep", "singleVariantColumn", "timeZone", "timestampFormat"),
-            *("timestampNTZFormat", "unescapedQuoteHandling"),
-        }
-    ),
-    "json": frozenset(
-        {
-            *("allowBackslashEscapingAnyCharacter", "allowComments", "allowNonNumericNumbers"),
-            *("allowNumericLeadingZeros", "allowSingleQuotes", "allowUnquotedControlChars", "allowUnquotedFieldNames"),
-            *("charset", "columnNameOfCorruptRecord", "compression", "dateFormat", "dropFieldIfAllNull"),
-            *("enableDateTimeParsingFallback", "encoding", "ignoreNullFields", "inferTimestamp", "lineSep", "locale"),
-            *("mode", "multiLine", "prefersDecimal", "pretty", "primitivesAsString", "samplingRatio"),
-            *("singleVariantColumn", "timeZone", "timestampFormat", "timestampNTZFormat", "useUnsafeRow"),
-            "writeNonAsciiCharacterAsCodePoint",
-        }
-    ),
-    "xml": frozenset(
-        {
-            *("arrayElementName", "attributePrefix", "charset", "columnNameOfCorruptRecord", "compression"),
-            *(
-                "dateFormat",
-                "declaration",
-                "encoding",
-                "excludeAttribute",
-                "ignoreNamespace",
-                "ignoreSurroundingSpaces",
-            ),
-            *("indent", "inferSchema", "locale", "mode", "multiLine", "nullValue", "preferDate", "prefersDecimal"),
-            *("rootTag", "rowTag", "rowValidationXSDPath", "samplingRatio", "singleVariantColumn", "timeZone"),
-            *("timestampFormat", "timestampNTZFormat", "useLegacyXMLParser", "validateName", "valueTag"),
-            "wildcardColName",
-        }
-    ),
-    "parquet": frozenset({"compression", "datetimeRebaseMode", "int96RebaseMode", "mergeSchema"}),
-    "orc": frozenset({"compression", "mergeSchema"}),
-    "text": frozenset({"compression", "encoding", "lineSep", "wholetext"}),
-    "avro": frozenset(
-        {
-            *("avroSchema", "avroSchemaUrl", "compression", "datetimeRebaseMode"),
-            *("enableStableIdentifiersForUnionType", "ignoreExtension", "mode", "positionalFieldMatching"),
-            *("recordName", "recordNamespace", "recursiveFieldMaxDepth", "stableIdentifierPrefixForUnionType"),
-        }
-    ),
-    "binaryfile": frozenset(),
-    "kafka": frozenset(
-        {
-            *("assign", "endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp", "failOnDataLoss"),
-            *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix", "includeHeaders"),
-            *("kafkaConsumer.pollTimeoutMs", "maxOffsetsPerTrigger", "maxRecordsPerPartition", "maxTriggerDelay"),
-            *("minOffsetsPerTrigger", "minPartitions", "startingOffsets", "startingOffsetsByTimestamp"),
-            *("startingOffsetsByTimestampStrategy", "startingTimestamp", "subscribe", "subscribePattern"),
-        }
-    ),
-    "jdbc": frozenset(
-        {
-            *("batchsize", "cascadeTruncate", "connectionProvider", "createTableColumnTypes", "createTableOptions"),
-            *("customSchema", "dbtable", "driver", "fetchsize", "hint", "isolationLevel", "keytab", "lowerBound"),
-            *("numPartitions", "partitionColumn", "preferTimestampNTZ", "prepareQuery", "principal"),
-            *("pushDownAggregate", "pushDownJoin", "pushDownLimit", "pushDownOffset", "pushDownPredicate"),
-            *("pushDownTableSample", "query", "queryTimeout", "refreshKrb5Config", "sessionInitStatement"),
-            *("tableComment", "truncate", "upperBound", "url"),
-        }
-    ),
-}
-"""A format takes these options, one of files beside those of all files."""
+from lakewriter.spec.source_formats import FORMATS, OF_EVERY_FILE, find_format
 
 # What is no option of Spark's goes to the database's driver as a property of the connection. These are every driver's;
 # MySQL has the numbered ones. https://spark.apache.org/docs/4.1.1/sql-data-sources-jdbc.html
@@ -109,10 +21,10 @@ _ALIKE_IN_JDBC: Final = 0.85
 
 def list_known_options(form: str) -> frozenset[str] | None:
     """Return the options of a format, None for one that is not Spark's own."""
-    options = OF_FORMAT.get(form.lower())
-    if options is None:
+    kind = find_format(form)
+    if kind.options is None:
         return None
-    return options | _OF_OTHERS.get(form.lower(), _EVERY_FILE)
+    return kind.options | _OF_OTHERS.get(kind.name, OF_EVERY_FILE)
 
 
 def find_unknown_option(form: str, options: Iterable[str]) -> str | None:
@@ -139,7 +51,9 @@ def find_unknown_option(form: str, options: Iterable[str]) -> str | None:
 
 
 def _list_formats(option: str) -> str:
-    formats = [form for form, names in OF_FORMAT.items() if option.lower() in {name.lower() for name in names}]
+    formats = [
+        form.name for form in FORMATS.values() if option.lower() in {name.lower() for name in form.options or ()}
+    ]
     return f"; it is one of {' and '.join(formats)}" if formats else ""
 
 

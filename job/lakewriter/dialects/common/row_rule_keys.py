@@ -9,7 +9,7 @@ from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.errors import NameCollisionError
 from lakewriter.spec.model import FileModel
-from lakewriter.spec.row_rules import LINES, SHARE, BadRows, Contract
+from lakewriter.spec.row_rules import SHARE, BadRows, Contract
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import Read, TableSpec
 
@@ -131,9 +131,6 @@ _DEFAULTS: Final = {
 }
 
 
-_TEXTS: Final = (*LINES, "xml")
-
-
 def _list_unsupported(table: TableSpec, *, in_catalog: bool) -> list[tuple[str, str, str]]:
     """Return the rule, its value, and why it cannot be kept."""
     unsupported: list[tuple[str, str, str]] = []
@@ -161,12 +158,12 @@ def _explain_unmarkable_read(read: Read, of: str) -> str:
     for view in read.views.values():
         if why := _explain_unmarkable_read(view, "an sql: read of "):
             return why
-    form = str(read.format).lower()
-    if form not in _TEXTS:
+    form = read.kind
+    if not form.is_text:
         return ""
-    if form not in LINES:
-        return f"for {of}{form} files"
+    if not form.has_lines:
+        return f"for {of}{form.name} files"
     if read.engine is not None:
-        where = f"for {of}{form} files " if of else ""
+        where = f"for {of}{form.name} files " if of else ""
         return f"{where}with engine: spark, whose reader does not find bad rows"
     return ""

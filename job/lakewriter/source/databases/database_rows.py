@@ -61,7 +61,7 @@ class DatabaseRows:
 
 def is_jdbc(read: Read) -> bool:
     """Return True if a read is of a database."""
-    return (read.format or "").lower() == "jdbc"
+    return read.kind.name == "jdbc"
 
 
 def complete_options(options: Mapping[str, str], server: Server) -> dict[str, str]:

@@ -11,6 +11,7 @@ from lakewriter.errors import SourceFailedError
 from lakewriter.source.files.charsets import Charset, explain_bad_text, find_charset
 from lakewriter.source.files.stored_files import StoredFile, decompress, find_compression, find_magic
 from lakewriter.source.spark_failures import make_unreadable_error
+from lakewriter.spec.source_formats import FORMATS
 
 _MAGIC_BYTES: Final = 16
 MOST_ROW_BYTES: Final = 128 * 1024 * 1024
@@ -18,9 +19,7 @@ MOST_ROW_BYTES: Final = 128 * 1024 * 1024
 
 MAGIC: Final[tuple[tuple[bytes, str, str], ...]] = (
     # first bytes, Spark's format, what it is
-    (b"PAR1", "parquet", "a Parquet file"),
-    (b"ORC", "orc", "an ORC file"),
-    (b"Obj\x01", "avro", "an Avro file"),
+    *((entry.magic, entry.name, entry.named) for entry in FORMATS.values() if entry.magic),
     (b"PK\x03\x04", "", "a ZIP archive, as Excel workbooks are"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "", "an Excel or Word file of the old kind"),
     (b"SQLite format 3\x00", "", "an SQLite database"),

@@ -21,6 +21,7 @@ from lakewriter.source.files.merged_schemas import Merged, find_index, merge_col
 from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.files.stored_values import Converted
 from lakewriter.source.spark_failures import make_unreadable_error
+from lakewriter.spec.source_formats import find_format
 
 BY_SPARK: Final = "Leave the column out where the file is written, or let Spark read the file: read: {engine: spark}."
 MOST_DIGITS: Final = 38
@@ -119,7 +120,7 @@ def _describe(
     except (SourceFailedError, SchemaIncompatibleError) as error:
         with name_file(file):
             start = file.read_head(_START_BYTES)
-        other = find_other_format(start, file.path, form, table)
+        other = find_other_format(start, file.path, find_format(form), table)
         if other is not None:
             raise other from error
         if error.message.startswith("table "):

@@ -43,6 +43,7 @@ from lakewriter.source.files.spark_options import Options, take_options
 from lakewriter.source.files.stored_files import HeldFile
 from lakewriter.source.files.stored_values import FINER
 from lakewriter.source.files.text_reader import TextReader
+from lakewriter.spec.source_formats import Format
 from lakewriter.spec.table_spec import Read, TableSpec
 
 _MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = {
@@ -54,8 +55,6 @@ _MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = 
     "text": TextReader.make,
 }
 """The functions that make the reader of each format."""
-_TYPED_BY_VALUES: Final = frozenset({"csv", "json", "xml"})
-"""Formats whose files do not state the types of their columns."""
 _SHOWN: Final = 300
 _MOST_NAMES: Final = 4
 _LARGE: Final = 256 * 1024 * 1024
@@ -65,7 +64,7 @@ _ASIDE: Final = f"Correct the file, or keep such rows apart, up to a share of al
 
 def has_reader(read: Read) -> bool:
     """Return True if the product's own reader reads files of this format."""
-    return bool(read.paths) and read.sql is None and read.engine is None and str(read.format).lower() in _MAKE
+    return bool(read.paths) and read.has_reader
 
 
 def infers_types(read: Read) -> bool:
@@ -73,8 +72,7 @@ def infers_types(read: Read) -> bool:
     if read.sql is not None:
         return any(map(infers_types, read.views.values()))
     options = {name.lower(): str(value).lower() for name, value in read.options.items()}
-    is_csv = str(read.format).lower() == "csv"
-    is_asked = str(read.format).lower() in _TYPED_BY_VALUES and (not is_csv or options.get("inferschema") == "true")
+    is_asked = read.kind.types == "values" and (read.kind.name != "csv" or options.get("inferschema") == "true")
     return is_asked and read.columns is None
 
 
@@ -294,9 +292,9 @@ def open_files(
         given: The files, if they are listed already.
         earlier: Columns that the source had before. They come first, even if the files lack them.
     """
-    form = str(read.format).lower()
+    form = read.kind
     taken = replace(
-        take_options(form, options, table.id),
+        take_options(form.name, options, table.id),
         truncates_nanoseconds=table.truncates_nanoseconds,
         nameless=read.nameless,
     )
@@ -307,7 +305,7 @@ def open_files(
     declared = _parse_read_columns(table.id, read)
     keys = listing.folder_keys
     data = None if declared is None else pa.schema([field for field in declared if field.name not in keys])
-    reader = _MAKE[form](taken, data)
+    reader = _MAKE[form.name](taken, data)
     reader = replace(reader, fit=fit) if isinstance(reader, JsonReader) else reader
     look = reader.look(listing.files, table.id, spread)
     joined = None if earlier is None else _join_earlier(earlier, look.schema, form, fit)
@@ -325,17 +323,17 @@ def open_files(
     if joined is not None:
         asked, chosen = joined.list_asked(file_columns, read_schema), replace(joined, schema=read_schema)
         source = replace(source, read_schema=asked, chosen=chosen)
-    return OpenedFiles(source, look, listing, read.is_empty, form, inferred)
+    return OpenedFiles(source, look, listing, read.is_empty, form.name, inferred)
 
 
-def _join_earlier(earlier: pa.Schema, file_columns: pa.Schema, form: str, fit: TypeFit) -> KnownColumns:
+def _join_earlier(earlier: pa.Schema, file_columns: pa.Schema, form: Format, fit: TypeFit) -> KnownColumns:
     """Return the columns that a stream has had, and then those that are new. Types that loads have given them hold, as
     null where the look has fitted the files' own type to it."""
-    by_values = form in _TYPED_BY_VALUES
+    by_values = form.types == "values"
     for index, field in enumerate(earlier):
         before = fit.find(field.name) if by_values else None
         if before is not None:
-            is_fitted = form == "json" and field.name in file_columns.names
+            is_fitted = form.name == "json" and field.name in file_columns.names
             earlier = earlier.set(index, field.with_type(pa.null() if is_fitted else read_noted_type(before)))
     return join_known(file_columns, earlier, by_values=by_values)
 

@@ -17,9 +17,9 @@ from lakewriter.source.files.blocks import EXPORT, MAGIC, Head
 from lakewriter.source.files.file_reader import Hint
 from lakewriter.source.files.json_splitter import split_documents
 from lakewriter.source.text_types import propose_type
+from lakewriter.spec.source_formats import Format
 
 _SHOWN: Final = 24
-_BINARY: Final = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}
 _MOST_LINES: Final = 50
 _MOST_PARTS: Final = 100
 _MOST_BYTES: Final = 128 * 1024 * 1024
@@ -47,14 +47,14 @@ def guess_format(data: bytes) -> str:
     return "xml" if text.startswith(b"<") else "csv" if text and _is_text(data) else ""
 
 
-def find_other_format(data: bytes, path: str, form: str, table: str) -> SourceFailedError | None:
+def find_other_format(data: bytes, path: str, form: Format, table: str) -> SourceFailedError | None:
     """Return the error for a file that begins with ``data`` and is not of its binary format; None if it may be."""
-    if form not in _BINARY or data.startswith(next(start for start, name, _ in MAGIC if name == form)):
+    if data.startswith(form.magic):
         return None
     guess = guess_format(data)
     what = next((said for start, _, said in MAGIC if data.startswith(start)), "")
     return SourceFailedError(
-        f"table {table!r}: {path!r} is not {'an' if form[0] in 'ao' else 'a'} {_BINARY[form]} file: "
+        f"table {table!r}: {path!r} is not {form.named}: "
         f"{f'it is {what}' if what else f'it begins with {show_start(data)}'}.",
         remedy=f"Set format: {guess}, or name the file that is meant." if guess else EXPORT,
     )

@@ -6,37 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.source_formats import find_format
 
 _SPARK: Final = "let Spark read the files: read: {engine: spark}"
 _ON_BAD_ROW: Final = "on_bad_row says what becomes of bad rows: fail or quarantine"
-
-TAKEN: Final[Mapping[str, frozenset[str]]] = {
-    "csv": frozenset(
-        {
-            *("header", "sep", "delimiter", "quote", "escape", "comment", "encoding", "charset", "nullvalue"),
-            *("emptyvalue", "linesep", "inferschema", "enforceschema", "ignoreleadingwhitespace"),
-            *("ignoretrailingwhitespace", "dateformat", "timestampformat", "timestampntzformat", "timezone"),
-        }
-    ),
-    "text": frozenset({"encoding", "charset", "linesep", "wholetext"}),
-    "json": frozenset(
-        {
-            *("multiline", "encoding", "charset", "linesep", "dateformat", "timestampformat", "timestampntzformat"),
-            *(
-                "timezone",
-                "allownonnumericnumbers",
-                "primitivesasstring",
-                "prefersdecimal",
-                "samplingratio",
-                "dropfieldifallnull",
-            ),
-        }
-    ),
-    "avro": frozenset(),
-    "orc": frozenset(),
-    "parquet": frozenset(),
-}
-"""The options that a format's reader uses; their case does not matter."""
 
 OF_LISTING: Final = frozenset({"recursivefilelookup", "pathglobfilter"})
 """The options that select files."""
@@ -128,10 +101,11 @@ class Options:
 
 def take_options(form: str, options: Mapping[str, str], table: str) -> Options:
     """Return the options of a format. Raise ``SPEC_INVALID`` for an option that the reader would not follow."""
+    taken_by_reader = find_format(form).taken or ()
     taken = Options({name.lower(): str(value) for name, value in options.items()}, table)
     for name in options:
         lower = name.lower()
-        if "." in name or lower in OF_LISTING or lower in TAKEN[form] or lower in _WITHOUT_EFFECT:
+        if "." in name or lower in OF_LISTING or lower in taken_by_reader or lower in _WITHOUT_EFFECT:
             continue
         harmless, instead = _ONLY.get(lower, (frozenset[str](), _SPARK))
         if taken.given[lower].strip().lower() not in harmless:
