@@ -2,7 +2,8 @@
 
 import pytest
 
-from lakewriter.source.streams import add_stream_options
+from lakewriter.source.streams import _load, add_stream_options
+from lakewriter.spec.table_spec import Read
 
 FILES = {"maxBytesPerTrigger": "268435456", "maxFileAge": "36500d"}
 OPTIONS = [
@@ -23,3 +24,19 @@ OPTIONS = [
 @pytest.mark.parametrize(("kind", "given", "added"), OPTIONS)
 def test_options(kind, given, added):
     assert add_stream_options(kind, given) == given | added
+
+
+COLUMNS = [
+    # Spark's name in another case, the options, the columns of a stream that Spark reads; its pages of both sources
+    ("CSV", {"header": "true"}, ["id", "name"]),
+    ("Text", {}, ["value"]),
+    ("binaryFile", {}, ["path", "modificationTime", "length", "content"]),
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("kind", "options", "columns"), COLUMNS)
+def test_columns(spark, tmp_path, kind, options, columns):
+    (tmp_path / "1.csv").write_text("id,name\n1,a\n")
+    read = Read(format=kind, engine="spark", path=(str(tmp_path),), options=options)
+    assert _load(spark, read, {}).columns == columns

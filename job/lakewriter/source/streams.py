@@ -252,9 +252,8 @@ def _read(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> 
             _load(session, view, secrets).createOrReplaceTempView(name)
         return session.sql(read.sql)
     path = _choose_path(read) if read.paths else None
-    kind = str(read.format)
     options = make_reader_options(read, secrets)
-    reader = session.readStream.format(kind).options(**add_stream_options(kind, options))
+    reader = session.readStream.format(str(read.format)).options(**add_stream_options(read.kind.name, options))
     schema = _find_columns(session, read, options, path)
     if schema is not None:
         reader = reader.schema(schema)
