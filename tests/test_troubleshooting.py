@@ -11,7 +11,7 @@ PAGE = (Path(__file__).parents[1] / "docs" / "troubleshooting.md").read_text("ut
 
 
 def test_every_code_has_a_section():
-    sections = re.findall(r"^### ([A-Z0-9_]+)$", PAGE, re.M)
+    sections = re.findall(r"^### ([A-Z0-9_]+)$", PAGE.partition("\n## Codes: ")[2], re.M)
     assert sorted(sections) == sorted(CODES)
 
 

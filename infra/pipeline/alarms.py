@@ -28,7 +28,7 @@ from infra.settings import Settings
 from lakewriter.policy.arns import Arns, name_principal
 from lakewriter.spec.deployment import STACK_TAG
 
-RUNBOOK: Final = "docs/runbook.md"
+RUNBOOK: Final = "docs/troubleshooting.md"
 
 PENDING_HOURS: Final = 24
 """After so many hours a pending commit raises an alarm."""

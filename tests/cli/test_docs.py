@@ -58,6 +58,9 @@ NAMED = [
     ("limits", "reference/limits", None),
     ("NAME_COLLISION", "troubleshooting", "NAME_COLLISION"),
     ("value-unrepresentable", "troubleshooting", "VALUE_UNREPRESENTABLE"),
+    # An alarm, and an end of an execution.
+    ("DeadLetters", "troubleshooting", "DeadLetters"),
+    ("NO_OUTCOME", "troubleshooting", "NO_OUTCOME"),
 ]
 
 

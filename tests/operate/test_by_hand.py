@@ -1,4 +1,4 @@
-"""docs/by-hand.md, cell by cell: what a person does while a change of a table is at some point, and what follows."""
+"""by_hand.md, cell by cell: what a person does while a change of a table is at some point, and what follows."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,7 @@ from tests.simulation.drill import LAKES, Drill, is_before_report, is_before_wri
 from tests.simulation.simulated import SimulatedClients
 from tests.simulation.stand_ins import installed
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "by-hand.md"
+PAGE: Final = Path(__file__).with_name("by_hand.md")
 
 
 def stop(drill: Drill, kill: Callable[[Any], bool]) -> None:

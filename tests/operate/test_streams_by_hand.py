@@ -1,4 +1,4 @@
-"""The last table of docs/by-hand.md, cell by cell: a sync whose streams are committed together."""
+"""The last table of by_hand.md, cell by cell: a sync whose streams are committed together."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping

@@ -22,7 +22,7 @@ _PACKAGE: Final = Path(lakewriter.__file__).parent
 _FOLDERS: Final = (_PACKAGE / "docs", _PACKAGE.parents[1] / "docs")
 """The wheel's, and that of a clone."""
 _CODES: Final = "troubleshooting"
-"""The page that has a section for each error's code, before others that have one."""
+"""The page that has a section for each alarm, each end of an execution and each error's code."""
 _DECISIONS: Final = "adr/"
 _UNLISTED: Final = (_DECISIONS, "reference/")
 """Folders with a page that lists what is in them."""
@@ -103,7 +103,8 @@ def run_docs(words: Sequence[str], *, as_json: bool) -> int:
         _print(pages[name].read_text("utf-8"), {"page": name}, as_json=as_json)
         return EXIT_OK
     sections = [section for page, path in pages.items() for section in split_sections(page, path.read_text("utf-8"))]
-    named = [section for section in sections if section.title == text.upper().replace("-", "_")]
+    upper = text.upper().replace("-", "_")
+    named = [part for part in sections if part.title == upper or (part.page == _CODES and part.title == text)]
     code = next((section for section in named if section.page == _CODES), named[0] if named else None)
     if code is not None:
         whole = "\n".join((f"## {code.title}", *code.lines))

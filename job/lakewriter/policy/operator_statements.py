@@ -1,4 +1,4 @@
-"""Allow an operator what docs/runbook.md calls, and the commands on a pipeline's loads; no operator writes data."""
+"""Allow an operator what the runbook calls, docs/troubleshooting.md, and commands on loads; no operator writes data."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final

@@ -223,7 +223,7 @@ def test_alarms_say_where_to_look_and_what_to_do(plain):
         text = resolved(alarm["AlarmDescription"], answers)
         assert text.startswith("lakewriter-flights-prod-pipeline: ")
         assert "Executions: LOADS. Log groups: JOB-LOG (job), LOAD-LOG (steps)." in text
-        assert text.endswith(f" What to do: docs/runbook.md#{name.lower()}.")
+        assert text.endswith(f" What to do: docs/troubleshooting.md#{name.lower()}.")
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
         assert len(text) + 300 < 1024
 
