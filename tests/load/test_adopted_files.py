@@ -65,20 +65,19 @@ def test_without_it_the_numbers_are_taken_and_check_plan_and_the_error_name_it(s
     put(shop, {"orders/v0000000000/00000000000000000000.parquet": [1]})
     [result] = shop.load("a").tables
     assert result.code == "KEY_EXISTS"
-    assert result.message.endswith(
-        "lakewriter adopt LAKE says what another writer has left there, and goes on from it."
+    said = (
+        "table orders was never loaded, and 4 files of another writer lie under orders/, the last one number 3 of "
+        "backfill 2: readers of the newest backfill would not see this load's files, or a later file's name would be "
+        "taken."
     )
+    remedy = "lakewriter adopt LAKE says what another writer has left there, and goes on from it."
+    assert result.message == f"{said} {remedy}"
     [planned] = shop.planned()
-    assert planned.warnings[-1] == (
-        "4 files of another writer lie under orders/, the last one number 3 of backfill 2: lakewriter adopt LAKE goes "
-        "on from there"
-    )
+    failure = need(planned.failure)
+    assert (failure.code, failure.message, failure.remedy) == (result.code, said, remedy)
     answer = CliRunner().invoke(main, ["check", str(shop.file), "--json"])
-    [finding] = [each for each in json.loads(answer.stdout)["findings"] if each["probe"] == "other writers"]
-    assert (finding["status"], finding["message"]) == (
-        "warning", "4 files of another writer lie under orders/, the last one number 3 of backfill 2.",
-    )  # fmt: skip
-    assert "lakewriter adopt LAKE" in finding["remedy"]
+    [finding] = [each for each in json.loads(answer.stdout)["findings"] if each["probe"] == "place of orders"]
+    assert (finding["status"], finding["message"], finding["remedy"]) == ("failed", said, remedy)
 
 
 NEXT = "v0000000000/00000000000000000000.parquet"

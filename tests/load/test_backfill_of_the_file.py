@@ -82,7 +82,7 @@ def test_lower_one_than_the_state_is_refused(shop):
     [planned] = shop.planned()
     assert said in planned.error
     answer = CliRunner().invoke(main, ["check", str(shop.file), "--json"])
-    [finding] = [each for each in json.loads(answer.stdout)["findings"] if each["probe"] == "other writers"]
+    [finding] = [each for each in json.loads(answer.stdout)["findings"] if each["probe"] == "place of orders"]
     assert (finding["status"], finding["message"].startswith(said)) == ("failed", True)
 
 

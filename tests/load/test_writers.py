@@ -7,7 +7,7 @@ import yaml
 
 from lakewriter.aws import Clients
 from lakewriter.operate.planning import plan
-from lakewriter.run import table_writers
+from lakewriter.run import checks
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import Refreshed
 from tests.load.test_abandoned_refreshes import Overwritten
@@ -105,13 +105,13 @@ def test_two_new_pipelines_at_once(tmp_path, aws, bucket, monkeypatch):
         lakes.append(LAKES["files"](folder, aws))
         rename(lakes[-1], name)
     both = threading.Barrier(2)
-    look = table_writers.require_no_writer
+    look = checks.require_no_writer
 
     def wait(*arguments):
         look(*arguments)
         both.wait(timeout=60)
 
-    monkeypatch.setattr(table_writers, "require_no_writer", wait)
+    monkeypatch.setattr(checks, "require_no_writer", wait)
     outcomes: dict[str, str] = {}
 
     def run(lake):

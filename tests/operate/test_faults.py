@@ -25,6 +25,7 @@ from lakewriter.errors import (
 from lakewriter.operate import planning
 from lakewriter.operate.health import assess
 from lakewriter.operate.verification import Verifier
+from lakewriter.run import checks
 from tests.dialects.files import READ, lake
 
 FAULT = "table {}: KeyError: 'gone'. This is a fault of Lakewriter itself: report it with the trace in the log."
@@ -76,7 +77,7 @@ def controls(**faults: Exception | None) -> dict[str, Control]:
 def test_plan(tmp_path, monkeypatch, caplog):
     tables = [{"table": name, "schema": "s", "read": READ} for name in ("a", "b", "c")]
     spec = load_spec(lake(tmp_path, tables=tables))
-    monkeypatch.setattr(planning, "number_objects", lambda *_: (_ for _ in ()).throw(SchemaIncompatibleError("no.")))
+    monkeypatch.setattr(checks, "require_no_writer", lambda *_: (_ for _ in ()).throw(SchemaIncompatibleError("no.")))
     broken = {table.id: fault for table, fault in zip(spec.tables, (KeyError("gone"), None, None), strict=True)}
     tables_planned = planning.plan(
         spec, job_id="j", clients=Clients(spec.access), spark=cast(Any, None), controls=controls(**broken)

@@ -8,7 +8,7 @@ import pytest
 from lakewriter.commit.catalog import NoTable
 from lakewriter.commit.state import Pending, TableState
 from lakewriter.errors import TableNotEmptyError
-from lakewriter.run.prepare import check_empty, check_unwritten
+from lakewriter.run.checks import check_empty, check_unwritten
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.table_spec import Read, TableSpec

@@ -13,7 +13,6 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.latest import compare_latest, require_followed
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import correct_partitions
-from lakewriter.commit.resets import check_backfill
 from lakewriter.commit.table_objects import describe_left
 from lakewriter.control_object import decode
 from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
@@ -28,9 +27,8 @@ from lakewriter.errors import (
 )
 from lakewriter.naming import ControlKeys
 from lakewriter.report import format_count, join_first
+from lakewriter.run.checks import check_next_load
 from lakewriter.run.chosen_files import describe_ways, may_repeat
-from lakewriter.run.placement import number_objects
-from lakewriter.run.table_writers import require_place
 from lakewriter.spec.catalogs import GlueCatalog
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import Mode, Read, TableSpec
@@ -139,13 +137,12 @@ class LakeProbes:
     def _require_place(self, table: TableSpec, control: Control) -> None:
         names = table.layout.bind(job_id="check", attempt="check", start=self.now(), sync_id=0, table=table.id)
         try:
-            state = control.state.read()
+            control.state.read()
         except LakeError:
             # Access and lost states have probes of their own.
             return
         try:
-            names = number_objects(control.store, names, state)
-            require_place(self.spec, table, control, state, names, self.clients)
+            check_next_load(self.spec, table, control, names, self.clients)
         except _REFUSALS:
             raise
         except LakeError:
@@ -161,12 +158,13 @@ class LakeProbes:
         controls, left = Pipeline.open(self.spec, self.clients).controls, list[str]()
         for table in self._list_counted():
             control = controls[table.id]
-            state = check_backfill(control, control.state.read(), table.backfill)
-            if state.pending is None:
+            state = control.state.read()
+            # A table that was never loaded has no place of its own there: its load is refused.
+            if state.committed and state.pending is None:
                 backfill = max(state.backfill, table.backfill or 0)
                 left.append(describe_left(control.store, table.layout, backfill, state.counter))
         if described := list(filter(None, left)):
-            remedy = "Go on from there: lakewriter adopt LAKE. Until then each load ends with KEY_EXISTS."
+            remedy = "Go on from there: lakewriter adopt LAKE. Until then a load may end with KEY_EXISTS."
             yield Finding("other writers", "warning", f"{'; '.join(described)}.", remedy)
         else:
             yield Finding("other writers", "ok", "the numbers of the next files are free.")

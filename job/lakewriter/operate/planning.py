@@ -12,20 +12,18 @@ from pydantic import Field
 
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
-from lakewriter.commit.resets import check_backfill, number_backfill
 from lakewriter.commit.state import TableState
-from lakewriter.commit.table_objects import describe_left
 from lakewriter.documents.schema import find_property_names
 from lakewriter.errors import InternalError, LakeError
 from lakewriter.expect.words import describe_expectation
 from lakewriter.operate.column_changes import ColumnChange, list_changes, list_layout_changes
 from lakewriter.operate.written_columns import Written, describe_columns, find_written
 from lakewriter.report import ErrorReport, format_count, join_first
+from lakewriter.run.checks import check_next_load
 from lakewriter.run.chosen_files import Chosen, choose_inputs, describe_ways
 from lakewriter.run.earlier_columns import with_earlier_columns
 from lakewriter.run.judging import plan_watched
 from lakewriter.run.kinds import TablePart
-from lakewriter.run.placement import number_objects
 from lakewriter.run.prepare import (
     Prepared,
     SparkFactory,
@@ -33,7 +31,6 @@ from lakewriter.run.prepare import (
     require_sorted_sample,
 )
 from lakewriter.run.sync import make_ownership, plan_sync
-from lakewriter.run.table_writers import require_place
 from lakewriter.source.file_splits import FilesFeed
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.first_rows import SAMPLE_ROWS
@@ -205,10 +202,10 @@ def _plan_table(
     control: Control,
 ) -> Iterator[_PlanFields]:
     """Yield the plan of one table part by part: where an error is raised, what is known before it is yielded."""
-    state, begun = _begin_backfill(control, control.state.read(), table.backfill)
-    names = number_objects(control.store, names, state)
+    place, begins = check_next_load(spec, table, control, names, clients)
+    state, names, entry = place.state, place.names, place.in_place
+    begun = (f"the load begins backfill {state.backfill}: it reads everything again",) if begins else ()
     yield {"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"}
-    entry = require_place(spec, table, control, state, names, clients)
     if table.is_given:
         yield {"warnings": ("it has no read: a program writes it from a DataFrame, and its columns are known then",)}
         return
@@ -229,16 +226,9 @@ def _plan_table(
         yield _propose_types(table, prepared, written, rows if _has_types(spec) else None)
         again = _warn_of_repetition(spec, inputs, control, state, described["rows"])
         warnings = (*_list_warnings(table, prepared, written), *_warn_of_streams(spec, table), *again)
-        yield {"warnings": (*warnings, *_warn_of_others(table, control, state), *begun)}
+        yield {"warnings": (*warnings, *begun)}
     finally:
         prepared.feed.close()
-
-
-def _begin_backfill(control: Control, state: TableState, backfill: int | None) -> tuple[TableState, tuple[str, ...]]:
-    """Return the state at the beginning of the backfill that the file asks for, and a warning."""
-    if backfill is None or backfill <= check_backfill(control, state, backfill).backfill:
-        return state, ()
-    return number_backfill(state, backfill), (f"the load begins backfill {backfill}: it reads everything again",)
 
 
 def _compare(spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None, uri: str) -> _PlanFields:
@@ -385,13 +375,6 @@ def _warn_of_streams(spec: Spec, table: TableSpec) -> tuple[str, ...]:
         f"below sql: a continuous run reads the files of {join_first(names, _MOST_VIEWS)} with Spark's own readers, "
         "and a single load does not",
     )
-
-
-def _warn_of_others(table: TableSpec, control: Control, state: TableState) -> list[str]:
-    if state.pending is not None:
-        return []
-    left = describe_left(control.store, table.layout, state.backfill, state.counter)
-    return [f"{left}: lakewriter adopt LAKE goes on from there"] if left else []
 
 
 def _list_warnings(table: TableSpec, prepared: Prepared, written: Written | str | None) -> list[str]:

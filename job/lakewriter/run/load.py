@@ -25,6 +25,7 @@ from lakewriter.lineage.load_follower import follow_load
 from lakewriter.receipt import Receipt, Totals
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import RunReport, TableResult, format_count
+from lakewriter.run.checks import join_writers
 from lakewriter.run.kinds import Kind, MicroBatch, Plain
 from lakewriter.run.outcome_file import choose_error, describe_crash, describe_end, describe_stop
 from lakewriter.run.prepare import SparkFactory
@@ -35,7 +36,6 @@ from lakewriter.run.sync import TableSync, make_ownership, plan_sync
 from lakewriter.run.table_intent import build_intent
 from lakewriter.run.table_lanes import run_tables
 from lakewriter.run.table_staging import check_table, stage_files
-from lakewriter.run.table_writers import join_writers
 from lakewriter.source.spark_jobs import wait_for_tasks
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.load_ids import REPLAY

@@ -23,23 +23,15 @@ from lakewriter.column_types import (
     to_stored_type,
 )
 from lakewriter.commit.catalog import CatalogTable
-from lakewriter.commit.control import Control
-from lakewriter.commit.state import StateFile, TableState
-from lakewriter.commit.store import Store
-from lakewriter.commit.table_objects import GO_ON, describe_left
+from lakewriter.commit.state import TableState
 from lakewriter.documents.inference import Seen, collect_paths, merge_paths
 from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import Record
 from lakewriter.errors import (
-    KeyExistsError,
-    NameCollisionError,
     SchemaIncompatibleError,
-    SpecInvalidError,
-    TableNotEmptyError,
 )
 from lakewriter.naming import AS_IN_SOURCE, AS_TEXT, NORMALISED
 from lakewriter.receipt import Cursor, GivenName, InferredType, Origin
-from lakewriter.report import format_count
 from lakewriter.run.sync import TableSync
 from lakewriter.shape.contract import find_columns_to_discard, require_types
 from lakewriter.shape.conversion import normalise_names
@@ -340,38 +332,6 @@ def _cluster_rows(feed: Feed, shape: ShapePlan) -> None:
     feed.number()
 
 
-def check_empty(
-    store: Store, table: TableSpec, state: TableState, latest: Callable[[], TableState] | None = None
-) -> None:
-    """Raise ``TABLE_NOT_EMPTY`` if anything lies under the path of a table that was never loaded.
-
-    An attempt that was killed may have left metadata of an Iceberg table, which alone is no data. ``latest`` reads the
-    table's state anew: another load may have been the first since this one registered.
-    """
-    if not table.must_be_empty or state.committed:
-        return
-    metadata = f"{table.path}/metadata/"
-    stray = next((entry for entry in store.list_entries(table.path + "/") if not entry.key.startswith(metadata)), None)
-    if stray is not None and not _is_begun(latest):
-        raise _make_not_empty_error(table, f"{stray.key!r} lies under its path {table.path + '/'!r}")
-
-
-def check_numbers(
-    store: Store, table: TableSpec, state: TableState, latest: Callable[[], TableState] | None = None
-) -> None:
-    """Raise ``KEY_EXISTS`` if another writer's files of a table that was never loaded have higher numbers than this
-    load's: its keys are taken, or free and in a backfill that readers have left behind. ``latest`` reads the table's
-    state anew."""
-    if state.committed or not (left := describe_left(store, table.layout, state.backfill, state.counter)):
-        return
-    if not _is_begun(latest):
-        raise KeyExistsError(
-            f"table {table.id} was never loaded, and {left}: readers of the newest backfill would not see this load's "
-            "files, or a later file's name would be taken.",
-            remedy=GO_ON,
-        )
-
-
 def find_origin(table: TableSpec) -> Origin:
     """Return the source table that a load of ``table`` reads."""
     return Origin(source_schema=table.source_schema, source_table=table.source_table)
@@ -383,79 +343,6 @@ def choose_origin(table: TableSpec, state: TableState) -> Origin | None:
     if table.alike is None or (state.committed and state.origin is None and not table.alike and not table.is_pinned):
         return None
     return find_origin(table)
-
-
-def check_origin(spec: Spec, table: TableSpec, control: Control, table_state: TableState) -> None:
-    """Raise ``NAME_COLLISION`` where the table's path has another table's rows, or another path has this table's rows:
-    the numbers of colliding names follow the order of lake.yaml, but a path stays with its table. ``table_state`` is
-    the table's."""
-    if table.alike is None or table.is_pinned:
-        return
-    pinned = {other.id for other in spec.tables if other.is_pinned}
-    origin = find_origin(table)
-    others = {
-        other: StateFile(control.store, control.keys.state(other)).read()
-        for other in table.alike
-        if other not in pinned
-    }
-    if table_state.origin is not None and table_state.origin != origin:
-        holds = f"which has the rows of {table_state.origin.source_table!r}"
-    elif table_state.committed and table_state.origin is None and table.alike:
-        holds = "which was loaded before, and no record says from which of the tables whose names collide"
-    elif moved := next((other for other, state in others.items() if state.origin == origin), None):
-        holds = f"and its rows are in {moved!r}"
-    elif untold := next((other for other, state in others.items() if _is_untold(table_state, state)), None):
-        holds = f"and no record says whose rows {untold!r} has"
-    else:
-        return
-    raise NameCollisionError(
-        f"table {table.source_table!r} would be written as {table.id!r}, {holds}.",
-        remedy=f"Say in the entry of each of these tables what it is called, such as written_as: {table.name}; or give "
-        "the table another name.",
-    )
-
-
-def _is_untold(state: TableState, other: TableState) -> bool:
-    return not state.committed and other.committed > 0 and other.origin is None
-
-
-def check_mode(spec: Spec, table: TableSpec, state: TableState) -> None:
-    """Raise ``SPEC_INVALID`` where the table's files were laid out by another mode: readers would see both, or only
-    some."""
-    refreshes = table.layout.has_generations
-    if state.committed and refreshes and not state.generation:
-        loads = format_count(state.committed, "load")
-        raise SpecInvalidError(
-            f"table {table.id} has mode 'refresh', and {loads} appended to it: readers would see their files as well.",
-            remedy="Set mode: append again; or give the table another name, and drop this one.",
-        )
-    if state.generation and not refreshes and not spec.iceberg:
-        raise SpecInvalidError(
-            f"table {table.id} has mode {table.mode.value!r}, and was refreshed: readers see a full refresh's files "
-            "alone.",
-            remedy="Set mode: refresh again; or give the table another name, and drop this one.",
-        )
-
-
-def check_unwritten(
-    in_place: CatalogTable, table: TableSpec, state: TableState, latest: Callable[[], TableState] | None = None
-) -> None:
-    """Raise ``TABLE_NOT_EMPTY`` if the catalog shows that others have written to a table that was never loaded."""
-    if table.must_be_empty and not state.committed and (what := in_place.explain_occupied()) and not _is_begun(latest):
-        raise _make_not_empty_error(table, what)
-
-
-def _is_begun(latest: Callable[[], TableState] | None) -> bool:
-    """Return True once a load of the table is past its point of no return: the objects there may be the load's own."""
-    state = latest() if latest is not None else None
-    return state is not None and (state.committed > 0 or state.pending is not None)
-
-
-def _make_not_empty_error(table: TableSpec, what: str) -> TableNotEmptyError:
-    return TableNotEmptyError(
-        f"table {table.id} was never loaded, and {what}.",
-        remedy="Move what is there away, or set destination_table_handling: APPEND.",
-    )
 
 
 def require_sorted_cursor(

@@ -12,7 +12,6 @@ from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.data_store import open_data_store
 from lakewriter.commit.iceberg.catalog_vendor import find_task_vendor
 from lakewriter.commit.kept_receipts import keep_receipts
-from lakewriter.commit.latest import take_over
 from lakewriter.commit.state import TableState
 from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.uploads import abort_all
@@ -22,6 +21,7 @@ from lakewriter.expect.repeated_keys import add_keys
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
+from lakewriter.run.checks import check_place
 from lakewriter.run.chosen_files import Chosen, choose_inputs, choose_messages, is_as_listed
 from lakewriter.run.earlier_columns import with_earlier_columns
 from lakewriter.run.judging import (
@@ -29,25 +29,16 @@ from lakewriter.run.judging import (
     plan_watched,
     require_few_bad_rows,
 )
-from lakewriter.run.placement import (
-    find_in_catalog,
-    make_ready,
-    number_objects,
-)
+from lakewriter.run.placement import make_ready
 from lakewriter.run.prepare import (
     Prepared,
-    check_empty,
-    check_mode,
-    check_numbers,
-    check_origin,
-    check_unwritten,
     has_inferred_columns,
     prepare,
     require_sorted_sample,
 )
 from lakewriter.run.staged_table import Checked, Load, Planned, Staged, StagedUploads
 from lakewriter.run.staging_progress import measure_staging
-from lakewriter.run.sync import TableSync, make_ownership
+from lakewriter.run.sync import TableSync
 from lakewriter.run.table_intent import count_allowed
 from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
@@ -87,11 +78,9 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
         delete_all(control, sync.purge)
     exclusive = _is_exclusive(load, table, sync)
     _tell_of_others(load, table, began, exclusive=exclusive)
-    began = _check_path(load, table, began)
-    names = number_objects(control.store, load.names[table.id], began)
+    place = check_place(spec, table, control, began, load.names[table.id], clients, load.attempt)
+    began, names, in_place = place.state, place.names, place.in_place
     inputs = _choose_inputs(load, table, began)
-    in_place = find_in_catalog(spec, table, names, load.attempt.load, clients)
-    check_unwritten(in_place, table, began, control.state.read)
     before = with_earlier_columns(control, clients, table, began, names)
     source = table if inputs is None else inputs.table
     try:
@@ -153,19 +142,6 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, uploads: StagedU
     inputs = checked.planned.inputs
     exact = inputs is None or is_as_listed(inputs, load.spark, is_of_spark=feed.kind == "rows")
     return replace(staged, repeated=repeated, is_as_listed=exact)
-
-
-def _check_path(load: Load, table: TableSpec, began: TableState) -> TableState:
-    """Check that the table's files may lie where they are to; return the state, which may have other numbers then."""
-    control, spec = load.control(table), load.pipeline.spec
-    check_mode(spec, table, began)
-    check_origin(spec, table, control, began)
-    if table.layout.has_generations:
-        make_ownership(spec, table, control).join(load.attempt.started, refreshes=True)
-        began = take_over(control, began)
-    check_empty(control.store, table, began, control.state.read)
-    check_numbers(control.store, table, began, control.state.read)
-    return began
 
 
 def _choose_inputs(load: Load, table: TableSpec, began: TableState) -> Chosen | None:
