@@ -11,6 +11,7 @@ from lakewriter.errors import LakeError
 from lakewriter.operate.planning import plan
 from tests.load.lakes import BUCKET
 from tests.load.test_writers import LAKES
+from tests.support.call import Call
 from tests.support.local_tasks import local_session
 
 LEFT = {
@@ -24,7 +25,7 @@ LEFT = {
 
 def cut_off(users, at):
     """Refuse the call of load "b" and all that come after it."""
-    seen = []
+    seen: list[Call] = []
 
     def refuse(call, proceed):
         seen.extend([call] if seen or at(call) else [])

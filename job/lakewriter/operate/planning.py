@@ -202,8 +202,8 @@ def _plan_table(
     control: Control,
 ) -> Iterator[_PlanFields]:
     """Yield the plan of one table part by part: where an error is raised, what is known before it is yielded."""
-    place, begins = check_next_load(spec, table, control, names, clients)
-    state, names, entry = place.state, place.names, place.in_place
+    target, begins = check_next_load(spec, table, control, names, clients)
+    state, names, entry = target.state, target.names, target.in_place
     begun = (f"the load begins backfill {state.backfill}: it reads everything again",) if begins else ()
     yield {"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"}
     if table.is_given:

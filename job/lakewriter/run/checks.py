@@ -30,7 +30,7 @@ _MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True)
-class Place:
+class Target:
     """Where a load writes: the table's state, the numbered names of its files, and the table as the catalog has it."""
 
     state: TableState
@@ -76,7 +76,7 @@ def check_place(
     names: ObjectNames,
     clients: Clients,
     attempt: Attempt | None = None,
-) -> Place:
+) -> Target:
     """Raise what keeps a load from writing a table where it lies; all of it is raised before its source is read.
 
     It only reads, unless there is an attempt: that takes the place among those who refresh the table.
@@ -102,12 +102,12 @@ def check_place(
     in_place = find_in_catalog(spec, table, names, load, clients)
     check_unwritten(in_place, table, state, control.state.read)
     in_place.require_counted(state, control.state.read)
-    return Place(state, names, in_place)
+    return Target(state, names, in_place)
 
 
 def check_next_load(
     spec: Spec, table: TableSpec, control: Control, names: ObjectNames, clients: Clients
-) -> tuple[Place, bool]:
+) -> tuple[Target, bool]:
     """Raise what the next load would raise before it reads its source, and write nothing. Return the place of its
     files, and whether the load would begin a backfill."""
     state = control.state.read()

@@ -78,8 +78,8 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
         delete_all(control, sync.purge)
     exclusive = _is_exclusive(load, table, sync)
     _tell_of_others(load, table, began, exclusive=exclusive)
-    place = check_place(spec, table, control, began, load.names[table.id], clients, load.attempt)
-    began, names, in_place = place.state, place.names, place.in_place
+    target = check_place(spec, table, control, began, load.names[table.id], clients, load.attempt)
+    began, names, in_place = target.state, target.names, target.in_place
     inputs = _choose_inputs(load, table, began)
     before = with_earlier_columns(control, clients, table, began, names)
     source = table if inputs is None else inputs.table
