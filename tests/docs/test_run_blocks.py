@@ -56,7 +56,6 @@ NOT_RUN: Final[dict[Block, str]] = {
     ("docs/failures.md", "lakewriter abandon lake.yaml JOB --intent-lost"): "needs an intent that was swept away; "
     "tests/operate/test_repair.py makes one",
     ("docs/failures.md", "ALTER TABLE"): "Athena's; parsed by its dialect",
-    ("docs/first-deploy.md", "$ scripts"): _ACCOUNT,
     ("docs/guide-deploy.md", "$ "): _ACCOUNT,
     ("docs/troubleshooting.md", "$ aws"): _ACCOUNT,
     ("docs/without-cdk.md", "$ "): _ACCOUNT,

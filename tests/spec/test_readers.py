@@ -1,5 +1,5 @@
 """Which encodings some readers have in common. The expectations are the table of docs/readers.md, whose sources are
-there too.
+in readers.md beside this file.
 """
 
 from typing import get_args
