@@ -1,5 +1,6 @@
 """The strict cast of texts: tables of text and outcome, and random texts against Python's decimal and datetime."""
 
+import random
 import re
 import struct
 from datetime import UTC, date, datetime
@@ -7,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import copysign, inf, isfinite, isnan
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -14,11 +16,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lakewriter.cast import strict_cast
 from lakewriter.cast.exact_text import DEFAULT, TextForm, convert_text
 from lakewriter.cast.spelling_table import MisfitError
 from lakewriter.cast.sql_types import parse_type
 from lakewriter.cast.strict_cast import cast_text, explain_misfit
-from tests.support.sample import fifth_of
+from tests.cast.numbers_by_length import DECIMALS, list_numbers, write_text
+from tests.support.sample import fifth_of, values_alone
 
 NO_NUMBER = "it is not a number such as -1234.5 or 1.5e3"
 NO_INTEGER = "it is not a whole number of digits 0 to 9"
@@ -387,3 +391,44 @@ def test_random_texts(given: list[str], kind: str) -> None:
     assert cast.misfits is None or cast.misfits.to_pylist() == [value is None for value in expected]
     # Each by itself is what it is among others.
     assert [explain_misfit(text, target) == "" for text in given] == [value is not None for value in expected]
+
+
+TEXTS_ALONE = values_alone()
+
+
+def cast_alone(text: str, target: pa.DataType) -> tuple[Any, bool]:
+    """The value of a text in an array of its own, and whether Arrow has made it, not the conversion of one text."""
+    with pytest.MonkeyPatch.context() as patch:
+        exact = Mock(wraps=strict_cast._cast_exactly)
+        patch.setattr(strict_cast, "_cast_exactly", exact)
+        cast = cast_text(pa.array([text]), target)
+    return cast.values.to_pylist()[0], not exact.called
+
+
+def test_decimals_each_in_an_array_of_its_own() -> None:
+    """What fits with its zeros is made by Arrow; the type's own digits are looked at before it is."""
+    rng = random.Random(5)
+    types = DECIMALS if TEXTS_ALONE > 20_000 else rng.sample(DECIMALS, 100)
+    for precision, scale in types:
+        target = pa.decimal128(precision, scale)
+        for number in list_numbers(rng, precision, scale, TEXTS_ALONE // len(types)):
+            text = rng.choice([number, write_text(rng, number)])
+            value, is_fast = cast_alone(text, target)
+            assert same(value, expect_value(text, target)), (text, target)
+            digits = text.lstrip("+-").partition(".")
+            is_plain = "e" not in text.lower() and len(digits[0]) <= precision - scale and len(digits[2]) <= scale
+            assert is_fast or not is_plain, (text, target)
+
+
+@pytest.mark.parametrize(
+    ("kind", "digits", "scale"),
+    [("tinyint", 2, 0), ("int", 9, 0), ("bigint", 18, 0), ("float", 7, 4), ("double", 17, 9)],
+)
+def test_numbers_each_in_an_array_of_its_own(kind: str, digits: int, scale: int) -> None:
+    rng, target, taken, count = random.Random(kind), parse_type(kind), 0, TEXTS_ALONE // 20
+    for number in list_numbers(rng, digits, scale, count):
+        text = rng.choice([number, write_text(rng, number)])
+        value, is_fast = cast_alone(text, target)
+        assert same(value, expect_value(text, target)), text
+        taken += is_fast and value is not None
+    assert taken > count // 50

@@ -19,8 +19,9 @@ from lakewriter.documents.fast_decoding import find_parsed_type, join_texts, par
 from lakewriter.documents.schema import make_record_type
 from lakewriter.documents.types import Record, make_arrow_field
 from lakewriter.naming import name_avro_fields
+from tests.cast.numbers_by_length import list_numbers, write_text
 from tests.documents.documents_strategies import SCHEMAS, conforming
-from tests.support.sample import fifth_of
+from tests.support.sample import fifth_of, values_alone
 
 Outcome = tuple[Any, ...]
 
@@ -115,20 +116,17 @@ def test_each_value_in_a_batch_of_its_own(leaf: str, place: str) -> None:
         assert find_fast(record, [beside, whole, beside]) == [0, 2], text
 
 
-NUMBERS = fifth_of(20_000)
-
-
-def test_random_numbers_each_in_a_batch_of_its_own() -> None:
-    record = make_record_type({"properties": {"i": {"type": "integer"}, "n": {"type": "number"}}})
-    rng, fast = random.Random(62), 0
-    for _ in range(NUMBERS // 20):
-        before = rng.choice(["0", str(rng.randint(1, 9)) + "".join(rng.choices("0123456789", k=rng.randint(0, 25)))])
-        after = "." + "".join(rng.choices("0123456789", k=rng.randint(1, 25))) if rng.random() < 0.6 else ""
-        power = rng.choice(["", "", f"e{rng.randint(0, 330)}", f"E-{rng.randint(1, 340)}"])
-        text = f'{{"i":{rng.randint(-(2**64), 2**64)},"n":{rng.choice(["", "-"])}{before}{after}{power}}}'
-        build_both(record, [text])
-        fast += len(find_fast(record, [text]))
-    assert fast > NUMBERS // 80
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("leaf", "digits", "scale"), [("integer", 18, 0), ("number", 17, 9)])
+def test_random_numbers_each_in_a_batch_of_its_own(leaf: str, digits: int, scale: int, place: str) -> None:
+    rng, (nest, pattern), fast, count = random.Random(f"{leaf} {place}"), PLACES[place], 0, values_alone() // 80
+    record = make_record_type({"properties": {"p": nest(LEAVES[leaf]), "id": {"type": "integer"}}})
+    for number in list_numbers(rng, digits, scale, count):
+        text = f'"{write_text(rng, number)}"' if rng.random() < 0.2 else number
+        whole = '{"p":%s,"id":1}' % (pattern % text)
+        build_both(record, [whole])
+        fast += len(find_fast(record, [whole]))
+    assert fast > count // 20
 
 
 NESTED = {

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import pyarrow as pa
@@ -522,6 +522,41 @@ def test_value_of_a_partition_stands_for_a_column_that_a_file_lacks(aws, bucket)
     field_id = seen.schema().find_field("on").field_id
     assert reader.find_constant(field_id, pa.date32(), make_file(FileFormat.PARQUET)).as_py() == date(2024, 1, 1)
     assert reader.find_constant(1, pa.int64(), make_file(FileFormat.PARQUET)).as_py() is None
+
+
+# the key's type, and values of which any two are keys of their own
+ALIKE = [
+    (
+        pa.string(),
+        ["", " ", "a", "A", "a ", "a\0", "\0", "\u00e4", "a\u0308", "1", "01", "null", "\U0001f600", "x" * 300],
+    ),
+    (pa.binary(), [b"", b"\0", b"\0\0", b"a", b"A", b"\xff", b"a" * 8, b"a" * 8 + b"\0"]),
+    (pa.int64(), [0, 1, -1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 256, 65536]),
+    (pa.int32(), [0, 1, -1, 2**31 - 1, -(2**31), 2**24, 2**24 + 1]),
+    (pa.decimal128(38, 0), [Decimal(n) for n in (0, 1, -1, 10**37, 10**37 + 1, 2**64, 2**64 + 1, -(2**64), 2**63)]),
+    (pa.date32(), [date(1970, 1, 1), date(1969, 12, 31), date(1, 1, 1), date(9999, 12, 31)]),
+    (pa.timestamp("us"), [datetime(1970, 1, 1), datetime(1970, 1, 1, 0, 0, 0, 1), datetime(1, 1, 1)]),
+    (pa.bool_(), [True, False]),
+]
+JUDGED = [("order0", pa.int64()), (DELETED, pa.bool_()), (POSITION, pa.int64()), (PRECEDENCE, pa.int64()),
+          (FILE, pa.int64()), (IS_LOADED, pa.bool_())]  # fmt: skip
+
+
+@pytest.mark.parametrize("others", [0, 1], ids=["one key", "two keys"])
+@pytest.mark.parametrize(("kind", "values"), ALIKE, ids=[str(row[0]) for row in ALIKE])
+def test_every_two_keys_in_a_block_of_their_own(kind, values, others):
+    """Arrow's groups of keys are those of Python's equality, whichever two are alone with one another."""
+    labels = [f"key{number}" for number in range(1 + others)]
+    schema = pa.schema([*((label, kind) for label in labels), *JUDGED])
+    for loaded, stored in product(values, repeat=2):
+        rows = [
+            dict(zip(schema.names, [key, *[values[0]] * others, order, False, 0, 0, file, file == 0], strict=True))
+            for key, order, file in ((loaded, 2, 0), (stored, 1, 1))
+        ]
+        judged = judge(pa.Table.from_pylist(rows, schema), labels, ("order0",), keeps_deleted=False)
+        is_same = loaded == stored
+        assert judged.gone.to_pylist() == ([{FILE: 1, POSITION: 0}] if is_same else []), (loaded, stored)
+        assert (judged.counts.updated, judged.counts.inserted) == (is_same, not is_same)
 
 
 def test_load_whose_rows_have_no_key_merges_nothing():

@@ -71,12 +71,6 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
             LAKEWRITER_JSON_FILES="100000",
         ),
         _tests(
-            "json-fast-path",
-            "200,000 decimals, each in a block of its own, by the fast parser and by the exact one",
-            "tests/source/files/test_json_fast_path.py",
-            LAKEWRITER_JSON_DECIMALS="200000",
-        ),
-        _tests(
             "servers",
             "the protocol on SeaweedFS and versitygw",
             "tests/interop/test_s3_servers.py",
@@ -124,7 +118,7 @@ def _is_sampled(file: Path) -> bool:
     """Whether CI plays a sample of its tests only, and no other section has them."""
     if file.parent.name in ("faults", "nightly") or file.name in NAMED:
         return False
-    marks = r"mark\.(exhaustive|one_in)|(sampled|in_turn|fifth_of)\("
+    marks = r"mark\.(exhaustive|one_in)|(sampled|in_turn|fifth_of|values_alone)\("
     return re.search(marks, file.read_text("utf-8")) is not None
 
 

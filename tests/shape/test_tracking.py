@@ -2,15 +2,18 @@
 
 import hashlib
 import os
+import random
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakewriter.shape import digest
 from lakewriter.shape.datafusion_digest import digest_with_datafusion, make_context
 from lakewriter.shape.digest import compute_digests, digest_with_hashlib
 from lakewriter.shape.tracking import compute_row_ids, write_key_texts
+from tests.support.sample import values_alone
 
 # (columns, key texts)
 KEYS = [
@@ -53,6 +56,15 @@ def test_hex_digests_keep_the_order_of_a_large_batch() -> None:
 @pytest.mark.parametrize("texts", [TEXTS[:0], TEXTS[7:9], TEXTS[:20_000]])
 def test_by_datafusion_equals_hashlib(texts: pa.Array) -> None:
     assert digest_with_datafusion(make_context(), texts).equals(digest_with_hashlib(texts))
+
+
+def test_texts_each_in_a_batch_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digest, "digest_with_hashlib", None)
+    rng = random.Random(256)
+    for _ in range(values_alone() // 20):
+        letters = rng.choice(["ab", "|\\\\N", "\0\n é", "\U0001f600\u0301\ud7ff"])
+        text = "".join(rng.choices(letters, k=rng.choice([0, 1, rng.randint(2, 70), rng.randint(50, 70), 300])))
+        assert compute_digests(pa.array([text])).to_pylist() == [hashlib.sha256(text.encode()).hexdigest()], text
 
 
 def test_hex_digests_work_in_a_process_forked_after_first_use() -> None:

@@ -1,10 +1,14 @@
 """Numbers of CSV: Arrow's reader makes them where it takes what the strict cast takes, and nothing else shows."""
 
+import random
+
 import pytest
 
 from lakewriter.cast.sql_types import parse_columns
 from lakewriter.source.files import csv_reader, csv_values, stored_files
+from tests.cast.numbers_by_length import list_numbers, write_text
 from tests.source.files.reading import read_csv, read_with, store
+from tests.support.sample import values_alone
 
 NONE = object()
 """A bad row."""
@@ -113,3 +117,27 @@ def test_blocks_that_have_another_value_are_read_twice_three_times_at_most(monke
     calls.clear()
     assert len(read_with(reader, [store(tmp_path / "a.csv", b"a,+1\nb,+2\n" * 10)]).good) == 20
     assert calls.count(True) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "digits", "scale"), [("INT", 9, 0), ("BIGINT", 18, 0), ("FLOAT", 7, 4), ("DOUBLE", 17, 9)]
+)
+def test_numbers_each_in_a_file_of_its_own(monkeypatch, kind, digits, scale):
+    """Arrow's reader makes the number, or the strict cast of its text: both are the same, or the row is bad in both."""
+    rng, taken, count = random.Random(kind), [], values_alone() // 40
+    call = csv_values._call_arrow
+
+    def watch(text, block, leave_out, types):
+        table = call(text, block, leave_out, types)
+        taken.append(bool(types) and table is not None)
+        return table
+
+    monkeypatch.setattr(csv_values, "_call_arrow", watch)
+    for number in list_numbers(rng, digits, scale, count):
+        field = rng.choice([number, write_text(rng, number), f'"{number}"', f" {number}"])
+        data, columns = f"a,{field}\n".encode(), f"a STRING, n {kind}"
+        by_arrow = read_csv(data, columns=columns)
+        with monkeypatch.context() as patch:
+            patch.setattr(csv_values, "has_plain_numbers", lambda _: False)
+            assert repr(read_csv(data, columns=columns)) == repr(by_arrow), field
+    assert sum(taken) > count // 20

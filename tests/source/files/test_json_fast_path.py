@@ -4,9 +4,8 @@ Random files mix values, and a block with one that Arrow refuses is read exactly
 takes, wrongly, shows only where nothing else is in its block.
 """
 
-import os
 import random
-from decimal import Context, Decimal
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +14,10 @@ import pytest
 from lakewriter.source.files.json_blocks import BlockReader, parse_exactly, split_lines
 from lakewriter.source.files.json_by_arrow import FastParser, ParsedPart
 from lakewriter.source.files.json_columns import Columns
-from tests.support.sample import fifth_of
+from tests.cast.numbers_by_length import DECIMALS, fits, is_of_json, list_numbers, write_text
+from tests.support.sample import values_alone
 
-VALUES = int(os.environ.get("LAKEWRITER_JSON_DECIMALS", fifth_of(20_000)))
+VALUES = values_alone()
 TYPES = [(10, 2), (20, 19), (38, 0), (38, 38), (38, 18), (38, 37), (1, 0), (1, 1), (18, 0), (19, 4)]
 PLACES = {
     "top": (lambda kind: kind, "%s"),
@@ -25,7 +25,6 @@ PLACES = {
     "struct": (lambda kind: pa.struct([("x", kind)]), '{"x": %s}'),
     "structs": (lambda kind: pa.list_(pa.struct([("x", kind)])), '[{"x": null}, {"x": %s}]'),
 }
-EXACT = Context(prec=400)
 
 
 def read_both(kind, text):
@@ -36,42 +35,25 @@ def read_both(kind, text):
     rows = BlockReader(columns).read(lines)
     exact = parse_exactly(lines, [0])
     arrays, faults = exact.build(columns)
-    one = None if rows.faults else rows.columns[0].to_pylist()
-    other = None if faults else arrays[0].to_pylist()
+    one = None if rows.faults else repr(rows.columns[0].to_pylist())
+    other = None if faults else repr(arrays[0].to_pylist())
     return one, other, isinstance(part, ParsedPart) and bool(np.all(part.sure))
 
 
-def make_number(rng):
-    """Return the text of a number of 1 to 80 digits before the point and after it, and whether it is plain."""
-    before = rng.choice(["0", str(rng.randint(1, 9)) + "".join(rng.choices("0123456789", k=rng.randint(0, 79)))])
-    after = "".join(rng.choices("0123456789", k=rng.randint(1, 80))) if rng.random() < 0.6 else ""
-    exponent = rng.choice(["", "", "", f"e{rng.randint(0, 60)}", f"E-{rng.randint(1, 60)}", f"e+{rng.randint(0, 9)}"])
-    sign = rng.choice(["", "-"])
-    text = f"{sign}{before}{'.' if after else ''}{after}{exponent}"
-    if rng.random() < 0.3:
-        zeros = "0" * rng.randint(0, 3)
-        return f'"{sign}{zeros}{text.removeprefix("-")}"'
-    return text
-
-
-def fits(text, precision, scale):
-    number = EXACT.create_decimal(text.strip('"'))
-    scaled = EXACT.scaleb(number, scale)
-    return scaled == EXACT.to_integral_value(scaled) and EXACT.abs(scaled) < 10**precision
-
-
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(("precision", "scale"), TYPES)
-def test_decimals(place, precision, scale):
-    rng, (nest, pattern) = random.Random(f"{precision} {scale} {place}"), PLACES[place]
-    kind, taken = nest(pa.decimal128(precision, scale)), 0
-    for _ in range(VALUES // (len(TYPES) * len(PLACES))):
-        text = make_number(rng)
-        one, other, is_fast = read_both(kind, pattern % text)
-        assert one == other, text
-        assert (one is not None) == fits(text, precision, scale), text
-        taken += is_fast and one is not None
-    assert taken, "the fast path was never taken"
+def test_decimals(place):
+    """Arrow takes all that fit with their zeros, but some with an exponent, and beyond that what it can."""
+    rng, (nest, pattern) = random.Random(place), PLACES[place]
+    types = DECIMALS if VALUES > 20_000 else rng.sample(DECIMALS, 40)
+    for precision, scale in types:
+        kind = nest(pa.decimal128(precision, scale))
+        for number in list_numbers(rng, precision, scale, VALUES // (len(types) * len(PLACES))):
+            text = f'"{write_text(rng, number)}"' if rng.random() < 0.3 else number
+            one, other, is_fast = read_both(kind, pattern % text)
+            assert one == other, (kind, text)
+            assert (one is not None) == fits(number, precision, scale), (kind, text)
+            is_plain = len(number.lstrip("-0.").replace(".", "")) <= precision and "e" not in number.lower()
+            assert is_fast or one is None or not is_plain, (kind, text)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -88,6 +70,54 @@ def test_decimals_of_every_length(place, precision, scale):
             assert one == other, text
             assert (one is not None) == fits(text, precision, scale), text
             assert is_fast or one is None, text
+
+
+# type, values that Arrow is to take, and values that it reads otherwise than the exact parser, or not at all
+OTHERS = [
+    (pa.int8(), ["0", "-128", "127"], ['"5"', "128", "-129", "1.0", "1e1", '"0x1F"', '"+5"', '" 5"', "true", "-0"]),
+    (pa.int64(), ["9223372036854775807", "-9223372036854775808"], ["9223372036854775808", '"9"', "1.5", "[]", "{}"]),
+    (pa.float32(), ["1.5", "16777217", "3.4028235e38", "0", "-0.0"], ["3.5e38", "1e-50", '"1.5"', '"NaN"', "-0"]),
+    (pa.float64(), ["0.1", "1e308", "4.9e-324", "9007199254740993", "0.0"],
+     ["1e309", "2e-324", "0." + "0" * 330 + "1", '"1e5"', '"Infinity"', '"inf"', "-0", "0e-400", "-Infinity"]),
+    (pa.bool_(), ["true", "false"], ['"true"', '"T"', "1", "0", '"2"', "[true]"]),
+    (pa.string(), ['"a"', '""', '"\\u0000"', '"\\ud83d\\ude00"', '"1.10"'], ["1.10", "true", "{}", '"\\ud83d"', "[1]"]),
+    (pa.date32(), ['"2024-02-29"', '"0001-01-01"', '"9999-12-31"'], ['"2023-02-29"', '"10000-01-01"', "5"]),
+    (pa.timestamp("us", "UTC"), ['"2024-01-05T10:00:00Z"', '"2024-01-05 10:00:00.123456+05:30"', '"2024-01-05"'],
+     ['"2024-01-05T10:00:00.1234567Z"', '"2024-01-05T24:00:00Z"', '"2024-01-05T10:00:00z"', "1704448800"]),
+    (pa.timestamp("us"), ['"2024-01-05T10:00:00"', '"2024-01-05 10:00"'], ['"2024-01-05T10:00:00Z"', '"0000-01-01"']),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("kind", "plain", "odd"), OTHERS, ids=[str(row[0]) for row in OTHERS])
+def test_other_values(place, kind, plain, odd):
+    nest, pattern = PLACES[place]
+    for text in [*plain, *odd, "null"]:
+        one, other, is_fast = read_both(nest(kind), pattern % text)
+        assert one == other, text
+        assert is_fast or text not in plain, text
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    ("kind", "digits", "scale"),
+    [(pa.int8(), 2, 0), (pa.int32(), 9, 0), (pa.int64(), 18, 0), (pa.float32(), 17, 9), (pa.float64(), 17, 9)],
+)
+def test_numbers(place, kind, digits, scale):
+    rng, (nest, pattern), taken, count = random.Random(f"{kind} {place}"), PLACES[place], 0, VALUES // 40
+    for number in list_numbers(rng, digits, scale, count):
+        text = f'"{write_text(rng, number)}"' if rng.random() < 0.3 else number
+        one, other, is_fast = read_both(nest(kind), pattern % text)
+        assert one == other, text
+        taken += is_fast and one is not None
+    assert taken > count // 100, "the fast path was hardly taken"
+
+
+def test_spellings_that_json_has_not():
+    rng = random.Random(7)
+    spellings = (write_text(rng, number) for number in list_numbers(rng, 10, 2, 400))
+    for text in [text for text in spellings if not is_of_json(text)]:
+        assert read_both(pa.decimal128(10, 2), text)[:2] == (None, None), text
 
 
 SILENT = [
