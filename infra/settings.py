@@ -2,16 +2,16 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from lakewriter.dialects.lake_yaml import Lake, load
+from lakewriter.deployable.staged_lake import StagedLake, load_siblings
+from lakewriter.dialects.lake_yaml import load
 from lakewriter.errors import SecretUnresolvedError, SpecInvalidError
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.deployment import Deployment, name_deployment, name_destination_stack, name_pipeline_stack
-from lakewriter.spec.specification import Spec
+from lakewriter.spec.deployment import name_deployment, name_destination_stack, name_pipeline_stack
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _INSTALLED: Final = Path(__file__).with_name("cdk.json")
@@ -31,14 +31,10 @@ def choose_output_folder() -> Path:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(StagedLake):
     """One stage of one pipeline. ``bundle`` is the folder that ``scripts/bundle`` fills."""
 
-    lake: Lake
-    stage: str
     bundle: Path
-    siblings: Mapping[str, Lake] = field(default_factory=dict)
-    """The same file as read for each other stage."""
     deployed: Path | None = None
     """The assembly that was deployed last, to compare with."""
     other_stacks: frozenset[str] = frozenset()
@@ -70,18 +66,7 @@ class Settings:
     @classmethod
     def _read_file(cls, path: str, stage: str, bundle: str) -> "Settings":
         lake = load(ROOT / path, stage=stage)
-        others = [other for other in lake.deployment.stages if other != stage]
-        return cls(lake, stage, ROOT / bundle, {other: load(ROOT / path, stage=other) for other in others})
-
-    @property
-    def spec(self) -> Spec:
-        """Return the specification of the job."""
-        return self.lake.spec
-
-    @property
-    def deployment(self) -> Deployment:
-        """Return the settings of the stacks."""
-        return self.lake.deployment
+        return cls(lake, stage, ROOT / bundle, siblings=load_siblings(ROOT / path, lake, stage))
 
     @property
     def name(self) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from itertools import combinations, permutations, product
 
-from infra.checks.stages import find_reachable, is_nested, list_databases
 from infra.settings import Settings
+from lakewriter.deployable.stages import find_reachable, is_nested, list_databases
 from lakewriter.policy.prefixes import list_written_prefixes
 
 

@@ -16,9 +16,9 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.pipeline.capacity import compute_capacity
 from infra.removal import choose_removal
 from infra.settings import Settings
+from lakewriter.deployable.workers import compute_capacity
 from lakewriter.spec.deployment import STACK_TAG, Spark
 
 LONGEST_NAME: Final = 64

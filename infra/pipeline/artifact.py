@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+import yaml
 from aws_cdk import Annotations, AssetHashType
 from aws_cdk.aws_s3_assets import Asset
 from constructs import Construct
@@ -11,9 +12,10 @@ from constructs import Construct
 from infra.bundle.archive import write_archive
 from infra.bundle.manifest import Dependencies, Manifest, read_manifest
 from infra.bundle.release import describe_mismatch, describe_unknown_release
-from infra.pipeline.lake_file import find_unshippable, render_lake_file
 from infra.settings import Settings
 from infra.synthesizer import make_artifact_prefix
+from lakewriter.deployable.lake_file import find_unshippable
+from lakewriter.dialects.lake_yaml import Lake
 from lakewriter.errors import SpecInvalidError
 
 MACHINES: Final = {"X86_64": "x86_64", "ARM64": "aarch64"}
@@ -73,6 +75,12 @@ class Artifacts(Construct):
 
     def _add_file(self, id_: str, path: Path) -> Asset:
         return Asset(self, id_, path=str(path))
+
+
+def render_lake_file(lake: Lake) -> str:
+    """Render the file with its stage merged in and without ``deployment``; secrets stay references."""
+    data = {key: value for key, value in lake.data.items() if key != "deployment"}
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
 
 
 def find_dependencies(architecture: str, manifest: Manifest) -> Dependencies:

@@ -16,9 +16,9 @@ from constructs import Construct
 from infra.nag import acknowledge
 from infra.pipeline.application import Application
 from infra.pipeline.artifact import Artifacts
-from infra.pipeline.capacity import compute_tasks_memory, find_overhead
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
+from lakewriter.deployable.workers import compute_tasks_memory, find_overhead
 from lakewriter.policy.arns import name_services
 from lakewriter.policy.sources import allow_key_of_objects
 from lakewriter.policy.statements import Statement

@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from infra.pipeline.lake_file import walk_scalars
 from infra.review.templates import Resource, Template, Templates
 from infra.settings import Settings
+from lakewriter.deployable.lake_file import walk_scalars
 
 JOB_RUN: Final = "emr-serverless:startJobRun"
 """The request that starts a job run, beside the types of CloudFormation."""

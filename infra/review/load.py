@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from infra.pipeline.capacity import Capacity, compute_capacity
 from infra.review.page import Cell, Code, Line, Section, Table
 from infra.review.prices import Prices, describe_costs
 from infra.review.templates import Templates
 from infra.settings import Settings
-from infra.text import format_hours
+from lakewriter.deployable.workers import Capacity, compute_capacity
 from lakewriter.naming import ControlKeys, join_key
-from lakewriter.report import format_count
+from lakewriter.report import format_count, format_hours
 from lakewriter.spec.cron import Cron
 from lakewriter.spec.deployment import Deployment, Schedule, Spark, Worker
 from lakewriter.spec.lineage import LOG

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from infra.destination.key import has_customer_key
-from infra.pipeline.capacity import Capacity, compute_capacity
 from infra.review.templates import Templates
 from infra.settings import Settings
+from lakewriter.deployable.workers import Capacity, compute_capacity
 from lakewriter.policy.secrets import list_references
 from lakewriter.spec.specification import Limits
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar, Final, Literal, TypedDict
 
 from pydantic import Field
@@ -41,6 +41,12 @@ def format_size(size: float) -> str:
             return f"{size:.{0 if unit == 'B' else 1}f} {unit}"
         size /= 1000
     return f"{size:.1f} GB"
+
+
+def format_hours(span: timedelta) -> str:
+    """Format a time span as ``12 h`` or ``1 h 30 min``."""
+    whole, minutes = divmod(round(span.total_seconds() / 60), 60)
+    return " ".join(part for part in (f"{whole} h" if whole else "", f"{minutes} min" if minutes else "") if part)
 
 
 def join_first(names: Sequence[str], most: int) -> str:

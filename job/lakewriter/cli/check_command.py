@@ -24,7 +24,9 @@ def check(lake: Path, stage: str | None, no_sources: bool, as_json: bool) -> int
 
     context = open_context(lake, stage)
     spark = None if no_sources else context.spark
-    findings = run_checks(context.spec, context.clients, deployment=context.deployment, spark=spark)
+    findings = run_checks(
+        context.spec, context.clients, deployment=context.deployment, refusal=context.refusal, spark=spark
+    )
     error = find_check_error(findings)
     if as_json:
         print_json(CheckReport(pipeline=context.spec.pipeline, findings=findings), error)

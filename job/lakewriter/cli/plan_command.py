@@ -38,6 +38,8 @@ def plan(  # noqa: PLR0913 - click passes each option
     from lakewriter.operate.planning import plan as plan_tables
 
     context = open_context(lake, stage, asks=not offline)
+    if context.refusal is not None:
+        raise context.refusal
     job = None if job_id is None else job_ids.require_job_id(job_id)
     if offline:
         tables = plan_offline(context.spec, job_id=job)

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import requests
@@ -18,7 +19,7 @@ from lakewriter.doctor.object_access import ObjectProbes
 from lakewriter.doctor.probe import Finding, Probe, run_probes
 from lakewriter.doctor.source_access import SourceProbes
 from lakewriter.doctor.surroundings import LakeProbes
-from lakewriter.errors import LakeError
+from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.lineage.sender import INSTALL, is_installed
 from lakewriter.naming import ControlKeys
 from lakewriter.run.prepare import SparkFactory
@@ -36,13 +37,14 @@ def run_checks(
     clients: Clients,
     *,
     deployment: Deployment | None = None,
+    refusal: SpecInvalidError | None = None,
     spark: SparkFactory | None = None,
     now: Callable[[], datetime] = _read_clock,
 ) -> tuple[Finding, ...]:
     """Run every probe and return the findings; the pipeline is fit to run if none has ``failed``.
 
-    With ``deployment``, the attached policies are compared with those that it needs; with ``spark``, the sources are
-    looked at.
+    With ``deployment``, the attached policies are compared with those that it needs; ``refusal`` is what synth would
+    refuse of it; with ``spark``, the sources are looked at.
     """
     keys, mark = ControlKeys(spec.access.prefix, spec.pipeline), uuid.uuid4().hex
     access, objects = AccessProbes(clients, now), ObjectProbes(clients, keys, mark, spec.roots)
@@ -52,7 +54,8 @@ def run_checks(
     )
     messages = MessageProbes(spec, deployment, look=spark is not None)
     try:
-        probes = [*access.list_probes(), *objects.list_probes(), *lake.list_probes(), *messages.list_probes()]
+        probes = [] if refusal is None else [Probe("deployment", partial(_list_refused, refusal))]
+        probes += [*access.list_probes(), *objects.list_probes(), *lake.list_probes(), *messages.list_probes()]
         probes += [*catalog.list_probes(), *_list_iceberg_probes(spec, clients, access.gate)]
         probes += LineageProbes(spec.lineage).list_probes()
         if deployment is not None:
@@ -63,6 +66,11 @@ def run_checks(
         return tuple(run_probes(probes))
     finally:
         objects.clear_up()
+
+
+def _list_refused(refusal: SpecInvalidError) -> Iterator[Finding]:
+    for problem in refusal.problems:
+        yield Finding("deployment", "failed", problem, "Correct the file: synth refuses it too.", refusal.code)
 
 
 def _list_iceberg_probes(spec: Spec, clients: Clients, gate: str) -> list[Probe]:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from lakewriter.aws import Clients, fill_region
 from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.deployable import judge
 from lakewriter.dialects.lake_yaml import load
 from lakewriter.errors import SpecInvalidError
 from lakewriter.local_server.local_spec import localize
@@ -43,8 +44,14 @@ class Context:
             self.spec = loaded.spec.model_copy(update={"access": fill_region(access) if asks else regional})
         # A server on this machine has no stacks.
         self.deployment = Deployment() if local else loaded.deployment
+        self._judge = (lambda: None) if local else partial(judge, lake, loaded, stage)
         self._spark: SparkSession | None = None
         self._lock = threading.Lock()
+
+    @cached_property
+    def refusal(self) -> SpecInvalidError | None:
+        """Return what ``cdk synth`` would refuse of the file; None if nothing, or if no stack runs its loads."""
+        return self._judge()
 
     @cached_property
     def clients(self) -> Clients:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from infra.bundle.archive import write_archive
-from infra.pipeline.lake_file import render_lake_file
+from infra.pipeline.artifact import render_lake_file
 from lakewriter.dialects.lake_yaml import load
 from tests.support.bundles import SparkMachine
 from tests.support.server import StrictAws

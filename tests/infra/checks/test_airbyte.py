@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.checks.network import check_network
-from infra.checks.stages import check_stages
 from infra.settings import Settings
+from lakewriter.deployable.network import check_network
+from lakewriter.deployable.stages import check_stages
 from lakewriter.dialects.lake_yaml import load
 from tests.policy.airbyte import DESTINATION, airbyte, messages, table
 
@@ -53,4 +53,4 @@ def test_stages_of_one_bucket(tmp_path: Path, dev: str, prod: str, problems: lis
     content = {"pipeline": "crm", "destination": DESTINATION, "tables": [table()], "deployment": deployment}
     (tmp_path / "lake.yaml").write_text(yaml.safe_dump(content))
     lakes = {stage: load(tmp_path / "lake.yaml", stage=stage) for stage in ("dev", "prod")}
-    assert list(check_stages(Settings(lakes["prod"], "prod", tmp_path, {"dev": lakes["dev"]}))) == problems
+    assert list(check_stages(Settings(lakes["prod"], "prod", tmp_path, siblings={"dev": lakes["dev"]}))) == problems

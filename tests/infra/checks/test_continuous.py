@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from infra.checks.continuous import check_continuous
-from infra.checks.names import check_region
-from infra.checks.network import check_network
-from infra.checks.stages import check_stages
 from infra.settings import Settings
+from lakewriter.deployable.loads import check_continuous
+from lakewriter.deployable.names import check_region
+from lakewriter.deployable.network import check_network
+from lakewriter.deployable.stages import check_stages
 from tests.policy.estuary import binding, endless, estuary
 
 MODE = "deployment.spark.mode is STREAMING: "
@@ -86,4 +86,4 @@ def test_stages_have_buckets_of_their_own(tmp_path: Path, bucket: str, problems:
     named = {"dev": {"tables": [binding("dev/changes")]}, "prod": {"destination": {"bucket": bucket}}}
     top = {"deployment": {"stages": named}}
     lakes = {stage: estuary(tmp_path, top=top, stage=stage) for stage in named}
-    assert list(check_stages(Settings(lakes["prod"], "prod", tmp_path, {"dev": lakes["dev"]}))) == problems
+    assert list(check_stages(Settings(lakes["prod"], "prod", tmp_path, siblings={"dev": lakes["dev"]}))) == problems

@@ -11,9 +11,15 @@ import pytest
 from aws_cdk import region_info
 
 from infra.bundle.release import WITH_SPARK_4
-from infra.checks.names import PATTERNS, WITHOUT_BUDGETS, WITHOUT_EMR_SERVERLESS, check_partitions, check_region
 from infra.review.templates import Templates
 from infra.settings import ROOT
+from lakewriter.deployable.names import (
+    PATTERNS,
+    WITHOUT_BUDGETS,
+    WITHOUT_EMR_SERVERLESS,
+    check_partitions,
+    check_region,
+)
 from lakewriter.policy.arns import Arns, find_partition, is_service, name_principal
 from lakewriter.policy.role_documents import Who, make_documents
 from tests.infra.conftest import SettingsFor

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.checks.stages import check_stages
 from infra.review.load import describe_names
 from infra.review.page import Code
 from infra.settings import Settings
+from lakewriter.deployable.stages import check_stages
 from lakewriter.dialects.lake_yaml import load
 from tests.dialects.test_lakewriter_s3 import TABLE, lake
 from tests.infra.destination.conftest import Synthesise
@@ -55,7 +55,7 @@ def test_stages_are_told_in_own_keys(tmp_path: Path) -> None:
     deployment: dict[str, Any] = {"stages": {"dev": {}, "prod": {}}}
     path = lake(tmp_path, catalog="glue", database="sales", top={"deployment": deployment})
     lakes = {stage: load(path, stage=stage) for stage in ("dev", "prod")}
-    settings = Settings(lakes["dev"], "dev", tmp_path, {"prod": lakes["prod"]})
+    settings = Settings(lakes["dev"], "dev", tmp_path, siblings={"prod": lakes["prod"]})
     assert list(check_stages(settings)) == [
         "deployment.stages: stages 'dev' and 'prod' write to s3://acme-lake/production and s3://acme-lake/production; "
         "expected prefixes of which none holds the other. Give deployment.stages.prod another location, or another "

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.pipeline.lake_file import find_unshippable, render_lake_file
+from infra.pipeline.artifact import render_lake_file
+from lakewriter.deployable.lake_file import find_unshippable
 from lakewriter.dialects.lake_yaml import load
 from tests.policy.airbyte import DESTINATION, airbyte, messages, stream
 

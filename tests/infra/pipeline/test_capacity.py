@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.pipeline.capacity import (
+from infra.pipeline.schedule import compute_longest_age
+from lakewriter.deployable.workers import (
     TASK,
     Capacity,
     compute_capacity,
@@ -14,7 +15,6 @@ from infra.pipeline.capacity import (
     find_memory,
     find_overhead,
 )
-from infra.pipeline.schedule import compute_longest_age
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.deployment import Schedule, Spark, Worker
 from lakewriter.spec.specification import MIB, Limits

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from infra.pipeline.capacity import Capacity
 from infra.review.load import _count_starts
 from infra.review.prices import FILE, Prices, describe_costs
 from infra.review.templates import Template, Templates
 from infra.settings import ROOT
+from lakewriter.deployable.workers import Capacity
 from lakewriter.spec.deployment import Schedule
 from tests.infra.conftest import SettingsFor
 from tests.infra.pipeline.conftest import LAKE

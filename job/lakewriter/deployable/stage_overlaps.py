@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from itertools import combinations, permutations, product
 
-from infra.settings import Settings
+from lakewriter.deployable.staged_lake import StagedLake
 from lakewriter.dialects.lake_yaml import Lake
 from lakewriter.naming import join_key
 from lakewriter.policy.parties import find_reach
 from lakewriter.policy.prefixes import list_written_prefixes
 
 
-def check_stages(settings: Settings) -> Iterator[str]:
+def check_stages(settings: StagedLake) -> Iterator[str]:
     """Refuse two stages that share a prefix, a bucket that both create, or a database."""
     lakes = {**settings.siblings, settings.stage: settings.lake}
     for (one, first), (other, second) in combinations(sorted(lakes.items()), 2):

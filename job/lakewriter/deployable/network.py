@@ -1,11 +1,16 @@
-"""List what a load calls, once: every check of network and grants uses this list."""
+"""Check that the job can reach its sources and stores: without a VPC it reaches only its region's AWS services.
+
+What a load calls is listed once: every check of network and grants uses this list.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from infra.settings import Settings
+from lakewriter.deployable.lake_file import find_unshippable
+from lakewriter.deployable.staged_lake import StagedLake
 from lakewriter.policy.checkpoint import S3
 from lakewriter.policy.secrets import list_references
 from lakewriter.spec.specification import Spec
@@ -19,6 +24,7 @@ https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/considerations.h
 ELSEWHERE: Final = ""
 """The service of what is none of AWS's."""
 
+_NEEDED: Final = "Give deployment.network the subnets and security groups of a VPC with a way there"
 _MADE_UP: Final = ("rate", "rate-micro-batch")
 """Formats whose rows Spark generates itself."""
 _LOCAL: Final = ("", "file")
@@ -37,7 +43,7 @@ class Call:
     region: str = ""
 
 
-def list_calls(settings: Settings) -> Iterator[Call]:
+def list_calls(settings: StagedLake) -> Iterator[Call]:
     """List what a load calls beside the logs, which EMR Serverless writes: destination, catalog, sources, secrets."""
     spec = settings.spec
     endpoint, rest = spec.access.endpoint, spec.rest_service
@@ -93,3 +99,38 @@ def list_reads(read: Read) -> Iterator[Read]:
     yield read
     for view in read.views.values():
         yield from list_reads(view)
+
+
+def check_lake_file(settings: StagedLake) -> Iterator[str]:
+    """Refuse paths and variables that exist only on this machine, and secrets that others could read."""
+    yield from find_unshippable(settings.lake)
+
+
+def check_jars(settings: StagedLake) -> Iterator[str]:
+    """Refuse a database's table without a jar that may be its driver, and jars that are no files."""
+    deployment, conf = settings.deployment, settings.deployment.spark.conf
+    for number, jar in enumerate(deployment.jars):
+        if "://" not in jar and not Path(jar).is_file():
+            yield f"deployment.jars.{number}: there is no file {jar!r}; expected one beside lake.yaml, or s3://..."
+    if deployment.jars or {"spark.jars", "spark.jars.packages"} & set(conf):
+        return
+    for table in settings.spec.tables:
+        if any(read.kind.name == "jdbc" for read in list_reads(table.read)):
+            source = ".".join(part for part in (table.source_schema, table.source_table) if part)
+            yield (
+                f"tables: table {source!r} reads a database by JDBC, and no driver goes with the job; expected its "
+                "jar. Give deployment.jars the driver's jar, as s3://... or as a file beside lake.yaml."
+            )
+
+
+def check_network(settings: StagedLake) -> Iterator[str]:
+    """Refuse whatever a load calls beside its region's AWS services if the stack has no VPC."""
+    if settings.deployment.network is not None:
+        return
+    home = settings.spec.access.region
+    for call in list_calls(settings):
+        if call.service not in REACHED or call.region not in {"", home}:
+            landed = ", or land the data in S3 first" if call.expected == "files in S3" else ""
+            yield (
+                f"{call.what} out of reach without a VPC; expected {call.expected}, or a network. {_NEEDED}{landed}."
+            )

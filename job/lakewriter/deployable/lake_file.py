@@ -1,10 +1,9 @@
-"""Render the lake.yaml that goes to S3 with the job, and find what must not or cannot go with it."""
+"""Find what must not or cannot go to S3 with the job in its lake.yaml."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import yaml
 from pydantic import BaseModel
 
 from lakewriter.dialects.lake_yaml import Lake
@@ -24,12 +23,6 @@ _SECRET_NAME: Final = re.compile(
 _SECRET_INSIDE: Final = re.compile(r"(pass(word|wd)?|secret|token)=[^&;\s]|://[^/@\s:]+:[^/@\s]+@", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*:", re.IGNORECASE)
 _EXPECTED: Final = "expected ${secret:ARN} or ${ssm:NAME}, which the job's role reads."
-
-
-def render_lake_file(lake: Lake) -> str:
-    """Render the file with its stage merged in and without ``deployment``; secrets stay references."""
-    data = {key: value for key, value in lake.data.items() if key != "deployment"}
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
 
 
 def find_unshippable(lake: Lake) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from infra.pipeline.lake_file import walk_scalars
-from infra.settings import Settings
+from lakewriter.deployable.lake_file import walk_scalars
+from lakewriter.deployable.staged_lake import StagedLake
 from lakewriter.policy.arns import find_partition
 
 _MOST_TAGS: Final = 50
@@ -34,7 +34,7 @@ class Rule:
 
     keys: tuple[str, ...]
     """With ``*`` for the number of an entry."""
-    is_right: Callable[[str, Settings], bool]
+    is_right: Callable[[str, StagedLake], bool]
     expected: str
     """May name the ``{region}``, the ``{account}``, and the ``{room}`` that a role's ARN has for its path."""
     page: str
@@ -122,7 +122,7 @@ RULES: Final = (
 """Each value is named by its key in lake.yaml. What models say is in ``infra.review.limits``."""
 
 
-def check_values(settings: Settings) -> Iterator[str]:
+def check_values(settings: StagedLake) -> Iterator[str]:
     """Refuse each value that a rule of the table, or the number and the cases of tags, does not allow."""
     access, deployment = settings.spec.access, settings.deployment
     if access.endpoint is not None or not access.region:
@@ -150,7 +150,7 @@ def _show(value: str) -> str:
     return repr(value if len(value) <= 100 else f"{value[:100]}...")
 
 
-def _find_account(settings: Settings) -> str | None:
+def _find_account(settings: StagedLake) -> str | None:
     """Find the account that the stacks are in; None if the templates fit any, and nothing of the file names one."""
     deployment = settings.deployment
     hosts = (entry.host for entry in deployment.trust)
@@ -158,7 +158,7 @@ def _find_account(settings: Settings) -> str | None:
     return deployment.account or next(named, None)
 
 
-def _make_longest_role(path: str, settings: Settings) -> str:
+def _make_longest_role(path: str, settings: StagedLake) -> str:
     region: Any = settings.spec.access.region
     return f"arn:{find_partition(region)}:iam::{'0' * 12}:role{path}{'x' * _LONGEST_NAME}"
 

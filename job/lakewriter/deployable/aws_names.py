@@ -1,16 +1,14 @@
-"""Check the region, and names and ids that Snowflake or STS would refuse."""
+"""Check the region, and names that Snowflake would refuse."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from infra.pipeline.lake_file import walk_scalars
-from infra.settings import Settings
-from lakewriter.errors import LakeError
+from lakewriter.deployable.lake_file import walk_scalars
+from lakewriter.deployable.staged_lake import StagedLake
 from lakewriter.policy.arns import find_partition
 from lakewriter.policy.parties import find_overlaps
 from lakewriter.policy.roles import find_snowflake
-from lakewriter.spec.trust import ALPHABET, EXTERNAL_ID
 
 PATTERNS: Final[Mapping[str, str]] = {
     "aws": r"(us|eu|ap|sa|ca|me|af|il|mx)-\w+-\d+",
@@ -34,7 +32,7 @@ WITHOUT_BUDGETS: Final = frozenset({
 """Regions in which CloudFormation has no type of budgets, as cfn-lint's schemas have it."""
 
 
-def check_region(settings: Settings) -> Iterator[str]:
+def check_region(settings: StagedLake) -> Iterator[str]:
     """Refuse a file without a region, or one without EMR Serverless: the stacks are made in that of the bucket."""
     access = settings.spec.access
     if access.endpoint is not None:
@@ -56,7 +54,7 @@ def check_region(settings: Settings) -> Iterator[str]:
         )
 
 
-def check_partitions(settings: Settings) -> Iterator[str]:
+def check_partitions(settings: StagedLake) -> Iterator[str]:
     """Refuse ARNs of another partition than the bucket's region: no principal, key or policy is known across.
 
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html
@@ -85,7 +83,7 @@ def check_partitions(settings: Settings) -> Iterator[str]:
             ).rstrip()
 
 
-def check_budget(settings: Settings) -> Iterator[str]:
+def check_budget(settings: StagedLake) -> Iterator[str]:
     """Refuse a budget where CloudFormation makes none."""
     region = settings.spec.access.region
     if settings.deployment.alarms.monthly_budget_usd and region in WITHOUT_BUDGETS:
@@ -95,7 +93,7 @@ def check_budget(settings: Settings) -> Iterator[str]:
         )
 
 
-def check_replica(settings: Settings) -> Iterator[str]:
+def check_replica(settings: StagedLake) -> Iterator[str]:
     """Refuse a replica of a bucket that no stack of the file's makes, or that is the bucket itself."""
     access, replication = settings.spec.access, settings.deployment.replication
     if replication is None:
@@ -115,7 +113,7 @@ def check_replica(settings: Settings) -> Iterator[str]:
         )
 
 
-def check_snowflake_bucket(settings: Settings) -> Iterator[str]:
+def check_snowflake_bucket(settings: StagedLake) -> Iterator[str]:
     """Refuse a bucket name with dots for Snowflake: its virtual-hosted URL matches no TLS certificate."""
     bucket = settings.spec.access.bucket
     if find_snowflake(settings.spec, settings.deployment) and "." in bucket:
@@ -125,24 +123,6 @@ def check_snowflake_bucket(settings: Settings) -> Iterator[str]:
         )
 
 
-def check_parties(settings: Settings) -> Iterator[str]:
+def check_parties(settings: StagedLake) -> Iterator[str]:
     """Refuse contracts over what is the job's, and keys that could write nothing."""
     yield from find_overlaps(settings.spec, settings.deployment)
-
-
-def check_external_ids(settings: Settings) -> Iterator[str]:
-    """Refuse external ids that STS would refuse; the value of ``${env:NAME}`` is known only here."""
-    for number, trust in enumerate(settings.deployment.trust):
-        for index, secret in enumerate(trust.external_ids):
-            name = f"earlier_external_ids.{index - 1}" if index else "external_id"
-            key = f"deployment.trust.{number}.{name}"
-            try:
-                value = settings.read_external_id(secret)
-            except LakeError as error:
-                yield f"{key}: {error.message} {error.remedy}".strip()
-                continue
-            if secret.reference and secret.reference[0] == "env" and not EXTERNAL_ID.fullmatch(value):
-                yield (
-                    f"{key}: {secret.text} holds {value!r}; expected {ALPHABET}. "
-                    "Take the external id as the vendor shows it."
-                )
