@@ -5,7 +5,7 @@ from datetime import timedelta
 from itertools import combinations, permutations, product
 
 from infra.settings import Settings
-from lakewriter.deployable.stages import find_reachable, is_nested, list_databases
+from lakewriter.deployable.stage_overlaps import find_reachable, is_nested, list_databases
 from lakewriter.policy.prefixes import list_written_prefixes
 
 

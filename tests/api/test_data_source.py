@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 
 import lakewriter
 from lakewriter.errors import LakeError
+from pyspark_lakewriter import DefaultSource
 from tests.lineage.conftest import read_events
 from tests.lineage.events import shorten
 from tests.load.lakes import completes, uploads_part
@@ -66,6 +67,11 @@ def test_the_format_may_be_registered_again(lake, spark):
     save(lake, lakewriter.open_spark().range(3), "j2")
     save(lake, lakewriter.open_spark().range(3), "j3")
     assert lake.rows("SELECT count(*) FROM t", PATH) == [(9,)]
+
+
+def test_spark_would_find_the_format_by_itself():
+    """``lookup_data_sources`` of PySpark takes ``DefaultSource`` of packages whose names begin with ``pyspark_``."""
+    assert DefaultSource.name() == "lakewriter"
 
 
 def test_values_are_those_of_the_function(lake, spark):

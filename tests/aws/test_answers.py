@@ -1,6 +1,7 @@
 """Remedies for what AWS answers: they name the keys of the destination at hand, and no other destination's."""
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -55,6 +56,23 @@ def test_remedies_name_the_keys_of_the_destination(destination, endpoint):
     others = set[str]().union(*map(spell, NAMES.values())) - spell(names)
     assert names.database_prefix in remedies
     assert [key for key in others if re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.]*\w)", remedies)] == []
+
+
+@pytest.mark.parametrize(("code", "status"), [("InternalError", 500), ("NoSuchBucket", 404)])
+def test_a_full_disk_of_this_machine_is_the_reason(monkeypatch, code, status):
+    """SeaweedFS's answers when a write fails with ENOSPC, and when its volumes are read-only."""
+    access = Access(bucket="b", region="us-east-1", endpoint="http://127.0.0.1:1", disk="/data/.lakewriter")
+    error = refuse(code, status, "s3:PutObject")
+
+    def explain_at(free: int) -> str:
+        monkeypatch.setattr("lakewriter.aws.answers.shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+        return explain(error, doing="s3:PutObject on s3://b/t/part-0.parquet", access=access).message
+
+    assert explain_at(160_000) == (
+        f"s3:PutObject on s3://b failed ({code}): the disk of /data/.lakewriter has 0 MB free, and the local S3 server "
+        "needs 268 MB to write."
+    )
+    assert "disk" not in explain_at(300_000_000)
 
 
 CATALOGS: list[tuple[str | None, str]] = [

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lakewriter.dialects.common.read_keys import find_sql_fault
 from lakewriter.dialects.lake_yaml import load
 from lakewriter.errors import SpecInvalidError
 
@@ -66,6 +67,31 @@ MISTAKES = [
         "4: tables.0.read.format: 'jsonl': no format has this name; did you mean 'json'.",
     ),
     (
+        write("read: {format: xlsx, path: orders.xlsx}"),
+        "4: tables.0.read.format: 'xlsx': Spark reads no Excel files: save each sheet as CSV or Parquet; or give "
+        "'excel', with a package of this name in spark.jars.packages.",
+    ),
+    (
+        write("read: {format: jdbc, options: {dbtable: orders}}"),
+        "4: tables.0.read.options: 'format: jdbc' reads a database; expected 'options' with 'url', such as 'url: "
+        "jdbc:postgresql://db.acme.example/shop'.",
+    ),
+    (
+        write("read: {format: jdbc, options: {URL: 'jdbc:postgresql://db/shop'}}"),
+        "4: tables.0.read.options: 'format: jdbc' reads a table, 'dbtable: public.orders', or a statement, 'query: "
+        "SELECT ...'; expected one of them in 'options', got neither.",
+    ),
+    (
+        write("read: {format: jdbc, options: {url: 'jdbc:postgresql://db/shop', dbTable: o, query: SELECT 1}}"),
+        "4: tables.0.read.options: 'format: jdbc' reads a table, 'dbtable: public.orders', or a statement, 'query: "
+        "SELECT ...'; expected one of them in 'options', got both.",
+    ),
+    (
+        write("read: {sql: SELEC id FROM o, views: {o: {format: csv, path: o.csv}}}"),
+        "4: tables.0.read.sql: 'SELEC id FROM o': the statement begins with 'SELEC'; expected SELECT, or WITH before "
+        "it; did you mean 'SELECT'.",
+    ),
+    (
         write(f"{READ}, primary_key: [id, id]"),
         "4: tables.0.primary_key: a list: 'id' is there 2 times; expected each once.",
     ),
@@ -119,3 +145,37 @@ def test_regions_of_every_partition_are_taken(tmp_path, region):
     lake = tmp_path / "lake.yaml"
     lake.write_text(write(destination=f"location: s3://acme-lake/lake, region: {region}"), "utf-8")
     assert load(lake).spec.access.region == region
+
+
+STATEMENTS = [
+    # the statement, and what is wrong with it as Spark's grammar has it:
+    # https://spark.apache.org/docs/latest/sql-ref-syntax-qry-select.html
+    ("SELECT 1", None),
+    ("-- the newest\n/* of (each */ WITH a AS (SELECT ')' AS b, \"(\" AS c, `d``(` FROM o) SELECT * FROM a;", None),
+    ("(SELECT id FROM a) UNION ALL (SELECT id FROM b)", None),
+    ("FROM o |> WHERE id > 1", None),
+    (r"SELECT r'\', 'it\'s (', l[0] FROM o", None),
+    ("", "the statement is empty; expected SELECT, or WITH before it"),
+    ("DELETE FROM o", "the statement begins with 'DELETE'; expected SELECT, or WITH before it"),
+    ("SELECT max(a FROM o", "line 1 of the statement, character 11: '(' is not closed"),
+    ("SELECT a\nFROM o)", "line 2 of the statement, character 7: ')' closes nothing that is open"),
+    ("SELECT l[0) FROM o", "line 1 of the statement, character 11: ')' closes nothing that is open"),
+    ("SELECT 'a FROM o", "line 1 of the statement, character 8: the quote ' is not closed"),
+    ("SELECT 1; SELECT 2", "line 1 of the statement, character 9: a second statement follows ';'; expected one"),
+]
+
+
+@pytest.mark.parametrize(("sql", "fault"), STATEMENTS)
+def test_what_is_wrong_with_a_statement_shows_without_spark(sql, fault):
+    assert find_sql_fault(sql) == fault
+
+
+def test_a_root_that_is_not_there_is_named(tmp_path):
+    lake = tmp_path / "lake.yaml"
+    lake.write_text(write(more="source_root: landing\n"), "utf-8")
+    assert load(lake).spec.warnings == (
+        f"lake.yaml:5: source_root: there is no folder '{tmp_path}/landing' on this machine, where relative paths of "
+        "sources start.",
+    )
+    (tmp_path / "landing").mkdir()
+    assert load(lake).spec.warnings == ()

@@ -63,8 +63,9 @@ REST = {"catalog_endpoint": "https://a.example.com/api/catalog", "catalog_name":
 TAKEN = [
     # what it is, destination, tables, other keys: a load and an editor take them
     ("secrets by reference", DESTINATION | KEYS, [TABLE], {}),
-    ("a secret in an option", DESTINATION, [TABLE | {"read": {"format": "jdbc", "options": {"password": "${ssm:p}"}}}],
-     {}),
+    ("a secret in an option", DESTINATION, [
+        TABLE | {"read": {"format": "jdbc", "options": {"url": "u", "query": "q", "password": "${ssm:p}"}}}
+    ], {}),
     ("a secret by reference only", OWN | REST | {"catalog": "open_catalog", "client_secret": "${env:S}"},
      [TABLE | {"schema": "s"}], {}),
     ("an external id by reference", OWN | {"role_arn": "arn:aws:iam::123456789012:role/L", "external_id": "${env:E}"},

@@ -115,6 +115,14 @@ def test_external_id_that_is_nowhere(aws: StrictAws, bucket: str) -> None:
     assert findings["role"].status == "skipped"
 
 
+def test_a_wrong_secret_is_told_with_the_bucket(aws: StrictAws, bucket: str) -> None:
+    """A refused HEAD has no body; nothing else is asked then."""
+    aws.fail(lambda call: call.action == "s3:ListBucket", status=403, code="SignatureDoesNotMatch", times=2)
+    findings = checked(spec())
+    assert (findings["bucket"].status, findings["bucket"].code) == ("failed", "CREDENTIALS_INVALID")
+    assert {findings[name].status for name in ("clock", "requester pays", "list", "put", "delete")} == {"skipped"}
+
+
 # Invalid External ID: "The security token included in the request is invalid"
 @pytest.mark.parametrize("role", [None, ROLE])
 def test_invalid_security_token(aws: StrictAws, bucket: str, role: str | None) -> None:

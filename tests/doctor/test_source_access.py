@@ -197,13 +197,17 @@ ODDITIES: list[tuple[Read, dict[str, Any], list[tuple[str, str, str]]]] = [
          'If it is data, set options: {header: false}, and declare the names: read.columns: "id BIGINT, name STRING".'),
         ("ok", "csv, 1 file, 34 B, 3 columns: 7 string, Ada string, 2026-01-31 string (1 row looked at).", NO_REMEDY)]),
     (csv("semicolon.csv"), {}, [
+        ("failed", f"{FLIGHTS}: the source has one column, 'id;name;zip', with ';' in its name.",
+         "Give the character between its values: read: {options: {sep: \";\"}}. If it is one column, name it: columns: "
+         '{"id;name;zip": string}.')]),
+    (csv("semicolon.csv"), {"columns": {"id;name;zip": "string"}}, [
         ("warning", f"{FLIGHTS}: '~/semicolon.csv' has one column by the delimiter ',', and ';' in every row.",
          'Set options: {sep: ";"}.'),
         ("ok", "csv, 1 file, 36 B, 1 column: id;name;zip string (2 rows looked at).", NO_REMEDY)]),
     (csv("tab.csv"), {}, [
-        ("warning", f"{FLIGHTS}: '~/tab.csv' has one column by the delimiter ',', and tabs in every row.",
-         'Set options: {sep: "\\t"}.'),
-        ("ok", "csv, 1 file, 36 B, 1 column: id\tname\tzip string (2 rows looked at).", NO_REMEDY)]),
+        ("failed", f"{FLIGHTS}: the source has one column, 'id\\tname\\tzip', with '\\t' in its name.",
+         'Give the character between its values: read: {options: {sep: "\\t"}}. If it is one column, name it: columns: '
+         '{"id\\tname\\tzip": string}.')]),
     (csv("twice.csv"), {}, [
         ("warning", f"{FLIGHTS}: the header of '~/twice.csv' has no name for column 3 and the name id more than once.",
          "The columns get names by their positions. Name them where the file is written, or with an sql: read."),

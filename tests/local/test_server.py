@@ -161,12 +161,12 @@ def test_without_seaweedfs_the_message_says_how_to_get_it(tmp_path, monkeypatch)
 
 def test_a_full_disk_is_told_before_the_server_starts(tmp_path, monkeypatch):
     """SeaweedFS makes its volumes read-only then, and answers as if it had no bucket."""
-    monkeypatch.setattr("lakewriter.local_server.server.shutil.disk_usage", lambda _: Usage(2_000_000))
+    monkeypatch.setattr("lakewriter.aws.answers.shutil.disk_usage", lambda _: Usage(2_000_000))
     server = LocalServer.beside(tmp_path / "lake.yaml")
     with pytest.raises(EndpointUnreachableError) as raised:
         server.start()
     assert raised.value.message == (
-        f"the disk of {server.folder} has 2.0 MB free, and the local S3 server needs 268.4 MB to write."
+        f"the disk of {server.folder} has 2 MB free, and the local S3 server needs 268 MB to write."
     )
     assert raised.value.remedy.startswith("Free some space there, or move ")
     assert server.find() is None

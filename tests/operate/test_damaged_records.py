@@ -1,7 +1,9 @@
 """Records of loads that somebody has damaged, or that are another program's: other loads are shown all the same."""
 
 import pytest
+from click.testing import CliRunner
 
+from lakewriter.cli.main import main
 from lakewriter.operate.loads import Loads
 from tests.load.lakes import BUCKET
 from tests.operate.shop import FILES
@@ -32,3 +34,5 @@ def test_a_damaged_record_hides_no_other_load(shop, body, said):
     assert note.endswith("It is left out.")
     assert "pydantic" not in note
     assert records["b"].notes == ()
+    printed = CliRunner().invoke(main, ["history", str(shop.lake.file)])
+    assert (printed.exit_code, printed.stderr.replace("\n", "")) == (0, f"warning: {note}")

@@ -32,7 +32,7 @@ def test_wheel_is_for_every_machine(wheel: Path) -> None:
 
 
 def test_wheel_holds_the_package_and_nothing_else(names: set[str]) -> None:
-    modules = {file.relative_to(ROOT / "job").as_posix() for file in (ROOT / "job" / "lakewriter").rglob("*.py")}
+    modules = {file.relative_to(ROOT / "job").as_posix() for file in (ROOT / "job").rglob("*.py")}
     pages = {f"lakewriter/docs/{page.relative_to(ROOT / 'docs')}" for page in (ROOT / "docs").rglob("*.md")}
     stacks = {
         f"lakewriter_infra/{file.relative_to(ROOT / 'infra').as_posix()}" for file in (ROOT / "infra").rglob("*.py")

@@ -156,6 +156,10 @@ REPEATED = [
     ({"cursor": "id"}, "cursor of 's.t': the source has 2 columns 'id'"),
     ({"partition_by": ({"column": "id"},)}, "partition_by of 's.t': the source has 2 columns 'id'"),
     ({"cursor": "void"}, "cursor of 's.t': the source has 2 columns 'void'"),
+    (
+        {"primary_key": ("total", "TOTAL")},
+        "primary_key of 's.t': 'total' and 'TOTAL' are one column of the source. Name",
+    ),
 ]
 
 

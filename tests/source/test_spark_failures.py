@@ -56,6 +56,12 @@ def test_kind_of_a_failure(said, code, message):
     assert message in error.message
 
 
+@pytest.mark.parametrize("said", ["java.io.IOException: No space left on device", "OSError: [Errno 28] ENOSPC"])
+def test_a_full_disk_is_that_of_scratch_files(said):
+    remedy = ORIGIN.explain(said).remedy
+    assert remedy.startswith("The disk for Spark's scratch files is full: give them another folder (SPARK_LOCAL_DIRS, ")
+
+
 def test_zoned_timestamps_of_orc_are_for_the_tasks():
     said = (
         "[PARSE_SYNTAX_ERROR] Syntax error at or near 'with'. SQLSTATE: 42601 (line 1, pos 10)\n\n== SQL ==\n"

@@ -2,7 +2,7 @@
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lakewriter.aws.answers import explain
+from lakewriter.aws.answers import LEAST_FREE, describe_full_disk, explain, make_room_remedy
 from lakewriter.aws.clients import (
     Clients,
     ask,
@@ -20,10 +20,12 @@ from lakewriter.aws.clients import (
 from lakewriter.aws.credentials import make_default_client, require_trusted, resolve, resolve_all
 
 __all__ = [
+    "LEAST_FREE",
     "BotoCoreError",
     "ClientError",
     "Clients",
     "ask",
+    "describe_full_disk",
     "explain",
     "fill_region",
     "find_account",
@@ -31,6 +33,7 @@ __all__ = [
     "get_shared_clients",
     "list_objects",
     "make_default_client",
+    "make_room_remedy",
     "read_answer",
     "read_default_keys",
     "read_error_code",

@@ -1,6 +1,7 @@
 """Turn an error of the AWS SDK into an error that says what to do."""
 
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -51,6 +52,8 @@ _EXPIRED_REMEDY: Final = (
     "run the same job id again."
 )
 _CATALOG_REMEDY: Final = "Check the region and the account: Glue's catalog is that of the account that signs."
+LEAST_FREE: Final = 256 * 2**20
+"""Bytes that the disk of the server of ``--local`` must have free; on a fuller one it makes its volumes read-only."""
 _BELOW_BUCKET: Final = re.compile(r"(?<=s3://)([^/\s]+)/\S*")
 _USER_INFO: Final = re.compile(r"(?<=://)[^/@\s\"']+@")
 
@@ -76,8 +79,25 @@ def explain(error: ClientError | BotoCoreError, *, doing: str, access: Access) -
     return S3AccessDeniedError(f"{doing}: {_summarise(error)}.")
 
 
+def describe_full_disk(folder: str | None) -> str | None:
+    """Say that the disk of the folder of a server on this machine is full; None if it is not."""
+    free = None if folder is None else shutil.disk_usage(folder).free
+    if free is None or free >= LEAST_FREE:
+        return None
+    needed = f"and the local S3 server needs {LEAST_FREE // 10**6:,} MB to write"
+    return f"the disk of {folder} has {free // 10**6:,} MB free, {needed}"
+
+
+def make_room_remedy(folder: str | None) -> str:
+    """Say what to do about a full disk."""
+    return (
+        f"Free some space there, or move the pipeline's folder to another disk, and run it again; {folder} has the "
+        "tables' data."
+    )
+
+
 def _cut_key(doing: str) -> str:
-    """Leave the bucket: a caller without credentials knows no key of ours."""
+    """Leave the bucket: to wrong credentials, or none, it matters not which key was asked for."""
     return _BELOW_BUCKET.sub(r"\1", doing)
 
 
@@ -184,7 +204,11 @@ def _explain_answer(error: ClientError, doing: str, access: Access) -> LakeError
     code, message = str(details.get("Code", "")), str(details.get("Message", ""))
     said = f"{code}: {message.rstrip('.')}".strip(": ")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    match classify(code, status, message):
+    meaning = classify(code, status, message)
+    full = describe_full_disk(access.disk) if meaning in {Meaning.PASSING, Meaning.NO_BUCKET} else None
+    if full is not None:
+        return NoAnswerError(f"{_cut_key(doing)} failed ({code}): {full}.", remedy=make_room_remedy(access.disk))
+    match meaning:
         case Meaning.PASSING:
             return NoAnswerError(f"{doing} failed ({said}).", remedy=make_timeout_remedy(access))
         case Meaning.EXPIRED:
@@ -195,11 +219,11 @@ def _explain_answer(error: ClientError, doing: str, access: Access) -> LakeError
             )
         case Meaning.WRONG_KEYS:
             return CredentialsInvalidError(
-                f"{doing}: the credentials are not accepted ({said}).", remedy=make_credentials_remedy(access)
+                f"{_cut_key(doing)}: the credentials are not accepted ({said}).", remedy=make_credentials_remedy(access)
             )
         case Meaning.NO_CATALOG:
             return CatalogNotFoundError(f"{doing}: there is no such catalog ({said}).", remedy=_CATALOG_REMEDY)
-        case meaning:
+        case _:
             return _explain_refusal(error, doing, access, said, meaning)
 
 

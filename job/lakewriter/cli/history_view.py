@@ -10,9 +10,9 @@ from rich.text import Text
 from lakewriter.cli.endings import list_given
 from lakewriter.cli.fitting import GAP, Column, fit_columns, lay_out
 from lakewriter.cli.printed import HistoryReport, LoadSummary, ShownLoad
-from lakewriter.cli.shared import OUT, open_context, print_json
+from lakewriter.cli.shared import OUT, open_context, print_json, warn
 from lakewriter.exit_codes import EXIT_OK
-from lakewriter.operate.loads import Loads
+from lakewriter.operate.loads import LEFT_OUT, Loads
 from lakewriter.pages.load_page import describe_cost, list_next_steps
 from lakewriter.pages.load_record import LoadedTable, LoadRecord
 from lakewriter.pages.render import format_moment, format_seconds, show_text
@@ -42,6 +42,8 @@ def print_history(lake: Path, stage: str | None, table: str | None, limit: int, 
         print_json(HistoryReport(pipeline=context.spec.pipeline, loads=summaries))
     else:
         show_history(OUT, summaries)
+        for note in (note for record in records for note in record.notes if note.endswith(LEFT_OUT)):
+            warn(note)
     return EXIT_OK
 
 

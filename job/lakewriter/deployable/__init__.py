@@ -4,15 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from lakewriter.deployable.loads import (
-    check_continuous,
-    check_orphans,
-    check_quota,
-    check_schedule,
-    check_uploads,
-    check_workers,
-)
-from lakewriter.deployable.names import (
+from lakewriter.deployable.aws_names import (
     check_budget,
     check_parties,
     check_partitions,
@@ -20,10 +12,18 @@ from lakewriter.deployable.names import (
     check_replica,
     check_snowflake_bucket,
 )
+from lakewriter.deployable.aws_values import check_values
+from lakewriter.deployable.load_limits import (
+    check_continuous,
+    check_orphans,
+    check_quota,
+    check_schedule,
+    check_uploads,
+    check_workers,
+)
 from lakewriter.deployable.network import check_jars, check_lake_file, check_network
+from lakewriter.deployable.stage_overlaps import check_stages
 from lakewriter.deployable.staged_lake import StagedLake, load_siblings
-from lakewriter.deployable.stages import check_stages
-from lakewriter.deployable.values import check_values
 from lakewriter.dialects.lake_yaml import Lake
 from lakewriter.errors import SpecInvalidError
 from lakewriter.report import format_count

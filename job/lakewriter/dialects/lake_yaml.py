@@ -266,6 +266,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         "warnings": (
             *of_files,
             *_warn_of_secrets(file, document),
+            *_warn_of_root(file, document),
             *spec.warnings,
             *_list_option_notes(spec),
             *merged,
@@ -285,6 +286,14 @@ def _warn_of_secrets(file: LakeFile, document: Document) -> Iterator[str]:
     for location in locations:
         where = document.describe_position(location)
         yield f"{where} is written out; a reference such as ${{env:NAME}} keeps it out of the file."
+
+
+def _warn_of_root(file: LakeFile, document: Document) -> Iterator[str]:
+    """Yield a warning of a folder that is not there: messages on what is read from there name paths alone."""
+    root = make_absolute(file.source_root or "", str(document.folder))
+    if file.source_root and "://" not in root and not Path(root).is_dir():
+        where = document.describe_position(("source_root",))
+        yield f"{where}: there is no folder {root!r} on this machine, where relative paths of sources start."
 
 
 def load_destination(path: Path, *, stage: str | None = None) -> tuple[Destination, Callable[..., str]]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, Final
 
 from lakewriter import aws
@@ -13,7 +14,9 @@ from lakewriter.doctor.probe import Finding, Probe, call, explain_failure
 from lakewriter.errors import (
     BucketNotFoundError,
     BucketRegionMismatchError,
+    CredentialsInvalidError,
     EndpointUnreachableError,
+    LakeError,
     NoAnswerError,
     RoleNotAssumableError,
     S3AccessDeniedError,
@@ -124,6 +127,7 @@ class AccessProbes:
         self._answered = answer["ResponseMetadata"]["HTTPHeaders"]
         self._check_region()
         if answer["ResponseMetadata"]["HTTPStatusCode"] == 403:
+            self._require_known_keys()
             message = f"bucket {name!r} denies HeadBucket, as to any role restricted to a prefix; see 'list'."
             yield Finding("bucket", "ok", message)
         else:
@@ -140,6 +144,16 @@ class AccessProbes:
         if status == 403 or self._read_region(error.response) not in {None, self.access.region}:
             return error.response
         raise explain_failure(error, doing, self.access) from error
+
+    def _require_known_keys(self) -> None:
+        """Raise ``CREDENTIALS_INVALID`` for keys that are not accepted: a refused HEAD has no body that says so."""
+        try:
+            request = partial(self.clients.s3.list_objects_v2, Bucket=self.access.bucket, MaxKeys=1)
+            call(f"s3:ListBucket on {self.access.bucket}", self.access, request)
+        except CredentialsInvalidError:
+            raise
+        except LakeError:
+            return
 
     def _check_region(self) -> None:
         region = self._answered.get("x-amz-bucket-region")

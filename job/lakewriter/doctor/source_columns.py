@@ -1,7 +1,6 @@
 """Describe the columns of a table's source, those that the file names and the source lacks, and what looks odd."""
 
 import difflib
-import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -19,11 +18,11 @@ from lakewriter.shape.table import DELETED
 from lakewriter.source.databases.database_rows import is_jdbc
 from lakewriter.source.feed import Bounded
 from lakewriter.source.file_look import FileLook
+from lakewriter.source.files.csv_headers import find_separator, make_separator_remedy
 from lakewriter.source.files.file_reader import Hint
 from lakewriter.source.text_types import Proposal, propose_types, write_columns_line
 from lakewriter.spec.table_spec import TableSpec
 
-_SEPARATORS: Final = (";", "\t", "|", ",")
 _MOST_COLUMNS: Final = 12
 _MOST_REASONS: Final = 6
 _MOST_NOTES: Final = 20
@@ -137,19 +136,11 @@ def list_missing_columns(name: str, table: TableSpec, present: Sequence[str]) ->
             if column.lower() not in folded:
                 message = f"{key} of {table.id!r}: the source has no column {column!r}."
                 findings.append(Finding(name, "failed", message, _suggest(column, present), SpecInvalidError.code))
-    separator = _find_separator(table, present)
+    separator = find_separator(table.read, present)
     if findings and separator is not None:
         message = f"{table.id!r}: the source has one column, {present[0]!r}, with {separator!r} in its name."
-        remedy = f"Give the character between its values: read: {{options: {{sep: {json.dumps(separator)}}}}}."
-        return [Finding(name, "failed", message, remedy, SpecInvalidError.code)]
+        return [Finding(name, "failed", message, make_separator_remedy(separator), SpecInvalidError.code)]
     return findings
-
-
-def _find_separator(table: TableSpec, present: Sequence[str]) -> str | None:
-    """Find the character that a CSV file's header has between names, where it was read as one column."""
-    if len(present) != 1 or table.read.kind.name != "csv":
-        return None
-    return next((character for character in _SEPARATORS if character in present[0]), None)
 
 
 def name_type(t: pa.DataType) -> str:

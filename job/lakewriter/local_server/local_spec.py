@@ -16,7 +16,7 @@ def localize(spec: Spec, server: LocalServer, *, holds_keys: bool = False) -> Sp
     ``holds_keys`` is as in ``Running.make_access``. No role is assumed, and no secret of the destination is resolved.
     """
     access = server.start().make_access(spec.access.bucket, spec.access.prefix, holds_keys=holds_keys)
-    access = access.model_copy(update={"key_names": spec.access.key_names})
+    access = access.model_copy(update={"key_names": spec.access.key_names, "disk": str(server.folder)})
     warnings = list(spec.warnings)
     catalog: Catalog = NoCatalog()
     roots = spec.roots

@@ -19,7 +19,6 @@ from lakewriter import aws
 from lakewriter.errors import EndpointUnreachableError, SpecInvalidError
 from lakewriter.local_server.catalog_server import RunningCatalog, start_catalog, stop_catalog
 from lakewriter.local_server.processes import PAUSE, choose_port, end, find_free_ports, is_alive, write_private
-from lakewriter.report import format_size
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.installing import describe_install
 from lakewriter.spec.model import Model
@@ -36,8 +35,6 @@ _REGION: Final = "us-east-1"
 _ROLES: Final = ("master", "volume", "filer")
 _START_SECONDS: Final = 60.0
 _LAUNCHES: Final = 5
-_LEAST_FREE: Final = 256 * 2**20
-"""Bytes that the disk must have free; on a fuller one the server makes its volumes read-only."""
 _PORT_IS_TAKEN: Final = "address already in use"
 """The server's log says this where another program got one of its ports between the choice of the port and its use."""
 _LOG_BYTES: Final = 2000
@@ -127,14 +124,9 @@ class LocalServer:
     def _require_room(self) -> None:
         """Raise ``ENDPOINT_UNREACHABLE`` on a full disk: the server would write nothing, and answer as if it had no
         bucket."""
-        free = shutil.disk_usage(self.folder).free
-        if free < _LEAST_FREE:
-            raise EndpointUnreachableError(
-                f"the disk of {self.folder} has {format_size(free)} free, and the local S3 server needs "
-                f"{format_size(_LEAST_FREE)} to write.",
-                remedy=f"Free some space there, or move the pipeline's folder to another disk; {self.folder} has the "
-                "tables' data.",
-            )
+        full = aws.describe_full_disk(str(self.folder))
+        if full is not None:
+            raise EndpointUnreachableError(f"{full}.", remedy=aws.make_room_remedy(str(self.folder)))
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -274,7 +266,7 @@ def _make_command(program: str, data: Path, port: int, identities: Path, ports: 
         # A bucket takes seven volumes at once; they grow as they are filled.
         "-master.volumeSizeLimitMB=256",
         "-volume.max=2000",
-        f"-volume.minFreeSpace={_LEAST_FREE // 2**20}MiB",
+        f"-volume.minFreeSpace={aws.LEAST_FREE // 2**20}MiB",
         # No other server has to hear that this one goes.
         "-volume.preStopSeconds=0",
         "-filer",

@@ -20,6 +20,8 @@ _UNFINISHED: Final = datetime.max.replace(tzinfo=UTC)
 """A load that has not finished is newer than those that have."""
 MOST_READ: Final = 200
 """The most table reports that are read for a load that has left no record."""
+LEFT_OUT: Final = "It is left out."
+"""Ends the note on an object that cannot be used."""
 MOST_EARLIER: Final = 20
 """The most earlier attempts of a load that are read, the last ones: each is a request."""
 
@@ -167,7 +169,7 @@ class Loads:
         try:
             return [parse(model, key, content[0])] if content is not None else []
         except PendingUnrecoverableError as error:
-            damage.append(f"{error.message} It is left out.")
+            damage.append(f"{error.message} {LEFT_OUT}")
             return []
 
     def _conclude(self, load: LoadObjects, outcome: LoadObject | None, damage: list[str]) -> LoadRecord:

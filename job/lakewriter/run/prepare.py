@@ -47,7 +47,7 @@ from lakewriter.shape.text_shapes import find_shapes
 from lakewriter.source.column_names import quote_column
 from lakewriter.source.databases.cursors import CursorCondition, Edge
 from lakewriter.source.feed import Bounded, Feed, FeedOpener, Inferring, open_feed
-from lakewriter.source.files.csv_headers import list_nameless
+from lakewriter.source.files.csv_headers import list_nameless, require_separated
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
@@ -95,6 +95,8 @@ def prepare(
     table = _add_known(add_nameless(table, state.names), spec, state, in_place)
     feed = _open_feed(table, condition, spark, sync, opener)
     try:
+        if not state.committed:
+            require_separated(table, feed.schema.names)
         names = _name_columns(spec, table, state, in_place)
         shape = _plan_shape(feed, spec, table, in_place, sync, state, names)
         idle = [f"names: the source has no column {source!r}" for source in names.list_idle_pins()]

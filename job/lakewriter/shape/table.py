@@ -111,8 +111,7 @@ def plan_shape(
         schema=pa.schema([*(pa.field(c.name, c.type) for c in columns), *_make_tracking_fields(spec, existing or {})]),
         columns=columns,
         tracking=spec.tracking,
-        keys=tuple(find_column(key, names, f"{where} of {table.id!r}", left_out) for key in keys)
-        or tuple(column.name for column in columns),
+        keys=_find_each(keys, names, f"{where} of {table.id!r}", left_out) or tuple(column.name for column in columns),
         cursor=_find_cursor(table, columns, names, left_out),
         left_out=left_out,
         deleted=deleted,
@@ -217,11 +216,9 @@ def _plan_order(
 ) -> tuple[str, ...]:
     """Return the written names of the columns by which rows are sorted."""
     what = f"sort_by of {table.id!r}"
-    sorted_by = tuple(find_column(column, names, what, left_out) for column in table.sort_by)
+    sorted_by = _find_each(table.sort_by, names, what, left_out)
     types = {column.name: column.type for column in columns}
     for wanted, name in zip(table.sort_by, sorted_by, strict=True):
-        if sorted_by.count(name) > 1:
-            raise SpecInvalidError(f"{what}: column {wanted!r} is named twice.", remedy="Name it once.")
         if not any(is_sorted(types[name]) for is_sorted in _SORTED):
             raise SpecInvalidError(
                 f"{what}: column {wanted!r} has type {str(types[name])!r}, by which no rows are sorted.",
@@ -245,7 +242,7 @@ def _plan_merge(
     types, written = {column.name: column.type for column in columns}, list[tuple[str, ...]]()
     for key, wanted in (("primary_key", table.primary_key), ("order_by", table.order_by)):
         what = f"{key} of {table.id!r}"
-        written.append(tuple(find_column(column, names, what, left_out) for column in wanted))
+        written.append(_find_each(wanted, names, what, left_out))
         for column, name in zip(wanted, written[-1], strict=True):
             if not any(is_compared(types[name]) for is_compared in _COMPARED):
                 raise SpecInvalidError(
@@ -278,6 +275,18 @@ def _plan_partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequen
                 remedy=f"Rename column {field.name!r} with an sql: read.",
             )
     return fields
+
+
+def _find_each(wanted: Sequence[str], names: Names, what: str, left_out: Sequence[str]) -> tuple[str, ...]:
+    """Return the written names of several source columns, each another one."""
+    found = [find_column(column, names, what, left_out) for column in wanted]
+    for position, name in enumerate(found):
+        if name in found[:position]:
+            raise SpecInvalidError(
+                f"{what}: {wanted[found.index(name)]!r} and {wanted[position]!r} are one column of the source.",
+                remedy="Name it once.",
+            )
+    return tuple(found)
 
 
 def find_column(wanted: str, names: Names, what: str, left_out: Sequence[str]) -> str:

@@ -51,6 +51,7 @@ _EXTERNAL_FORMAT: Final = re.compile(
 )
 _FORMATS: Final = tuple(entry.name for entry in FORMATS.values() if entry.answers_at_once)
 _EXCEL: Final = ("excel", "xlsx", "xls", "xlsm")
+_FULL: Final = re.compile(r"No space left on device|\bENOSPC\b")
 _TAIL: Final = re.compile(r"\s*SQLSTATE: \w{5}\s*$")
 
 _DRIVERS: Final = {
@@ -149,6 +150,11 @@ class Origin:
 
 def find_remedy(text: str) -> str:
     """Return the remedy for a Spark error; blank if the error says all itself."""
+    if _FULL.search(text):
+        return (
+            "The disk for Spark's scratch files is full: give them another folder (SPARK_LOCAL_DIRS, or "
+            "spark.local.dir), more disk (deployment.spark.executor.disk), or sort, join and group fewer rows in sql:."
+        )
     if "S3AFileSystem" in text or re.search(r'No FileSystem for scheme "?s3', text):
         return f"Outside EMR Spark reads S3 with a package only. {_PACKAGES.format(_HADOOP_AWS)}"
     if "No suitable driver" in text or re.search(r"ClassNotFoundException: [\w.]*([Dd]river|jdbc)", text):

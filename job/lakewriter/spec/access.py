@@ -128,6 +128,8 @@ class Access(Model):
     fields that they do not know, and a recovery publishes a load where today's lake.yaml says."""
     is_approved: bool = Field(False, exclude=True)
     """Whether the driver has found that the keys may be sent there: tasks have an environment of their own."""
+    disk: str | None = Field(None, exclude=True)
+    """The folder of the server's data, if it is this machine's: on a full disk the server says no reason."""
     key_names: KeyNames = Field(KeyNames(), exclude=True)
     """Not stored in intents: the messages of a recovery are read beside today's lake.yaml."""
 

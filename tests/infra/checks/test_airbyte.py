@@ -8,7 +8,7 @@ import yaml
 
 from infra.settings import Settings
 from lakewriter.deployable.network import check_network
-from lakewriter.deployable.stages import check_stages
+from lakewriter.deployable.stage_overlaps import check_stages
 from lakewriter.dialects.lake_yaml import load
 from tests.policy.airbyte import DESTINATION, airbyte, messages, table
 

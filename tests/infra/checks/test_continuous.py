@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from infra.settings import Settings
-from lakewriter.deployable.loads import check_continuous
-from lakewriter.deployable.names import check_region
+from lakewriter.deployable.aws_names import check_region
+from lakewriter.deployable.load_limits import check_continuous
 from lakewriter.deployable.network import check_network
-from lakewriter.deployable.stages import check_stages
+from lakewriter.deployable.stage_overlaps import check_stages
 from tests.policy.estuary import binding, endless, estuary
 
 MODE = "deployment.spark.mode is STREAMING: "

@@ -13,7 +13,7 @@ from aws_cdk import region_info
 from infra.bundle.release import WITH_SPARK_4
 from infra.review.templates import Templates
 from infra.settings import ROOT
-from lakewriter.deployable.names import (
+from lakewriter.deployable.aws_names import (
     PATTERNS,
     WITHOUT_BUDGETS,
     WITHOUT_EMR_SERVERLESS,

@@ -9,7 +9,7 @@ import yaml
 from infra.review.load import describe_names
 from infra.review.page import Code
 from infra.settings import Settings
-from lakewriter.deployable.stages import check_stages
+from lakewriter.deployable.stage_overlaps import check_stages
 from lakewriter.dialects.lake_yaml import load
 from tests.dialects.test_lakewriter_s3 import TABLE, lake
 from tests.infra.destination.conftest import Synthesise

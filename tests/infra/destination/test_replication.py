@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakewriter.deployable.names import check_budget, check_replica
+from lakewriter.deployable.aws_names import check_budget, check_replica
 from tests.infra.conftest import SettingsFor
 from tests.infra.destination.conftest import Synthesise
 from tests.infra.destination.lakes import REPLICA, lake, of_type, trust

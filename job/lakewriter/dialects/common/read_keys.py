@@ -15,9 +15,44 @@ from lakewriter.spec.model import FileModel, require_one
 from lakewriter.spec.source_formats import FILE_FORMATS, FORMATS, find_format
 from lakewriter.spec.table_spec import JdbcPartition, JdbcRules, Read
 
+_EXCEL: Final = frozenset({"xls", "xlsx", "xlsm", "ods"})
 _BOUNDS: Final = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
+_TOKEN: Final = re.compile(
+    r"""--[^\n]*|/\*.*?\*/|[rR]'[^']*'|[rR]"[^"]*"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:``|[^`])*`|\w+|\S""",
+    re.DOTALL,
+)
+"""A comment, a quoted text or name, a word or a sign of a statement in Spark's SQL."""
+_FIRST_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
+_OPENED_BY: Final = {")": "(", "]": "["}
 # A scheme has two letters at least: one is a drive, as in C:\\data.
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def find_sql_fault(sql: str) -> str | None:
+    """Say what is wrong with a statement as far as it shows without Spark, whose start takes longer than a look."""
+    tokens = [match for match in _TOKEN.finditer(sql) if not match[0].startswith(("--", "/*"))]
+    words = [match[0] for match in tokens if match[0] not in {"(", ";"}]
+    if not words or words[0].upper() not in _FIRST_WORDS:
+        got = f"begins with {words[0]!r}" if words else "is empty"
+        guess = suggest_nearest(words[0].upper(), _FIRST_WORDS, 0.75) if words else ""
+        return f"the statement {got}; expected SELECT, or WITH before it{guess.removesuffix('?')}"
+    opened: list[re.Match[str]] = []
+    for match in tokens:
+        sign = match[0]
+        if sign in {"'", '"', "`"}:
+            return f"{_locate(match)}: the quote {sign} is not closed"
+        if sign in {"(", "["}:
+            opened.append(match)
+        elif sign in _OPENED_BY and (not opened or opened.pop()[0] != _OPENED_BY[sign]):
+            return f"{_locate(match)}: {sign!r} closes nothing that is open"
+        elif sign == ";" and match is not tokens[-1]:
+            return f"{_locate(match)}: a second statement follows ';'; expected one"
+    return f"{_locate(opened[-1])}: {opened[-1][0]!r} is not closed" if opened else None
+
+
+def _locate(match: re.Match[str]) -> str:
+    before = match.string[: match.start()]
+    return f"line {before.count(chr(10)) + 1} of the statement, character {match.start() - before.rfind(chr(10))}"
 
 
 class PartitionEntry(FileModel):
@@ -102,6 +137,11 @@ class ReadEntry(FileModel):
     @field_validator("format")
     @classmethod
     def _no_typing_error(cls, value: str | None) -> str | None:
+        if value is not None and value.lower() in _EXCEL:
+            raise ValueError(
+                "Spark reads no Excel files: save each sheet as CSV or Parquet; or give 'excel', with a package of "
+                "this name in spark.jars.packages"
+            )
         # Spark loads any format by its name; one that is almost the name of a common one is that one.
         if value is not None and value.lower() not in FORMATS and (guess := suggest_nearest(value, FORMATS, 0.75)):
             raise ValueError(f"no format has this name{guess.removesuffix('?')}")
@@ -115,6 +155,13 @@ class ReadEntry(FileModel):
                 f"'format: {self.format}' reads files; expected 'path' beside it, such as 'path: orders/*'"
             )
         return self
+
+    @field_validator("sql")
+    @classmethod
+    def _one_statement(cls, value: str | None) -> str | None:
+        if value is not None and (problem := find_sql_fault(value)):
+            raise ValueError(problem)
+        return value
 
     @model_validator(mode="after")
     def _files_of_a_path(self) -> "ReadEntry":
@@ -135,6 +182,24 @@ class ReadEntry(FileModel):
             raise ValueError("'partition' is only for 'format: jdbc'")
         if given := [name for name in self.options if name.lower() in _BOUNDS]:
             raise ValueError(f"'partition' finds the bounds itself: leave out {given[0]!r}, or leave out 'partition'")
+        return self
+
+    @model_validator(mode="after")
+    def _rows_of_jdbc(self) -> "ReadEntry":
+        if find_format(self.format).name != "jdbc":
+            return self
+        options = {name.lower() for name in self.options}
+        if "url" not in options:
+            raise ValueError(
+                "'format: jdbc' reads a database; expected 'options' with 'url', such as 'url: "
+                "jdbc:postgresql://db.acme.example/shop'"
+            )
+        if len(options & {"dbtable", "query"}) != 1:
+            got = "both" if {"dbtable", "query"} <= options else "neither"
+            raise ValueError(
+                "'format: jdbc' reads a table, 'dbtable: public.orders', or a statement, 'query: SELECT ...'; expected "
+                f"one of them in 'options', got {got}"
+            )
         return self
 
     @property

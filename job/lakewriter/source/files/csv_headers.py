@@ -2,6 +2,7 @@
 position.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,13 +10,15 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from lakewriter.errors import LakeError, SchemaIncompatibleError
+from lakewriter.errors import LakeError, SchemaIncompatibleError, SpecInvalidError
 from lakewriter.report import format_count, join_first
+from lakewriter.spec.table_spec import Read, TableSpec
 
 Header = tuple[str, ...]
 Positions = tuple[int, ...]
 """The index of each column's field in a file, -1 if the file lacks it."""
 
+_SEPARATORS: Final = (";", "\t", "|", ",")
 _MOST_NOTES = 20
 _MOST_NAMES = 4
 _BY_POSITION: Final = re.compile(r"_c(0|[1-9][0-9]*)")
@@ -28,6 +31,30 @@ class Columns:
     names: tuple[str, ...]
     positions: Mapping[Header, Positions]
     notes: tuple[str, ...] = ()
+
+
+def find_separator(read: Read, names: Sequence[str]) -> str | None:
+    """Find the character that a CSV file's header has between names, if the header was read as one column."""
+    if len(names) != 1 or read.kind.name != "csv":
+        return None
+    return next((character for character in _SEPARATORS if character in names[0]), None)
+
+
+def make_separator_remedy(separator: str) -> str:
+    """Say what separates the columns."""
+    return f"Give the character between its values: read: {{options: {{sep: {json.dumps(separator)}}}}}."
+
+
+def require_separated(table: TableSpec, names: Sequence[str]) -> None:
+    """Raise ``SPEC_INVALID`` if all columns were read as one; one that the file names is meant."""
+    separator = find_separator(table.read, names)
+    if separator is None or table.read.columns or names[0].lower() in map(str.lower, (*table.columns, *table.names)):
+        return
+    raise SpecInvalidError(
+        f"table {table.id!r}: the source has one column, {names[0]!r}, with {separator!r} in its name.",
+        remedy=f"{make_separator_remedy(separator)} If it is one column, name it: columns: "
+        f"{{{json.dumps(names[0])}: string}}.",
+    )
 
 
 def match_headers(
