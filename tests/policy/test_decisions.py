@@ -155,7 +155,8 @@ JOB_ROWS: list[Row] = [
     ("ssm:GetParameter", f"{PARAMETER}2", {}, "denied"),
 ]
 ASSUMING: dict[str, Any] = {"iam_role_arn": ROLE, "external_id": "${ssm:/lake/id}"}
-WITH_SECRET = {"table": "t", "read": {"format": "jdbc", "options": {"password": f"${{secret:{SECRET}:password}}"}}}
+OPTIONS = {"url": "u", "dbtable": "t", "password": f"${{secret:{SECRET}:password}}"}
+WITH_SECRET = {"table": "t", "read": {"format": "jdbc", "options": OPTIONS}}
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ LANDING = {"format": "csv", "path": "s3://acme-landing/a.csv"}
 
 
 def jdbc(password: str) -> dict[str, Any]:
-    return {"table": "t", "read": {"format": "jdbc", "options": {"password": password}}}
+    return {"table": "t", "read": {"format": "jdbc", "options": {"url": "u", "dbtable": "t", "password": password}}}
 
 
 def prefixed(*names: str) -> list[str]:

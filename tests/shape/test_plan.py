@@ -178,7 +178,7 @@ INVALID = [
     ({"cursor": "updated"}, r"cursor of 's\.t': the source has no column 'updated'"),
     ({"cursor": "flag"}, r"cursor of 's\.t': column 'flag' has type 'bool'"),
     ({"sort_by": ("nme",)}, r"sort_by of 's\.t': the source has no column 'nme'. Did you mean 'name'\?"),
-    ({"sort_by": ("id", "ID")}, r"sort_by of 's\.t': column 'id' is named twice. Name it once\."),
+    ({"sort_by": ("id", "ID")}, r"sort_by of 's\.t': 'id' and 'ID' are one column of the source. Name it once\."),
     (
         {"sort_by": ("tags",)},
         r"sort_by of 's\.t': column 'tags' has type 'list<element: string>', by which no rows are",

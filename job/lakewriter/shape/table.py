@@ -279,14 +279,14 @@ def _plan_partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequen
 
 def _find_each(wanted: Sequence[str], names: Names, what: str, left_out: Sequence[str]) -> tuple[str, ...]:
     """Return the written names of several source columns, each another one."""
-    found = [find_column(column, names, what, left_out) for column in wanted]
-    for position, name in enumerate(found):
-        if name in found[:position]:
+    written = [find_column(column, names, what, left_out) for column in wanted]
+    for position, name in enumerate(written):
+        if name in written[:position]:
             raise SpecInvalidError(
-                f"{what}: {wanted[found.index(name)]!r} and {wanted[position]!r} are one column of the source.",
+                f"{what}: {wanted[written.index(name)]!r} and {wanted[position]!r} are one column of the source.",
                 remedy="Name it once.",
             )
-    return tuple(found)
+    return tuple(written)
 
 
 def find_column(wanted: str, names: Names, what: str, left_out: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ def tables(read: dict[str, Any]) -> dict[str, Any]:
     return {"tables": [{**READ_ORDERS, "read": read}]}
 
 
+ORDERS_TABLE = {"url": "jdbc:postgresql://db/shop", "dbtable": "orders"}
 NO_DRIVER = (
     "tables: table 'shop.orders' reads a database by JDBC, and no driver goes with the job; expected its jar. Give "
     "deployment.jars the driver's jar, as s3://... or as a file beside lake.yaml."
@@ -119,7 +120,7 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
     ),
     (
         "JDBC without a network, in a view",
-        tables({"sql": "SELECT * FROM o", "views": {"o": {"format": "jdbc", "options": {"dbtable": "orders"}}}}),
+        tables({"sql": "SELECT * FROM o", "views": {"o": {"format": "jdbc", "options": ORDERS_TABLE}}}),
         [
             "tables: table 'shop.orders' reads format 'jdbc', a source out of reach without a VPC; expected files in "
             "S3, or a network. Give deployment.network the subnets and security groups of a VPC with a way there, or "
@@ -130,7 +131,7 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         "JDBC without a driver",
         {
-            **tables({"format": "JDBC", "options": {"dbtable": "orders"}}),
+            **tables({"format": "JDBC", "options": ORDERS_TABLE}),
             "deployment": {"network": {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}},
         },
         [NO_DRIVER],
@@ -366,14 +367,14 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
 GOOD_TOO: list[tuple[str, dict[str, Any]]] = [
     ("as it is", {}),
     ("JDBC with a network", {
-        **tables({"format": "jdbc", "options": {"dbtable": "orders"}}),
+        **tables({"format": "jdbc", "options": ORDERS_TABLE}),
         "deployment": {
             "network": {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]},
             "jars": ["s3://acme-jars/postgresql-42.7.jar"],
         },
     }),
     ("JDBC with packages of Spark's", {
-        **tables({"format": "jdbc", "options": {"dbtable": "orders"}}),
+        **tables({"format": "jdbc", "options": ORDERS_TABLE}),
         "deployment": {
             "network": {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]},
             "spark": {"conf": {"spark.jars.packages": "org.postgresql:postgresql:42.7.4"}},

@@ -45,7 +45,13 @@ GOOD: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (REMOTE, ROLE | {"external_id": "spf-12345"}),
     (REMOTE, ROLE | {"external_id": "${ssm:/lake/external-id}"}),
     (REMOTE, KEYS | {"secret_access_key": "${secret:arn:aws:secretsmanager:us-east-1:123456789012:secret:s3-Ab12cd}"}),
-    ({"format": "jdbc", "options": {"url": "jdbc:postgresql://db/x", "password": "${ssm:/db/password}"}}, {}),
+    (
+        {
+            "format": "jdbc",
+            "options": {"url": "jdbc:postgresql://db/x", "query": "q", "password": "${ssm:/db/password}"},
+        },
+        {},
+    ),
     ({"format": "delta", "path": "S3://acme/x", "options": {"header": True, "sep": "|", "useToken": True}}, {}),
     ({"sql": "SELECT '${env:HOME}/x' FROM f", "views": {"f": REMOTE}}, {}),
 ]
@@ -63,7 +69,7 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
         (f"destination.external_id: '${{env:EXTERNAL_ID}}' names a variable of this machine; {EXPECTED}",),
     ),
     (
-        {"format": "jdbc", "options": {"url": "jdbc:postgresql://db/x", "password": "${env:DB}"}},
+        {"format": "jdbc", "options": {"url": "jdbc:postgresql://db/x", "query": "q", "password": "${env:DB}"}},
         {},
         (f"tables.0.read.options.password: '${{env:DB}}' names a variable of this machine; {EXPECTED}",),
     ),
@@ -74,7 +80,7 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
     ),
     *(
         (
-            {"format": "jdbc", "options": {name: value}},
+            {"format": "jdbc", "options": {"url": "u", "query": "q"} | {name: value}},
             {},
             (f"table 'supaflow_nyc.flights': read.options.{name} holds a secret, written out; {EXPECTED}",),
         )
