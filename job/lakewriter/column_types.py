@@ -46,6 +46,10 @@ _DIGITS: Final = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 _EXACT_IN_FLOAT: Final = {pa.float32(): 5, pa.float64(): 10}
 """Decimal digits of the widest integer type whose every value the float holds."""
 _MAX_PRECISION: Final = 38
+_MOST_LEVELS: Final = 99
+"""Levels of a Parquet schema below its root that Arrow reads, which gives up at 100."""
+_LEVELS: Final = {"element": 2, "key": 2, "value": 2}
+"""Levels that a step of a path takes, where it takes more than one."""
 
 Path = tuple[str, ...]
 
@@ -226,6 +230,11 @@ def _to_stored(path: Path, t: pa.DataType) -> pa.DataType:
 
 
 def _to_stored_nested(path: Path, t: pa.DataType) -> pa.DataType:
+    if sum(_LEVELS.get(step, 1) for step in path) >= _MOST_LEVELS:
+        raise SchemaIncompatibleError(
+            f"column {path[0]!r} nests deeper than the {_MOST_LEVELS} levels of a schema that readers of Parquet take.",
+            remedy=f"Declare it as text, which then holds JSON: columns: {{{path[0]}: string}}; or leave it out.",
+        )
     if is_wrapped(t):
         return _to_stored(path, t.value_type)
     if is_list_like(t):

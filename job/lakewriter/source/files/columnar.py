@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakewriter.aws import BotoCoreError, ClientError
+from lakewriter.cast.json_text import LEVELS, describe_depth
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError
 from lakewriter.source.bad_rows import BAD_FIELD, note_cut
 from lakewriter.source.files.file_reader import Fault, Look, make_marks
@@ -115,8 +116,17 @@ def look_at_columns(
 def _describe(
     describe: Callable[[StoredFile], tuple[pa.Schema, Any]], form: str, table: str, file: StoredFile
 ) -> tuple[pa.Schema, Any]:
+    too_deep = SchemaIncompatibleError(
+        f"table {table!r}: a column of {file.path!r} {describe_depth()}.", remedy=BY_SPARK
+    )
     try:
-        return describe(file)
+        schema, layout = describe(file)
+        if any(_is_too_deep(field.type) for field in schema):
+            raise too_deep
+        return schema, layout
+    except RecursionError as error:
+        # A level of a union takes more calls of the interpreter than its limit has for so many.
+        raise too_deep from error
     except (SourceFailedError, SchemaIncompatibleError) as error:
         with name_file(file):
             start = file.read_head(_START_BYTES)
@@ -126,6 +136,13 @@ def _describe(
         if error.message.startswith("table "):
             raise
         raise type(error)(f"table {table!r}: {error.message}", remedy=error.remedy) from error
+
+
+def _is_too_deep(kind: pa.DataType) -> bool:
+    level = [kind]
+    for _ in range(LEVELS):
+        level = [one.field(index).type for one in level for index in range(one.num_fields)]
+    return bool(level)
 
 
 def refuse_column(path: str, column: str, what: str, remedy: str = BY_SPARK) -> SchemaIncompatibleError:
