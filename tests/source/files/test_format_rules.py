@@ -20,14 +20,14 @@ import pytest
 
 from lakewriter.column_types import is_void, name_type, to_stored_type
 from lakewriter.errors import LakeError
-from lakewriter.source.files.file_source import has_reader, open_files
-from lakewriter.spec.listed_files import FILE_FORMATS
+from lakewriter.source.files.file_source import open_files
+from lakewriter.spec.source_formats import FORMATS as SOURCE_FORMATS
 from lakewriter.spec.table_spec import Read
 from tests.source.files.reading import in_turn
 from tests.source.tables import table
 
 PAGE = Path(__file__).parents[3] / "docs" / "sources.md"
-FORMATS = sorted(form for form in FILE_FORMATS if has_reader(Read(format=form, path="a")))
+FORMATS = sorted(name for name, form in SOURCE_FORMATS.items() if form.has_reader)
 LONG, TEXT, DOUBLE = pa.int64(), pa.string(), pa.float64()
 
 
