@@ -133,7 +133,7 @@ def test_tracking(tmp_path, setting, expected, index):
 
 CATALOGS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     # settings, the neutral catalog, and what databases of others the vendors' policies begin with
-    ({}, {"kind": "none"}, ""),
+    ({}, {"kind": "none", "by_hand": False}, ""),
     ({"catalog": "glue"}, {"kind": "glue", "partition_key": "load_date", "strategy": "day"}, ""),
     ({"catalog": "glue", "database": "Sales"},
      {"kind": "glue", "partition_key": "load_date", "strategy": "day"}, "sales"),

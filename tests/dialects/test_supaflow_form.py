@@ -106,7 +106,7 @@ BLANK = dict.fromkeys(("catalog_endpoint", "catalog_name", "client_id", "client_
     [
         ({"table_format": "ICEBERG"}, IcebergCatalog(service=GlueService())),
         ({"table_format": "ICEBERG", "iceberg_catalog": "GLUE"}, IcebergCatalog(service=GlueService())),
-        ({"table_format": "PARQUET"}, NoCatalog()),
+        ({"table_format": "PARQUET"}, NoCatalog(by_hand=True)),
     ],
 )
 def test_blank_open_catalog_fields_are_absent(tmp_path: Path, settings: dict[str, Any], catalog: Any) -> None:

@@ -129,7 +129,7 @@ def write_queries(
 
 def reads_files(spec: Spec) -> bool:
     """Return whether the tables are files in no catalog, and no vendor's document says to register them by hand."""
-    return isinstance(spec.catalog, NoCatalog) and {column.holds for column in spec.tracking} != set(Tracking)
+    return isinstance(spec.catalog, NoCatalog) and not spec.catalog.by_hand
 
 
 def _write_for_engine(

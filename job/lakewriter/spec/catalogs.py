@@ -9,10 +9,11 @@ from lakewriter.spec.model import Model
 
 
 class NoCatalog(Model):
-    """Files only."""
+    """Files only; ``by_hand`` where the vendor's document says how their readers register them."""
 
     in_glue: ClassVar[bool] = False
     kind: Literal["none"] = "none"
+    by_hand: bool = False
 
 
 class GlueCatalog(Model):

@@ -61,7 +61,7 @@ def _make_catalog(destination: AnyDestination) -> Catalog:
     if isinstance(destination, S3DataLakeIceberg):
         return IcebergCatalog(service=GlueService() if destination.glue else make_open_catalog(destination))
     if not destination.glue:
-        return NoCatalog()
+        return NoCatalog(by_hand=True)
     strategy = destination.partition_strategy
     return GlueCatalog(partition_key=None if strategy == "NONE" else PARTITION_KEY, strategy=strategy)
 
