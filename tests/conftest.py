@@ -48,7 +48,7 @@ LONG = (
     *("tests/load/test_refresh.py", "tests/load/test_replay.py", "tests/operate/test_undo.py"),
     *("tests/load/test_states_of_all_streams.py", "tests/iceberg/test_merge.py", "tests/load/test_continuous.py"),
     *("tests/faults/", "tests/cli/", "tests/load/", "tests/iceberg/", "tests/source/test_", "tests/operate/"),
-    *("tests/infra/", "tests/examples/", "tests/source/", "tests/encode/", "tests/doctor/", "tests/compatibility/"),
+    *("tests/infra/", "tests/examples/", "tests/source/", "tests/encode/", "tests/doctor/"),
 )
 """What goes first, the longest before others, so that no process is left with a long file at the end.
 

@@ -48,7 +48,7 @@ _REMEDY: Final = (
 
 
 def is_none(value: object) -> bool:
-    """Return whether a value is None, so that its field is left out: 0.1.0 refuses objects with unknown fields."""
+    """Return whether a value is None, so that its field is left out: objects are read many times."""
     return value is None
 
 

@@ -284,17 +284,9 @@ class ControlKeys:
         """Return the key of the record whether the files of all these tables are complete."""
         return f"{self.load(job_id)}/{attempt}/sync/completion.json"
 
-    def first_intent(self, job_id: str, attempt: str, table_id: str) -> str:
-        """Return the key of an intent of release 0.1.0; for a table ``begin`` it is that of an attempt's record."""
-        return f"{self.load(job_id)}/{attempt}/{table_id}.json"
-
     def failure(self, job_id: str, attempt: str, table_id: str) -> str:
         """Return the key of the reason why an intent was withdrawn."""
         return f"{self.load(job_id)}/{attempt}/failed/{table_id}.json"
-
-    def first_failure(self, job_id: str, attempt: str, table_id: str) -> str:
-        """Return the key of that reason in release 0.1.0."""
-        return f"{self.load(job_id)}/{attempt}/{table_id}.failed.json"
 
     def receipts(self, job_id: str, attempt: str, table_id: str) -> str:
         """Return the prefix of the keys of the parts that hold the receipts of many files."""

@@ -286,8 +286,7 @@ class Receipt(ControlObject):
     ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON. ``changed`` has the changes
     by field, for the process that loads, ``observed`` the columns that expectations name, ``violations`` the rows that
     are not as expected, by check, ``blank_lines`` how many lines of the source were passed over, and ``orders`` the
-    shapes of texts by which rows are merged, by the column's name in the source: these are left out of the intent,
-    since 0.1.0 refuses fields that it does not know.
+    shapes of texts by which rows are merged, by the column's name in the source: these are left out of the intent.
     """
 
     version: Literal[1] = 1

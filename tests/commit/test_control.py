@@ -10,8 +10,6 @@ from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.recover import recover
-from lakewriter.commit.state import Pending
 from lakewriter.commit.store import Unclear
 from lakewriter.errors import KeyExistsError
 from lakewriter.naming import ControlKeys
@@ -90,18 +88,6 @@ def test_a_load_of_a_table_called_like_a_control_object(table):
     assert found.read_intent("a", "A2") == bound
     assert list(world.data) == [staged.key]
     assert found.state.read().pending is None
-
-
-def test_an_intent_that_release_0_1_0_left_is_brought_to_its_end():
-    world = World()
-    own = Attempt("p", "a", "A1", NOON, timedelta(days=30))
-    process = control(world)
-    left = intent(own, (receipt(world, "s/t/f", own.load),), table_id="t")
-    pending = Pending(job_id="a", attempt="A1", phase="intended", since=NOON)
-    process.state.move(lambda state: state.replace(pending=pending))
-    process.write_once("_lakewriter/p/loads/a/A1/t.json", left.model_dump_json(indent=1))
-    assert recover(process, Clients).committed == 1
-    assert list(world.data) == ["s/t/f"]
 
 
 WRITTEN = [

@@ -24,9 +24,9 @@ from lakewriter.receipt import Batch, Cursor
 from lakewriter.run.continuous_status import StatusObject
 from lakewriter.spec.access import Access
 from tests.commit.intents import intent
+from tests.commit.later import LATER, grow_body, kept
 from tests.commit.memory import Memory, World
 from tests.commit.test_histories import open_clients, receipt
-from tests.compatibility.later import LATER, grow_body, kept
 
 CLIENTS = Clients(Access(bucket="b", region="us-east-1"))
 AT = datetime(2024, 1, 15, tzinfo=UTC)

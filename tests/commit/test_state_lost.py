@@ -22,8 +22,7 @@ TRACES = [
     # an object that is there, whether it shows that table s.t has had a state
     (f"{LOAD}/s.t.report.json", True),
     (f"{LOAD}/A/tables/s.t.json", True),
-    (f"{LOAD}/A/s.t.json", True),
-    (f"{LOAD}/A/s.t.failed.json", True),
+    (f"{LOAD}/A/s.t.json", False),
     (f"{LOAD}/A/failed/s.t.json", True),
     (f"{LOAD}/s.t2.report.json", False),
     (f"{LOAD}/A/tables/s.t2.json", False),

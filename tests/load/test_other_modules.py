@@ -1,4 +1,4 @@
-"""A load in a folder that holds files and folders named like modules of the package, of this release and of 0.1.0's."""
+"""A load in a folder that holds files and folders named like modules of the package."""
 
 import json
 import subprocess
@@ -13,15 +13,6 @@ import lakewriter
 
 PACKAGE = Path(lakewriter.__file__).parent
 
-RELEASE_0_1_0 = """
-access airbyte aws aws_errors aws_session aws_vended catalogs check cli cli_policy cli_run collection commit console
-context continuous deployment dialects document encode entry errors glue_text handover infra job job_ids json_text
-layout load model naming outcome placement plan policy prepare queries receipt repair report results
-resumption run shape snowflake source spec staging stream streamable sync table_run tests transforms trust types verdict
-verify watch write
-"""
-"""The modules at the root of the package that was called ``job``, and the repository's other folders."""
-
 MARK = """
 from pathlib import Path
 Path({mark!r}).touch()
@@ -34,7 +25,7 @@ def names() -> set[str]:
     modules = {path.stem for path in PACKAGE.rglob("*.py")}
     return {
         "lakewriter",
-        *RELEASE_0_1_0.split(),
+        *("access", "app", "infra", "job", "model", "run", "source", "spec", "tests", "types", "write"),
         *modules,
         *(path.parent.name for path in PACKAGE.rglob("__init__.py")),
     }

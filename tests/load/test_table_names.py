@@ -70,11 +70,10 @@ def test_a_table_whose_namesake_is_taken_out(names):
     assert names.load("a-b", a_b="a_b_1") == [None]
 
 
-def test_a_table_of_an_earlier_release(names):
+def test_a_table_whose_origin_is_not_known(names):
     names.load("a b")
     names.forget_origin("s.a_b")
     assert names.load("a b") == [None]
-    assert "origin" not in json.loads(names.lake.aws.objects(BUCKET)[ControlKeys(PREFIX, "flights").state("s.a_b")])
     assert names.load("a-b", "a b") == [COLLISION, COLLISION]
     assert names.load("a-b", "a b", a__b="a_b") == [None, None]
     assert names.load("a-b", "a b", a__b="a_b") == [None, None]

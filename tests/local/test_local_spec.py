@@ -10,7 +10,7 @@ from lakewriter.spec.access import SecretText
 from lakewriter.spec.catalogs import NoCatalog, OAuthService
 from lakewriter.spec.maintenance import Maintenance
 
-RUNNING = Running(pid=1, port=8333, key_id="local", secret="local")
+RUNNING = Running(pid=1, port=8333, master_port=9333, key_id="local", secret="local")
 
 TABLES = """
 tables:

@@ -21,7 +21,7 @@ def open_control(world, table_id="shop.orders"):
 
 
 def report_table(control, job_id, table="orders", rows=5):
-    """A report as 0.1.0 left it: no record is beside it."""
+    """A report without a record beside it."""
     report = TableReport(
         pipeline="p", job_id=job_id, attempt="A", schema_name="shop", table=table, started=AT, rows=rows, files=1,
         bytes=10, keys=("k",), feed="rows", engine="pyarrow", cursor_before=None, cursor_after=None, cursor_nulls=0,

@@ -189,7 +189,7 @@ NEEDED: list[tuple[str, str, dict[str, Any]]] = [
     ("events:PutRule", regional("events", "rule/lakewriter-flights-p-ReleasesDeployed-A"), {}),
     ("cloudformation:DescribeStacks", regional("cloudformation", "stack/lakewriter-flights-prod-destination/a"), {}),
     ("states:UpdateStateMachine", regional("states", "stateMachine:LoadsStateMachine1-A"), OURS),
-    # What 0.1.0 made has no tag yet.
+    # What was made without the tag.
     ("states:TagResource", regional("states", "stateMachine:LoadsStateMachine1-A"), CLAIM),
     ("emr-serverless:CreateApplication", "*", CLAIM),
     ("kms:CreateKey", "*", HERE),

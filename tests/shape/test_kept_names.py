@@ -156,28 +156,17 @@ def test_columns_of_one_name_have_names_by_their_order():
     assert name(["id", "name", "name"], is_loaded=True)[0] == ["id", "name", "name_1"]
 
 
-PLAIN = [
-    (["id", "name"], True), (["id", "First Name"], False), (["name", "name"], False), (["Name", "NAME"], False),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("sources", "expected"), PLAIN)
-def test_names_of_the_source(sources, expected):
-    assert name(sources)[1].is_plain is expected
-
-
 FIELDS = [
-    # what documents' fields ask for, and whether all get it
-    ([("/a#a", "a"), ("/b/c#b/c", "b/c")], True),
-    ([("/a/b_c#a_b_c", "a_b_c"), ("/a_b/c#a_b_c", "a_b_c")], False),
+    # what documents' fields ask for
+    [("/a#a", "a"), ("/b/c#b/c", "b/c")],
+    [("/a/b_c#a_b_c", "a_b_c"), ("/a_b/c#a_b_c", "a_b_c")],
 ]
 
 
-@pytest.mark.parametrize(("fields", "expected"), FIELDS)
-def test_names_that_documents_ask_for(fields, expected):
+@pytest.mark.parametrize("fields", FIELDS)
+def test_names_that_documents_ask_for(fields):
     names = ColumnNames(EarlierNames("t"), AS_TEXT)
     names.name_fields(fields)
-    assert names.is_plain is expected
     again = ColumnNames(EarlierNames("t", names.list_given(), is_loaded=True), AS_TEXT)
     assert again.name_fields(fields[::-1]) == names.name_fields(fields)[::-1]
 

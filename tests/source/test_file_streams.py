@@ -105,7 +105,7 @@ def arrive(spark: SparkSession, folder: Path, form: str, numbers: Sequence[int])
 @pytest.mark.spark
 @pytest.mark.parametrize("form", ["csv", "json", "parquet", "text"])
 def test_checkpoint_of_sparks_own_reader_goes_on(spark, tmp_path, form):
-    """As release 0.1.0 wrote it: a stream in the files' own format. No file comes twice, and none is left out."""
+    """A stream that began with engine: spark, in the files' own format. No file comes twice, and none is left out."""
     folder = tmp_path / "in"
     folder.mkdir()
     arrive(spark, folder, form, [1, 2])

@@ -51,8 +51,6 @@ _CONTROL: Final = [
         r"loads/[^/]+/[^/]+/begin/[^/]+\.json": f"loads/JOB/ATTEMPT/begin/{_TABLE_ID}.json",
         r"syncs/\d+\.json": "syncs/NUMBER.json",
         r"loads/[^/]+/[^/]+/(tables|failed)/[^/]+\.json": rf"loads/JOB/ATTEMPT/\1/{_TABLE_ID}.json",
-        # Release 0.1.0 wrote intents there.
-        r"loads/[^/]+/[^/]+/[^/]+\.json": f"loads/JOB/ATTEMPT/{_TABLE_ID}.json",
         r"loads/[^/]+/[^/]+/receipts/[^/]+/[^/]+\.jsonl\.gz": f"loads/JOB/ATTEMPT/receipts/{_TABLE_ID}/NAME.jsonl.gz",
         r"loads/[^/]+/[^/]+/bad_rows/[^/]+/[^/]+\.jsonl\.gz": f"loads/JOB/ATTEMPT/bad_rows/{_TABLE_ID}/NAME.jsonl.gz",
         r"loads/[^/]+/[^/]+/deleted/[^/]+\.parquet": f"loads/JOB/ATTEMPT/deleted/{_TABLE_ID}.parquet",

@@ -49,7 +49,6 @@ OBJECTS: list[Row] = [
     (s3("GetObject", KEYS.begin("j", "0a")), [f"{LOAD}/ATTEMPT/begin.json"], ()),
     (s3("GetObject", KEYS.outcome("j", "0a")), [f"{LOAD}/ATTEMPT/outcome.json"], ()),
     (s3("GetObject", KEYS.intent("j", "0a", "a.b")), [f"{LOAD}/ATTEMPT/tables/supaflow_nyc_public.airlines.json"], ()),
-    (s3("GetObject", KEYS.first_intent("j", "0a", "a")), [f"{LOAD}/ATTEMPT/supaflow_nyc_public.airlines.json"], ()),
     (s3("GetObject", KEYS.failure("j", "0a", "a")), [f"{LOAD}/ATTEMPT/failed/supaflow_nyc_public.airlines.json"], ()),
     (s3("GetObject", f"{KEYS.load('j')}/0a/messages.jsonl"), [f"{LOAD}/ATTEMPT/messages.jsonl"], ()),
     (s3("GetObject", KEYS.run("n")), [f"{CONTROL}/runs/NAME.json"], ()),

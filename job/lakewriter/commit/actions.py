@@ -94,7 +94,7 @@ class GlueAction(_Action):
     partition_key: str | None
     strategy: str = ""
     compression: str | None = Field(None, exclude_if=is_none)
-    """The codec of the files, None for gzip: release 0.1.0 had no other codec, and no such field."""
+    """The codec of the files, None for gzip."""
     partition: str | None
     partition_location: str | None
     root: str | None = Field(None, exclude_if=is_none)

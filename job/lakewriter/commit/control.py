@@ -259,13 +259,12 @@ class Control:
         return intent
 
     def find_intent(self, job_id: str, attempt: str) -> Intent | None:
-        """Return the intent of an attempt, None where there is none; release 0.1.0 wrote it under another key."""
-        for name in (self.keys.intent, self.keys.first_intent):
-            key = name(job_id, attempt, self.table_id)
-            content = self._get_once_written(key)
-            if content is not None:
-                return Intent.parse(key, content).with_key_names(self.key_names).reading_by(self.read_body)
-        return None
+        """Return the intent of an attempt, None where there is none."""
+        key = self.keys.intent(job_id, attempt, self.table_id)
+        content = self._get_once_written(key)
+        if content is None:
+            return None
+        return Intent.parse(key, content).with_key_names(self.key_names).reading_by(self.read_body)
 
 
 def _encode(content: Mapping[str, Any] | str | bytes) -> bytes:

@@ -19,25 +19,17 @@ within that time counts as never created."""
 Kind = Literal["report", "intent", "failure"]
 _REPORT: Final = re.compile(r"(?P<table>[^/]+)\.report\.json")
 _RECORD: Final = re.compile(r"(?P<attempt>[^/]+)/(?P<folder>tables|failed)/(?P<table>[^/]+)\.json")
-_FIRST: Final = re.compile(
-    r"(?P<attempt>[^/]+)/(?!(?:begin|outcome)\.json)(?P<table>[^/]+?)(?P<failed>\.failed)?\.json"
-)
-"""Matches the names of intents and failures in release 0.1.0."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A record that a load has left for one table; ``attempt`` is blank for a report.
-
-    ``is_early`` is true for a key as release 0.1.0 named it, which another record of an attempt may have today.
-    """
+    """A record that a load has left for one table; ``attempt`` is blank for a report."""
 
     kind: Kind
     job_id: str
     attempt: str
     table_id: str
     entry: Entry
-    is_early: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,9 +52,6 @@ class LoadObject:
         if (record := _RECORD.fullmatch(self.name)) is not None:
             kind: Kind = "intent" if record["folder"] == "tables" else "failure"
             return Trace(kind, self.job_id, record["attempt"], record["table"], self.entry)
-        if (first := _FIRST.fullmatch(self.name)) is not None:
-            kind = "failure" if first["failed"] else "intent"
-            return Trace(kind, self.job_id, first["attempt"], first["table"], self.entry, is_early=True)
         return None
 
 

@@ -175,7 +175,7 @@ class CompactIntent(ControlObject):
 
 
 def is_load(kind: str) -> bool:
-    """Return whether the kind is a load, so that its field is left out: 0.1.0 refuses objects with unknown fields."""
+    """Return whether the kind is a load, so that its field is left out."""
     return kind == "load"
 
 

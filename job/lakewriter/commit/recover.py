@@ -330,9 +330,6 @@ def read_failure(control: Control, job_id: str, attempt: str) -> LakeError | Non
     """Read the error for which this attempt's intent was withdrawn; None where none is kept."""
     key = control.keys.failure(job_id, attempt, control.table_id)
     if (content := control.store.get(key)) is None:
-        key = control.keys.first_failure(job_id, attempt, control.table_id)
-        content = control.store.get(key)
-    if content is None:
         return None
     failure = parse(Failure, key, content[0])
     if failure.code not in CODES:

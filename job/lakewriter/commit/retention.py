@@ -92,7 +92,7 @@ def _sweep_old(control: Control, prefix: str, before: datetime, below: str | Non
 
 
 def _is_of_lost_state(items: Iterable[LoadObject], states: Collection[str]) -> bool:
-    return any(not trace.is_early and trace.table_id not in states for trace in parse_all(items))
+    return any(trace.table_id not in states for trace in parse_all(items))
 
 
 def _mark(control: Control, now: datetime) -> None:

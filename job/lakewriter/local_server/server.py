@@ -51,8 +51,8 @@ class Running(Model):
 
     pid: int
     port: int
-    master_port: int | None = None
-    """The port of the master, which knows where data are; None where an earlier release started the server."""
+    master_port: int
+    """The port of the master, which knows where data are."""
     key_id: str
     secret: str
 
@@ -237,9 +237,6 @@ def _answers(running: Running) -> bool:
 
 def holds_data(running: Running) -> bool:
     """Return True if the master knows the server's volumes: until then an object of before is InternalError."""
-    # A server of an earlier release has long had the second or two that this takes.
-    if running.master_port is None:
-        return True
     connection = http.client.HTTPConnection("127.0.0.1", running.master_port, timeout=1)
     try:
         connection.request("GET", "/dir/status")

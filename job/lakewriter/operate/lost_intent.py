@@ -113,9 +113,8 @@ def _is_lost(control: Control, job_id: str) -> bool:
     try:
         intent = control.read_intent(pending.job_id, pending.attempt)
     except PendingUnrecoverableError:
-        keys = (control.keys.intent, control.keys.first_intent)
-        contents = [control.store.get(key(pending.job_id, pending.attempt, control.table_id)) for key in keys]
-        if any(content is not None and _has_version(content[0]) for content in contents):
+        content = control.store.get(control.keys.intent(pending.job_id, pending.attempt, control.table_id))
+        if content is not None and _has_version(content[0]):
             raise
         return True
     try:

@@ -90,8 +90,7 @@ def _read_closed(control: Control, job_id: str, at: datetime) -> Closed | None:
         # It was cleared away since it was listed, as those of older loads were before.
         return None
     key = control.keys.intent(job_id, report.attempt, control.table_id)
-    first = control.keys.first_intent(job_id, report.attempt, control.table_id)
-    content = control.read_body(key) or control.read_body(first)
+    content = control.read_body(key)
     intent = Intent.parse(key, content).reading_by(control.read_body) if content is not None else None
     return Closed(job_id, at.astimezone(UTC), report, intent)
 

@@ -113,7 +113,7 @@ def prepare(
     except BaseException:
         feed.close()
         raise
-    given, types = _choose_given(names, state, shape), _choose_types(spec, feed, state, shape)
+    given, types = _choose_given(names, shape), _choose_types(spec, feed, shape)
     return Prepared(feed, shape, in_place, changes, condition, given, types)
 
 
@@ -184,14 +184,13 @@ def name_as_in_source(columns: Mapping[str, pa.DataType], names: Sequence[GivenN
     return tuple(column for column in noted if column is not None)
 
 
-def _choose_types(spec: Spec, feed: Feed, state: TableState, shape: AnyPlan) -> tuple[InferredType, ...] | None:
-    """Return the types that the table keeps, by the rule of ``_choose_given``."""
+def _choose_types(spec: Spec, feed: Feed, shape: AnyPlan) -> tuple[InferredType, ...] | None:
+    """Return the types that the table keeps; None where no value gives a column its type."""
     if not isinstance(feed, Inferring) or isinstance(spec.encoding, TextEncoding):
         return None
     discarded = {column.source for column in shape.discarded} if isinstance(shape, ShapePlan) else set()
     types = tuple(column for column in feed.inferred if column.name not in discarded)
-    is_needed = not state.committed or state.names is not None
-    return types if types and is_needed else None
+    return types or None
 
 
 def _name_columns(spec: Spec, table: TableSpec, state: TableState, in_place: CatalogTable) -> ColumnNames:
@@ -223,13 +222,10 @@ def _write_pin(spec: Spec, table: TableSpec) -> str | None:
     return "names: #" if table.stream is None else f"source: {{names: {{{json.dumps(table.id)}: #}}}}"
 
 
-def _choose_given(names: ColumnNames, state: TableState, shape: AnyPlan) -> tuple[GivenName, ...] | None:
-    """Return the names that the table keeps. A table that release 0.1.0 has loaded gets none while all its columns have
-    their source names: that release reads no state with such a field, and may be deployed again."""
+def _choose_given(names: ColumnNames, shape: AnyPlan) -> tuple[GivenName, ...] | None:
+    """Return the names that the table keeps; None where the load names no column."""
     discarded = [column.name for column in shape.discarded] if isinstance(shape, ShapePlan) else ()
-    given = names.list_given(discarded)
-    is_needed = not state.committed or state.names is not None or not names.is_plain
-    return given if given and is_needed else None
+    return names.list_given(discarded) or None
 
 
 def _plan_shape(
@@ -339,12 +335,9 @@ def find_origin(table: TableSpec) -> Origin:
     return Origin(source_schema=table.source_schema, source_table=table.source_table)
 
 
-def choose_origin(table: TableSpec, state: TableState) -> Origin | None:
-    """Return the source table that the state keeps; None where no table's path depends on others, and of a table that
-    release 0.1.0 has loaded while nothing collides, since that release reads no state with such a field."""
-    if table.alike is None or (state.committed and state.origin is None and not table.alike and not table.is_pinned):
-        return None
-    return find_origin(table)
+def choose_origin(table: TableSpec) -> Origin | None:
+    """Return the source table that the state keeps; None where no table's path depends on others."""
+    return None if table.alike is None else find_origin(table)
 
 
 def require_sorted_cursor(

@@ -65,7 +65,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         inferred=inferred,
         names=planned.given,
         types=planned.types,
-        origin=choose_origin(table, began),
+        origin=choose_origin(table),
         set_aside=staged.set_aside,
         quarantine=_make_quarantine(load, table, staged.quarantined),
         repeats=repeats,

@@ -79,19 +79,17 @@ class ColumnNames(NamesByPath):
         self._within: Path = ()
         self._there = earlier.columns
         self._named: dict[Path, dict[tuple[str, ...], list[str]]] = {}
-        self._differing: list[str] = []
 
     def __call__(self, names: Sequence[str]) -> list[str]:
         sources = names[len(self._reserved) :]
         written = self.name_fields([(name, self._rule.make(name)) for name in sources])
-        self._differing.extend(source for source, name in zip(sources, written, strict=True) if source != name)
         return [*self._reserved, *written]
 
     def inside(self, step: str) -> "ColumnNames":
         """Return what names the fields of the struct at ``step``: a source name, or ``ELEMENT``, ``KEY``, ``VALUE``."""
         inner = ColumnNames(self._earlier, self._rule)
         inner._within, inner._there = (*self._within, step), self._find_type(step)
-        inner._named, inner._differing = self._named, self._differing
+        inner._named = self._named
         return inner
 
     def name_fields(self, fields: Sequence[tuple[str, str]]) -> list[str]:
@@ -101,13 +99,7 @@ class ColumnNames(NamesByPath):
         named = self._named.setdefault(self._within, {})
         if sources not in named:
             named[sources] = self._choose(fields)
-            self._differing.extend(w for (_, w), name in zip(fields, named[sources], strict=True) if w != name)
         return list(named[sources])
-
-    @property
-    def is_plain(self) -> bool:
-        """Return whether every column is written under the name that it has in the source, or asks for."""
-        return not self._differing
 
     def list_given(self, discarded: Sequence[str] = ()) -> tuple[GivenName, ...]:
         """List the names that this load has given, but for columns whose written names are ``discarded``."""
