@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from lakewriter import errors
 from lakewriter.errors import CODES
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_RETRY, EXIT_USAGE
@@ -43,3 +45,28 @@ def test_links_lead_to_sections():
         re.sub(r"[^a-z0-9_ -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)$", PAGE, re.M)
     }
     assert set(re.findall(r"\]\(#([^)]+)\)", PAGE)) <= anchors
+
+
+SYMPTOMS = [
+    # what a page of Supaflow's calls a problem, under "Troubleshooting", and the entry that answers it
+    ('"AccessDenied" or', "role_not_assumable"),
+    ("User is not authorized to perform sts:AssumeRole", "role_not_assumable"),
+    ('"AccessDenied" when writing to S3', "s3_access_denied"),
+    ("Bucket does not exist", "bucket_not_found"),
+    ("AccessDeniedException", "glue_access_denied"),
+    ("tables do not appear in Glue", "tables-do-not-appear-in-glue"),
+    ("The security token included in the request is invalid", "credentials_invalid"),
+    ("external id mismatch", "role_not_assumable"),
+    ("time-outs, slow answers", "timeout"),
+    ("403 Forbidden", "glue_access_denied"),
+    ("401 Unauthorized", "catalog_unauthorized"),
+    ("Invalid client credentials", "catalog_unauthorized"),
+    ("The bucket is in a different region", "catalog_region_mismatch"),
+]
+
+
+@pytest.mark.parametrize(("symptom", "anchor"), SYMPTOMS)
+def test_a_vendors_problem_leads_to_its_entry(symptom, anchor):
+    """Its words are in the table of symptoms, whose links are tested above."""
+    table = PAGE.partition("\n## By symptom\n")[2].partition("\n## ")[0]
+    assert [row for row in table.splitlines() if symptom in row and f"](#{anchor})" in row]

@@ -11,7 +11,11 @@ from lakewriter.errors import CODES
 from tests.docs.fences import ROOT
 
 DOCS: Final = ROOT / "docs"
-SOURCES: Final = [*sorted(ROOT.glob("job/**/*.py")), *sorted(ROOT.glob("infra/**/*.py")), ROOT / "app.py"]
+SOURCES: Final = [
+    *(path for folder in ("job", "infra") for path in sorted((ROOT / folder).rglob("*.py"))),
+    *(path for folder in ("examples", "scripts") for path in sorted((ROOT / folder).rglob("*")) if path.is_file()),
+    ROOT / "app.py",
+]
 LINK: Final = re.compile(r"(?<![\w/])docs/([\w./-]+\.md)(?:#([\w-]+))?")
 PAGE: Final = re.compile(r"lakewriter docs ([A-Za-z_-]+|\{\w[\w.]*\})")
 SAID: Final = re.compile(r"lakewriter docs (?:lists|finds|WORDS|PAGE|CODE)")
@@ -26,7 +30,7 @@ def list_anchors(page: Path) -> set[str]:
 def list_named(pattern: re.Pattern[str]) -> Iterator[tuple[str, re.Match[str]]]:
     for path in SOURCES:
         # A message may go on in the next line: "lakewriter docs " "guide-iceberg".
-        text = re.sub(r'["\']\s*\n\s*f?["\']|\n\s*#?\s*', " ", path.read_text("utf-8"))
+        text = re.sub(r'["\']\s*\n\s*f?["\']|\n\s*#?\s*', " ", path.read_text("utf-8", "ignore"))
         yield from ((str(path.relative_to(ROOT)), found) for found in pattern.finditer(text))
 
 
