@@ -92,6 +92,38 @@ def test_the_tables_are_whole():
     assert sorted(cell[:3] for cell in CELLS) == sorted(every)
 
 
+SHORT: Final[Mapping[str, tuple[str, ...]]] = {
+    # A row of the short table of docs/failures.md, and the moments that it is about.
+    "done, or an attempt is only registered": ("nothing is pending", "an attempt is registered"),
+    "`intended`, or being withdrawn (`aborting`)": ("`intended`", "`aborting`"),
+    "`uploaded`": ("`uploaded`, readers do not see it", "`uploaded`, readers see it", "its report is written"),
+    "`intended` or `uploaded`, the intent is lost": (
+        "`intended`, the intent is lost",
+        "`uploaded`, the intent is lost",
+    ),
+    "its state is lost": ("the state is lost",),
+}
+COLUMNS: Final = (
+    *(("abandon",), ("abandon --intent-lost",), ("reset --no-cursor", "reset --go-on"), ("rebuild",)),
+    ("undo", "compact", "replay"),
+)
+
+
+def test_the_short_table_of_the_page_agrees():
+    """Where it says without more that a command is refused, or done, each cell here says so."""
+    page = (Path(__file__).parents[2] / "docs" / "failures.md").read_text("utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.partition("| the change is |")[2].splitlines()[2:7]]
+    assert [row[0] for row in rows] == list(SHORT)
+    ends = {cell[:3]: cell[3] for cell in CELLS}
+    for moments, short in ((SHORT[row[0]], row[1:]) for row in rows):
+        for commands, said in zip(COLUMNS, short, strict=True):
+            found = {ends[each] for each in ends if each[0] in commands and each[1] in moments}
+            if said.startswith("refused"):
+                assert all(end.startswith("`") for end in found), (moments, commands)
+            if said == "done":
+                assert found == {"done"}, (moments, commands)
+
+
 def shorten(end: str) -> str:
     """What a command came to, as the page says it."""
     word = re.match("undone|closed|given up", end)
