@@ -56,6 +56,12 @@ def fits(text: str, precision: int, scale: int) -> bool:
     return scaled == _EXACT.to_integral_value(scaled) and _EXACT.abs(scaled) < 10**precision
 
 
+def is_plain(text: str, precision: int, scale: int) -> bool:
+    """Whether the digits of a text are those of the type, without an exponent and without zeros around them."""
+    whole, _, fraction = text.lstrip("+-").partition(".")
+    return "e" not in text.lower() and len(whole) <= max(precision - scale, 1) and len(fraction) <= scale
+
+
 def is_of_json(text: str) -> bool:
     """Whether JSON's grammar has the number."""
     return _OF_JSON.fullmatch(text) is not None

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakewriter.documents import decoding
+from lakewriter.documents.arrow_lines import join_documents
 from lakewriter.documents.decoding import Documents
-from lakewriter.documents.fast_decoding import find_parsed_type, join_texts, parse_plain
+from lakewriter.documents.fast_decoding import find_parsed_type, parse_plain
 from lakewriter.documents.schema import make_record_type
 from lakewriter.documents.types import Record, make_arrow_field
 from lakewriter.naming import name_avro_fields
@@ -58,7 +59,7 @@ def find_fast(record: Record, texts: list[str]) -> list[int]:
     """The rows that Arrow has read."""
     parsed = find_parsed_type(record)
     assert parsed is not None
-    parts = parse_plain(join_texts(pa.array(texts)), parsed)
+    parts = parse_plain(join_documents(pa.array(texts)), parsed)
     return sorted(row for part in parts for row in part.numbers.tolist())
 
 

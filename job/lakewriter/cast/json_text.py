@@ -83,10 +83,10 @@ def require_shallow(text: str | bytes) -> str | bytes:
 
 
 _SHOWN: Final = 40
-_ESCAPES: Final = re.compile(
+ESCAPES: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
-"""Escapes from left to right. The group is a lone half of a surrogate pair."""
+"""Escapes from left to right. The group is a lone half of a pair, as in a text that was cut inside an emoji."""
 _MESSAGES: Final = {
     "Expecting value": "no value",
     "Expecting property name enclosed in double quotes": "no key in double quotes",
@@ -118,7 +118,7 @@ def parse_document(raw: bytes, *, takes_nan: bool = False) -> Any:
         text = raw.decode()
     except UnicodeDecodeError as error:
         raise DocumentError(f"byte {raw[error.start]:#04x} at its byte {error.start} is not UTF-8") from error
-    if b"\\u" in raw and (half := next((match[1] for match in _ESCAPES.finditer(raw) if match[1]), None)):
+    if b"\\u" in raw and (half := next((match[1] for match in ESCAPES.finditer(raw) if match[1]), None)):
         raise DocumentError(f"\\{half.decode()} is half of a surrogate pair, which is no character")
     if is_too_deep(raw):
         raise DocumentError(describe_depth())

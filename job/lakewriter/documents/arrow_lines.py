@@ -15,10 +15,12 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.types as pt
 
 Offsets = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 _FAST_LEVELS: Final = 256
 """The number of opening brackets in a line above which the exact parser checks its depth."""
@@ -46,7 +48,8 @@ ANY: Final = Refusal()
 
 def parse_json(data: bytes, count: int, schema: pa.Schema | None) -> pa.Table | Refusal:
     """Return the ``count`` documents of plain lines, or what is refused of them."""
-    if schema is not None and any(_has_decimals(field.type) for field in schema) and _has_far_places(data):
+    leaves = () if schema is None else list_leaves(pa.struct(list(schema)))
+    if any(map(pt.is_decimal, leaves)) and _has_far_places(data):
         return ANY
     try:
         table = pj.read_json(
@@ -64,10 +67,6 @@ def parse_json(data: bytes, count: int, schema: pa.Schema | None) -> pa.Table | 
         return ANY
     # Each line begins and ends as an object does: if there are as many rows as lines, each line is one row.
     return table if table.num_rows == count else ANY
-
-
-def _has_decimals(kind: pa.DataType) -> bool:
-    return pt.is_decimal(kind) or any(_has_decimals(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def _has_far_places(data: bytes) -> bool:
@@ -95,10 +94,10 @@ class TextLines:
         return self.data[self.starts[number] : self.ends[number]]
 
     @cached_property
-    def is_plain(self) -> npt.NDArray[np.bool_]:
+    def is_plain(self) -> Mask:
         """Return a mask of the lines that Arrow may parse."""
         codes = np.frombuffer(self.data, np.uint8)
-        plain: npt.NDArray[np.bool_] = (codes[self.starts] == ord("{")) & (codes[self.ends - 1] == ord("}"))
+        plain: Mask = (codes[self.starts] == ord("{")) & (codes[self.ends - 1] == ord("}"))
         if (self.ends - self.starts).max(initial=0) > 2 * _FAST_LEVELS:
             opening = np.flatnonzero((codes == ord("{")) | (codes == ord("[")))
             counts = np.searchsorted(opening, self.ends) - np.searchsorted(opening, self.starts)
@@ -107,7 +106,7 @@ class TextLines:
             self._clear_other_bytes(plain)
         return plain
 
-    def _clear_other_bytes(self, plain: npt.NDArray[np.bool_]) -> None:
+    def _clear_other_bytes(self, plain: Mask) -> None:
         try:
             self.data.decode()
         except UnicodeDecodeError:
@@ -136,12 +135,67 @@ class TextLines:
         return np.unique(np.searchsorted(self.starts, offsets, side="right") - 1)
 
 
+def join_documents(texts: pa.Array) -> TextLines:
+    """Return documents as lines; white space between their parts may be another."""
+    if texts.null_count or not len(texts):
+        return TextLines(b"", *(np.zeros(0, np.int64),) * 2)
+    whole = pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts.cast(pa.binary())), b"\n")
+    lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64)
+    ends = np.cumsum(lengths + 1) - 1
+    data: bytes = whole[0].as_py()
+    if data.count(b"\n") >= len(texts):
+        # No JSON text has a line break in it.
+        data = data.replace(b"\n", b" ")
+        codes = np.frombuffer(bytearray(data), np.uint8)
+        codes[ends[:-1]] = ord("\n")
+        data = codes.tobytes()
+    return TextLines(data, ends - lengths, ends)
+
+
 def _is_utf8(line: bytes) -> bool:
     try:
         line.decode()
     except UnicodeDecodeError:
         return False
     return True
+
+
+def list_leaves(kind: pa.DataType) -> Iterator[pa.DataType]:
+    """Yield the types inside the structs and lists of a type, or the type itself."""
+    if pt.is_struct(kind) or pt.is_list(kind):
+        for index in range(kind.num_fields):
+            yield from list_leaves(kind.field(index).type)
+    else:
+        yield kind
+
+
+def change_leaves(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a type with other types inside its structs and lists, or in its stead."""
+    if pt.is_struct(kind):
+        return pa.struct([pa.field(field.name, change_leaves(field.type, change)) for field in kind])
+    return pa.list_(change_leaves(kind.value_type, change)) if pt.is_list(kind) else change(kind)
+
+
+def mask_floats(array: pa.Array, kind: pa.DataType, test: Callable[[pa.Array, pa.DataType], Mask]) -> Mask:
+    """Return a mask of values that are a floating number which passes a test, or hold one.
+
+    ``test`` gets the numbers and what ``kind`` has in their place; members that it has not are not looked at.
+    """
+    if pt.is_list(kind):
+        return mask_lists(array, mask_floats(array.values, kind.value_type, test))
+    if pt.is_floating(array.type):
+        return test(array, kind)
+    mask = np.zeros(len(array), np.bool_)
+    for field in kind if pt.is_struct(kind) else ():
+        mask |= mask_floats(array.field(field.name), field.type, test)
+    return mask
+
+
+def mask_lists(lists: pa.ListArray, items: Mask) -> Mask:
+    """Return a mask of the lists that have an item of a mask."""
+    counts, offsets = np.concatenate([[0], np.cumsum(items)]), lists.offsets.to_numpy()
+    mask: Mask = counts[offsets[1:]] > counts[offsets[:-1]]
+    return mask
 
 
 Parsed = TypeVar("Parsed")

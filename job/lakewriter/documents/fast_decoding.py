@@ -4,21 +4,27 @@ What Arrow refuses, or may read in another way, is left to the exact decoder, ro
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.documents.arrow_lines import Offsets, Refusal, TextLines, parse_json, parse_ranges
+from lakewriter.documents.arrow_lines import (
+    Mask,
+    Offsets,
+    Refusal,
+    TextLines,
+    change_leaves,
+    mask_floats,
+    parse_json,
+    parse_ranges,
+)
 from lakewriter.documents.types import DocumentType, Items, Leaf, Record
 from lakewriter.spec.collection import Kind
-
-Mask = npt.NDArray[np.bool_]
 
 _NONE: Final = np.zeros(0, np.int64)
 _PARSED: Final = {
@@ -62,26 +68,9 @@ class Parsed:
     documents: pa.StructArray
 
 
-def join_texts(texts: pa.Array) -> TextLines:
-    """Return the documents of a batch as lines; white space between their parts may be another."""
-    if texts.null_count or not len(texts):
-        return TextLines(b"", *(np.zeros(0, np.int64),) * 2)
-    whole = pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts.cast(pa.binary())), b"\n")
-    lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64)
-    ends = np.cumsum(lengths + 1) - 1
-    data: bytes = whole[0].as_py()
-    if data.count(b"\n") >= len(texts):
-        # No JSON text has a line break in it.
-        data = data.replace(b"\n", b" ")
-        codes = np.frombuffer(bytearray(data), np.uint8)
-        codes[ends[:-1]] = ord("\n")
-        data = codes.tobytes()
-    return TextLines(data, ends - lengths, ends)
-
-
 def parse_plain(lines: TextLines, kind: pa.StructType) -> list[Parsed]:
     """Parse the documents that Arrow reads as the exact decoder does; those with the same members are together."""
-    schema, wide = pa.schema(list(kind)), pa.schema(list(_widen(kind)))
+    schema, wide = pa.schema(list(kind)), pa.schema(list(change_leaves(kind, _widen)))
 
     def parse(data: bytes, count: int) -> pa.Table | Refusal:
         table = parse_json(data, count, schema)
@@ -91,7 +80,7 @@ def parse_plain(lines: TextLines, kind: pa.StructType) -> list[Parsed]:
         doubles = parse_json(data, count, wide)
         if isinstance(doubles, Refusal):
             return doubles
-        rows = np.flatnonzero(_mask_values(_make_documents([doubles]), kind, _is_no_integer))
+        rows = np.flatnonzero(mask_floats(_make_documents([doubles]), kind, _is_no_integer))
         return Refusal(rows.tolist()) if len(rows) else table
 
     groups: dict[str, list[tuple[Offsets, pa.Table]]] = {}
@@ -112,13 +101,8 @@ def _make_documents(tables: list[pa.Table]) -> pa.StructArray:
     return pa.StructArray.from_arrays(columns, fields=list(tables[0].schema))
 
 
-def _widen(kind: pa.DataType) -> pa.DataType:
-    """Return a type with doubles for integers."""
-    if pt.is_struct(kind):
-        return pa.struct([field.with_type(_widen(field.type)) for field in kind])
-    if pt.is_list(kind):
-        return pa.list_(_widen(kind.value_type))
-    return pa.float64() if pt.is_integer(kind) else kind
+def _widen(leaf: pa.DataType) -> pa.DataType:
+    return pa.float64() if pt.is_integer(leaf) else leaf
 
 
 def _find_plain(lines: TextLines) -> Offsets:
@@ -138,28 +122,12 @@ def _find_doubts(documents: pa.StructArray, kind: pa.DataType, lines: TextLines,
     patterns = [re.compile(b'"' + re.escape(name) + rb'"\s*:\s*null') for name in names]
     patterns += [_ESCAPED_NULL] if names else []
     doubts = np.isin(numbers, np.concatenate([_NONE, *(lines.find_lines(pattern) for pattern in patterns)]))
-    doubts |= _mask_values(documents, kind, _is_odd)
-    zeros = np.flatnonzero(_mask_values(documents, kind, _is_zero))
+    doubts |= mask_floats(documents, kind, _is_odd)
+    zeros = np.flatnonzero(mask_floats(documents, kind, _is_zero))
     data = lines.join(numbers[zeros])
     if any(part in data for part in _SMALL_PARTS):
         doubts[[row for row in zeros.tolist() if _SMALL.search(lines.get(numbers[row]))]] = True
     return doubts
-
-
-def _mask_values(array: pa.Array, kind: pa.DataType, test: Callable[[pa.Array, pa.DataType], Mask]) -> Mask:
-    """Return a mask of values that are a double which passes a test, or hold one."""
-    if pt.is_struct(kind):
-        inside = [_mask_values(child, wanted, test) for child, _, wanted in _list_children(array, kind) if wanted]
-        mask: Mask = np.any(inside, axis=0)
-        return mask
-    if pt.is_list(kind):
-        counts = np.concatenate([[0], np.cumsum(_mask_values(array.values, kind.value_type, test))])
-        offsets = array.offsets.to_numpy()
-        held: Mask = counts[offsets[1:]] > counts[offsets[:-1]]
-        return held
-    if not pt.is_floating(array.type):
-        return np.zeros(len(array), np.bool_)
-    return test(array, kind)
 
 
 def _is_no_integer(array: pa.Array, kind: pa.DataType) -> Mask:
@@ -184,19 +152,12 @@ def _is_zero(array: pa.Array, _kind: pa.DataType) -> Mask:
 
 def _list_nullable(array: pa.Array, kind: pa.DataType) -> Iterator[str]:
     """Yield the names of undeclared members that some objects do not have, or have as null."""
-    for child, field, wanted in _list_children(array, kind):
-        if wanted is None:
-            if child.null_count:
-                yield field
-        else:
-            yield from _list_nullable(child, wanted)
-
-
-def _list_children(array: pa.Array, kind: pa.DataType) -> list[tuple[pa.Array, str, pa.DataType | None]]:
-    """Return the arrays inside one, with the names of members and the declared types, None for what is undeclared."""
     if pt.is_list(kind):
-        return [(array.values, "", kind.value_type)]
-    if not pt.is_struct(kind):
-        return []
-    wanted = {field.name: field.type for field in kind}
-    return [(array.field(index), field.name, wanted.get(field.name)) for index, field in enumerate(array.type)]
+        yield from _list_nullable(array.values, kind.value_type)
+    elif pt.is_struct(kind):
+        declared = {field.name: field.type for field in kind}
+        for index, field in enumerate(array.type):
+            if field.name in declared:
+                yield from _list_nullable(array.field(index), declared[field.name])
+            elif array.field(index).null_count:
+                yield field.name

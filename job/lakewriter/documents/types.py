@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from lakewriter.cast.kind_values import ARROW
 from lakewriter.column_types import ELEMENT, Rename, enter
@@ -38,9 +39,16 @@ BRANCH: Final = "type"
 
 @dataclass(frozen=True)
 class Leaf:
-    """A value without parts."""
+    """A value without parts, of a kind that vendors' schemas tell apart."""
 
     kind: Kind
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A value without parts, of a type of SQL's."""
+
+    kind: pa.DataType
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,13 @@ class Items:
 
 
 @dataclass(frozen=True)
+class Map:
+    """An object whose members are alike, and whose names are data."""
+
+    item: "DocumentType"
+
+
+@dataclass(frozen=True)
 class Union:
     """One of several types, by the names of their branches, in the order in which a value is tried.
 
@@ -75,11 +90,20 @@ class Union:
     takes_first: bool = False
 
 
-DocumentType = Leaf | Record | Items | Union
+DocumentType = Leaf | Typed | Record | Items | Map | Union
+
+
+def from_arrow_type(t: pa.DataType) -> DocumentType:
+    """Return the type of documents that are stored as ``t``, which has no renamed fields."""
+    if pt.is_struct(t):
+        return Record(tuple((field.name, from_arrow_type(field.type)) for field in t))
+    if pt.is_list(t):
+        return Items(from_arrow_type(t.value_type))
+    return Map(from_arrow_type(t.item_type)) if pt.is_map(t) else Typed(t)
 
 
 def to_arrow_type(t: DocumentType, rename: Rename) -> pa.DataType:
-    """Return the stored type; ``rename`` makes the names of one record safe and distinct."""
+    """Return the stored type of a vendor's schema; ``rename`` makes the names of one record safe and distinct."""
     if isinstance(t, Leaf):
         return ARROW[t.kind]
     if isinstance(t, Items):
@@ -87,6 +111,7 @@ def to_arrow_type(t: DocumentType, rename: Rename) -> pa.DataType:
     if isinstance(t, Union):
         branches = [make_arrow_field(name, branch, enter(rename, name)) for name, branch in t.branches]
         return pa.struct([pa.field(BRANCH, pa.string(), nullable=False), *branches])
+    assert isinstance(t, Record)
     more = [] if t.additional is None else [t.additional]
     names = rename([*more, *(name for name, _ in t.fields)])
     fields = zip(names[len(more) :], t.fields, strict=True)

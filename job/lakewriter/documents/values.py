@@ -254,6 +254,7 @@ def _keeps(t: DocumentType, raw: bytes) -> bool:
         return (t.kind is not Kind.STRING or is_string) and _is_kept(t.kind, raw)
     if isinstance(t, Union):
         return any(_keeps(branch, raw) for _, branch in t.branches)
+    assert isinstance(t, Items | Record)
     try:
         if isinstance(t, Items):
             return all(_keeps(t.item, bytes(item)) for item in msgspec.json.decode(raw, type=list[msgspec.Raw]))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakewriter.cast.json_text import DocumentError, describe_value, parse_document, write_text
-from lakewriter.documents.arrow_lines import Offsets, TextLines, parse_ranges
+from lakewriter.documents.arrow_lines import Offsets, TextLines, join_documents, parse_ranges
 from lakewriter.source.files.charsets import UTF_8, Charset, explain_bad_text, show_text
 from lakewriter.source.files.file_reader import Fault
 from lakewriter.source.files.json_by_arrow import FastParser, can_parse_fast
@@ -77,13 +77,10 @@ def split_lines(data: bytes, offset: int = 0) -> Lines:
 
 def join_parts(parts: Sequence[Part]) -> Lines:
     """Return documents that may have several lines each."""
-    # No text has a line break in it, and pyarrow looks for the last one before it parses.
-    raws = [part.raw.replace(b"\n", b" ") or b" " for part in parts]
-    ends = np.cumsum([len(raw) + 1 for raw in raws], dtype=np.int64) - 1
-    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
+    lines = join_documents(pa.array([part.raw or b" " for part in parts], pa.binary()))
     reasons = {number: part.fault for number, part in enumerate(parts) if part.fault is not None}
     offsets = np.array([part.offset for part in parts], np.int64)
-    return Lines(b"\n".join(raws), starts, ends, offsets, reasons, is_rows=False)
+    return Lines(lines.data, lines.starts, lines.ends, offsets, reasons, is_rows=False)
 
 
 _IS_BLANK: Final = np.zeros(256, np.bool_)

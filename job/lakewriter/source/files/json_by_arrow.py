@@ -13,14 +13,22 @@ from functools import cache, partial
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lakewriter.cast.exact_text import TextForm
 from lakewriter.cast.strict_cast import cast_text
-from lakewriter.documents.arrow_lines import ANY, Refusal, parse_json
+from lakewriter.documents.arrow_lines import (
+    ANY,
+    Mask,
+    Refusal,
+    change_leaves,
+    list_leaves,
+    mask_floats,
+    mask_lists,
+    parse_json,
+)
 from lakewriter.source.files.declared_types import may_write_small_numbers
 from lakewriter.source.files.json_columns import EXACT_DIGITS, Columns
 
@@ -38,11 +46,7 @@ class ParsedPart:
     """The columns of the ``sure`` rows, and a mask of these among all parsed rows."""
 
     columns: list[pa.Array]
-    sure: npt.NDArray[np.bool_]
-
-
-class _DoubtError(Exception):
-    """An inner value that only the exact parser can decide."""
+    sure: Mask
 
 
 class FastParser:
@@ -50,12 +54,14 @@ class FastParser:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._schema = pa.schema([pa.field(c.name, _to_parsed_type(c.type)) for c in columns.schema])
+        self._schema = pa.schema(list(change_leaves(pa.struct(list(columns.schema)), _choose_parsed_type)))
+        nested = [leaf for kind in columns.schema.types if pt.is_nested(kind) for leaf in list_leaves(kind)]
+        self._has_inner_doubles = any(map(pt.is_floating, nested))
 
     def parse(self, data: bytes, count: int) -> ParsedPart | Refusal:
         """Return the columns of plain lines, or what is refused of them."""
         wanted = self._columns.schema
-        if self._columns.is_sampled and LONG_NUMBER in data.translate(DIGITS) and any(map(_has_doubles, wanted.types)):
+        if self._columns.is_sampled and self._has_inner_doubles and LONG_NUMBER in data.translate(DIGITS):
             # Only numbers beside other columns are compared with their digits.
             return ANY
         table = parse_json(data, count, self._schema)
@@ -63,15 +69,17 @@ class FastParser:
             return table
         if self._has_undeclared(table.schema):
             return ANY
-        sure = np.ones(count, np.bool_)
         may_vanish = cache(partial(may_write_small_numbers, data))
-        try:
-            columns = [self._convert(table[c.name].combine_chunks(), c, may_vanish, sure) for c in wanted]
-        except _DoubtError:
-            return ANY
-        others = (table[name].combine_chunks() for name in table.column_names[len(wanted) :])
-        if not all(is_finite(array) for array in others):
-            return ANY
+        # Members that are not read count too.
+        doubts = np.zeros(count, np.bool_)
+        for column in table.columns:
+            doubts |= mask_floats(column.combine_chunks(), column.type, _is_infinite)
+        columns = []
+        for field in wanted:
+            array, doubtful = _convert(table[field.name].combine_chunks(), field.type, self._columns.form, may_vanish)
+            columns.append(array)
+            doubts |= doubtful
+        sure = ~doubts
         if self._columns.is_sampled:
             sure &= ~find_changed_rows(data, table, self._schema)
         return ParsedPart(columns if sure.all() else [column.filter(pa.array(sure)) for column in columns], sure)
@@ -87,98 +95,66 @@ class FastParser:
             if column.name in declared
         )
 
-    def _convert(
-        self, array: pa.Array, column: pa.Field, may_vanish: Callable[[], bool], sure: npt.NDArray[np.bool_]
-    ) -> pa.Array:
-        """Return a column in its type. Rows that need the exact parser are no longer ``sure``."""
-        doubts: list[pa.Array] = []
-        converted = _convert_leaves(array, column.type, self._columns.form, may_vanish, doubts)
-        if pt.is_nested(column.type) and not is_finite(array):
-            # Members that are not read count too.
-            raise _DoubtError
-        for doubt in doubts:
-            if pc.any(doubt).as_py():
-                if pt.is_nested(column.type):
-                    raise _DoubtError
-                sure &= ~doubt.fill_null(False).to_numpy(zero_copy_only=False)
-        return converted
 
-
-def _has_doubles(kind: pa.DataType) -> bool:
-    """Return True for an object or a list that has numbers of type double."""
-    inner = [kind.field(index).type for index in range(kind.num_fields)]
-    return any(pt.is_floating(part) or _has_doubles(part) for part in inner)
-
-
-def is_finite(array: pa.Array) -> bool:
-    """Return False if parsed values include NaN or an infinity, which pyarrow accepts as numbers."""
-    if pt.is_struct(array.type):
-        return all(is_finite(array.field(index)) for index in range(array.type.num_fields))
-    if pt.is_list(array.type):
-        return is_finite(array.values)
-    return not pt.is_floating(array.type) or pc.all(pc.is_finite(array)).as_py() is not False
+def _is_infinite(array: pa.Array, _kind: pa.DataType) -> Mask:
+    """Return a mask of NaN and infinities, which pyarrow accepts as numbers."""
+    mask: Mask = ~np.isfinite(array.fill_null(0).to_numpy())
+    return mask
 
 
 def can_parse_fast(columns: Columns) -> bool:
     """Return True if pyarrow parses all types of the columns."""
-    return all(_is_parsed(field.type) for field in columns.schema)
+    leaves = list_leaves(pa.struct(list(columns.schema)))
+    return not any(pt.is_map(t) or pt.is_binary(t) or pt.is_null(t) or pt.is_decimal256(t) for t in leaves)
 
 
-def _is_parsed(kind: pa.DataType) -> bool:
-    if pt.is_struct(kind):
-        return all(_is_parsed(field.type) for field in kind)
-    if pt.is_list(kind):
-        return _is_parsed(kind.value_type)
-    return not (pt.is_map(kind) or pt.is_binary(kind) or pt.is_null(kind) or pt.is_decimal256(kind))
-
-
-def _to_parsed_type(kind: pa.DataType) -> pa.DataType:
+def _choose_parsed_type(leaf: pa.DataType) -> pa.DataType:
     """Return the type as which pyarrow parses a type: dates and times are texts that are cast."""
-    if pt.is_struct(kind):
-        return pa.struct([pa.field(field.name, _to_parsed_type(field.type)) for field in kind])
-    if pt.is_list(kind):
-        return pa.list_(_to_parsed_type(kind.value_type))
-    if pt.is_decimal128(kind):
-        return pa.decimal256(kind.precision, kind.scale)
-    return pa.string() if pt.is_temporal(kind) else kind
+    if pt.is_decimal128(leaf):
+        return pa.decimal256(leaf.precision, leaf.scale)
+    return pa.string() if pt.is_temporal(leaf) else leaf
 
 
-def _convert_leaves(
-    array: pa.Array, kind: pa.DataType, form: TextForm, may_vanish: Callable[[], bool], doubts: list[pa.Array]
-) -> pa.Array:
-    """Return parsed values in their types; ``doubts`` collects masks of values that may be read wrongly."""
+def _convert(
+    array: pa.Array, kind: pa.DataType, form: TextForm, may_vanish: Callable[[], bool]
+) -> tuple[pa.Array, Mask]:
+    """Return parsed values in their type, and a mask of those that may be read wrongly, or hold such a value."""
+    doubts = np.zeros(len(array), np.bool_)
     if pt.is_struct(kind):
-        members = [_convert_leaves(array.field(field.name), field.type, form, may_vanish, doubts) for field in kind]
-        return pa.StructArray.from_arrays(members, fields=list(kind), mask=array.is_null())
+        members = [_convert(array.field(field.name), field.type, form, may_vanish) for field in kind]
+        for _, doubtful in members:
+            doubts |= doubtful
+        made = [member for member, _ in members]
+        return pa.StructArray.from_arrays(made, fields=list(kind), mask=array.is_null()), doubts
     if pt.is_list(kind):
-        items = _convert_leaves(array.values, kind.value_type, form, may_vanish, doubts)
-        return pa.ListArray.from_arrays(array.offsets, items, type=kind, mask=array.is_null())
+        items, doubtful = _convert(array.values, kind.value_type, form, may_vanish)
+        made = pa.ListArray.from_arrays(array.offsets, items, type=kind, mask=array.is_null())
+        return made, mask_lists(array, doubtful)
     if pt.is_floating(kind):
-        doubts.append(pc.invert(pc.is_finite(array)))
         zeros = pc.equal(array, 0)
-        if pc.any(zeros).as_py() and may_vanish():
-            doubts.append(zeros)
-        return array
+        return array, _to_mask(zeros) if pc.any(zeros).as_py() and may_vanish() else doubts
     if pt.is_decimal128(kind):
-        return _narrow(array, kind, doubts)
+        return _narrow(array, kind)
     if pt.is_temporal(kind):
         cast = cast_text(array.cast(pa.string()), kind, form)
-        if cast.misfits is not None:
-            doubts.append(cast.misfits)
-        return cast.values
-    return array
+        return cast.values, doubts if cast.misfits is None else _to_mask(cast.misfits)
+    return array, doubts
 
 
-def _narrow(array: pa.Array, kind: pa.DataType, doubts: list[pa.Array]) -> pa.Array:
+def _to_mask(flags: pa.Array) -> Mask:
+    mask: Mask = flags.fill_null(False).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _narrow(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Mask]:
     """Return parsed decimals in their type; those with more digits than it has are doubtful, and null here."""
     try:
-        return array.cast(kind)
+        return array.cast(kind), np.zeros(len(array), np.bool_)
     except pa.ArrowInvalid:
         wide = pa.decimal256(76, kind.scale)
         limit = pa.scalar(Decimal(10 ** (kind.precision - kind.scale)), wide)
         beyond = pc.greater_equal(pc.abs(array.cast(wide)), limit)
-        doubts.append(beyond)
-        return pc.if_else(beyond, None, array).cast(kind)
+        return pc.if_else(beyond, None, array).cast(kind), _to_mask(beyond)
 
 
 def _has_undeclared_member(parsed: pa.DataType, wanted: pa.DataType) -> bool:
@@ -193,7 +169,7 @@ def _has_undeclared_member(parsed: pa.DataType, wanted: pa.DataType) -> bool:
     )
 
 
-def find_changed_rows(data: bytes, table: pa.Table, schema: pa.Schema) -> npt.NDArray[np.bool_]:
+def find_changed_rows(data: bytes, table: pa.Table, schema: pa.Schema) -> Mask:
     """Return a mask of rows with a number that has more digits than the double as which it was parsed."""
     changed = np.zeros(table.num_rows, np.bool_)
     names = [field.name for field in schema if pt.is_floating(field.type)]

@@ -3,7 +3,7 @@
 import math
 import re
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
@@ -15,9 +15,10 @@ from lakewriter.cast.exact_text import DEFAULT, TextForm, explain_undeclared
 from lakewriter.cast.json_text import NumberText, describe_value, write_text
 from lakewriter.cast.strict_cast import cast_text, explain_misfit
 from lakewriter.column_types import name_type
+from lakewriter.documents.exact import ColumnBuilder, Locate, Objects, locate_below, locate_rows
 from lakewriter.documents.nesting import write_json_pointer
+from lakewriter.documents.types import DocumentType, Record, from_arrow_type
 
-Path = tuple[str, ...]
 EXACT_DIGITS: Final = 15
 """A double stores every number of up to so many digits. https://en.cppreference.com/w/cpp/types/numeric_limits/digits10"""
 
@@ -55,117 +56,90 @@ class Built:
 def build_columns(columns: Columns, documents: Sequence[Mapping[str, Any]]) -> Built:
     """Return the columns of documents."""
     builder = _Builder(columns)
-    rows = range(len(documents))
-    arrays = [
-        builder.build(column.type, [document.get(column.name) for document in documents], rows, (column.name,))
-        for column in columns.schema
-    ]
-    builder.tell_other_spellings(sorted(columns.declared), documents, rows, ())
+    arrays = [builder.build_column(column, documents) for column in columns.schema]
+    builder.note_other_spellings(columns.declared, documents, locate_rows(range(len(documents))))
     for index, name in enumerate(columns.schema.names):
         if any(name in of_row for of_row in builder.misfits.values()):
-            row_numbers = [None if name in builder.misfits.get(row, ()) else row for row in rows]
+            row_numbers = [None if name in builder.misfits.get(row, ()) else row for row in range(len(documents))]
             arrays[index] = arrays[index].take(pa.array(row_numbers, pa.int64()))
     return Built(arrays, builder.misfits, builder.others)
 
 
-class _Builder:
+class _Builder(ColumnBuilder[Any]):
     """A builder of columns; ``misfits`` and ``others`` have the first reason of each."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
         self.misfits: dict[int, dict[str, str]] = {}
         self.others: dict[int, str] = {}
+        self._is_declared = False
 
-    def build(self, kind: pa.DataType, values: Sequence[Any], rows: Sequence[int], path: Path) -> pa.Array:
-        """Return the array of ``values``, which are those of ``rows``."""
-        if pt.is_struct(kind):
-            return self._build_structs(kind, values, rows, path)
-        if pt.is_map(kind):
-            return self._build_maps(kind, values, rows, path)
-        if pt.is_list(kind):
-            return self._build_lists(kind, values, rows, path)
-        return self._build_scalars(kind, values, rows, path)
+    def build_column(self, column: pa.Field, documents: Sequence[Mapping[str, Any]]) -> pa.Array:
+        """Return the values that documents have in a column."""
+        self._is_declared = column.name in self.columns.declared
+        values = [document.get(column.name) for document in documents]
+        locate = locate_below(locate_rows(range(len(documents))), column.name)
+        return self.build(from_arrow_type(column.type), column.type, values, locate)
 
-    def tell_other_spellings(
-        self, names: Sequence[str], objects: Sequence[Mapping[str, Any] | None], rows: Sequence[int], path: Path
-    ) -> None:
+    def note_other_spellings(self, names: Collection[str], objects: Objects[Any], locate: Locate) -> None:
         """Record keys that differ from a column by case alone, if their object has no key of the column's name."""
-        folded = {name.lower(): name for name in names}
-        column_names = {*names, *self.columns.schema.names} if not path else set(names)
-        for value, row in zip(objects, rows, strict=True):
-            for key in (value or {}).keys() - column_names:
+        folded = {name.lower(): name for name in sorted(names)}
+        for position, value in enumerate(objects):
+            for key in (value or {}).keys() - names:
                 name = folded.get(key.lower())
-                if value is not None and name is not None and name not in value:
-                    reason = f"its key {key!r} differs by case from the column {'.'.join((*path, name))!r}"
-                    self.others.setdefault(row, reason)
+                if value is None or name is None or name in value:
+                    continue
+                row, steps = locate(position)
+                if steps or key not in self.columns.schema.names:
+                    column = ".".join([*_write_steps(steps), name])
+                    self.others.setdefault(row, f"its key {key!r} differs by case from the column {column!r}")
 
-    def _add(self, row: int, path: Path, value: Any, what: str) -> None:
+    def note_members(self, record: Record, kind: pa.StructType, objects: Objects[Any], locate: Locate) -> None:
+        """See ``ColumnBuilder``."""
+        if not self._is_declared:
+            return
+        names = {name for name, _ in record.fields}
+        self.note_other_spellings(names, objects, locate)
+        for position, value in enumerate(objects):
+            if value is not None and (unknown := value.keys() - names):
+                what = f"does not fit {name_type(kind)}: {explain_undeclared(unknown)}"
+                self._add(locate, position, value, what)
+
+    def open_values(self, expected: type, kind: pa.DataType, values: Sequence[Any], locate: Locate) -> Sequence[Any]:
+        """See ``ColumnBuilder``."""
+        for position, value in enumerate(values):
+            if not (value is None or isinstance(value, expected)):
+                self._add(locate, position, value, f"does not fit {name_type(kind)}")
+        return [value if isinstance(value, expected) else None for value in values]
+
+    def _add(self, locate: Locate, position: int, value: Any, what: str) -> None:
         """Record why a value does not fit. An inner value is named by its path."""
-        inside = f"in {write_json_pointer(path[1:])} {describe_value(value)}" if path[1:] else "it"
-        self.misfits.setdefault(row, {}).setdefault(path[0], f"{inside} {what}")
+        row, (column, *inner) = locate(position)
+        subject = f"in {write_json_pointer(_write_steps(inner))} {describe_value(value)}" if inner else "it"
+        self.misfits.setdefault(row, {}).setdefault(str(column), f"{subject} {what}")
 
-    def _build_structs(self, kind: pa.DataType, values: Sequence[Any], rows: Sequence[int], path: Path) -> pa.Array:
-        objects = [self._require(value, dict, kind, row, path) for value, row in zip(values, rows, strict=True)]
-        if path[0] in self.columns.declared:
-            names = {member.name for member in kind}
-            self.tell_other_spellings(sorted(names), objects, rows, path)
-            for value, row in zip(objects, rows, strict=True):
-                if value is not None and (unknown := value.keys() - names):
-                    self._add(row, path, value, f"does not fit {name_type(kind)}: {explain_undeclared(unknown)}")
-        members = [
-            self.build(
-                member.type,
-                [None if value is None else value.get(member.name) for value in objects],
-                rows,
-                (*path, member.name),
-            )
-            for member in kind
-        ]
-        is_null = pa.array([value is None for value in objects], pa.bool_())
-        return pa.StructArray.from_arrays(members, fields=list(kind), mask=is_null)
-
-    def _build_lists(self, kind: pa.DataType, values: Sequence[Any], rows: Sequence[int], path: Path) -> pa.Array:
-        lists = [self._require(value, list, kind, row, path) for value, row in zip(values, rows, strict=True)]
-        inner = [item for value in lists for item in value or ()]
-        of_inner = [row for value, row in zip(lists, rows, strict=True) for _ in value or ()]
-        items = self.build(kind.value_type, inner, of_inner, (*path, "*"))
-        return pa.ListArray.from_arrays(_count_offsets(lists), items, type=kind)
-
-    def _build_maps(self, kind: pa.DataType, values: Sequence[Any], rows: Sequence[int], path: Path) -> pa.Array:
-        maps = [self._require(value, dict, kind, row, path) for value, row in zip(values, rows, strict=True)]
-        of_inner = [row for value, row in zip(maps, rows, strict=True) for _ in value or ()]
-        keys = pa.array([key for value in maps for key in value or ()], kind.key_type)
-        inner = [item for value in maps for item in (value or {}).values()]
-        items = self.build(kind.item_type, inner, of_inner, (*path, "*"))
-        return pa.MapArray.from_arrays(_count_offsets(maps), keys, items, type=kind)
-
-    def _require(self, value: Any, expected: type, kind: pa.DataType, row: int, path: Path) -> Any:
-        if value is None or isinstance(value, expected):
-            return value
-        self._add(row, path, value, f"does not fit {name_type(kind)}")
-        return None
-
-    def _build_scalars(self, kind: pa.DataType, values: Sequence[Any], rows: Sequence[int], path: Path) -> pa.Array:
+    def build_leaves(self, t: DocumentType, kind: pa.DataType, values: Sequence[Any], locate: Locate) -> pa.Array:
+        """See ``ColumnBuilder``."""
         if pt.is_string(kind):
             return pa.array(
                 [value if value is None or type(value) is str else write_text(value) for value in values], kind
             )
         form = self.columns.form
-        texts = [self._take_text(value, kind, row, path) for value, row in zip(values, rows, strict=True)]
+        texts = [self._take_text(value, kind, position, locate) for position, value in enumerate(values)]
         if pt.is_binary(kind):
-            return pa.array([self._decode(text, row, path) for text, row in zip(texts, rows, strict=True)], kind)
+            return pa.array([self._decode(text, position, locate) for position, text in enumerate(texts)], kind)
         cast = cast_text(pa.array(texts, pa.string()), kind, form)
         if cast.misfits is not None:
             for index in cast.misfits.fill_null(False).to_numpy(zero_copy_only=False).nonzero()[0].tolist():
                 why = explain_misfit(str(texts[index]), kind, form)
-                self._add(rows[index], path, values[index], f"does not fit {name_type(kind)}: {why}")
-        if pt.is_float64(kind) and path[0] not in self.columns.declared:
-            for text, row in zip(texts, rows, strict=True):
+                self._add(locate, index, values[index], f"does not fit {name_type(kind)}: {why}")
+        if pt.is_float64(kind) and not self._is_declared:
+            for position, text in enumerate(texts):
                 if text is not None and len(text) > EXACT_DIGITS and not keeps_digits(text):
-                    self._add(row, path, NumberText(text), "has more digits than a double")
+                    self._add(locate, position, NumberText(text), "has more digits than a double")
         return cast.values
 
-    def _take_text(self, value: Any, kind: pa.DataType, row: int, path: Path) -> str | None:
+    def _take_text(self, value: Any, kind: pa.DataType, position: int, locate: Locate) -> str | None:
         """Return the text to be cast; None if the value is of another kind than the column."""
         if value is None:
             return None
@@ -175,19 +149,19 @@ class _Builder:
             fits = pt.is_boolean(kind)
         else:
             fits = isinstance(value, str) and (pt.is_temporal(kind) or pt.is_binary(kind))
-        if path[0] in self.columns.declared and not pt.is_binary(kind):
+        if self._is_declared and not pt.is_binary(kind):
             # The cast accepts the text of values of any kind.
             fits = not isinstance(value, dict | list)
         if not fits:
-            self._add(row, path, value, f"does not fit {name_type(kind)}")
+            self._add(locate, position, value, f"does not fit {name_type(kind)}")
             return None
         return write_text(value) if isinstance(value, bool) else str(value)
 
-    def _decode(self, text: str | None, row: int, path: Path) -> bytes | None:
+    def _decode(self, text: str | None, position: int, locate: Locate) -> bytes | None:
         try:
             return None if text is None else b64decode(text, validate=True)
         except ValueError:
-            self._add(row, path, text, "does not fit binary: it is not base64")
+            self._add(locate, position, text, "does not fit binary: it is not base64")
             return None
 
 
@@ -199,11 +173,6 @@ def keeps_digits(text: str) -> bool:
     return Decimal(repr(number)) == Decimal(text)
 
 
-def _count_offsets(values: Sequence[Any]) -> pa.Array:
-    """Return the start of each list among all items; null for a list that is null."""
-    offsets: list[int | None] = []
-    end = 0
-    for value in values:
-        offsets.append(None if value is None else end)
-        end += 0 if value is None else len(value)
-    return pa.array([*offsets, end], pa.int32())
+def _write_steps(steps: Iterable[str | int]) -> tuple[str, ...]:
+    """Return a path with ``*`` for what is inside a list or a map, so that reasons do not multiply with the data."""
+    return tuple(step if isinstance(step, str) else "*" for step in steps)

@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from lakewriter.cast.json_text import NumberText
 from lakewriter.column_types import make_list
-from lakewriter.documents.arrow_lines import ANY, Refusal, parse_json, parse_ranges
+from lakewriter.documents.arrow_lines import ANY, Refusal, change_leaves, parse_json, parse_ranges
 from lakewriter.naming import drop_marks
 from lakewriter.source.files.json_blocks import Lines, parse_exactly
 from lakewriter.source.files.json_by_arrow import DIGITS, LONG_NUMBER, PARSED_WIDE, WIDE
@@ -328,7 +328,7 @@ def _describe_plain(data: bytes, count: int) -> Shape | Refusal:
         return table
     exact = table
     if LONG_NUMBER in data.translate(DIGITS) or any(part in data for part in _SMALL):
-        exact = parse_json(data, count, pa.schema([pa.field(f.name, _widen(f.type)) for f in table.schema]))
+        exact = parse_json(data, count, pa.schema(list(change_leaves(pa.struct(list(table.schema)), _widen))))
         if isinstance(exact, Refusal):
             return exact
     try:
@@ -346,13 +346,8 @@ class _UnclearError(Exception):
     """Numbers whose text is needed to describe them."""
 
 
-def _widen(kind: pa.DataType) -> pa.DataType:
-    """Return the type with decimals for doubles."""
-    if pt.is_struct(kind):
-        return pa.struct([pa.field(field.name, _widen(field.type)) for field in kind])
-    if pt.is_list(kind):
-        return pa.list_(_widen(kind.value_type))
-    return PARSED_WIDE if pt.is_float64(kind) else kind
+def _widen(leaf: pa.DataType) -> pa.DataType:
+    return PARSED_WIDE if pt.is_float64(leaf) else leaf
 
 
 def _describe_array(array: pa.Array, exact: pa.Array) -> Shape:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lakewriter.cast.json_text import MESSAGE_LEVELS, cut_below, describe_depth, is_too_deep
+from lakewriter.cast.json_text import ESCAPES, MESSAGE_LEVELS, cut_below, describe_depth, is_too_deep
 from lakewriter.documents.value_changes import NO_FIT, NULLED, TRUNCATED
 from lakewriter.source.messages.lines import MESSAGE, Message, Meta, Record, StreamState, is_object
 from lakewriter.spec.stream import StreamKey, stream_key
@@ -20,10 +20,6 @@ from lakewriter.spec.stream import StreamKey, stream_key
 _BEGINS: Final = re.compile(rb'\s*\{\s*"(?:type"\s*:\s*"(RECORD|STATE)"|(record|state)"\s*:\s*\{)')
 _PARTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?Infinity|NaN', re.DOTALL)
 """Strings, and the numbers that Python's ``json`` writes though JSON does not have them."""
-_ESCAPES: Final = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
-)
-"""Escapes from left to right. The group is a lone half of a pair, as in a text that was cut inside an emoji."""
 _HALVES: Final = re.compile("[\ud800-\udfff]")
 _CUT: Final = {"change": TRUNCATED, "reason": NO_FIT}
 _NO_NUMBER: Final = {"change": NULLED, "reason": NO_FIT}
@@ -151,7 +147,7 @@ def _mend_record(line: bytes, record: msgspec.Raw, fault: str, *, changed: bool)
 
 
 def _replace_part(match: re.Match[bytes]) -> bytes:
-    return _ESCAPES.sub(_replace_half_pair, match[0]) if match[0].startswith(b'"') else b"null"
+    return ESCAPES.sub(_replace_half_pair, match[0]) if match[0].startswith(b'"') else b"null"
 
 
 def _replace_half_pair(match: re.Match[bytes]) -> bytes:
