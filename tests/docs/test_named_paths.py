@@ -37,6 +37,7 @@ ELSEWHERE: Final = {
     "docs/adr/0026-references-of-json-schema-by-our-own-code.md": {"Specification", "referencing", "rpds-py"},
     "docs/adr/0027-an-undo-is-a-change.md": {"repeats/"},
     # Of objects in S3.
+    "docs/adr/0007-iceberg-by-pyiceberg-on-the-driver.md": {"metadata/"},
     "docs/adr/0029-a-refresh-switches-readers.md": {"_latest/files.json", "ReplacePartitions"},
     "docs/adr/0058-the-object-that-readers-follow-says-whose-it-is.md": {"_latest/files.json"},
     "docs/adr/0035-a-state-for-all-streams-belongs-to-the-sync.md": {"sync/decision.json", "sync/completion.json"},
