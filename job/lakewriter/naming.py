@@ -21,6 +21,8 @@ TABLE_METADATA: Final = "lakewriter-table"
 GENERATION_METADATA: Final = "ab-generation-id"
 """Object metadata key: the number of the full refresh, as Airbyte writes it."""
 
+DELETED: Final = "__lakewriter_deleted"
+"""The boolean column that a feed adds last when the table has a ``deleted`` expression; it is not written."""
 ORDINAL: Final = "__lakewriter_ordinal"
 """The last column of rows that are merged and written in another order than their source's files have: the number of
 each row, which grows in the order of the files and of the rows in them."""

@@ -34,7 +34,7 @@ def read(spark: Any, wanted: dict[str, Any]) -> dict[str, Any]:
     """The rows of one table, or the error that ends it."""
     rules = JdbcRules(**wanted.pop("jdbc", {}))
     try:
-        feed = open_feed(lambda: spark, table(format="jdbc", jdbc=rules, **wanted), deleted_column="__deleted")
+        feed = open_feed(lambda: spark, table(format="jdbc", jdbc=rules, **wanted))
         rows = [json.loads(text) for text in feed.run(show)]
         kinds = [str(kind) for kind in feed.schema.types]
         feed.close()

@@ -39,7 +39,7 @@ given = json.load(sys.stdin)
 
 def load(found, since, meanwhile=lambda: None):
     condition = None if since is None else CursorCondition("false", since)
-    feed = open_feed(lambda: spark, found, deleted_column="__deleted", condition=condition)
+    feed = open_feed(lambda: spark, found, condition=condition)
     meanwhile()
     rows = [json.loads(text) for text in feed.run(show)]
     feed.reconcile()
@@ -182,7 +182,7 @@ execute(options, "CREATE TABLE kept (id int PRIMARY KEY, t varchar(9))", "INSERT
 found = {}
 for depth in ("counts", "columns"):
     spec = table(format="jdbc", options={**options, "dbtable": "kept"}, jdbc=JdbcRules(reconcile=depth))
-    feed = open_feed(lambda: spark, spec, deleted_column="__deleted")
+    feed = open_feed(lambda: spark, spec)
     feed.run(show)
     for column in feed._reconciliation.read.columns:
         column.values, column.upper = column.values - (depth == "counts"), "0"

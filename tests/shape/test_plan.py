@@ -9,7 +9,8 @@ import pytest
 
 from lakewriter.column_types import UTC_MICROS
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError
-from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
+from lakewriter.naming import DELETED
+from lakewriter.shape.table import ShapePlan, plan_shape
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueCatalog
 from lakewriter.spec.key_template import Template

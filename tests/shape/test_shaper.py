@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.errors import SourceFailedError, ValueUnrepresentableError
+from lakewriter.naming import DELETED
 from lakewriter.receipt import Cursor
-from lakewriter.shape.table import DELETED, Shaper, plan_shape
+from lakewriter.shape.table import Shaper, plan_shape
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.key_template import Template

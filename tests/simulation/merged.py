@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from lakewriter.naming import DELETED
 from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.books import LOAD, Book, MergeRule, Place, is_compaction, is_control, is_undo, parsed, rows_of
 from tests.simulation.bucket import Bucket, Stored
@@ -41,14 +42,12 @@ class Events:
     seed: int
     events: dict[str, list[Event]] = field(default_factory=dict)
 
-    def open(
-        self, session: Session, table: TableSpec, first: int, count: int, deleted: str, *, single: bool
-    ) -> "EventsFeed":
+    def open(self, session: Session, table: TableSpec, first: int, count: int, *, single: bool) -> "EventsFeed":
         """Open the events from ``first`` on, of ``count`` that there are."""
         name, sources = f"{session.pipeline}/{table.id}", session.sources
         reading = sources.read(session.pipeline, table.id, session.job, session.process, tuple(range(first, count)))
         events = self.list(name, count)
-        column = deleted if table.deleted is not None else ""
+        column = DELETED if table.deleted is not None else ""
         partitions = 1 if single else sources.rng.choice([1, 1, 2])
         return EventsFeed(reading, partitions, session, events, column, is_clustered=bool(table.partition_by))
 

@@ -174,7 +174,6 @@ def open_feed(
     spark: Callable[[], Session],
     table: TableSpec,
     *,
-    deleted_column: str,
     condition: str | None = None,
     twice: bool = False,
     single: bool = False,
@@ -193,7 +192,7 @@ def open_feed(
         marked: Feed = session.sources.marks.open(session, table, first, count, single=single)
         return marked
     if table.mode is Mode.MERGE:
-        merged: Feed = session.sources.events.open(session, table, first, count, deleted_column, single=single)
+        merged: Feed = session.sources.events.open(session, table, first, count, single=single)
         return merged
     ids = tuple(range(first, count))
     if table.read.new_files:

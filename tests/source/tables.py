@@ -11,8 +11,6 @@ from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.table_spec import IndexKind, Read, TableSpec
 
-DELETED = "__deleted"
-
 
 def table(*, index: IndexKind = IndexKind.CONTIGUOUS, **fields: Any) -> TableSpec:
     """A table read as ``fields`` say; those of ``Read`` are taken out of them."""

@@ -11,7 +11,7 @@ import pytest
 
 from lakewriter.errors import SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.source.feed import open_feed
-from tests.source.tables import DELETED, rows, table
+from tests.source.tables import rows, table
 
 pytestmark = pytest.mark.spark
 
@@ -20,7 +20,7 @@ FEEDS = ["splits", "rows"]
 
 def opened(spark, path, prefer="auto", **fields):
     fields.setdefault("format", "parquet")
-    return open_feed(lambda: spark, table(path=path, **fields), deleted_column=DELETED, prefer=prefer)
+    return open_feed(lambda: spark, table(path=path, **fields), prefer=prefer)
 
 
 def write(folder, sizes, **options):

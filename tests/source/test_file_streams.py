@@ -14,7 +14,7 @@ from lakewriter.source.files.folder_listing import Listing, list_stored
 from lakewriter.source.files.pinned_paths import PlannedFile
 from lakewriter.source.streams import TableStream
 from lakewriter.spec.table_spec import TableSpec
-from tests.source.tables import DELETED, show, table
+from tests.source.tables import show, table
 from tests.support.narrow import need
 
 
@@ -78,7 +78,7 @@ def run(spark: SparkSession, asked: TableSpec, checkpoint: Path) -> list[list[Ba
 
     def read(frame: DataFrame, number: int) -> None:
         plan = stream.read_plan(number)
-        feed = stream.open_feed(frame, plan, least=1, single=False, deleted_column=DELETED, twice=False)
+        feed = stream.open_feed(frame, plan, least=1, single=False, twice=False)
         names = feed.schema.names
         batches.append([dict(zip(names, row, strict=False)) for text in feed.run(show) for row in json.loads(text)[1]])
         feed.close()

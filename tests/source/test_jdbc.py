@@ -6,7 +6,7 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.source.databases.database_connection import open_parts
 from lakewriter.source.feed import open_feed
 from lakewriter.spec.table_spec import JdbcPartition
-from tests.source.tables import DELETED, partitions, table
+from tests.source.tables import partitions, table
 
 DERBY = "jdbc:derby:memory:partitions;create=true"
 ROWS = 40
@@ -32,7 +32,7 @@ def read(spark, column, count=4, **options):
     source = options or {"dbtable": "numbers"}
     partition = JdbcPartition(column=column, count=count)
     found = table(format="jdbc", options={"url": DERBY, **source}, partition=partition)
-    return open_feed(lambda: spark, found, deleted_column=DELETED)
+    return open_feed(lambda: spark, found)
 
 
 PARTITIONED = [

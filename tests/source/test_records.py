@@ -5,7 +5,7 @@ import pytest
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.feed import open_feed
 from lakewriter.source.streams import TableStream
-from tests.source.tables import DELETED, partitions, rows, table
+from tests.source.tables import partitions, rows, table
 
 pytestmark = pytest.mark.spark
 
@@ -32,7 +32,7 @@ def read(folder, kind, text, columns, options):
 
 
 def opened(spark, source):
-    return open_feed(lambda: spark, source, deleted_column=DELETED)
+    return open_feed(lambda: spark, source)
 
 
 @pytest.mark.one_in(3)
@@ -71,7 +71,7 @@ def test_a_stream_does_the_same(spark, tmp_path):
     def each(frame, number):
         plan = stream.read_plan(number)
         with pytest.raises(SourceFailedError, match="does not fit the columns: correct it") as found:
-            partitions(stream.open_feed(frame, plan, least=1, single=True, deleted_column=DELETED, twice=False))
+            partitions(stream.open_feed(frame, plan, least=1, single=True, twice=False))
         failed.append((number, found.value.code, len(plan.digest)))
 
     writer = stream.frame.writeStream.foreachBatch(each).option("checkpointLocation", str(tmp_path / "checkpoint"))

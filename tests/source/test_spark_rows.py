@@ -11,10 +11,11 @@ from lakewriter.errors import (
     ValueUnrepresentableError,
     WorkerDiedError,
 )
+from lakewriter.naming import DELETED
 from lakewriter.source.feed import open_feed
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.table_spec import ColumnType, IndexKind
-from tests.source.tables import DELETED, partitions, rows, table
+from tests.source.tables import partitions, rows, table
 
 pytestmark = pytest.mark.spark
 
@@ -23,7 +24,7 @@ DERBY = "jdbc:derby:memory:rows;create=true"
 
 def opened(spark, **fields):
     condition, prefer = fields.pop("condition", None), fields.pop("prefer", "auto")
-    return open_feed(lambda: spark, table(**fields), deleted_column=DELETED, condition=condition, prefer=prefer)
+    return open_feed(lambda: spark, table(**fields), condition=condition, prefer=prefer)
 
 
 def query(spark, sql, **fields):

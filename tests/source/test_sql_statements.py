@@ -20,7 +20,7 @@ from lakewriter.source.files.spark_options import Options
 from lakewriter.source.spark_failures import Origin
 from lakewriter.spec.row_rules import BadRows
 from lakewriter.spec.table_spec import Read
-from tests.source.tables import DELETED, rows, table
+from tests.source.tables import rows, table
 from tests.source.test_marked_lines import split
 
 pytestmark = pytest.mark.spark
@@ -34,7 +34,7 @@ def csv(folder: Path, name: str, text: str) -> Read:
 
 
 def open_sql(spark, sql, views, **fields):
-    return open_feed(lambda: spark, table(sql=sql, views=views, **fields), deleted_column=DELETED)
+    return open_feed(lambda: spark, table(sql=sql, views=views, **fields))
 
 
 def test_bad_rows_of_views_come_behind_the_statements_own(spark, tmp_path):

@@ -64,7 +64,7 @@ reads = {
     "json": table(format="json", path=f"{folder}/json", columns={"n": "int", "ts": "timestamp", "d": "date"}),
 }
 found = {
-    name: sorted(rows(open_feed(lambda: spark, read, deleted_column=DELETED))) for name, read in reads.items()
+    name: sorted(rows(open_feed(lambda: spark, read))) for name, read in reads.items()
 }
 print(json.dumps([refused, found]))
 """

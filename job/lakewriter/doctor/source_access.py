@@ -85,7 +85,7 @@ class SourceProbes:
     def _ask_for_columns(self, name: str, table: TableSpec) -> list[Finding]:
         looker = Looker()
         try:
-            looker.open(self.spark, table, deleted_column="")
+            looker.open(self.spark, table)
         except LakeError as error:
             return [_make_failure(name, error)]
         assert looker.feed is not None
@@ -180,7 +180,7 @@ class SourceProbes:
         """Find every column that the file names and the source lacks, by opening the source without these keys."""
         looker = Looker()
         try:
-            looker.open(self.spark, _drop_keys(table), deleted_column="")
+            looker.open(self.spark, _drop_keys(table))
         except LakeError:
             return []
         return list_missing_columns(name, table, looker.feed.schema.names) if looker.feed is not None else []

@@ -11,10 +11,10 @@ import pyarrow.types as pt
 from lakewriter import column_types
 from lakewriter.doctor.probe import Finding, SeenColumn, SeenSource
 from lakewriter.errors import LakeError, SpecInvalidError
+from lakewriter.naming import DELETED
 from lakewriter.report import format_count, format_size, join_first
 from lakewriter.run.prepare import Prepared, require_sorted_sample
 from lakewriter.shape.cursor import describe_future, find_highest
-from lakewriter.shape.table import DELETED
 from lakewriter.source.databases.database_rows import is_jdbc
 from lakewriter.source.feed import Bounded
 from lakewriter.source.file_look import FileLook

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from lakewriter.column_types import name_type
 from lakewriter.lineage.facts import Column
+from lakewriter.naming import DELETED
 from lakewriter.shape.envelope import EnvelopePlan
 from lakewriter.shape.flatten_plan import FlattenPlan
 from lakewriter.shape.shapers import AnyPlan
-from lakewriter.shape.table import DELETED, ColumnPlan
+from lakewriter.shape.table import ColumnPlan
 from lakewriter.shape.text_rows import TextRowsPlan
 
 Origin = tuple[str, tuple[str, ...], bool]

@@ -201,7 +201,6 @@ class TableRun:
             spark_factory: SparkFactory,
             table: TableSpec,
             *,
-            deleted_column: str,
             condition: str | None = None,
             twice: bool = False,
             single: bool = False,
@@ -211,7 +210,6 @@ class TableRun:
                 planned,
                 least=filled,
                 single=single,
-                deleted_column=deleted_column,
                 twice=twice,
                 read=table.read,
             )

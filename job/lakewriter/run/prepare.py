@@ -41,7 +41,7 @@ from lakewriter.shape.flatten_plan import plan_flatten
 from lakewriter.shape.kept_names import ColumnNames, EarlierNames
 from lakewriter.shape.partitions import make_grouping
 from lakewriter.shape.shapers import AnyPlan
-from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
+from lakewriter.shape.table import ShapePlan, plan_shape
 from lakewriter.shape.text_rows import plan_text_rows
 from lakewriter.shape.text_shapes import find_shapes
 from lakewriter.source.column_names import quote_column
@@ -129,7 +129,7 @@ def _open_feed(
         return Unread()
     twice = has_inferred_columns(table) or bool(table.unique_checks)
     open_table = opener or open_feed
-    return open_table(spark, table, condition=condition, deleted_column=DELETED, twice=twice, single=single)
+    return open_table(spark, table, condition=condition, twice=twice, single=single)
 
 
 def add_nameless(table: TableSpec, given: tuple[GivenName, ...] | None) -> TableSpec:

@@ -12,7 +12,7 @@ import pyarrow.types as pt
 
 from lakewriter.column_types import Rename, enter, is_void, rebuild_type, reconcile, to_stored_type
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
-from lakewriter.naming import ORDINAL, ORDINAL_ID, name_columns
+from lakewriter.naming import DELETED, ORDINAL, ORDINAL_ID, name_columns
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.conversion import Conversion, convert, normalise_names, plan_conversion
 from lakewriter.shape.cursor import choose_higher, find_highest
@@ -20,9 +20,6 @@ from lakewriter.shape.text_shapes import find_shapes, join_shapes
 from lakewriter.shape.tracking import TRACKING_TYPES, TrackingValues
 from lakewriter.spec.specification import Spec, Tracking, TrackingColumn
 from lakewriter.spec.table_spec import Mode, Partition, TableSpec
-
-DELETED: Final = "__lakewriter_deleted"
-"""The boolean column that a feed adds last when the table has a ``deleted`` expression; it is not written."""
 
 ORDINAL_FIELD: Final = pa.field(ORDINAL, pa.int64(), False, {"PARQUET:field_id": str(ORDINAL_ID)})
 

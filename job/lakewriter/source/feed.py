@@ -109,7 +109,6 @@ class FeedOpener(Protocol):
         spark_factory: Callable[[], SparkSession],
         table: TableSpec,
         *,
-        deleted_column: str,
         condition: str | None = None,
         twice: bool = False,
         single: bool = False,
@@ -121,7 +120,6 @@ def open_feed(
     spark_factory: Callable[[], SparkSession],
     table: TableSpec,
     *,
-    deleted_column: str,
     condition: str | None = None,
     twice: bool = False,
     single: bool = False,
@@ -132,7 +130,6 @@ def open_feed(
     Args:
         spark_factory: Starts Spark, or returns the session that runs.
         table: The table to read.
-        deleted_column: The name of the last, boolean column, which is there if the table has a ``deleted`` expression.
         condition: SQL over the columns as declared. A database translates a ``CursorCondition`` into its SQL.
         twice: Whether the feed can be run two times and gives the same rows.
         single: Whether all rows go into one partition.
@@ -143,7 +140,7 @@ def open_feed(
     why = explain_need_of_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
     if has_reader(table.read) and prefer != "rows" and may_read_splits(spark_factory, table, condition):
         feed = open_file_splits(
-            spark_factory, table, single=single, condition=condition, deleted_column=deleted_column
+            spark_factory, table, single=single, condition=condition
         )  # fmt: skip
         if feed is not None:
             check_lag(table, feed.schema)
@@ -155,7 +152,6 @@ def open_feed(
         spark_factory(),
         table,
         condition=condition,
-        deleted_column=deleted_column,
         reason=reason,
         twice=twice,
         single=single,

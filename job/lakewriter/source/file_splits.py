@@ -138,12 +138,12 @@ def open_own_files(table: TableSpec, spread: Spread) -> OpenedFiles:
 
 
 def open_file_splits(
-    spark: SparkFactory, table: TableSpec, *, single: bool, condition: str | None = None, deleted_column: str = ""
+    spark: SparkFactory, table: TableSpec, *, single: bool, condition: str | None = None
 ) -> FilesFeed | None:
     """Open the feed of a table whose files the tasks read; None if only Spark can evaluate the table's conditions."""
     origin = make_origin(table, resolve_secrets(table.read))
     opened = open_own_files(table, make_spread(spark, origin))
-    source = judge_rows(spark, table, opened.source, condition, deleted_column)
+    source = judge_rows(spark, table, opened.source, condition)
     return None if source is None else make_feed(spark, table, opened, origin, source=source, single=single)
 
 

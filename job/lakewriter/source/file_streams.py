@@ -125,12 +125,12 @@ class FileStream:
             self.table, read, self.options, spread, aside=self.table.sets_aside, given=listing, earlier=self.earlier
         )
 
-    def make_feed(self, opened: OpenedFiles, tasks: int, deleted_column: str) -> FilesFeed | None:
+    def make_feed(self, opened: OpenedFiles, tasks: int) -> FilesFeed | None:
         """Return the feed of opened files, in at most ``tasks`` partitions.
 
         Return None if only Spark can evaluate the table's conditions on their rows.
         """
-        source = judge_rows(lambda: self.spark, self.table, opened.source, None, deleted_column)
+        source = judge_rows(lambda: self.spark, self.table, opened.source, None)
         if source is None:
             return None
         return make_feed(

@@ -54,7 +54,6 @@ class Looker:
         spark_factory: Callable[[], SparkSession],
         table: TableSpec,
         *,
-        deleted_column: str,
         condition: str | None = None,
         twice: bool = False,
         single: bool = False,
@@ -68,7 +67,7 @@ class Looker:
             check_lag(table, self.feed.schema)
             return self.feed
         self.feed = open_sample(
-            spark_factory(), table, condition=condition, deleted_column=deleted_column, reason=str(why),
+            spark_factory(), table, condition=condition, reason=str(why),
             rows=SAMPLE_ROWS,
         )  # fmt: skip
         return self.feed

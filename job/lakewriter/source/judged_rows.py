@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from lakewriter.naming import DELETED
 from lakewriter.source.arrow_conditions import Expression, translate
 from lakewriter.source.files.file_reader import Piece
 from lakewriter.source.files.file_source import FilesSource
@@ -19,19 +20,18 @@ class JudgedRows:
     """A source with the bad rows and the rows for which ``condition`` is true; picklable.
 
     If ``cursor`` is given, the condition also applies to bad rows whose column at that index has a value: earlier loads
-    have set aside the others. ``deleted_column`` is the last column, if there is an expression for it.
+    have set aside the others. Their last column is ``DELETED``, if there is an expression for it.
     """
 
     source: FilesSource
     condition: Expression | None = None
     cursor: int | None = None
     deleted: Expression | None = None
-    deleted_column: str = ""
 
     @property
     def schema(self) -> pa.Schema:
         """The schema of the batches, without their marks."""
-        added = [] if self.deleted is None else [pa.field(self.deleted_column, pa.bool_())]
+        added = [] if self.deleted is None else [pa.field(DELETED, pa.bool_())]
         return pa.schema([*self.source.schema, *added])
 
     @property
@@ -75,7 +75,7 @@ class JudgedRows:
         count = len(self.source.schema)
         columns, fields = batch.columns, list(batch.schema)
         columns.insert(count, self.deleted.find_true(batch))
-        fields.insert(count, pa.field(self.deleted_column, pa.bool_()))
+        fields.insert(count, pa.field(DELETED, pa.bool_()))
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=batch.schema.metadata))
 
 
@@ -83,7 +83,7 @@ AnySource = FilesSource | JudgedRows
 
 
 def judge_rows(
-    spark: Callable[[], SparkSession], table: TableSpec, source: FilesSource, condition: str | None, deleted_column: str
+    spark: Callable[[], SparkSession], table: TableSpec, source: FilesSource, condition: str | None
 ) -> AnySource | None:
     """Return the source with the table's conditions on its rows; None if only Spark can evaluate them.
 
@@ -102,4 +102,4 @@ def judge_rows(
     if condition is not None and table.quarantine is not None and table.cursor is not None:
         names = source.schema.names
         cursor = next(index for index, name in enumerate(names) if name.lower() == table.cursor.lower())
-    return JudgedRows(source, above, cursor, deleted, deleted_column)
+    return JudgedRows(source, above, cursor, deleted)

@@ -252,14 +252,13 @@ def open_rows(
     table: TableSpec,
     *,
     condition: str | None,
-    deleted_column: str,
     reason: str,
     twice: bool = False,
     single: bool = False,
 ) -> RowsFeed:
     """Open the feed of a table. Its rows are numbered later if they are first brought into another order."""
     steady = has_reader(table.read) and condition is None
-    opened = _open(spark, table, condition, deleted_column)
+    opened = _open(spark, table, condition)
     # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
     frame = opened.frame.coalesce(1) if single else opened.frame
     numbering = _choose_numbering(table, steady)
@@ -273,12 +272,11 @@ def open_sample(
     table: TableSpec,
     *,
     condition: str | None,
-    deleted_column: str,
     reason: str,
     rows: int,
 ) -> RowsFeed:
     """Open the feed of the table's first ``rows`` rows as a load opens it, without reading a row."""
-    opened = _open(spark, table, condition, deleted_column, is_sample=True)
+    opened = _open(spark, table, condition, is_sample=True)
     unchecked = replace(opened.loaded, checks=())
     return RowsFeed(
         opened.frame.limit(rows), opened.schema, opened.origin, reason, Numbering.NONE, unchecked, opened.casts
@@ -296,9 +294,7 @@ class _Opened:
     casts: tuple[ColumnCast, ...]
 
 
-def _open(
-    spark: SparkSession, table: TableSpec, condition: str | None, deleted_column: str, *, is_sample: bool = False
-) -> _Opened:
+def _open(spark: SparkSession, table: TableSpec, condition: str | None, *, is_sample: bool = False) -> _Opened:
     session = isolate(spark)
     secrets = resolve_secrets(table.read)
     origin = make_origin(table, secrets)
@@ -308,7 +304,7 @@ def _open(
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
     try:
-        return _declare_loaded(loaded, table, condition, deleted_column, origin)
+        return _declare_loaded(loaded, table, condition, origin)
     except SPARK_ERRORS as error:
         loaded.close()
         raise origin.make_error(error) from error
@@ -317,11 +313,9 @@ def _open(
         raise
 
 
-def _declare_loaded(
-    loaded: Loaded, table: TableSpec, condition: str | None, deleted_column: str, origin: Origin
-) -> _Opened:
+def _declare_loaded(loaded: Loaded, table: TableSpec, condition: str | None, origin: Origin) -> _Opened:
     typed, casts = _declare(loaded.frame, table, None if loaded.is_bounded else condition, loaded.kinds)
-    frame, schema = prepare_delivery(add_checks(add_deleted_column(typed, table, deleted_column), table))
+    frame, schema = prepare_delivery(add_checks(add_deleted_column(typed, table), table))
     # If Spark has cast a column, values that do not fit are null before a task reads them.
     has_nulls = table.sets_aside and len(casts) < len(loaded.kinds)
     origin = replace(origin, reasons=loaded.reasons)
@@ -333,7 +327,6 @@ def open_batch(
     table: TableSpec,
     *,
     origin: Origin,
-    deleted_column: str,
     twice: bool,
     tasks: int,
     files: OpenedFiles | None = None,
@@ -341,7 +334,7 @@ def open_batch(
     """Open the feed of one micro-batch, in at most ``tasks`` partitions; ``files`` are those whose rows it has."""
     try:
         typed, casts = _declare(batch, table, None)
-        source = add_checks(add_deleted_column(typed, table, deleted_column), table).coalesce(tasks)
+        source = add_checks(add_deleted_column(typed, table), table).coalesce(tasks)
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
     frame, schema = prepare_delivery(source)
@@ -357,7 +350,6 @@ def open_frame(
     _spark: object,
     table: TableSpec,
     *,
-    deleted_column: str,
     condition: str | None = None,
     twice: bool = False,
     single: bool = False,
@@ -368,7 +360,7 @@ def open_frame(
         rows = rebind(frame)
         marked = add_marks(rows) if table.sets_aside and not is_marked(rows) else rows
         typed, casts = _declare(marked, table, condition)
-        source = add_checks(add_deleted_column(typed, table, deleted_column), table)
+        source = add_checks(add_deleted_column(typed, table), table)
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
     delivered, schema = prepare_delivery(source.coalesce(1) if single else source)

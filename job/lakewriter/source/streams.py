@@ -163,7 +163,6 @@ class TableStream:
         *,
         least: int,
         single: bool,
-        deleted_column: str,
         twice: bool,
         read: Read | None = None,
     ) -> Feed:
@@ -173,18 +172,18 @@ class TableStream:
         table = self._table
         if self._files is None:
             tasks = 1 if single else max(least, self._choose_tasks(frame, plan))
-            return open_batch(frame, table, origin=self.origin, deleted_column=deleted_column, twice=twice, tasks=tasks)
+            return open_batch(frame, table, origin=self.origin, twice=twice, tasks=tasks)
         files = self._files
         opened = files.open_batch(self._checkpoint, plan.number, read)
         size = sum(file.size for file in opened.listing.files)
         tasks = 1 if single else max(1, least, math.ceil(size / TASK_BYTES))
         if may_read_splits(lambda: files.spark, table, None):
-            feed = files.make_feed(opened, tasks, deleted_column)
+            feed = files.make_feed(opened, tasks)
             if feed is not None:
                 return feed
         rows = files.make_frame(opened)
         return open_batch(
-            rows, table, origin=self.origin, deleted_column=deleted_column, twice=twice, tasks=tasks,
+            rows, table, origin=self.origin, twice=twice, tasks=tasks,
             files=opened,
         )  # fmt: skip
 

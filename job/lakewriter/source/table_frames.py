@@ -12,6 +12,7 @@ from pyspark.sql.types import BooleanType, StringType
 
 from lakewriter.column_types import note_type
 from lakewriter.errors import LakeError, SourceFailedError, SpecInvalidError
+from lakewriter.naming import DELETED
 from lakewriter.receipt import InferredType
 from lakewriter.source.arrow_types import make_arrow_schema, to_delivered
 from lakewriter.source.bad_rows import BAD
@@ -219,12 +220,12 @@ def replace_char_types(columns: str) -> str:
     return _CHARACTERS.sub("string", columns)
 
 
-def add_deleted_column(source: DataFrame, table: TableSpec, deleted_column: str) -> DataFrame:
+def add_deleted_column(source: DataFrame, table: TableSpec) -> DataFrame:
     """Add a column that is true for deleted rows, if the table has an expression for it."""
     if table.deleted is None:
         return source
     try:
-        marked = source.select("*", F.coalesce(F.expr(table.deleted), F.lit(False)).alias(deleted_column))
+        marked = source.select("*", F.coalesce(F.expr(table.deleted), F.lit(False)).alias(DELETED))
         kind = marked.schema[-1].dataType
     except SPARK_ERRORS as error:
         reason = find_useful_line(str(error))

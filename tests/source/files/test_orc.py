@@ -12,7 +12,7 @@ from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedEr
 from lakewriter.source.feed import open_feed
 from lakewriter.source.files.orc_reader import OrcReader
 from tests.source.files.reading import in_turn, read_with, store
-from tests.source.tables import DELETED, rows, table
+from tests.source.tables import rows, table
 
 UTC = pa.timestamp("us", "UTC")
 FINER = "it is finer than microseconds; nanoseconds: truncate would cut it"
@@ -161,7 +161,7 @@ def test_what_spark_wrote(spark, tmp_path, codec):
         f"SELECT d, timestamp'2020-01-02 03:04:05.123456' t, timestamp_ntz'1500-01-02 03:04:05.123456' n, "
         f"cast('ab' as char(4)) c, array(map('a', d)) m FROM VALUES {values} AS t(d, k) ORDER BY k"
     ).coalesce(1).write.option("compression", codec).orc(str(tmp_path / "p"))
-    feed = open_feed(lambda: spark, table(format="orc", path=str(tmp_path / "p")), deleted_column=DELETED)
+    feed = open_feed(lambda: spark, table(format="orc", path=str(tmp_path / "p")))
     assert rows(feed) == [
         [day, "2020-01-02 03:04:05.123456+00:00", "1500-01-02 03:04:05.123456", "ab", [[["a", day]]]] for day in DAYS
     ]
@@ -178,7 +178,7 @@ def test_moments_that_spark_wrote(spark, tmp_path):
     values = ", ".join(f"(timestamp'{moment}', {number})" for number, moment in enumerate(MOMENTS))
     written = spark.sql(f"SELECT t FROM VALUES {values}, (null, 99) AS v(t, k) ORDER BY k").coalesce(1)
     written.write.orc(str(tmp_path / "p"))
-    feed = open_feed(lambda: spark, table(format="orc", path=str(tmp_path / "p")), deleted_column=DELETED)
+    feed = open_feed(lambda: spark, table(format="orc", path=str(tmp_path / "p")))
     assert rows(feed) == [*([f"{moment}+00:00"] for moment in MOMENTS), [None]]
 
 
@@ -200,7 +200,7 @@ def test_what_arrow_does_not_give_of_sparks_files_is_told(spark, tmp_path, sql, 
     spark.sql(sql).coalesce(1).write.orc(str(tmp_path / "p"))
     asked = table(format="orc", path=str(tmp_path / "p"))
     with pytest.raises(LakeError) as raised:
-        rows(open_feed(lambda: spark, asked, deleted_column=DELETED))
+        rows(open_feed(lambda: spark, asked))
     assert isinstance(raised.value, error)
     assert message in raised.value.message
     assert "engine: spark" in str(raised.value)
