@@ -1,6 +1,7 @@
 """dlt's filesystem destination on the same rows, in an environment of its own; see ``bench.turns`` for how it is run.
 
-Arguments: the query that makes the rows, the server's address, the bucket, and a codec, blank for dlt's own choice.
+Arguments: the query that makes the rows, the server's address, the bucket, a codec, blank for dlt's own choice, and a
+level that dlt does not take.
 """
 
 import os
@@ -30,7 +31,7 @@ def write(query: str, server: str, bucket: str, prefix: str) -> None:
 
 def main() -> None:
     """Take turns until standard input ends."""
-    query, server, bucket, codec = sys.argv[1:]
+    query, server, bucket, codec, _ = sys.argv[1:]
     os.environ["RUNTIME__DLTHUB_TELEMETRY"] = "false"
     if codec:
         os.environ["DATA_WRITER__COMPRESSION"] = codec

@@ -23,7 +23,8 @@ from bench.turns import Resident, Turn
 from tests.support.server import StrictAws
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-REQUIREMENTS: Final = ROOT / "bench" / "requirements-dlt.txt"
+APART: Final = {way: ROOT / "bench" / f"requirements-{way}.txt" for way in ("awswrangler", "dlt")}
+"""The packages of the ways that have an environment of their own, and a program ``bench.<way>_way``."""
 OURS: Final = "Lakewriter"
 FIXED: Final = {
     OURS: "lakewriter",
@@ -101,11 +102,12 @@ def compare(_: Callable[[], SparkSession], folder: Path, copies: int, rounds: in
 
 def list_versions() -> Iterator[str]:
     """The libraries that are compared, with their versions."""
-    for name in ("pyspark", "pyarrow", "awswrangler", "pyiceberg", "duckdb"):
+    for name in ("pyspark", "pyarrow", "pyiceberg", "duckdb"):
         yield f"{name} {version(name)}"
-    for line in REQUIREMENTS.read_text("utf-8").splitlines():
-        if line.startswith(("dlt==", "duckdb==")):
-            yield f"{line.split()[0].replace('==', ' ')}{' for dlt' * line.startswith('duckdb')}"
+    for way, requirements in APART.items():
+        for line in requirements.read_text("utf-8").splitlines():
+            if line.startswith((f"{way}==", "duckdb==")):
+                yield f"{line.split()[0].replace('==', ' ')}{f' for {way}' * line.startswith('duckdb')}"
 
 
 def _note(name: str, way: str, codec: str) -> str:
@@ -114,18 +116,19 @@ def _note(name: str, way: str, codec: str) -> str:
 
 
 def _command(way: str, plan: Plan) -> list[str]:
-    if way == "dlt":
+    way, _, codec = way.partition(" ")
+    plan = replace(plan, codec=codec) if codec else plan
+    if way in APART:
         uv = [
             str(Path(sys.executable).parent / "uv"),
             "run",
             "--quiet",
             "--no-project",
             "--with-requirements",
-            str(REQUIREMENTS),
+            str(APART[way]),
         ]
-        return [*uv, "python", "-m", "bench.dlt_way", TRACKED.format(files=plan.files), plan.server, BUCKET, plan.codec]
-    way, _, codec = way.partition(" ")
-    plan = replace(plan, codec=codec) if codec else plan
+        arguments = (TRACKED.format(files=plan.files), plan.server, BUCKET, plan.codec, str(plan.level or ""))
+        return [*uv, "python", "-m", f"bench.{way}_way", *arguments]
     return [sys.executable, "-m", "bench.outside_ways", way, json.dumps(asdict(plan))]
 
 

@@ -134,27 +134,6 @@ def _stream(plan: Plan, files: Sequence[str], first: int, path: str) -> None:
                 file.write_batch(batch)
 
 
-def awswrangler(plan: Plan) -> Write:
-    """DuckDB makes a pandas frame, awswrangler writes it with threads, and a file for each core."""
-    import awswrangler as wr
-
-    wr.config.s3_endpoint_url = plan.server
-
-    def write(prefix: str) -> None:
-        with _open_duckdb() as connection:
-            frame = connection.sql(_track(plan.files)).df()
-        path = f"s3://{BUCKET}/{prefix}/"
-        if not plan.codec:
-            wr.s3.to_parquet(frame, path, dataset=True)
-            return
-        wr.s3.to_parquet(
-            frame, path, dataset=True, use_threads=True, max_rows_by_file=-(-len(frame) // CORES),
-            compression=plan.codec, pyarrow_additional_kwargs={"compression_level": plan.level},
-        )  # fmt: skip
-
-    return write
-
-
 def pyiceberg(plan: Plan) -> Write:
     """DuckDB makes an Arrow table, PyIceberg appends it to a new Iceberg table, with a file for each core."""
     from pyiceberg.catalog import load_catalog
@@ -226,7 +205,6 @@ WAYS: Final[dict[str, Callable[[Plan], Write]]] = {
     "spark": spark,
     "pyarrow_one_file": pyarrow_one_file,
     "pyarrow": pyarrow,
-    "awswrangler": awswrangler,
     "pyiceberg": pyiceberg,
     "duckdb": duckdb,
 }

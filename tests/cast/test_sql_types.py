@@ -27,6 +27,10 @@ REFUSED = [
     ("decimal(39,1)", "expected decimal(p,s) with p from 1 to 38 and s from 0 to p"),
     ("decimal(2,3)", "expected decimal(p,s) with p from 1 to 38 and s from 0 to p"),
     ("decimal(2,", "expected a number, got the end"),
+    (
+        "decimal(50",
+        "expected ')', got the end. Within {...} of YAML a type with a comma needs quotes: {amount: 'decimal(12,2)'}",
+    ),
     ("decimal(a)", "expected a number, got 'a'"),
     ("varchar", "expected a length, as in varchar(10)"),
     ("array", "expected '<', got the end"),

@@ -72,6 +72,11 @@ MISTAKES = [
         "'excel', with a package of this name in spark.jars.packages.",
     ),
     (
+        write("read: {format: csv, path: o.csv, options: {encoding: latin-9x}}"),
+        "4: tables.0.read: 'encoding' is 'latin-9x'; expected a charset that Python knows, such as UTF-8, windows-1252 "
+        "or UTF-16LE.",
+    ),
+    (
         write("read: {format: jdbc, options: {dbtable: orders}}"),
         "4: tables.0.read.options: 'format: jdbc' reads a database; expected 'options' with 'url', such as 'url: "
         "jdbc:postgresql://db.acme.example/shop'.",

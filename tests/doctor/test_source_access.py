@@ -91,7 +91,7 @@ FAILURES: list[tuple[Read, dict[str, Any], str, str, str]] = [
      "whose name begins with _ or ., or that pathGlobFilter does not match."),
     (csv("nested"), {}, "SOURCE_FAILED", "'~/nested' has no files, only folders: 2026.", "Name a folder of them, such "
      "as ~/nested/2026; or all files below it, with options: {recursiveFileLookup: true}."),
-    (csv("cut.csv.gz"), {}, "SOURCE_FAILED", "'~/cut.csv.gz' cannot be read: its gzip data breaks off", "Check that "
+    (csv("cut.csv.gz"), {}, "SOURCE_FAILED", "'~/cut.csv.gz' cannot be read: its gzip data breaks off.", "Check that "
      "the file is there, whole, and may be read."),
     (csv("a.parquet"), {}, "SOURCE_FAILED", "'~/a.parquet' is a Parquet file, expected text.", "Set format: parquet."),
     (csv("book.xlsx"), {}, "SOURCE_FAILED", "'~/book.xlsx' is a ZIP archive, as Excel workbooks are, expected text.",

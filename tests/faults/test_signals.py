@@ -2,8 +2,12 @@
 
 import json
 import os
+import re
 import signal
+import subprocess
 import time
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -121,3 +125,68 @@ def test_a_second_signal_ends_a_load_at_once(books):
         assert sessions.members(process.pid) == []
     assert books.lake.load("a").status == "done"
     books.audit(again=["a"])
+
+
+MOMENTS, BEFORE_SPARK = 40, 10
+"""How many moments of one load get a signal, and how many of them at least lie before Spark answers."""
+KINDS = [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGINT, signal.SIGTERM)]
+ENDS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+SAID = re.compile(r"SIG[A-Z]+: |stopped by SIG")
+
+
+def play(books: Books, job: str, seconds: float, numbers: Sequence[int]) -> tuple[int, float, Process]:
+    """Run a load, and send the signals to its group so many seconds after its start, the second one a second after
+    the first. Return the exit code, and the seconds from the first signal to the end."""
+    process = Process(books.lake.file, job, books.lake.aws.url)
+    sent = 0.0
+    with process:
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            sent = time.monotonic()
+            for number in numbers:
+                if process.members():
+                    to_group(process, number)
+                try:
+                    process.wait(1.0)
+                except subprocess.TimeoutExpired:
+                    continue
+                break
+            code = process.wait()
+        ended = time.monotonic()
+        while process.members() and time.monotonic() - ended < SECONDS:
+            time.sleep(0.1)
+        assert process.members() == []
+    return code, ended - sent if sent else 0.0, process
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(3600)
+def test_forty_moments_of_one_load(books, capsys):
+    """One line, the exit code, an end within 3 s of an idle machine before anything is bound, and every row once."""
+    began = time.time()
+    whole = Process(books.lake.file, "whole", books.lake.aws.url)
+    with whole:
+        assert whole.wait() == 0
+    lasts = time.time() - began
+    # Spark answers in the second half of the time until the first commit.
+    commits = next(line for line in whole.errors.splitlines() if '"step": "committing"' in line)
+    spark = (datetime.fromisoformat(json.loads(commits)["time"]).timestamp() - began) / 2
+    early = [spark * (number + 0.5) / BEFORE_SPARK for number in range(BEFORE_SPARK)]
+    later = MOMENTS - BEFORE_SPARK
+    moments = [*early, *(spark + (lasts - spark) * (number + 0.5) / later for number in range(later))]
+    shown = [f"a load of {lasts:.1f} s"]
+    for number, at in enumerate(moments):
+        kinds, job = KINDS[number % len(KINDS)], f"m{number}"
+        code, seconds, process = play(books, job, at, kinds)
+        said = [line for line in process.errors.splitlines() if SAID.match(line)]
+        names = "+".join(signal.Signals(kind).name for kind in kinds)
+        shown.append(f"{number:2} {at:5.1f} s {names:15} {code:4} {seconds:5.1f} s {' | '.join(said)[:120]}")
+        assert "Traceback" not in process.errors, process.errors
+        # Python ends itself by SIGINT if it came in code that a library's import makes and runs: 130 in a shell too.
+        assert code in {0, *(ENDS[kind] for kind in kinds), -signal.SIGINT}, process.errors
+        assert code == 0 or 1 <= len(said) <= len(kinds), process.errors
+        assert books.lake.load(job).status == "done"
+    books.audit(again=["whole", *(f"m{number}" for number in range(MOMENTS))])
+    with capsys.disabled():
+        print("\n" + "\n".join(shown))

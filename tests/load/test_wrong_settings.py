@@ -54,7 +54,8 @@ def refuse(code: str, status: int = 403) -> Callable[[StrictAws], None]:
 WRONG: list[tuple[str, dict[str, Any], str, Callable[[StrictAws], None], str, str]] = [
     # what is wrong, its settings, the secret, what S3 does; the code, what the remedy says in the dialect's keys
     ("bucket", {"bucket": "acme-lakes"}, "s", lambda _: None, "BUCKET_NOT_FOUND",
-     "Check {bucket} for typing errors, and {endpoint} if there is one."),
+     "Check {bucket} for typing errors, and {endpoint} if there is one; or create the bucket: the stacks do, "
+     "and no load."),
     ("endpoint", {"endpoint": "http://127.0.0.1:1"}, "s", lambda _: None, "ENDPOINT_UNREACHABLE",
      "Check {endpoint}, and the network path from here"),
     ("region", {"region": "eu-west-1"}, "s", lambda _: None, "BUCKET_REGION_MISMATCH", "Set {region} to "),

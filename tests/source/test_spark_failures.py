@@ -62,6 +62,16 @@ def test_a_full_disk_is_that_of_scratch_files(said):
     assert remedy.startswith("The disk for Spark's scratch files is full: give them another folder (SPARK_LOCAL_DIRS, ")
 
 
+def test_a_failure_without_a_known_reason_points_at_the_keys():
+    missing = "[TABLE_OR_VIEW_NOT_FOUND] The table or view `orders` cannot be found. SQLSTATE: 42P01"
+    assert ORIGIN.explain(missing).remedy.startswith(
+        "A statement reads the views beside it, by their names: read: {sql"
+    )
+    database = Origin("t", "jdbc orders")
+    remedy = "Check 'url', and 'dbtable' or 'query', in read.options."
+    assert database.explain("Table/View 'ORDERS' does not exist.").remedy == remedy
+
+
 def test_zoned_timestamps_of_orc_are_for_the_tasks():
     said = (
         "[PARSE_SYNTAX_ERROR] Syntax error at or near 'with'. SQLSTATE: 42601 (line 1, pos 10)\n\n== SQL ==\n"

@@ -55,6 +55,7 @@ _CATALOG_REMEDY: Final = "Check the region and the account: Glue's catalog is th
 LEAST_FREE: Final = 256 * 2**20
 """Bytes that the disk of the server of ``--local`` must have free; on a fuller one it makes its volumes read-only."""
 _BELOW_BUCKET: Final = re.compile(r"(?<=s3://)([^/\s]+)/\S*")
+_PATH: Final = re.compile(r"(https?://[^/?]+)\S*")
 _USER_INFO: Final = re.compile(r"(?<=://)[^/@\s\"']+@")
 
 
@@ -158,7 +159,10 @@ def make_glue_remedy(access: Access) -> str:
 def make_bucket_remedy(access: Access) -> str:
     """Say what to do when no bucket has the name."""
     names = access.key_names
-    return f"Check {names.bucket} for typing errors, and {names.endpoint} if there is one."
+    return (
+        f"Check {names.bucket} for typing errors, and {names.endpoint} if there is one; or create the bucket: "
+        "the stacks do, and no load."
+    )
 
 
 def make_region_remedy(access: Access, region: str | None) -> str:
@@ -191,9 +195,10 @@ def _explain_silence(error: BotoCoreError, doing: str, access: Access) -> LakeEr
     if not has_never_answered(error):
         return NoAnswerError(f"{doing}: no answer ({_summarise(error)}).", remedy=make_timeout_remedy(access))
     # The SDK's endpoint_url holds the bucket's name and leaves out a proxy's.
-    endpoint = _USER_INFO.sub("", str(getattr(error, "kwargs", {}).get("endpoint_url") or access.endpoint or "AWS"))
+    url = _USER_INFO.sub("", str(getattr(error, "kwargs", {}).get("endpoint_url") or access.endpoint or "AWS"))
+    server = _PATH.sub(r"\1", url)
     return EndpointUnreachableError(
-        f"{doing}: {endpoint} has not answered once ({_summarise(error)}).",
+        f"{_cut_key(doing)}: {server} has not answered once ({_summarise(error).replace(url, server)}).",
         remedy=f"Check {_find_address_key(access)}, and the network path from here: name, port, TLS, proxy, VPC "
         "endpoint.",
     )
@@ -232,7 +237,7 @@ def _explain_refusal(error: ClientError, doing: str, access: Access, said: str, 
         return RoleNotAssumableError(f"{doing} was refused ({said}).", remedy=make_role_remedy(access))
     if meaning is Meaning.NO_BUCKET:
         return BucketNotFoundError(
-            f"bucket {access.bucket!r} does not exist ({doing}).", remedy=make_bucket_remedy(access)
+            f"bucket {access.bucket!r} does not exist ({_cut_key(doing)}).", remedy=make_bucket_remedy(access)
         )
     if meaning is Meaning.ELSEWHERE:
         return _explain_redirect(error, doing, access, said)

@@ -73,7 +73,11 @@ def _parse(text: str, read: "Callable[[_Tokens], Parsed]") -> Parsed:
         parsed = read(tokens)
         tokens.require_end()
     except _SyntaxError as error:
-        raise ValueError(f"{error}{'' if str(error).endswith('?') else '.'} Types: {TYPE_NAMES}") from error
+        # A comma ends a value in braces, as in {amount: decimal(12,2)}.
+        is_cut = re.fullmatch(r"\s*(decimal\(\d+|map<\w+)", text, re.IGNORECASE)
+        quotes = " Within {...} of YAML a type with a comma needs quotes: {amount: 'decimal(12,2)'}." if is_cut else ""
+        ending = "" if str(error).endswith("?") else "."
+        raise ValueError(f"{error}{ending}{quotes} Types: {TYPE_NAMES}") from error
     return parsed
 
 

@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from lakewriter.cli.completing import complete_table
-from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, report_errors
+from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, WholeNumber, report_errors
 from lakewriter.operate import job_ids
 
 LOADS: Final = 20
@@ -15,7 +15,7 @@ LOADS: Final = 20
 @click.command()
 @LAKE
 @click.option("--table", help="List only loads that have this table.", shell_complete=complete_table)
-@click.option("--limit", type=click.IntRange(1, 1000), default=LOADS, show_default=True, help="List so many loads.")
+@click.option("--limit", type=WholeNumber(1, 1000), default=LOADS, show_default=True, help="List so many loads.")
 @STAGE
 @LOCAL
 @JSON

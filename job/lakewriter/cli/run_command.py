@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, TABLES, report_errors
+from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, TABLES, WholeNumber, report_errors
 from lakewriter.cli.wanted import Wanted
 from lakewriter.errors import SpecInvalidError
 from lakewriter.operate import job_ids
@@ -24,7 +24,7 @@ from lakewriter.operate import job_ids
     metavar="TIME",
     help="Use the job id of this scheduled time, such as 2026-01-31T06:00:00Z; 2026-01-31 is its midnight in UTC.",
 )
-@click.option("--sync-id", type=click.IntRange(min=0), help="The sync's number, for destinations that number syncs.")
+@click.option("--sync-id", type=WholeNumber(min=0), help="The sync's number, for destinations that number syncs.")
 @click.option("--messages", help="Read these Airbyte messages in place of source.messages; - is standard input.")
 @click.option("--outcome", metavar="NAME", help="Write the outcome to runs/NAME.json, for an orchestrator.")
 @click.option(

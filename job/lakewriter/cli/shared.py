@@ -3,7 +3,7 @@
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich.console import Console
@@ -23,6 +23,7 @@ __all__ = [
     "OUT",
     "STAGE",
     "TABLES",
+    "WholeNumber",
     "is_local",
     "list_chosen_tables",
     "open_context",
@@ -38,6 +39,17 @@ _TABLES: Final = "lakewriter.tables"
 
 OUT = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
 ERR = Console(stderr=True, highlight=False)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number in a range, which the message names whatever was given."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            self.fail(f"{value!r}: expected a whole number in the range {self._describe_range()}.", param, error.ctx)
+
 
 LAKE = click.argument("lake", type=click.Path(path_type=Path))
 STAGE = click.option("--stage", help="Merge deployment.stages.STAGE over the file.", shell_complete=complete_stage)

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, report_errors
+from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, WholeNumber, report_errors
 
 WATCH_SECONDS: Final = 5
 
@@ -14,7 +14,7 @@ WATCH_SECONDS: Final = 5
 @LAKE
 @click.option(
     "--watch",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     is_flag=False,
     flag_value=WATCH_SECONDS,
     metavar="[SECONDS]",

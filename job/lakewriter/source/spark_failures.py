@@ -69,7 +69,10 @@ def make_unreadable_error(path: str, error: Exception, table: str = "") -> Sourc
     """Return the error for a file that Arrow cannot read; ``table`` is named if it is not blank."""
     reader = f"table {table!r}: " if table else ""
     return SourceFailedError(
-        f"{reader}{path!r} cannot be read: {error}", remedy="Check that the file is there, whole, and may be read."
+        f"{reader}{path!r} cannot be read: {str(error).rstrip('.')}.",
+        remedy="Check that the file is there, whole, and may be read."
+        if "(NoSuchBucket)" not in str(error)
+        else "Check the bucket's name in path and source_root.",
     )
 
 
@@ -130,7 +133,13 @@ class Origin:
         message = f"table {self.table!r} cannot be read from {self.what}: {line}"
         if _UNREACHABLE.search(text) and not _DENIED.search(text):
             return SourceUnreachableError(message, remedy="Check that the source is up and the network path to it.")
-        return SourceFailedError(message, remedy=find_remedy(text))
+        return SourceFailedError(message, remedy=find_remedy(text) or self._point_at_keys(line))
+
+    def _point_at_keys(self, line: str) -> str:
+        """Return where the file says what Spark cannot find; blank for other failures."""
+        if "[TABLE_OR_VIEW_NOT_FOUND]" in line:
+            return "A statement reads the views beside it, by their names: read: {sql: ..., views: {orders: {...}}}."
+        return "Check 'url', and 'dbtable' or 'query', in read.options." if self.what.startswith("jdbc") else ""
 
     def explain_checkpoint(self, said: str) -> LakeError:
         """Return the error for Spark's text on the checkpoint."""

@@ -1,5 +1,6 @@
 """The ``read`` of a table in lake.yaml: a Spark data source, or SQL over several of them."""
 
+import codecs
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,14 @@ _FIRST_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 _OPENED_BY: Final = {")": "(", "]": "["}
 # A scheme has two letters at least: one is a drive, as in C:\\data.
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def _is_charset(name: str) -> bool:
+    try:
+        "".encode(codecs.lookup(name).name)
+    except (LookupError, ValueError):
+        return False
+    return True
 
 
 def find_sql_fault(sql: str) -> str | None:
@@ -162,6 +171,18 @@ class ReadEntry(FileModel):
         if value is not None and (problem := find_sql_fault(value)):
             raise ValueError(problem)
         return value
+
+    @model_validator(mode="after")
+    def _charset_of_python(self) -> "ReadEntry":
+        if self.engine is None and find_format(self.format).has_reader:
+            for name, value in self.options.items():
+                text = value.text if isinstance(value, SecretText) and not value.reference else None
+                if text is not None and name.lower() in {"encoding", "charset"} and not _is_charset(text):
+                    raise ValueError(
+                        f"{name!r} is {text!r}; expected a charset that Python knows, such as UTF-8, "
+                        "windows-1252 or UTF-16LE"
+                    )
+        return self
 
     @model_validator(mode="after")
     def _files_of_a_path(self) -> "ReadEntry":

@@ -88,7 +88,7 @@ def read_database(
     The database is asked for its columns, for the bounds of a partition, and for the highest value of the cursor. With
     ``is_sample`` only the first rows are read, in no snapshot.
     """
-    server = find_server(find_option(options, "url"), read.jdbc.quote)
+    server = find_server(find_option(options, "url"), read.jdbc.quote, table.id)
     options = complete_options(options, server)
     connection = Connection(session, options, server)
     try:

@@ -17,8 +17,9 @@ SERVERS: Final = (Postgresql(), Mysql(), Mariadb(), Sqlserver(), Oracle(), Derby
 _SCHEME: Final = re.compile(r"(?:jdbc:)?[A-Za-z0-9+.-]*:?")
 
 
-def find_server(url: str, quote: str | None = None) -> Server:
+def find_server(url: str, quote: str | None = None, table: str = "") -> Server:
     """Return the kind of server of a URL. With ``quote``, any other database is accepted.
+    ``table`` is named in messages if it is not blank.
 
     Raise ``SPEC_INVALID`` for other URLs. The message does not show the whole URL, which may hold a password.
     """
@@ -31,8 +32,9 @@ def find_server(url: str, quote: str | None = None) -> Server:
     urls = [server.url for server in SERVERS]
     near = difflib.get_close_matches(scheme.lower(), urls, 1, 0.85)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(dict.fromkeys(urls))}"
+    named = f"table {table!r}: " if table else ""
     raise SpecInvalidError(
-        f"read.options.url begins with {scheme!r}, which is no database that is known here; {hint}",
+        f"{named}read.options.url begins with {scheme!r}, which is no database that is known here; {hint}",
         remedy=""
         if near
         else "For another one, read.jdbc: {quote: '\"'} says what it quotes names with; its values are "

@@ -30,6 +30,7 @@ _TAR, _TAR_AT = b"ustar", 257
 """The magic of an archive by tar, and its offset. https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html"""
 _NO_TEXT: Final = b"\0" * 64
 """No charset has so many NULs in a row: a block that was never written, or padding."""
+UNKNOWN: Final = "Name the file that is meant: this one is of another format, encrypted or damaged."
 EXPORT: Final = "Save its sheet or table as CSV or Parquet, and name that file."
 
 EXTRACT: Final = "Extract its files, and name them or their folder."

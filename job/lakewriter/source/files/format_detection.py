@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakewriter.cast.json_text import DocumentError, parse_document
 from lakewriter.errors import SourceFailedError
 from lakewriter.report import format_count, join_first
-from lakewriter.source.files.blocks import EXPORT, MAGIC, Head
+from lakewriter.source.files.blocks import EXPORT, MAGIC, UNKNOWN, Head
 from lakewriter.source.files.file_reader import Hint
 from lakewriter.source.files.json_splitter import split_documents
 from lakewriter.source.text_types import propose_type
@@ -56,7 +56,7 @@ def find_other_format(data: bytes, path: str, form: Format, table: str) -> Sourc
     return SourceFailedError(
         f"table {table!r}: {path!r} is not {form.named}: "
         f"{f'it is {what}' if what else f'it begins with {show_start(data)}'}.",
-        remedy=f"Set format: {guess}, or name the file that is meant." if guess else EXPORT,
+        remedy=f"Set format: {guess}, or name the file that is meant." if guess else EXPORT if what else UNKNOWN,
     )
 
 
