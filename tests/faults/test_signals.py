@@ -175,13 +175,15 @@ def test_forty_moments_of_one_load(books, capsys):
     early = [spark * (number + 0.5) / BEFORE_SPARK for number in range(BEFORE_SPARK)]
     later = MOMENTS - BEFORE_SPARK
     moments = [*early, *(spark + (lasts - spark) * (number + 0.5) / later for number in range(later))]
-    shown = [f"a load of {lasts:.1f} s"]
+    shown, pace = [f"a load of {lasts:.1f} s"], 1.0
     for number, at in enumerate(moments):
         kinds, job = KINDS[number % len(KINDS)], f"m{number}"
-        code, seconds, process = play(books, job, at, kinds)
+        code, seconds, process = play(books, job, at * pace, kinds)
+        # The first load may have met a busier machine: a signal that comes too late moves those after it forward.
+        pace = pace if seconds else 0.8 * pace
         said = [line for line in process.errors.splitlines() if SAID.match(line)]
         names = "+".join(signal.Signals(kind).name for kind in kinds)
-        shown.append(f"{number:2} {at:5.1f} s {names:15} {code:4} {seconds:5.1f} s {' | '.join(said)[:120]}")
+        shown.append(f"{number:2} {at * pace:5.1f} s {names:15} {code:4} {seconds:5.1f} s {' | '.join(said)[:120]}")
         assert "Traceback" not in process.errors, process.errors
         # Python ends itself by SIGINT if it came in code that a library's import makes and runs: 130 in a shell too.
         assert code in {0, *(ENDS[kind] for kind in kinds), -signal.SIGINT}, process.errors
