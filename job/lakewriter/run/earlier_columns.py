@@ -10,6 +10,7 @@ from lakewriter.aws import Clients
 from lakewriter.cast.kind_values import ARROW
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
+from lakewriter.commit.table_objects import list_newest
 from lakewriter.encode.parquet_footer import read_column_statistics, read_footer
 from lakewriter.receipt import ColumnStatistics, InferredColumn, InferredType
 from lakewriter.run.prepare import has_inferred_columns, name_as_in_source
@@ -32,10 +33,10 @@ def with_earlier_columns(
 
     ``names`` are under the table's present backfill: files of another one lie in another directory.
     """
+    if state.types is None and infers_types(table.read) and (state.committed or state.adopted is not None):
+        return state.replace(types=_read_types(control, clients, state))
     if not state.committed:
         return state
-    if state.types is None and infers_types(table.read):
-        return state.replace(types=_read_types(control, clients, state))
     if not has_inferred_columns(table) or state.inferred is not None:
         return state
     prefix = names.object_key(0).rpartition("/")[0] + "/"
@@ -46,16 +47,22 @@ def with_earlier_columns(
 
 
 def _read_types(control: Control, clients: Clients, state: TableState) -> tuple[InferredType, ...] | None:
-    """Return the types in the last file of the last load; None where it has left none, or another release has left
-    files that have no types."""
+    """Return the types in the last file of the last load, or of another writer whose files were adopted; None where
+    it has left none, or another release has left files that have no types."""
     report = control.read_report(state.last_job) if state.last_job is not None else None
-    keys = [key for key in report.keys if key.endswith(".parquet")] if report is not None else []
+    listed = report.keys if report is not None else _list_adopted(control) if not state.committed else ()
+    keys = [key for key in listed if key.endswith(".parquet")]
     is_there = bool(keys) and control.store.find(keys[-1]) is not None
     metadata = read_footer(clients, clients.access.bucket, keys[-1]) if is_there else None
     if metadata is None:
         return None
     columns = {field.name: field.type for field in metadata.schema.to_arrow_schema()}
     return name_as_in_source(columns, state.names or ())
+
+
+def _list_adopted(control: Control) -> list[str]:
+    newest = list_newest(control.store, control.layout, _FILES) if control.layout is not None else []
+    return [entry.key for entry in reversed(newest)]
 
 
 def _read_columns(clients: Clients, key: str) -> list[InferredColumn]:
