@@ -7,6 +7,7 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Callable
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -46,6 +47,8 @@ TITLES: Final = {
     "databases": "Databases",
     # Its figures are those of scripts/nightly, entered by hand.
     "soak": "A thousand batches",
+    # Of bench/at_scale.py and its like, entered by hand.
+    "scale": "Scale",
 }
 
 
@@ -78,7 +81,9 @@ def _page(given: argparse.Namespace, folder: Path) -> str:
     spark: Callable[[], SparkSession] = partial(open_spark_session, "bench")
     for name in given.only:
         lines = sections.SECTIONS[name](spark, folder / name, given.copies, given.rounds)
-        made[name] = "\n".join([f"## {TITLES[name]}", "", f"`{command} {name}` on {machine}.", "", *lines, ""])
+        made[name] = "\n".join(
+            [f"## {TITLES[name]}", "", f"`{command} {name}` on {machine}, {date.today()}.", "", *lines, ""]
+        )
     return "\n".join([HEAD, *(made[name] for name in TITLES if made.get(name))])
 
 

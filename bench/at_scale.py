@@ -1,4 +1,4 @@
-"""A day of many tables, and one load of many files, on the product's own code without Spark; see docs/scale.md.
+"""A day of many tables, and one load of many files, on the product's own code without Spark; see docs/benchmarks.md.
 
 PYTHONPATH=job:. python -m bench.at_scale tables --tables 10000 --loads 24
 PYTHONPATH=job:. python -m bench.at_scale files --files 50000

@@ -17,7 +17,7 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from bench.data import TRACKED, sources
-from bench.outside_ways import CORES, Plan
+from bench.outside_ways import Plan
 from bench.sinks import BUCKET, real_server
 from bench.turns import Resident, Turn
 from tests.support.server import StrictAws
@@ -51,22 +51,13 @@ NOT_CHOSEN: Final = {
     "zstd": {"dlt": "level 1, which cannot be chosen"},
 }
 HEAD: Final = """\
-{rows:,} rows of 21 columns in {files} Parquet files on the local disk, and five tracking columns that each way adds:
-time, an id of the load, a row number, a SHA-256 of three columns, a flag. Spark and Lakewriter make them themselves,
-DuckDB makes them for the others, on all cores. All write Parquet to SeaweedFS on the same machine. Each way is a
-process of its own that has imported its libraries and started its Spark session before. Seconds are those of a write,
-from the first file that is read to the last answer of the server. CPU is that of all processes of the way, Java's
-included and the server's not: divided by the seconds it is the cores that were busy, of {cores}. MiB is the most that
-its processes held at one time, shared pages counted in each. MB is the size of its files, whose rows are counted after
-each turn.
+{rows:,} rows of 21 columns in {files} Parquet files on the local disk, and five tracking columns that each way adds;
+DuckDB makes them for those that are not Spark or Lakewriter. Parquet to SeaweedFS on the same machine; each way is a
+process that has started before. CPU is that of all processes, the server's left out; MiB the most that they held at
+one time, shared pages counted in each. Versions: {versions}.
 
-Nobody is bound to fewer cores than the machine has. In the first two tables a library that has a setting for threads,
-workers or files gets as many as there are cores. Versions: {versions}.
-
-What is not the same: Lakewriter stages its files as incomplete uploads, completes them on condition that nothing is
-overwritten, and keeps records of the load. PyIceberg commits to a table in a catalog on this machine. The others put
-objects, and promise nothing if they die. Spark writes S3 with a package only, so that its files go over the local
-disk."""
+Lakewriter stages uploads, completes them on condition and keeps records; PyIceberg commits to a catalog on this
+machine; the others put objects. Spark's files go over the local disk."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +74,7 @@ class Taken:
 def compare(_: Callable[[], SparkSession], folder: Path, copies: int, rounds: int) -> list[str]:
     """Three tables: gzip 4, zstd 3, and defaults."""
     rows = sources(folder / "flights", copies)
-    lines = HEAD.format(rows=rows, files=copies, cores=CORES, versions=", ".join(list_versions())).splitlines()
+    lines = HEAD.format(rows=rows, files=copies, versions=", ".join(list_versions())).splitlines()
     with real_server(folder / "server") as server, StrictAws() as aws:
         # PyIceberg looks for objects by HEAD, and takes 403 for an error.
         aws.hide_missing = False

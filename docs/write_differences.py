@@ -1,22 +1,18 @@
-"""Write a page for each vendor of what differs between its documents and Lakewriter: the rows of docs/documents.md
-whose state is *differs*.
+"""Write a page for each vendor of what differs between its documents and Lakewriter: the rows of
+tests/docs/documents.csv whose state is *differs*.
 
 scripts/reference
 """
 
-import re
-from collections.abc import Iterator, Mapping
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(__file__).parent
-DOCUMENTS: Final = "documents.md"
-SECTION: Final = re.compile(r"^## (?P<title>[^\n]+): (?P<count>\d+)\n(?P<body>.*?)(?=^## |\Z)", re.M | re.S)
-ROW: Final = re.compile(
-    r"^\| (?P<what>.+?) \| `(?P<built>[^`|]+)` \| `(?P<test>[^`|]+)::(?P<name>\w+)` "
-    r"\| (?P<state>\w+) \| (?P<here>.*?) ?\|$",
-    re.M,
-)
+DOCUMENTS: Final = FOLDER.parent / "tests" / "docs" / "documents.csv"
 DIFFERS: Final = "differs"
 VENDORS: Final[Mapping[str, tuple[str, str]]] = {
     "Supaflow": ("supaflow", "guide-supaflow.md"),
@@ -27,40 +23,64 @@ VENDORS: Final[Mapping[str, tuple[str, str]]] = {
 """The end of the page's name and the vendor's guide, by the first words of the vendor's sections."""
 
 
+@dataclass(frozen=True)
+class Statement:
+    """What a vendor's document says, where it is built in and which test holds it.
+
+    The state is same, more where Lakewriter does or refuses something else too, or differs where a connection that
+    moves over may notice; ``here`` says what.
+    """
+
+    document: str
+    statement: str
+    built_in: str
+    held_by: str
+    state: str
+    here: str
+
+
+@cache
+def read_statements() -> Sequence[Statement]:
+    """Read every statement of the five documents, and the keys that none has."""
+    with DOCUMENTS.open(encoding="utf-8", newline="") as file:
+        return [Statement(**row) for row in csv.DictReader(file)]
+
+
 def make_pages() -> dict[str, str]:
     """Return the text of each page by its name."""
-    text = (FOLDER / DOCUMENTS).read_text("utf-8")
-    return {f"differences-{name}.md": _write_page(vendor, guide, text) for vendor, (name, guide) in VENDORS.items()}
+    return {f"differences-{name}.md": _write_page(vendor, guide) for vendor, (name, guide) in VENDORS.items()}
 
 
-def _write_page(vendor: str, guide: str, text: str) -> str:
-    sections = [section for section in SECTION.finditer(text) if section["title"].startswith(vendor)]
-    lines = [line for section in sections for line in _write_section(section)]
+def _write_page(vendor: str, guide: str) -> str:
+    documents = dict.fromkeys(each.document for each in read_statements() if each.document.startswith(vendor))
+    lines = [line for document in documents for line in _write_section(document)]
     return "\n".join(
         [
             f"# What differs from {vendor}'s documents",
             "",
-            "Lakewriter does something else than these statements of the vendor's documents say. It keeps every other",
-            f"one in [what the documents say]({DOCUMENTS}), from which this page is written.",
-            f"[The guide]({guide}) has what the documents leave open, and how Lakewriter differs from the vendor's",
-            "product.",
+            "Lakewriter does something else than these statements of the vendor's documents say, and keeps all others.",
+            "Each statement, with the code that keeps it and its test, is a row of `tests/docs/documents.csv`, from",
+            f"which this page is written. [The guide]({guide}) has what the documents leave open, and how Lakewriter",
+            "differs from the vendor's product.",
             *lines,
             "",
         ]
     )
 
 
-def _write_section(section: re.Match[str]) -> Iterator[str]:
-    rows = [row for row in ROW.finditer(section["body"]) if row["state"] == DIFFERS]
+def _write_section(document: str) -> Iterator[str]:
+    statements = [each for each in read_statements() if each.document == document]
+    differing = [each for each in statements if each.state == DIFFERS]
     yield from (
         "",
-        f"## {section['title']}: {len(rows)} of {section['count']}",
+        f"## {document}: {len(differing)} of {len(statements)}",
         "",
         "| the document | here |",
         "|---|---|",
     )
-    for row in rows:
-        yield f"| {row['what']} | {row['here']} |"
+    for each in differing:
+        cells = (text.replace("|", "\\|") for text in (each.statement, each.here))
+        yield f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     "CONTRIBUTING.md",
     "docs/architecture.md",
+    "docs/recipes.md",
     *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/adr/*.md")),
 ]
 BELOW: Final = ("", "job/lakewriter/", "job/", "infra/", "tests/", "docs/")
@@ -19,30 +20,15 @@ BELOW: Final = ("", "job/lakewriter/", "job/", "infra/", "tests/", "docs/")
 CODE: Final = ("job/", "infra/", "tests/", "scripts/", "bench/", "examples/", ".ci/", "app.py", "pyproject.toml")
 
 ELSEWHERE: Final = {
-    "CONTRIBUTING.md": {
-        # Of the recipes, which name what somebody is about to add.
-        *("job/lakewriter/dialects/NAME/", "job/lakewriter/dialects/NAME/settings.py", "tests/dialects/test_NAME.py"),
-        *("docs/guide-NAME.md", "job/lakewriter/encode/arrow.py", "ArrowEncoding", "QUOTA_EXCEEDED", "TokenService"),
-    },
-    "docs/adr/0014-one-package-named-after-the-product.md": {"job.py", "lakewriter.py"},
-    "docs/adr/0015-documents-without-a-schema-are-json-text.md": {"v/string", "v/integer"},
-    "docs/adr/0017-one-document-engine.md": {"spark.sql.jsonGenerator.ignoreNullFields"},
-    "docs/adr/0020-compression-that-a-configuration-leaves-out.md": {
-        # The vendor's sources.
-        *("airbytehq/airbyte", "NoCompressionSpecification", "CSVFormatSpecification", "JsonFormatSpecification"),
-        *("ObjectStorageCompressionSpecification.kt", "GZIPCompressionSpecification"),
-        "airbyte-cdk/bulk/toolkits/load-object-storage/.../object_storage/ObjectStorageFormatSpecification.kt",
-    },
-    "docs/adr/0023-datafusion-for-one-hash.md": {"_sha256"},
+    "CONTRIBUTING.md": {"job/lakewriter/dialects/NAME/settings.py"},
+    "docs/adr/0020-compression-that-a-configuration-leaves-out.md": {"airbytehq/airbyte"},
     "docs/adr/0026-references-of-json-schema-by-our-own-code.md": {"Specification", "referencing", "rpds-py"},
     "docs/adr/0027-an-undo-is-a-change.md": {"repeats/"},
     # Of objects in S3.
-    "docs/adr/0007-iceberg-by-pyiceberg-on-the-driver.md": {"metadata/"},
-    "docs/adr/0029-a-refresh-switches-readers.md": {"_latest/files.json", "ReplacePartitions"},
+    "docs/architecture.md": {"_writers/", "_latest/files.json"},
+    "docs/adr/0029-a-refresh-switches-readers.md": {"_latest/files.json"},
     "docs/adr/0058-the-object-that-readers-follow-says-whose-it-is.md": {"_latest/files.json"},
     "docs/adr/0035-a-state-for-all-streams-belongs-to-the-sync.md": {"sync/decision.json", "sync/completion.json"},
-    "docs/adr/0040-one-strict-cast.md": {"try_cast"},
-    "docs/adr/0042-sql-and-streams-read-the-same-readers.md": {"spark.sql.python.filterPushdown.enabled"},
 }
 """What is named by these pages and is not ours."""
 

@@ -1,11 +1,16 @@
-"""Write docs/aws-properties.md anew: every property of every type that the templates use, with what AWS's page says.
+"""Write aws_properties.csv anew: every property of every type that the templates use, with what AWS's page says.
 
 python -m tests.infra.properties
+
+A policy, a definition of a state machine and the body of a dashboard are one value each: what is in them has its rows
+in aws_claims.csv. If a property is wrong, the stack stops at the resource and is rolled back, and its event names the
+property: take the key of lake.yaml away that asks for it. ``scripts/prove`` asks for each that its file uses.
 
 A property is documented if CloudFormation's own schema of its type has it, in cfn-lint's copy; its passage and link are
 those that the CDK's classes carry from the type's page.
 """
 
+import csv
 import importlib
 import json
 import re
@@ -18,11 +23,11 @@ from typing import Any, Final
 
 import cfnlint
 
-from infra.settings import ROOT
 from tests.infra.checks.test_examples import DEPLOYED
 from tests.infra.test_deployer import list_contents, synthesize
 
-PAGE: Final = ROOT / "docs" / "aws-properties.md"
+FILE: Final = Path(__file__).with_name("aws_properties.csv")
+HEAD: Final = ("type", "property", "passage", "how_sure", "link")
 SCHEMAS: Final = Path(str(cfnlint.__file__)).parent / "data" / "schemas"
 REGION: Final = "us-east-1"
 LONGEST: Final = 140
@@ -32,17 +37,6 @@ CUSTOM: Final = (
     "aws-resource-cloudformation-customresource.html"
 )
 FORWARDED: Final = "Further properties go to the function, which is the CDK's own."
-HEAD: Final = """# Properties of the templates
-
-Every property that the templates give to CloudFormation, nested ones too, by type; written by
-`python -m tests.infra.properties`. A policy, a definition of a state machine and the body of a dashboard are one value
-each: what is in them has its rows in the [claims about AWS](aws-claims.md#what-the-templates-use).
-
-Documented means that CloudFormation's schema of the type has the property and its page says what it is; observed, that
-the schema alone has it. If one is wrong, the stack stops at the resource and is rolled back, and its event names the
-property: take the key of lake.yaml away that asks for it. The first deployment of `scripts/prove` asks for each
-property that its file uses. {unproven} of {all} rows are unproven.
-"""
 Used = tuple[str, str]
 """A type and a path in it, such as ``BucketEncryption.ServerSideEncryptionConfiguration``."""
 
@@ -55,11 +49,11 @@ class Row:
     link: str
 
     @property
-    def cells(self) -> str:
-        """The passage, and how sure the property is, in a word of the ledger."""
+    def cells(self) -> tuple[str, str, str]:
+        """The passage, how sure the property is, in a word of the claims, and the link."""
         if not self.link:
-            return "no schema has it | unproven"
-        return f"{self.passage or 'no passage'} | [{'documented' if self.passage else 'observed'}]({self.link})"
+            return "no schema has it", "unproven", ""
+        return self.passage or "no passage", "documented" if self.passage else "observed", self.link
 
 
 def list_used(templates: Iterable[Mapping[str, Any]]) -> set[Used]:
@@ -94,30 +88,19 @@ def make_row(kind: str, path: str) -> Row:
     return described
 
 
-def read_page() -> dict[Used, str]:
-    """Read the cells of each property of the page."""
-    rows: dict[Used, str] = {}
-    kind = ""
-    for line in PAGE.read_text("utf-8").splitlines():
-        if line.startswith("## "):
-            kind = line[3:]
-        elif cells := re.match(r"\| `([^`]+)` \| (.*) \|$", line):
-            rows[kind, cells[1]] = cells[2]
-    return rows
+def read_rows() -> dict[Used, tuple[str, str, str]]:
+    """Read the cells of each property of the file."""
+    with FILE.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    return {(kind, path): (passage, how_sure, link) for kind, path, passage, how_sure, link in rows}
 
 
-def write_page(used: set[Used]) -> None:
-    """Write the page of these properties."""
-    rows = {(kind, path): make_row(kind, path) for kind, path in sorted(used)}
-    unproven = sum(not row.link for row in rows.values())
-    lines = [HEAD.format(unproven=unproven, all=len(rows))]
-    for kind in dict.fromkeys(kind for kind, _ in rows):
-        lines.append(f"## {kind}\n\n| property | its page | how sure |\n|---|---|---|")
-        lines += [
-            f"| `{path}` | {row.cells} |" for (of, path), row in rows.items() if of == kind
-        ]  # fmt: skip
-        lines[-1] += "\n"
-    PAGE.write_text("\n".join(lines), "utf-8")
+def write_rows(used: set[Used]) -> None:
+    """Write the file of these properties."""
+    with FILE.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(HEAD)
+        writer.writerows((kind, path, *make_row(kind, path).cells) for kind, path in sorted(used))
 
 
 @cache
@@ -188,10 +171,10 @@ def _shorten(text: str) -> str:
 
 
 def main() -> None:
-    """Synthesise every example and generated file, and write the page of what they use."""
+    """Synthesise every example and generated file, and write the file of what they use."""
     with tempfile.TemporaryDirectory() as folder:
         deployed = synthesize(Path(folder), list_contents(DEPLOYED, range(60)))
-    write_page(list_used(template for file in deployed for template in file.templates.values()))
+    write_rows(list_used(template for file in deployed for template in file.templates.values()))
 
 
 if __name__ == "__main__":

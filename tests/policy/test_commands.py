@@ -45,7 +45,7 @@ BY_OWNER = {
 
 def list_commands() -> dict[str, set[str]]:
     """By command, the pages that print it."""
-    pages = [path for path in sorted((ROOT / "docs").glob("*.md")) if path.name != "aws-claims.md"]
+    pages = sorted((ROOT / "docs").glob("*.md"))
     named: dict[str, set[str]] = {}
     for page in pages:
         for command in COMMAND.findall(" ".join(re.split(r"(?<=\\)\n", page.read_text("utf-8")))):

@@ -17,10 +17,11 @@ from click.testing import CliRunner
 
 from infra.application import add_stacks
 from infra.checks import require_deployable
-from infra.settings import ROOT, Settings, read_defaults
+from infra.settings import Settings, read_defaults
 from lakewriter.cli.main import main
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import join_key
+from tests.infra.claims import FIELDS, read_claims
 from tests.proof.transcript import Transcript
 
 DONE = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
@@ -29,17 +30,14 @@ _MOST_LOOKS = 30
 """How often logs are looked for: they arrive within minutes."""
 
 
-LEDGER = (ROOT / "docs" / "aws-claims.md").read_text("utf-8")
 UNPROVEN = {
-    field: "set deployment.spark.plain_start"
-    for row in re.findall(r"^\| (`[^|]+) \| unproven", LEDGER, re.M)
-    for field in re.findall(r"`(\w+)`", row)
+    name: "set deployment.spark.plain_start" for row in read_claims(FIELDS) if row.is_unproven for name in row.names
 }
 """Fields of a job run of which only one page says that Step Functions sends them, with what to do without them."""
 
 
 def explain(reason: str) -> str:
-    """Add to a failure what to do where an unproven claim of docs/aws-claims.md turns out to be wrong."""
+    """Add to a failure what to do where an unproven claim about AWS turns out to be wrong."""
     refused = re.search(r"SCHEMA_VALIDATION_FAILED|not supported by Step Functions|ValidationException", reason)
     field_name = re.search(rf"\b({'|'.join(UNPROVEN)})\b", reason)
     if not refused or not field_name:
@@ -157,7 +155,7 @@ class Proof:
             time.sleep(self.poll_seconds)
         raise ProofError(
             f"{group}: no line of the canary's has arrived. See 'logs:CreateLogGroup' and EMR Serverless in "
-            "docs/aws-claims.md, and the role's policy."
+            "tests/infra/aws_claims.csv, and the role's policy."
         )
 
     def deploy_under_a_load(self) -> None:

@@ -1,30 +1,21 @@
-"""docs/aws-claims.md has a row for what the templates take for granted about AWS."""
+"""aws_claims.csv has a row for what the templates take for granted about AWS."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.infra.claims import FIELDS, read_by_name
 from tests.infra.pipeline.conftest import LAKE, Synthesised
 from tests.infra.pipeline.executions import JOB_ROLE, definition_of
 
 pytestmark = pytest.mark.synth
 
-PAGE = (Path(__file__).parents[3] / "docs" / "aws-claims.md").read_text("utf-8")
 MAPS = ("Tags", "Properties")
 """Fields whose keys are the caller's to choose."""
 OF_KEYS = {"DiskEncryptionConfiguration", "EncryptionKeyArn"}
 UNPROVEN = {*OF_KEYS, "Tags", "Mode", "RetryPolicy", "MaxFailedAttemptsPerHour"}
-
-
-def read_rows(title: str) -> dict[str, list[str]]:
-    """The rows of the table under a heading, by each name that their first cell has in backquotes."""
-    section = PAGE.split(f"{title}\n", 1)[1].split("\n#", 1)[0]
-    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
-    return {name: [cell.strip() for cell in row] for row in rows for name in re.findall(r"`(\w+)`", row[0])}
 
 
 def list_fields(parameters: Any) -> Iterator[str]:
@@ -50,12 +41,12 @@ def find_job_runs(template: Mapping[str, Any]) -> list[dict[str, Any]]:
 def test_every_field_of_a_job_run_has_its_row(
     plain: dict[str, Any], full: dict[str, Any], streaming: dict[str, Any]
 ) -> None:
-    rows = read_rows("### Fields of `emr-serverless:startJobRun.sync`")
+    rows = read_by_name(FIELDS)
     sent = {
         name for template in (plain, full, streaming) for run in find_job_runs(template) for name in list_fields(run)
     }
     assert sent == set(rows)
-    assert {name for name, row in rows.items() if row[1].startswith("unproven")} == UNPROVEN
+    assert {name for name, row in rows.items() if row.is_unproven} == UNPROVEN
 
 
 def test_a_plain_start_sends_nothing_that_is_unproven(synthesised: Synthesised) -> None:
