@@ -22,7 +22,6 @@ from lakewriter.operate.as_of import find_as_of
 from lakewriter.operate.context import Context
 from lakewriter.operate.read_tables import find_missing
 from lakewriter.operate.sql_text import Engine, Query
-from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.load_ids import is_id_of_load
 from lakewriter.spec.specification import Spec
 
@@ -53,7 +52,7 @@ def print_queries(
     possible = _list_engines(context.spec)
     chosen = [engine for engine in possible if not engines or engine in engines]
     _warn_of_missing(context, [engine for engine in Engine if engine in engines and engine not in possible])
-    if isinstance(context.spec.catalog, NoCatalog) and Engine.ATHENA in chosen:
+    if not context.spec.catalog.lists_tables and Engine.ATHENA in chosen:
         warn("Athena sees the tables once they are in Glue, which is off here")
     if as_of is not None:
         written = _write_as_of(context, stage, chosen, as_of)
@@ -115,7 +114,7 @@ def _find_last_loads(context: Context, states: Mapping[str, TableState]) -> dict
 def _warn_of_missing(context: Context, engines: Sequence[Engine]) -> None:
     """Say which engines cannot read the tables where they are, and what would change that."""
     names = " and ".join(engine.label for engine in engines)
-    if isinstance(context.spec.catalog, NoCatalog) and engines:
+    if not context.spec.catalog.lists_tables and engines:
         warn(f"no SQL for {names}: files without a catalog are no tables to them; put the tables in AWS Glue")
     elif engines:
         warn(f"no SQL for {names}: they cannot read a catalog of this kind")

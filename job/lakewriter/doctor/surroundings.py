@@ -29,7 +29,6 @@ from lakewriter.naming import ControlKeys
 from lakewriter.report import format_count, join_first
 from lakewriter.run.checks import check_next_load
 from lakewriter.run.chosen_files import describe_ways, may_repeat
-from lakewriter.spec.catalogs import GlueCatalog
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import Mode, Read, TableSpec
 
@@ -107,7 +106,7 @@ class LakeProbes:
 
     def _list_dropping(self) -> list[TableSpec]:
         """List the tables in whose Glue tables an undo drops partitions."""
-        is_partitioned = isinstance(self.spec.catalog, GlueCatalog) and self.spec.catalog.partition_key is not None
+        is_partitioned = self.spec.catalog.partition_key is not None
         return list(self.spec.tables) if is_partitioned and self.spec.undo.drop_partitions else []
 
     def check_partitions(self) -> Iterator[Finding]:

@@ -36,7 +36,6 @@ from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.first_rows import SAMPLE_ROWS
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.source.text_types import propose_types, write_columns_line
-from lakewriter.spec.catalogs import IcebergCatalog
 from lakewriter.spec.encodings import TextEncoding
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.model import Model
@@ -307,7 +306,7 @@ def _sum_sizes(control: Control, spec: Spec, uris: tuple[str, ...]) -> int:
 
 def name_first_key(spec: Spec, prepared: Prepared, names: ObjectNames) -> str:
     """Name the first object's URI, as far as it is known: a catalog may choose a new table's location later."""
-    if not isinstance(spec.catalog, IcebergCatalog):
+    if not spec.iceberg:
         return f"s3://{spec.access.bucket}/{names.object_key(0)}"
     location = prepared.table.find_location() or "(the catalog's choice)"
     partition = "".join(f"{field.name}=*/" for field in prepared.shape.partition)

@@ -17,7 +17,6 @@ from lakewriter.operate.sql_text import (
     write_time_travel,
     write_version,
 )
-from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec, Tracking
 from lakewriter.spec.table_spec import TableSpec
@@ -101,14 +100,14 @@ def _write_as_of(engine: Engine, spec: Spec, table: TableSpec, source: str, as_o
 
 def list_engines(spec: Spec) -> tuple[Engine, ...]:
     """Return the engines that can read the tables in their present location."""
-    if not isinstance(spec.catalog, NoCatalog):
+    if spec.catalog.lists_tables:
         snowflake_too = (Engine.SNOWFLAKE,) if spec.service and spec.service.is_read_by_snowflake else ()
         # Athena and Redshift have no connection to another REST catalog than AWS's own.
         athena_too = (Engine.ATHENA,) if spec.in_glue else ()
         redshift_too = (Engine.REDSHIFT,) if spec.in_glue else ()
         return (*snowflake_too, *athena_too, Engine.DUCKDB, *redshift_too, Engine.SPARK, Engine.TRINO)
     is_refreshed = any(table.latest is not None for table in spec.tables)
-    athena = () if reads_files(spec) or is_refreshed else (Engine.ATHENA,)
+    athena = () if spec.catalog.is_read_by_files or is_refreshed else (Engine.ATHENA,)
     return (*athena, Engine.DUCKDB, Engine.SPARK)
 
 
@@ -125,11 +124,6 @@ def write_queries(
     """
     last_loads, about = last or LastLoads(), deployment or Deployment()
     return tuple(query for engine in engines for query in _write_for_engine(engine, spec, last_loads, about, stage))
-
-
-def reads_files(spec: Spec) -> bool:
-    """Return whether the tables are files in no catalog, and no vendor's document says to register them by hand."""
-    return isinstance(spec.catalog, NoCatalog) and not spec.catalog.by_hand
 
 
 def _write_for_engine(

@@ -7,7 +7,7 @@ from typing import Final
 from lakewriter.naming import join_key
 from lakewriter.operate.rest_sign_in import find_sign_in
 from lakewriter.operate.sql_text import Engine, name_views, quote_name, quote_text
-from lakewriter.spec.catalogs import AnyRestService, GlueCatalog
+from lakewriter.spec.catalogs import AnyRestService
 from lakewriter.spec.source_formats import find_format
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
@@ -49,7 +49,7 @@ def write_setup(spec: Spec) -> list[tuple[str, str]]:
 
 def write_views(spec: Spec) -> list[tuple[str, str]]:
     """Return for each table a title and the statement that makes its view; both are blank in a catalog."""
-    if spec.iceberg or isinstance(spec.catalog, GlueCatalog):
+    if spec.catalog.lists_tables:
         return [("", "") for _ in spec.tables]
     names = zip(spec.tables, name_views(spec), strict=True)
     return [_write_table_view(spec, table, _name(name)) for table, name in names]
@@ -88,7 +88,7 @@ def write_files_view(spec: Spec, table: TableSpec, name: str, keys: Sequence[str
 
 def list_sources(spec: Spec) -> list[str]:
     """Return for each table its name in FROM: that of the table in the catalog, or of the view of its files."""
-    if spec.iceberg or isinstance(spec.catalog, GlueCatalog):
+    if spec.catalog.lists_tables:
         first = (_CATALOG,) if spec.iceberg else ()
         return [".".join(map(_name, (*first, table.schema_name, table.name))) for table in spec.tables]
     return list(map(_name, name_views(spec)))

@@ -21,7 +21,6 @@ from lakewriter.commit.state import TableState
 from lakewriter.encode.avro_schema import make_avro_schema
 from lakewriter.encode.parquet_footer import read_footer
 from lakewriter.errors import LakeError
-from lakewriter.spec.catalogs import GlueCatalog
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
 
@@ -57,7 +56,7 @@ def find_written(
         return None
     columns = entry.read_columns()
     if columns is not None:
-        folders = {*spec.folder_keys, *([spec.catalog.partition_key] if isinstance(spec.catalog, GlueCatalog) else [])}
+        folders = {*spec.folder_keys, spec.catalog.partition_key}
         return Written("table", {name: to_glue_type(t) for name, t in columns.items() if name not in folders})
     key = _find_last_key(table, control, state)
     if key is None:

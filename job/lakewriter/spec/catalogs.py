@@ -12,14 +12,23 @@ class NoCatalog(Model):
     """Files only; ``by_hand`` where the vendor's document says how their readers register them."""
 
     in_glue: ClassVar[bool] = False
+    lists_tables: ClassVar[bool] = False
+    partition_key: ClassVar[None] = None
     kind: Literal["none"] = "none"
     by_hand: bool = False
+
+    @property
+    def is_read_by_files(self) -> bool:
+        """Whether readers name the tables' files, since no catalog and nobody else lists the tables."""
+        return not self.by_hand
 
 
 class GlueCatalog(Model):
     """Hive-style tables in the Glue Data Catalog; ``strategy`` names how partitions are cut."""
 
     in_glue: ClassVar[bool] = True
+    lists_tables: ClassVar[bool] = True
+    is_read_by_files: ClassVar[bool] = False
     kind: Literal["glue"] = "glue"
     partition_key: str | None
     strategy: str = ""
@@ -115,6 +124,9 @@ IcebergService = Annotated[GlueService | AnyRestService, Field(discriminator="ki
 class IcebergCatalog(Model):
     """Iceberg tables."""
 
+    lists_tables: ClassVar[bool] = True
+    is_read_by_files: ClassVar[bool] = False
+    partition_key: ClassVar[None] = None
     kind: Literal["iceberg"] = "iceberg"
     service: IcebergService
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from lakewriter.naming import join_key
 from lakewriter.spec.access import Access
-from lakewriter.spec.catalogs import AnyRestService, Catalog, GlueCatalog, GlueService, IcebergCatalog, RestService
+from lakewriter.spec.catalogs import AnyRestService, Catalog, GlueService, IcebergCatalog, RestService
 from lakewriter.spec.encodings import FileEncoding, ParquetEncoding
 from lakewriter.spec.expectations import Acceptance
 from lakewriter.spec.lineage import Lineage
@@ -180,7 +180,7 @@ class Spec(Model):
     def reserved_columns(self) -> tuple[str, ...]:
         """Names that a source column cannot have."""
         names = [column.name for column in self.tracking]
-        if isinstance(self.catalog, GlueCatalog) and self.catalog.partition_key:
+        if self.catalog.partition_key:
             names.append(self.catalog.partition_key)
         names += [key for key in self.folder_keys if key not in names]
         return (*names, *(self.envelope.names if self.envelope else ()))
