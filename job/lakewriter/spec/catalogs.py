@@ -19,7 +19,7 @@ class NoCatalog(Model):
 
     @property
     def is_read_by_files(self) -> bool:
-        """Whether readers name the tables' files, since no catalog and nobody else lists the tables."""
+        """True if readers name the files, since neither a catalog nor a person lists the tables."""
         return not self.by_hand
 
 
