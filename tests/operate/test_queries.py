@@ -149,7 +149,11 @@ VIEWS = {"estuary-s3-parquet": "recentchanges", "airbyte-s3": "public_users", "h
 
 @pytest.mark.parametrize(("example", "expected"), FILES)
 def test_files_without_tracking_columns(example, expected):
-    written = write_queries(load_spec(EXAMPLES / f"{example}.yaml"), [Engine.DUCKDB])
+    spec = load_spec(EXAMPLES / f"{example}.yaml")
+    if spec.encoding.kind == "avro":
+        # DuckDB does not read the example's own codec.
+        spec = spec.model_copy(update={"encoding": spec.encoding.model_copy(update={"codec": "deflate", "level": 5})})
+    written = write_queries(spec, [Engine.DUCKDB])
     view, query = [query.sql for query in written if query.table != "all"][:2]
     assert view == f'CREATE OR REPLACE VIEW "{VIEWS[example]}" AS\nSELECT *\nFROM {expected};'
     assert query == f"SELECT *\nFROM {expected}\nLIMIT 100;"

@@ -20,6 +20,8 @@ _OPTIONS: Final = {
     "csv": ("header = true", "allow_quoted_nulls = false", "union_by_name = true"),
     "jsonl": ("format = 'newline_delimited'", "union_by_name = true"),
 }
+_AVRO_CODECS: Final = ("null", "deflate", "snappy")
+"""Of DuckDB's extension avro; files with another codec are refused as "unknown codec"."""
 S3_SECRET: Final = "Let DuckDB read the bucket"
 """The title of the statement with the credentials for the bucket."""
 _CATALOG: Final = "lake"
@@ -48,6 +50,17 @@ def write_views(spec: Spec) -> list[tuple[str, str]]:
         return [("", "") for _ in spec.tables]
     names = zip(spec.tables, name_views(spec), strict=True)
     return [_write_view(spec, table, quote_name(Engine.DUCKDB, name)) for table, name in names]
+
+
+def describe_unread(spec: Spec, table: TableSpec) -> str:
+    """Return why DuckDB cannot read the table's files, and what can; blank if it can."""
+    encoding = table.encoding or spec.encoding
+    if encoding.kind != "avro" or encoding.codec in _AVRO_CODECS:
+        return ""
+    return (
+        f"DuckDB reads no Avro files with the codec {encoding.codec!r}, which {table.id} has. Spark reads them; for "
+        f"DuckDB set one of these before the first load: {', '.join(_AVRO_CODECS)}"
+    )
 
 
 def _write_view(spec: Spec, table: TableSpec, name: str) -> tuple[str, str]:

@@ -86,6 +86,8 @@ def _write_as_of(engine: Engine, spec: Spec, table: TableSpec, source: str, as_o
         return refused if engine is Engine.REDSHIFT else write_version(engine, source, as_of.snapshot_id)
     if not as_of.keys:
         return "\n".join(filter(None, (view, f"SELECT *\nFROM {source}\nWHERE false;")))
+    if unread := _describe_unread(engine, spec, table):
+        return unread
     if engine is Engine.DUCKDB:
         return f"SELECT *\nFROM {duckdb_sql.write_files_source(spec, table, as_of.keys)};"
     if view:
@@ -136,7 +138,7 @@ def _write_for_engine(
     for title, sql in _write_setup(engine, spec, deployment, stage):
         yield Query(ALL, title, sql, engine)
     for table, source, (title, sql) in _list_tables(engine, spec):
-        if missing := last.describe_missing(table, reads_files=bool(sql)):
+        if missing := _describe_unread(engine, spec, table) or last.describe_missing(table, reads_files=bool(sql)):
             yield Query(table.id, _MISSING, missing, engine)
             continue
         if sql:
@@ -152,7 +154,7 @@ def write_views(
         Query(ALL, title, sql, engine) for title, sql in _write_setup(engine, spec, deployment or Deployment(), stage)
     ]
     for (table, source, (title, sql)), name in zip(_list_tables(engine, spec), name_views(spec), strict=True):
-        if missing := last.describe_missing(table, reads_files=bool(sql)):
+        if missing := _describe_unread(engine, spec, table) or last.describe_missing(table, reads_files=bool(sql)):
             views.append(Query(table.id, _MISSING, missing, engine))
         elif sql:
             views.append(Query(table.id, title, sql, engine))
@@ -161,6 +163,11 @@ def write_views(
             view = f"CREATE OR REPLACE {temporary}VIEW {quote_name(engine, name)} AS\nSELECT *\nFROM {source};"
             views.append(Query(table.id, "Make a view of the table", view, engine))
     return tuple(views)
+
+
+def _describe_unread(engine: Engine, spec: Spec, table: TableSpec) -> str:
+    reason = duckdb_sql.describe_unread(spec, table) if engine is Engine.DUCKDB else ""
+    return reason and f"-- {reason}."
 
 
 def _list_tables(engine: Engine, spec: Spec) -> Iterator[tuple[TableSpec, str, tuple[str, str]]]:

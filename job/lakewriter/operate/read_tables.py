@@ -80,6 +80,8 @@ def run_statement(
     reads the tables."""
     if spec.in_glue and not deployment.account:
         deployment = deployment.model_copy(update={"account": aws.find_account(spec.access)})
+    if unread := next(filter(None, (duckdb_sql.describe_unread(spec, table) for table in spec.tables)), ""):
+        raise SpecInvalidError(f"{unread}.", remedy="'lakewriter queries LAKE --engine spark' prints Spark's SQL.")
     try:
         return _run_in_duckdb(spec, write_views(spec, Engine.DUCKDB, last, deployment, stage), statement, clients)
     except _Unavailable as error:
