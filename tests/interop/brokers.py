@@ -8,9 +8,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import pyspark
 import pytest
+from py4j.java_gateway import GatewayParameters, JavaGateway, JavaMember, launch_gateway
+from py4j.protocol import STATIC_PREFIX
 
 from tests.interop.servers import free_port
 
@@ -38,6 +41,9 @@ controller.listener.names=CONTROLLER
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
 log.dirs={folder}/data
 offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.cleaner.backoff.ms=100
 num.partitions=2
 """
 
@@ -68,6 +74,64 @@ class Broker:
         """Send each message, without a key."""
         options = ["--bootstrap-server", self.address, "--topic", topic]
         _java(self.jars, "kafka.tools.ConsoleProducer", *options, text="".join(f"{each}\n" for each in messages))
+
+
+class Topics:
+    """Kafka's own clients, for what its console has no command for: they live in a Java of their own."""
+
+    def __init__(self, running: Broker) -> None:
+        (jar,) = (Path(pyspark.__file__).parent / "jars").glob("py4j*.jar")
+        options = {"classpath": f"{running.jars}/*", "javaopts": ["-Xmx192m"], "die_on_exit": True}
+        port = launch_gateway(jarpath=str(jar), **options)
+        self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
+        self._kafka, self._address = self._gateway.jvm.org.apache.kafka, running.address
+        self._admin = self._kafka.clients.admin.AdminClient.create(self._properties())
+        self._producer = self._open_producer()
+
+    def close(self) -> None:
+        """End Java."""
+        self._gateway.shutdown()
+
+    def make(self, name: str, partitions: int = 1, **config: str) -> None:
+        """Make a topic; ``config`` has an underscore for each dot."""
+        topic = self._kafka.clients.admin.NewTopic(name, partitions, 1)
+        topic.configs({key.replace("_", "."): value for key, value in config.items()})
+        self._admin.createTopics([topic]).all().get()
+
+    def drop_before(self, name: str, offset: int) -> None:
+        """Delete the messages of partition 0 below the offset, as retention does."""
+        # The class has a method of the same name, which hides this one from Py4J.
+        fqn = "org.apache.kafka.clients.admin.RecordsToDelete"
+        before = JavaMember("beforeOffset", None, f"{STATIC_PREFIX}{fqn}", self._gateway._gateway_client)
+        self._admin.deleteRecords({self._kafka.common.TopicPartition(name, 0): before(offset)}).all().get()
+
+    def send(self, topic: str, *messages: dict[str, Any], producer: Any = None) -> None:
+        """Send messages of ``value``, ``key``, ``partition``, ``timestamp`` and ``headers``, and wait for each."""
+        producer = producer or self._producer
+        for message in messages:
+            header = self._kafka.common.header.internals.RecordHeader
+            headers = [header(key, value) for key, value in message.get("headers", ())]
+            place = (message.get("partition", 0), message.get("timestamp"), message.get("key"))
+            record = self._kafka.clients.producer.ProducerRecord(topic, *place, message["value"], headers)
+            producer.send(record).get()
+
+    def begin(self, name: str) -> Any:
+        """Return a producer in a transaction, to commit or to abort."""
+        producer = self._open_producer(transactional_id=name, transaction_timeout_ms="900000")
+        producer.initTransactions()
+        producer.beginTransaction()
+        return producer
+
+    def _open_producer(self, **more: str) -> Any:
+        name = "org.apache.kafka.common.serialization.ByteArraySerializer"
+        shared = {"key_serializer": name, "value_serializer": name, "max_request_size": "8000000"}
+        return self._kafka.clients.producer.KafkaProducer(self._properties(**(shared | more)))
+
+    def _properties(self, **more: str) -> Any:
+        properties = self._gateway.jvm.java.util.Properties()
+        for name, value in ({"bootstrap_servers": self._address} | more).items():
+            properties.setProperty(name.replace("_", "."), value)
+        return properties
 
 
 @contextmanager

@@ -112,3 +112,18 @@ def test_error_that_says_most_is_told(link, last, told):
     error = from_text(CHAIN.format(link=link, last=last))
     assert error is not None
     assert (error.code, error.message) == ("VALUE_UNREPRESENTABLE", told)
+
+
+OF_KAFKA = [
+    # what Spark 4.1.1 and Kafka's client 3.9.1 say, the beginning of the remedy
+    ("This server does not host this topic-partition.", "A topic of read.options 'subscribe' does not exist"),
+    ("Fetch position FetchPosition{offset=1} is out of range for partition cut-0", "The topic has no such offset"),
+    ("Partition cut-0's offset was changed from 6 to 2, some data may have been missed.", "The topic has no such"),
+    ("starting offset can't be latest for batch queries on Kafka", "A single load reads what is there"),
+]
+
+
+@pytest.mark.parametrize(("said", "remedy"), OF_KAFKA)
+def test_remedies_of_kafka(said, remedy):
+    error = ORIGIN.explain(f"x.SparkException: x\nCaused by: java.lang.IllegalStateException: {said}")
+    assert (error.code, error.remedy[: len(remedy)]) == ("SOURCE_FAILED", remedy)

@@ -1,11 +1,14 @@
 """Read the options of a source with their secrets, and name the source in messages."""
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from lakewriter.aws import resolve_all
 from lakewriter.source.spark_failures import Origin
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.table_spec import Read, TableSpec
+
+_ISOLATION: Final = "kafka.isolation.level"
 
 
 def make_origin(table: TableSpec, secrets: Mapping[SecretText, str]) -> Origin:
@@ -14,11 +17,16 @@ def make_origin(table: TableSpec, secrets: Mapping[SecretText, str]) -> Origin:
 
 
 def make_reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[str, str]:
-    """Return the source's options with its secrets. Without a ``mode`` a record that does not fit is an error."""
+    """Return the source's options with its secrets. Without a ``mode`` a record that does not fit is an error; without
+    an isolation level Kafka's messages of transactions that were aborted, or are open, are not read.
+    """
     options = {key: secrets[value] if isinstance(value, SecretText) else value for key, value in read.options.items()}
     # Without it Spark's readers of such formats silently replace a value that does not fit its column by null.
     if read.kind.types == "values" and "mode" not in map(str.lower, options):
         options["mode"] = "FAILFAST"
+    # Kafka's own default also delivers messages that their producer has taken back.
+    if read.kind.name == "kafka" and _ISOLATION not in map(str.lower, options):
+        options[_ISOLATION] = "read_committed"
     return options
 
 

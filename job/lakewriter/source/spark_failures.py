@@ -54,6 +54,41 @@ _EXCEL: Final = ("excel", "xlsx", "xls", "xlsm")
 _FULL: Final = re.compile(r"No space left on device|\bENOSPC\b")
 _TAIL: Final = re.compile(r"\s*SQLSTATE: \w{5}\s*$")
 
+_OUT_OF_RANGE: Final = (
+    "The topic has no such offset: its retention has removed it, the topic was made again, or it does not go so far "
+    "yet. Set startingOffsets and endingOffsets to offsets that it has. In a continuous run, begin a backfill "
+    "(--backfill) to load what the topic has now."
+)
+_REMEDIES: Final = (
+    (
+        "Parse Mode: FAILFAST",
+        "A record does not fit the columns: correct it, or declare others under read.columns.",
+    ),
+    (
+        "timestamp with local time zone",
+        "Spark reads no timestamps with a time zone of ORC; the tasks do: leave out engine: spark, and read such a "
+        "file of a continuous run as the table itself, not as a view of an sql: read.",
+    ),
+    (
+        "This server does not host this topic-partition",
+        "A topic of read.options 'subscribe' does not exist on these servers, or the user may not see it: make it, or "
+        "correct the name.",
+    ),
+    ("OffsetOutOfRangeException", _OUT_OF_RANGE),
+    (" is out of range for partition ", _OUT_OF_RANGE),
+    ("Offsets out of range with no configured reset policy", _OUT_OF_RANGE),
+    ("some data may have been missed", _OUT_OF_RANGE),
+    (
+        "offsets don't match what are assigned",
+        "Give every partition of the topics an offset; -2 is its first and, where reading ends, -1 its last.",
+    ),
+    (
+        "starting offset can't be latest for batch queries",
+        "A single load reads what is there: leave startingOffsets out, or run --continuous for what comes next.",
+    ),
+)
+"""Words of Spark's sources and of Kafka's client, and what to do about them."""
+
 _DRIVERS: Final = {
     "postgresql": "org.postgresql:postgresql:42.7.7",
     "mysql": "com.mysql:mysql-connector-j:9.3.0",
@@ -168,13 +203,8 @@ def find_remedy(text: str) -> str:
         return f"Outside EMR Spark reads S3 with a package only. {_PACKAGES.format(_HADOOP_AWS)}"
     if "No suitable driver" in text or re.search(r"ClassNotFoundException: [\w.]*([Dd]river|jdbc)", text):
         return f"The JDBC driver is not on Spark's class path. {_PACKAGES.format(_find_driver(text))}"
-    if "Parse Mode: FAILFAST" in text:
-        return "A record does not fit the columns: correct it, or declare others under read.columns."
-    if "timestamp with local time zone" in text:
-        return (
-            "Spark reads no timestamps with a time zone of ORC; the tasks do: leave out engine: spark, and read such a "
-            "file of a continuous run as the table itself, not as a view of an sql: read."
-        )
+    if remedy := next((remedy for words, remedy in _REMEDIES if words in text), None):
+        return remedy
     if external := _EXTERNAL_FORMAT.search(text):
         return f"Spark has {external[1]} in a package of its own. {_PACKAGES.format(find_format(external[1]).package)}"
     if unknown := _UNKNOWN_FORMAT.search(text):

@@ -25,6 +25,8 @@ _TOKEN: Final = re.compile(
 """A comment, a quoted text or name, a word or a sign of a statement in Spark's SQL."""
 _FIRST_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 _OPENED_BY: Final = {")": "(", "]": "["}
+_ONE_PARTITION: Final = re.compile(r'\s*\{\s*"[^"]+"\s*:\s*\[\s*\d+\s*\]\s*\}\s*')
+"""The ``assign`` of one partition of one topic."""
 # A scheme has two letters at least: one is a drive, as in C:\\data.
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
@@ -228,6 +230,15 @@ class ReadEntry(FileModel):
         """True if it, or one of its views, reads new files only."""
         return self.files == "new" or any(view.new_files for view in self.views.values())
 
+    @property
+    def has_partial_offsets(self) -> bool:
+        """True if it, or one of its views, reads more than one partition of Kafka: each numbers its own messages."""
+        if find_format(self.format).name != "kafka":
+            return any(view.has_partial_offsets for view in self.views.values())
+        assigned = next((value for name, value in self.options.items() if name.lower() == "assign"), None)
+        text = assigned.text if isinstance(assigned, SecretText) else ""
+        return _ONE_PARTITION.fullmatch(text) is None
+
     def make_read(self, root: str) -> Read:
         """Return the neutral form, with relative paths made absolute from ``root``."""
         paths = (self.path,) if isinstance(self.path, str) else self.path
@@ -251,6 +262,12 @@ def list_option_notes(table: str, read: Read) -> Iterator[str]:
         yield from list_option_notes(table, view)
     if note := note_unknown_options(read.format or "", read.options):
         yield f"table {table!r}: read.options {note}"
+    loss = next((value for name, value in read.options.items() if name.lower() == "failondataloss"), "")
+    if read.kind.name == "kafka" and (loss.text if isinstance(loss, SecretText) else loss).lower() == "false":
+        yield (
+            f"table {table!r}: read.options 'failOnDataLoss' is false: messages that the topic no longer has are left "
+            "out, and no load says so."
+        )
     if read.engine is not None:
         yield (
             f"table {table!r}: Spark reads its files, as engine: {read.engine} asks; what its reader changes, leaves "

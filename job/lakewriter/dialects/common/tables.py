@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from lakewriter.dialects.common.column_entries import ColumnEntry, TypeText
 from lakewriter.dialects.common.expect_keys import Duration, ExpectEntry, to_seconds
@@ -115,6 +115,16 @@ class TableEntry(FileModel):
         if value is None or _LAG.fullmatch(str(value)):
             return None if value is None else str(value)
         raise ValueError("expected a number, or a time such as '2 hours'")
+
+    @model_validator(mode="after")
+    def _one_order(self) -> Self:
+        if self.read is not None and (self.cursor or "").lower() == "offset" and self.read.has_partial_offsets:
+            raise ValueError(
+                "the cursor is Kafka's 'offset', which each partition counts on its own, so that messages of a shorter "
+                "partition would be left out; run --continuous, which follows each partition, or read one partition: "
+                """assign: '{"orders":[0]}'"""
+            )
+        return self
 
     @property
     def title(self) -> str:
