@@ -4,11 +4,14 @@ What a message says to do is done where it has options, and has to work.
 """
 
 import gzip
+import io
 import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -21,6 +24,8 @@ from tests.source.tables import table
 BREAK = 'id,text\n1,"hello\n2,world"\n'
 QUOTES = 'id,text\n1,"say ""hi"", ok"\n'
 JSON = {"format": "json"}
+INFER = {"options": {"inferSchema": "true"}}
+PARQUET = {"format": "parquet"}
 TEN_EUROS = "a,b\n10 €,Müller\n".encode("cp1252")
 
 
@@ -185,6 +190,66 @@ def test_refused_and_what_to_do(tmp_path, files, fields, columns, said, rows):
             name: str(value).lower() if value is True else value for name, value in yaml.safe_load(options[1]).items()
         }
         assert read(tmp_path, files, columns, aside=False, **fields | {"options": given})[1] == rows
+
+
+def as_parquet(value: Any, kind: pa.DataType) -> bytes:
+    """A file of a column of one value; decimals are kept as integers, as other writers do."""
+    out = io.BytesIO()
+    pq.write_table(pa.table({"a": pa.array([value], kind)}), out, store_decimal_as_integer=True)
+    return out.getvalue()
+
+
+def late(value: str, before: str = "1") -> dict[str, bytes | str]:
+    """A CSV file whose last row, far behind what other tools sample, is of another kind than the rows before it."""
+    return {"a.csv": f"a\n{before}\n" + f"{before}\n" * 24_999 + f"{value}\n"}
+
+
+NINE = 9007199254740993  # 2 ** 53 + 1, which no double holds
+REPORTED: list[tuple[Any, ...]] = [
+    # where it is reported, files, read, columns:, the first row and the last, how many there are, the bad rows' reasons
+    ("turi-code/SFrame#23", late("9a"), INFER, {}, [("1",), ("9a",)], 25_001, []),
+    ("apache/texera#6279", late("x"), INFER, {}, [("1",), ("x",)], 25_001, []),
+    ("apache/texera#6279", {"a.json": '{"a":1}\n' * 120 + '{"a":"x"}\n'}, JSON, {}, [("1",), ("x",)], 121, []),
+    ("apache/texera#8512", {"a.parquet": as_parquet(Decimal("12.34"), pa.decimal128(9, 2))}, PARQUET, {},
+     [(Decimal("12.34"),)], 1, []),
+    ("duckdb/duckdb#25824", late("1.5"), INFER, {}, [(1.0,), (1.5,)], 25_001, []),
+    ("duckdb/duckdb#25824", late("007"), INFER, {}, [("1",), ("007",)], 25_001, []),
+    ("duckdb/duckdb#25824", late("1_000"), INFER, {}, [("1",), ("1_000",)], 25_001, []),
+    ("duckdb/duckdb#25824", late("2024-01-05 10:00:00", "2024-01-05"), INFER, {},
+     [(datetime(2024, 1, 5, tzinfo=UTC),), (datetime(2024, 1, 5, 10, tzinfo=UTC),)], 25_001, []),
+    ("duckdb/duckdb#25824", late("1.5"), {}, {"a": "bigint"}, [(1,), (1,)], 25_000,
+     ["it does not convert to bigint: it is not a whole number of digits 0 to 9"]),
+    ("duckdb/duckdb#25828",
+     {"a.json": '{"o":{"k0":1.5,' + ",".join(f'"k{number}":{NINE}' for number in range(1, 250)) + "}}\n"}, JSON, {},
+     [({"k0": 1.5} | {f"k{number}": NINE for number in range(1, 250)},)], 1, []),
+    ("pandas-dev/pandas#5697", {"a.csv": "x,y\n,1\n1111111111111111111,2\n"}, INFER, {},
+     [(None, 1), (1111111111111111111, 2)], 2, []),
+    ("pandas-dev/pandas#33766", {"a.json": '{"a":"72057594038135102"}\n'}, JSON, {}, [("72057594038135102",)], 1, []),
+    ("pandas-dev/pandas#44684", {"a.json": '{"a":"202101010000000003"}\n'}, JSON, {"a": "bigint"},
+     [(202101010000000003,)], 1, []),
+    ("pandas-dev/pandas#34120", {"a.csv": "t,u\nTrue,\n,\n"}, {}, {"t": "double", "u": "string"},
+     [(None, None)], 1, ["it does not convert to double: it is not a number such as -1234.5 or 1.5e3"]),
+    ("risingwavelabs/risingwave#13047", {"a.json": '{"a":327267367867168100000}\n{"a":1}\n'}, JSON, {},
+     [(Decimal(327267367867168100000),), (Decimal(1),)], 2, []),
+    ("rhysd/fixjson#19", {"a.json": '{"a":3791411052119578828}\n{"a":1.5}\n'}, JSON, {},
+     [(Decimal(3791411052119578828),), (Decimal("1.5"),)], 2, []),
+    ("apache/spark#31319", {"a.parquet": as_parquet(Decimal("1.0"), pa.decimal128(2, 1))}, PARQUET,
+     {"a": "decimal(3,2)"}, [(Decimal("1.00"),)], 1, []),
+    ("apache/spark#31319",
+     {"a.parquet": as_parquet(Decimal("1.0"), pa.decimal128(2, 1)),
+      "b.parquet": as_parquet(Decimal("1.25"), pa.decimal128(3, 2))}, PARQUET, {},
+     [(Decimal("1.00"),), (Decimal("1.25"),)], 2, []),
+    ("apache/spark#58495", {"a.parquet": as_parquet(b"\xff\x00ab", pa.binary(4))}, PARQUET, {"a": "string"}, [], 0,
+     ["it does not convert to string: a part of the value would be lost"]),
+    ("NVIDIA/cudf#700", {"a.csv": "a\n1 \n2\n"}, INFER, {}, [("1 ",), ("2",)], 2, []),
+    ("wireservice/csvkit#50", {"a.csv": 'a,b\n"1,234",1\n5,2\n'}, INFER, {}, [("1,234", 1), ("5", 2)], 2, []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("where", "files", "fields", "columns", "ends", "count", "reasons"), REPORTED)
+def test_read_right_or_told(tmp_path, where, files, fields, columns, ends, count, reasons):
+    _, good, bad = read(tmp_path, files, columns, **fields)
+    assert (good[:1] + good[1:][-1:], len(good), bad) == (ends, count, reasons)
 
 
 def test_a_value_that_does_not_fit_is_told_with_its_code(tmp_path):
