@@ -107,7 +107,7 @@ def write_avro(content: pa.Table) -> bytes:
     rows = [dict(zip(names, map(to_avro, row), strict=True)) for row in list_rows(content)]
     file = io.BytesIO()
     schema = fastavro.parse_schema({"type": "record", "name": "r", "fields": fields})
-    fastavro.writer(file, schema, rows)
+    fastavro.writer(file, schema, rows, sync_marker=b"-" * 16)
     written = file.getvalue().replace(b"\x02l", b"\x02k")
     return written if names == content.column_names else written.replace(b'"b"', b'"a"')
 
