@@ -89,3 +89,24 @@ def test_note_of_a_pipeline(tmp_path):
     assert [warning for warning in spec.warnings if "options" in warning] == [
         "table 's.t': read.options 'versionAsOf': not known here, handed to the reader of delta as given."
     ]
+
+
+ZERO_DATES = (
+    "table 's.t': read.options 'zeroDateTimeBehavior' changes nothing: dates are read as the server writes them, and a "
+    "row with a zero date does not fit. Keep such rows apart by on_bad_row: {action: quarantine}, or give a query with "
+    "NULLIF(column, 0)."
+)
+OF_MYSQL = [
+    # the options beside the table; whether a note says that Connector/J's is not asked
+    ({"url": "jdbc:mysql://h/d"}, False),
+    ({"url": "jdbc:mysql://h/d?useSSL=true&zeroDateTimeBehavior=CONVERT_TO_NULL"}, True),
+    ({"url": "jdbc:mysql://h/d", "ZeroDateTimeBehavior": "ROUND"}, True),
+]
+
+
+@pytest.mark.parametrize(("options", "is_noted"), OF_MYSQL)
+def test_note_on_zero_dates(tmp_path, options, is_noted):
+    """https://dev.mysql.com/doc/connector-j/en/connector-j-connp-props-datetime-types-processing.html"""
+    read = {"format": "jdbc", "options": {"dbtable": "d.t", **options}}
+    spec = load_spec(files.lake(tmp_path, tables=[{"table": "t", "schema": "s", "read": read}]))
+    assert (ZERO_DATES in spec.warnings) is is_noted

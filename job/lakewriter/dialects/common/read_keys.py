@@ -268,11 +268,23 @@ def list_option_notes(table: str, read: Read) -> Iterator[str]:
             f"table {table!r}: read.options 'failOnDataLoss' is false: messages that the topic no longer has are left "
             "out, and no load says so."
         )
+    if read.kind.name == "jdbc" and any(map(_names_zero_dates, (*read.options, read.options.get("url")))):
+        yield (
+            f"table {table!r}: read.options 'zeroDateTimeBehavior' changes nothing: dates are read as the server "
+            "writes them, and a row with a zero date does not fit. Keep such rows apart by on_bad_row: {action: "
+            "quarantine}, or give a query with NULLIF(column, 0)."
+        )
     if read.engine is not None:
         yield (
             f"table {table!r}: Spark reads its files, as engine: {read.engine} asks; what its reader changes, leaves "
             "out or takes for null is not reported."
         )
+
+
+def _names_zero_dates(text: SecretText | str | None) -> bool:
+    """Return True for Connector/J's option for dates such as 0000-00-00, by itself or in a URL."""
+    plain = text.text if isinstance(text, SecretText) else text or ""
+    return "zerodatetimebehavior" in plain.lower()
 
 
 def _to_option_text(value: SecretText | bool | int | float) -> SecretText | str:
