@@ -128,7 +128,7 @@ def test_a_second_signal_ends_a_load_at_once(books):
 
 
 MOMENTS, BEFORE_SPARK = 40, 10
-"""How many moments of one load get a signal, and how many of them at least lie before Spark answers."""
+"""The number of moments of one load that get a signal, and the least number of those before Spark answers."""
 KINDS = [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGINT, signal.SIGTERM)]
 ENDS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SAID = re.compile(r"SIG[A-Z]+: |stopped by SIG")

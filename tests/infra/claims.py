@@ -1,4 +1,4 @@
-"""What Lakewriter takes for granted about AWS: the rows of aws_claims.csv, each with its page and how sure it is."""
+"""Read what is taken for granted about AWS: the rows of aws_claims.csv, each with its page and how sure it is."""
 
 import csv
 import re
@@ -9,7 +9,7 @@ from typing import Final
 FILE: Final = Path(__file__).with_name("aws_claims.csv")
 FIELDS: Final = "Fields of emr-serverless:startJobRun.sync"
 KINDS: Final = {"example", "documented", "inferred", "observed", "unproven"}
-"""How sure a claim about the templates is, by the first word.
+"""Claims about the templates by how sure they are, which is the first word.
 
 Documented: the page says it in so many words. Inferred: it follows from the page. Observed: AWS has not written it
 down, or it was read in a type's schema. Example: public definitions have it. Unproven: nothing speaks against it.

@@ -136,12 +136,12 @@ class LakeProbes:
     def _require_place(self, table: TableSpec, control: Control) -> None:
         names = table.layout.bind(job_id="check", attempt="check", start=self.now(), sync_id=0, table=table.id)
         try:
-            control.state.read()
+            state = control.state.read()
         except LakeError:
             # Access and lost states have probes of their own.
             return
         try:
-            check_next_load(self.spec, table, control, names, self.clients)
+            check_next_load(self.spec, table, control, state, names, self.clients)
         except _REFUSALS:
             raise
         except LakeError:

@@ -36,7 +36,7 @@ class ColumnBuilder(ABC, Generic[Value]):
 
     @abstractmethod
     def note_members(self, record: Record, kind: pa.StructType, objects: Objects[Value], locate: Locate) -> None:
-        """Note the members of objects that are no fields of the record."""
+        """Note the members of objects that the record has no field for."""
 
     @abstractmethod
     def build_leaves(self, t: DocumentType, kind: pa.DataType, values: Sequence[Value], locate: Locate) -> pa.Array:

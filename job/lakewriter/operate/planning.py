@@ -201,7 +201,7 @@ def _plan_table(
     control: Control,
 ) -> Iterator[_PlanFields]:
     """Yield the plan of one table part by part: where an error is raised, what is known before it is yielded."""
-    target, begins = check_next_load(spec, table, control, names, clients)
+    target, begins = check_next_load(spec, table, control, control.state.read(), names, clients)
     state, names, entry = target.state, target.names, target.in_place
     begun = (f"the load begins backfill {state.backfill}: it reads everything again",) if begins else ()
     yield {"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"}

@@ -106,11 +106,10 @@ def check_place(
 
 
 def check_next_load(
-    spec: Spec, table: TableSpec, control: Control, names: ObjectNames, clients: Clients
+    spec: Spec, table: TableSpec, control: Control, state: TableState, names: ObjectNames, clients: Clients
 ) -> tuple[Target, bool]:
-    """Raise what the next load would raise before it reads its source, and write nothing. Return the place of its
-    files, and whether the load would begin a backfill."""
-    state = control.state.read()
+    """Raise what the next load of a table in this state would raise before it reads its source, and write nothing.
+    Return the place of its files, and whether the load would begin a backfill."""
     begins = table.backfill is not None and table.backfill > check_backfill(control, state, table.backfill).backfill
     if begins and table.backfill is not None:
         state = number_backfill(state, table.backfill)

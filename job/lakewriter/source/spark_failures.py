@@ -18,7 +18,7 @@ from lakewriter.errors import (
     WorkerDiedError,
     from_text,
 )
-from lakewriter.spec.source_formats import FORMATS, find_format
+from lakewriter.spec.source_formats import EXCEL, FORMATS, find_format
 
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
 """All that a call into Spark raises."""
@@ -50,7 +50,6 @@ _EXTERNAL_FORMAT: Final = re.compile(
     rf"Failed to find data source: ({'|'.join(entry.name for entry in FORMATS.values() if entry.package)})\b"
 )
 _FORMATS: Final = tuple(entry.name for entry in FORMATS.values() if entry.answers_at_once)
-_EXCEL: Final = ("excel", "xlsx", "xls", "xlsm")
 _FULL: Final = re.compile(r"No space left on device|\bENOSPC\b")
 _TAIL: Final = re.compile(r"\s*SQLSTATE: \w{5}\s*$")
 
@@ -213,7 +212,7 @@ def find_remedy(text: str) -> str:
 
 
 def _suggest_format(name: str) -> str:
-    if difflib.get_close_matches(name.lower(), _EXCEL, 1, 0.7):
+    if difflib.get_close_matches(name.lower(), ("excel", *EXCEL), 1, 0.7):
         return (
             "Spark reads no Excel files: save each sheet as CSV or Parquet, or set spark.jars.packages to a package "
             "that reads them."

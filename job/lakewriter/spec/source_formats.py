@@ -24,7 +24,7 @@ class Format:
     taken: frozenset[str] | None = None
     """The options that the product's reader follows, in lower case; None where it has no reader."""
     types: Literal["stored", "values", "fixed"] | None = None
-    """What gives the columns their types: the file, its values, or the format. None for what is not read file by
+    """The columns' types come from the file, from its values, or from the format; None for what is not read file by
     file."""
     magic: bytes = b""
     """The first bytes of a file."""
@@ -49,7 +49,7 @@ class Format:
         return self.taken is not None
 
     @property
-    def named(self) -> str:
+    def file_title(self) -> str:
         """A file of the format, for messages: ``an ORC file``."""
         return f"{'an' if self.title[0] in 'AO' else 'a'} {self.title} file"
 
@@ -192,6 +192,8 @@ _ALL: Final = (
     ),
     Format("kinesis"),
 )
+EXCEL: Final = ("xlsx", "xls", "xlsm", "ods")
+"""Endings of spreadsheets, which are given as formats by mistake."""
 FORMATS: Final[Mapping[str, Format]] = {entry.name: entry for entry in _ALL}
 """The formats by Spark's names in lower case."""
 FILE_FORMATS: Final = frozenset(name for name, entry in FORMATS.items() if entry.has_files)

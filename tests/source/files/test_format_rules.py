@@ -33,7 +33,7 @@ LONG, TEXT, DOUBLE = pa.int64(), pa.string(), pa.float64()
 
 @dataclass(frozen=True)
 class Rows:
-    """What is read: types by name, sorted rows as names and values, a part of a note."""
+    """Rows that are read: types by name, sorted rows as names and values, a part of a note."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]

@@ -13,10 +13,9 @@ from lakewriter.dialects.common.problems import suggest_nearest
 from lakewriter.dialects.common.reader_options import find_unknown_option, note_unknown_options
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.model import FileModel, require_one
-from lakewriter.spec.source_formats import FILE_FORMATS, FORMATS, find_format
+from lakewriter.spec.source_formats import EXCEL, FILE_FORMATS, FORMATS, find_format
 from lakewriter.spec.table_spec import JdbcPartition, JdbcRules, Read
 
-_EXCEL: Final = frozenset({"xls", "xlsx", "xlsm", "ods"})
 _BOUNDS: Final = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
 _TOKEN: Final = re.compile(
     r"""--[^\n]*|/\*.*?\*/|[rR]'[^']*'|[rR]"[^"]*"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:``|[^`])*`|\w+|\S""",
@@ -148,7 +147,7 @@ class ReadEntry(FileModel):
     @field_validator("format")
     @classmethod
     def _no_typing_error(cls, value: str | None) -> str | None:
-        if value is not None and value.lower() in _EXCEL:
+        if value is not None and value.lower() in EXCEL:
             raise ValueError(
                 "Spark reads no Excel files: save each sheet as CSV or Parquet; or give 'excel', with a package of "
                 "this name in spark.jars.packages"

@@ -19,7 +19,7 @@ MOST_ROW_BYTES: Final = 128 * 1024 * 1024
 
 MAGIC: Final[tuple[tuple[bytes, str, str], ...]] = (
     # first bytes, Spark's format, what it is
-    *((entry.magic, entry.name, entry.named) for entry in FORMATS.values() if entry.magic),
+    *((entry.magic, entry.name, entry.file_title) for entry in FORMATS.values() if entry.magic),
     (b"PK\x03\x04", "", "a ZIP archive, as Excel workbooks are"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "", "an Excel or Word file of the old kind"),
     (b"SQLite format 3\x00", "", "an SQLite database"),

@@ -139,9 +139,11 @@ def _describe(
 
 
 def _is_too_deep(kind: pa.DataType) -> bool:
-    level = [kind]
-    for _ in range(LEVELS):
+    level, depth = [kind], 0
+    # Most columns have one level, and there may be thousands of files.
+    while level and depth < LEVELS:
         level = [one.field(index).type for one in level for index in range(one.num_fields)]
+        depth += 1
     return bool(level)
 
 

@@ -18,7 +18,7 @@ Header = tuple[str, ...]
 Positions = tuple[int, ...]
 """The index of each column's field in a file, -1 if the file lacks it."""
 
-_SEPARATORS: Final = (";", "\t", "|", ",")
+SEPARATORS: Final = (";", "\t", "|", ",")
 _MOST_NOTES = 20
 _MOST_NAMES = 4
 _BY_POSITION: Final = re.compile(r"_c(0|[1-9][0-9]*)")
@@ -37,7 +37,7 @@ def find_separator(read: Read, names: Sequence[str]) -> str | None:
     """Find the character that a CSV file's header has between names, if the header was read as one column."""
     if len(names) != 1 or read.kind.name != "csv":
         return None
-    return next((character for character in _SEPARATORS if character in names[0]), None)
+    return next((character for character in SEPARATORS if character in names[0]), None)
 
 
 def make_separator_remedy(separator: str) -> str:

@@ -2,6 +2,7 @@
 ``check``, ``plan`` and ``run``.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from lakewriter.cast.json_text import DocumentError, parse_document
 from lakewriter.errors import SourceFailedError
 from lakewriter.report import format_count, join_first
 from lakewriter.source.files.blocks import EXPORT, MAGIC, UNKNOWN, Head
+from lakewriter.source.files.csv_headers import SEPARATORS
 from lakewriter.source.files.file_reader import Hint
 from lakewriter.source.files.json_splitter import split_documents
 from lakewriter.source.text_types import propose_type
@@ -24,7 +26,6 @@ _MOST_LINES: Final = 50
 _MOST_PARTS: Final = 100
 _MOST_BYTES: Final = 128 * 1024 * 1024
 
-_DELIMITERS: Final = {";": ";", "\t": "\\t", "|": "|", ",": ","}
 _MOST_NAMES: Final = 4
 _LONGEST_NAME: Final = 40
 """The length of the longest text that counts as a column's name."""
@@ -54,7 +55,7 @@ def find_other_format(data: bytes, path: str, form: Format, table: str) -> Sourc
     guess = guess_format(data)
     what = next((said for start, _, said in MAGIC if data.startswith(start)), "")
     return SourceFailedError(
-        f"table {table!r}: {path!r} is not {form.named}: "
+        f"table {table!r}: {path!r} is not {form.file_title}: "
         f"{f'it is {what}' if what else f'it begins with {show_start(data)}'}.",
         remedy=f"Set format: {guess}, or name the file that is meant." if guess else EXPORT if what else UNKNOWN,
     )
@@ -186,13 +187,13 @@ def _find_delimiter(path: str, rows: Sequence[Sequence[str]], separator: str) ->
     """Return a note on a single column in which every row has the same number of another delimiter."""
     if len(rows) < 2 or any(len(row) != 1 for row in rows):
         return None
-    for delimiter, written in _DELIMITERS.items():
+    for delimiter in SEPARATORS:
         counts = {row[0].count(delimiter) for row in rows}
         if len(counts) == 1 and counts != {0}:
             name = {"\t": "tabs"}.get(delimiter, repr(delimiter))
             return Hint(
                 f"{path!r} has one column by the delimiter {separator!r}, and {name} in every row.",
-                f'Set options: {{sep: "{written}"}}.',
+                f"Set options: {{sep: {json.dumps(delimiter)}}}.",
             )
     return None
 
