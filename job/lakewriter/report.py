@@ -2,12 +2,13 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar, Final, Literal, TypedDict
+from typing import Any, ClassVar, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from lakewriter.control_object import ControlObject, is_empty, is_none
+from lakewriter.control_object import ControlObject
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_RETRY
 from lakewriter.receipt import ChangedValues, Cursor, ReceiptPart, RepeatedFiles, SetAside, Verdict
@@ -93,7 +94,7 @@ class TableHealth(ControlObject):
     snapshots: int
     files: int | None
     small_files: int | None
-    deletes: DeletedRows | None = Field(None, exclude_if=is_none)
+    deletes: DeletedRows | None = None
 
 
 class Counts(ControlObject):
@@ -165,7 +166,7 @@ class CompactCounts(Counts):
     rows: int = 0
     deletes: int = 0
     delete_files: int = 0
-    dropped: tuple[int, ...] = Field((), exclude_if=is_empty)
+    dropped: tuple[int, ...] = ()
 
     def describe(self) -> str:
         """Return the counts in words."""
@@ -184,50 +185,103 @@ COUNTS: Final[Mapping[str, type[Counts]]] = {"merge": MergeCounts, "compact": Co
 """The counts of each kind of change that has any."""
 
 
-class TableReport(ControlObject):
-    """A committed table of a load; the object's existence is what makes the table done.
+class TableFigures(ControlObject):
+    """A load's figures of one table, under the same names wherever they are kept or printed.
 
-    For a load of many files, ``parts`` have the keys that ``keys`` lacks.
+    A table's report, its entry in the run's report and its entry in the load's record add their own fields to these;
+    ``of`` makes one of another.
     """
+
+    schema_name: str
+    """Blank where the table has no schema."""
+    table: str
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+    small_files: int = 0
+    """Files below 16 MiB."""
+    changes: int = 0
+    """Values that are not as the source gave them."""
+    change_samples: tuple[str, ...] = ()
+    """The first of the changed values, in words."""
+    undeclared: Mapping[str, int] = Field(default_factory=dict)
+    """Properties of documents that no column has, by path."""
+    set_aside: SetAside | None = None
+    """Rows that were not loaded."""
+    repeated: RepeatedFiles | None = None
+    """Rows that are appended again; None where none can be."""
+    expectations: tuple[Verdict, ...] = ()
+    """A verdict on each of the table's expectations."""
+    cursor_after: Cursor | None = None
+    """Where the table's next load begins."""
+    feed: str | None = None
+    """How the rows were given to the writers; None where nothing was committed, as are the next three."""
+    engine: str | None = None
+    """The libraries that wrote the files."""
+    sync_id: int | None = None
+    generation_id: int | None = None
+    retired: int = 0
+    """Objects of older generations that the load deleted."""
+    health: TableHealth | None = None
+    """The health of an Iceberg table after the load."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """``{schema}.{table}``, or the table alone without a schema."""
+        return ".".join(part for part in (self.schema_name, self.table) if part)
+
+    @property
+    def rows_set_aside(self) -> int:
+        """The number of rows that were not loaded."""
+        return self.set_aside.rows if self.set_aside is not None else 0
+
+    @classmethod
+    def of(cls, figures: "TableFigures", **others: Any) -> Self:
+        """Return the same figures as this model; ``others`` are its other fields, and those that differ."""
+        shared = cls.model_fields.keys() & type(figures).model_fields.keys()
+        return cls(**{name: getattr(figures, name) for name in shared} | others)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over tables."""
+
+    rows: int = 0
+    rows_set_aside: int = 0
+    files: int = 0
+    bytes: int = 0
+
+    @classmethod
+    def of(cls, tables: Iterable[TableFigures]) -> "Sums":
+        """Return the sums over the figures of tables."""
+        counts = [(table.rows, table.rows_set_aside, table.files, table.bytes) for table in tables]
+        return cls(*map(sum, zip(*counts, strict=True)))
+
+
+class TableReport(TableFigures):
+    """A committed table of a load; the object's existence is what makes the table done."""
 
     version: Literal[1] = 1
     pipeline: str
     job_id: str
     attempt: str
-    schema_name: str
-    table: str
     started: datetime
-    rows: int
-    files: int
-    bytes: int
     keys: tuple[str, ...]
-    feed: str
-    engine: str
+    parts: tuple[ReceiptPart, ...] = ()
+    """For a load of many files, they have the keys that ``keys`` lacks."""
     cursor_before: Cursor | None
-    cursor_after: Cursor | None
     cursor_nulls: int
+    """Rows whose cursor was null."""
     staged_seconds: float
-    small_files: int = 0
-    notes: tuple[str, ...] = ()
-    sync_id: int | None = None
-    generation_id: int | None = None
-    retired: int = 0
-    changes: int = 0
-    change_samples: tuple[str, ...] = ()
-    undeclared: Mapping[str, int] = Field(default_factory=dict)
-    health: TableHealth | None = None
-    set_aside: SetAside | None = Field(None, exclude_if=is_none)
-    parts: tuple[ReceiptPart, ...] = Field((), exclude_if=is_empty)
-    needs: tuple[str, ...] = Field((), exclude_if=is_empty)
-    undoes: str | None = Field(None, exclude_if=is_none)
+    needs: tuple[str, ...] = ()
+    undoes: str | None = None
     """The load that was taken back, in the report of an undo."""
-    expectations: tuple[Verdict, ...] = Field((), exclude_if=is_empty)
-    refreshes: bool | None = Field(None, exclude_if=is_none)
+    refreshes: bool = False
     """True for a full refresh: its files are all that the table had after it."""
-    merged: MergeCounts | None = Field(None, exclude_if=is_none)
-    compacted: CompactCounts | None = Field(None, exclude_if=is_none)
+    merged: MergeCounts | None = None
+    compacted: CompactCounts | None = None
     """The work of a compaction, which loads no rows."""
-    repeated: RepeatedFiles | None = Field(None, exclude_if=is_none)
 
     @property
     def counts(self) -> Counts | None:
@@ -239,81 +293,30 @@ class TableReport(ControlObject):
 TableStatus = Literal["done", "already_done", "failed", "not_run"]
 
 
-class TableResult(Model):
-    """One table in the run's report; ``seconds`` is this run's own time for it.
+class TableOutcome(TableFigures):
+    """How one table ended in a run of a load."""
 
-    ``changes`` counts values that are not as the source gave them, ``undeclared`` properties left out, by path;
-    ``set_aside`` counts rows that were not loaded. ``changed`` has the changes by field and reason; only the process
-    that loaded the table knows them, and the ``columns`` of its Parquet files, which are for its page alone.
-    ``cursor_after`` is where the table's next load begins. ``expectations`` has a verdict on each of the table's.
-    ``repeated`` counts rows that are appended again, None where none can be. ``message`` ends with ``remedy``, where
-    the error has one.
-    """
-
-    schema_: str = Field(serialization_alias="schema")
-    table: str
-    status: TableStatus
+    status: str
     code: str | None = None
     message: str | None = None
+    """It ends with ``remedy``, where the error has one."""
     remedy: str | None = None
-    rows: int = 0
-    files: int = 0
-    bytes: int = 0
-    keys: tuple[str, ...] = ()
-    feed: str | None = None
-    engine: str | None = None
-    small_files: int = 0
-    seconds: float = 0.0
-    notes: tuple[str, ...] = ()
-    sync_id: int | None = None
-    generation_id: int | None = None
-    retired: int = 0
-    changes: int = 0
-    change_samples: tuple[str, ...] = ()
-    undeclared: Mapping[str, int] = Field(default_factory=dict)
+    seconds: float | None = None
+    """The run's own time for the table; None where its process did not report it."""
     changed: tuple[ChangedValues, ...] = ()
-    health: TableHealth | None = None
-    set_aside: SetAside | None = None
-    cursor_after: Cursor | None = None
-    expectations: tuple[Verdict, ...] = ()
-    repeated: RepeatedFiles | None = None
+    """The changes by field and reason; only the process that loaded the table knows them."""
+
+
+class TableResult(TableOutcome):
+    """One table in the run's report."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    status: TableStatus
+    seconds: float = 0.0
+    keys: tuple[str, ...] = ()
     columns: tuple[str, ...] = Field((), exclude=True)
-
-    @property
-    def id(self) -> str:
-        """``{schema}.{table}``, or the table alone without a schema."""
-        return ".".join(part for part in (self.schema_, self.table) if part)
-
-
-class TableFigures(TypedDict):
-    """A load's figures of one table, as its own report, the run's report and the load's record repeat it."""
-
-    table: str
-    rows: int
-    files: int
-    bytes: int
-    small_files: int
-    notes: tuple[str, ...]
-    changes: int
-    set_aside: SetAside | None
-    cursor_after: Cursor | None
-    expectations: tuple[Verdict, ...]
-
-
-def get_figures(table: TableReport | TableResult) -> TableFigures:
-    """Return the figures of a table's report, or of its entry in the run's report."""
-    return {
-        "table": table.table,
-        "rows": table.rows,
-        "files": table.files,
-        "bytes": table.bytes,
-        "small_files": table.small_files,
-        "notes": table.notes,
-        "changes": table.changes,
-        "set_aside": table.set_aside,
-        "cursor_after": table.cursor_after,
-        "expectations": table.expectations,
-    }
+    """The columns of the Parquet files, for the load's page alone."""
 
 
 class RunReport(Model):
@@ -334,8 +337,8 @@ class RunReport(Model):
 
     def __repr__(self) -> str:
         """Return one line, as a notebook shows it."""
-        rows, files = sum(table.rows for table in self.tables), sum(table.files for table in self.tables)
-        counts = (format_count(len(self.tables), "table"), format_count(rows, "row"), format_count(files, "file"))
+        sums, tables = Sums.of(self.tables), format_count(len(self.tables), "table")
+        counts = (tables, format_count(sums.rows, "row"), format_count(sums.files, "file"))
         return f"<load {self.job_id} of {self.pipeline}: {self.status}, {', '.join(counts)} in {self.seconds:.1f} s>"
 
 

@@ -20,7 +20,7 @@ AT = Cursor("timestamp[us]", "2026-01-31T05:59:58.123456Z")
 
 def make_report(job_id=JOB):
     events = TableResult(
-        schema_="supaflow_web_public",
+        schema_name="supaflow_web_public",
         table="page_view_events_by_session",
         status="done",
         rows=8_000_000,
@@ -32,7 +32,7 @@ def make_report(job_id=JOB):
         seconds=33.1,
         cursor_after=AT,
     )
-    orders = TableResult(schema_="shop", table="orders", status="failed", code="SOURCE_FAILED", message="no file.")
+    orders = TableResult(schema_name="shop", table="orders", status="failed", code="SOURCE_FAILED", message="no file.")
     return RunReport(
         pipeline="shop",
         job_id=job_id,
@@ -130,7 +130,9 @@ REPEATED = [
 @pytest.mark.parametrize(("tables", "said"), REPEATED)
 def test_what_was_appended_again(tables, said):
     assert describe_repeated(tables) == said
-    results = [TableResult(schema_="", table=f"t{n}", status="done", repeated=each) for n, each in enumerate(tables)]
+    results = [
+        TableResult(schema_name="", table=f"t{n}", status="done", repeated=each) for n, each in enumerate(tables)
+    ]
     report = make_report().model_copy(update={"tables": tuple(results)})
     out = io.StringIO()
     show_run(Console(file=out, width=400, color_system=None), report, {})

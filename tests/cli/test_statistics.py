@@ -17,7 +17,7 @@ CUT = ChangedValues(field="at", change="TRUNCATED", reason="to the microsecond",
 
 
 def commit(**fields: Any) -> TableResult:
-    return TableResult.model_validate({"schema_": "public", "table": "users", "status": "done"} | fields)
+    return TableResult.model_validate({"schema_name": "public", "table": "users", "status": "done"} | fields)
 
 
 def test_what_is_said_of_a_stream():

@@ -292,4 +292,4 @@ def test_a_process_that_outlives_its_report(rivals):
     """As after a machine that was asleep for longer than control objects are kept."""
     control = next(iter(rivals.control.values()))
     found = read_result(control, next(iter(rivals.attempts.values())))
-    assert (found.schema_, found.table, found.status) == ("s", "t", "already_done")
+    assert (found.schema_name, found.table, found.status) == ("s", "t", "already_done")

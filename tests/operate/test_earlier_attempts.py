@@ -114,5 +114,5 @@ SECONDS = [({}, 5.0), ({"s.t": {SPARK_STARTS: 3.0}}, 2.0), ({"s.t": {SPARK_START
 @pytest.mark.parametrize(("phases", "expected"), SECONDS)
 def test_run_and_show_give_a_table_the_same_time(phases, expected):
     """Spark's start is nobody's: ``run`` shows it once, and a record has it among the phases."""
-    result = TableResult(schema_="s", table="t", status="done", seconds=5.0)
+    result = TableResult(schema_name="s", table="t", status="done", seconds=5.0)
     assert find_own_seconds(result, phases) == expected

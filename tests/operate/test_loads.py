@@ -10,7 +10,9 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.load_ending import PhaseClock, leave_record
 from lakewriter.operate.loads import Loads
-from lakewriter.report import RunReport, TableReport, TableResult
+from lakewriter.pages.load_record import LoadedTable
+from lakewriter.receipt import Cursor, RepeatedFiles, SetAside, Verdict
+from lakewriter.report import RunReport, TableFigures, TableHealth, TableOutcome, TableReport, TableResult
 from tests.commit.memory import Memory, World
 
 AT = datetime(2026, 1, 31, 6, tzinfo=UTC)
@@ -36,7 +38,9 @@ def end_attempt(control, job_id, attempt="A", **fields):
 
 
 def make_report(job_id, status="done", **fields):
-    table = TableResult(schema_="shop", table="orders", status=status, rows=7, files=1, bytes=10, keys=("k",), **fields)
+    table = TableResult(
+        schema_name="shop", table="orders", status=status, rows=7, files=1, bytes=10, keys=("k",), **fields
+    )
     return RunReport(
         pipeline="p",
         job_id=job_id,
@@ -102,7 +106,7 @@ def test_loads_without_a_record_are_concluded():
     end_attempt(control, "failed", status="failed", code="SOURCE_FAILED", message="none.")
     control.write_once(control.keys.begin("begun", "A"), {})
     report_table(control, "batch")
-    said = [(load.job_id, load.status, load.rows, load.code, load.seconds) for load in read(control)]
+    said = [(load.job_id, load.status, load.sums.rows, load.code, load.seconds) for load in read(control)]
     # The newest first, by when its last object was written.
     assert sorted(said) == [
         ("batch", "done", 5, None, None),
@@ -195,3 +199,34 @@ def test_the_end_of_a_load_lists_no_more_than_some_objects(most, expected):
     assert len(keys) == 6
     _, before = loads.read_before(loads.read_one("c"), 29, most)
     assert [record.job_id for record in before] == expected
+
+
+FIGURES = {
+    "schema_name": "shop", "table": "orders", "rows": 7, "files": 2, "bytes": 90, "small_files": 1, "changes": 12,
+    "change_samples": tuple(f"row {number}" for number in range(12)), "notes": ("slow",), "feed": "rows",
+    "undeclared": {f"$.p{number}": 1 for number in range(51)}, "set_aside": SetAside(rows=3, keys=("bad",)),
+    "repeated": RepeatedFiles(files=2, again=1), "engine": "pyarrow", "sync_id": 4, "generation_id": 5, "retired": 6,
+    "cursor_after": Cursor(type="bigint", text="9"), "health": TableHealth(snapshots=1, files=2, small_files=2),
+    "expectations": (Verdict(check="c", kind="rows", holds=True, outcome="passed", found="7", expected="1"),),
+}  # fmt: skip
+"""A value for every figure, none of them its default."""
+
+
+def test_figures_are_declared_once_and_go_from_report_to_record():
+    assert FIGURES.keys() == TableFigures.model_fields.keys()
+    for model in (TableReport, TableOutcome, TableResult, LoadedTable):
+        assert not model.__annotations__.keys() & FIGURES.keys(), model
+    report = TableReport(
+        pipeline="p", job_id="a", attempt="A", started=AT, keys=("k",), cursor_before=None, cursor_nulls=0,
+        staged_seconds=2.0, **FIGURES
+    )  # fmt: skip
+    result = TableResult.of(report, status="done")
+    assert (result.keys, result.status) == (("k",), "done")
+    assert {name: getattr(result, name) for name in FIGURES} == FIGURES
+    # A page shows ten samples and fifty paths; a failed table's record has what its result says.
+    paths = dict.fromkeys(list(FIGURES["undeclared"])[:50], 1)
+    fewer = {"change_samples": FIGURES["change_samples"][:10], "undeclared": paths}
+    failed = TableResult.of(report, status="failed", code="TIMEOUT", seconds=3.0)
+    for table in (LoadedTable.of(report, status="done"), LoadedTable.of(failed)):
+        assert {name: getattr(table, name) for name in FIGURES} == FIGURES | fewer
+    assert (table.status, table.code, table.seconds, table.id) == ("failed", "TIMEOUT", 3.0, "shop.orders")

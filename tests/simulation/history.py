@@ -302,7 +302,7 @@ class History:
     def reported(self, lake: Lake, job: str, report: RunReport) -> None:
         self.network.note(f"{self.simulation.process} ends {job}: {report.status}")
         for result in report.tables:
-            name = ".".join(part for part in (result.schema_, result.table) if part)
+            name = result.id
             place = next(own for own in self.auditor.places if (own.pipeline, own.table) == (lake.pipeline, name))
             self.auditor.attempt_ended(place, job, report.attempt, result.status)
             if result.code is not None:

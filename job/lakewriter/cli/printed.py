@@ -1,6 +1,7 @@
 """The objects that commands print with ``--json`` and that nothing below the command line makes."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -103,10 +104,7 @@ class LoadSummary(Model):
             seconds=record.seconds,
             tables=len(record.tables),
             failed_tables=sum(table.status == "failed" for table in record.tables),
-            rows=record.rows,
-            rows_set_aside=record.rows_set_aside,
-            files=record.files,
-            bytes=record.bytes,
+            **asdict(record.sums),
             code=record.code,
             repeated=record.repeated,
             attempts=1 + len(record.earlier),

@@ -9,7 +9,7 @@ from rich.text import Text
 from lakewriter.cli.fitting import GAP, Column, fit_columns, lay_out
 from lakewriter.operate.load_ending import find_own_seconds
 from lakewriter.pages.load_page import SPARK_STARTS
-from lakewriter.report import RunReport, describe_repeated, format_count, format_size
+from lakewriter.report import RunReport, Sums, describe_repeated, format_count, format_size
 
 _SLOW_START: Final = 1.0
 """Spark's start is mentioned if it takes so many seconds."""
@@ -43,15 +43,14 @@ def show_run(out: Console, report: RunReport, phases: Phases) -> None:
 
 def show_summary(out: Console, report: RunReport, phases: Phases) -> None:
     """Print one line on the load; on a narrow terminal two, so that neither job id nor numbers are broken."""
-    rows, files = sum(r.rows for r in report.tables), sum(r.files for r in report.tables)
-    size = sum(r.bytes for r in report.tables)
+    sums = Sums.of(report.tables)
     calls = ", ".join(f"{count} {method}" for method, count in sorted(report.requests.items()))
     status = "stopped" if report.stopped else report.status
     first = f"load {report.job_id} {status}:"
     tables, ended = len(report.tables), sum(r.status in ("done", "already_done") for r in report.tables)
     of_all = format_count(tables, "table") if ended == tables else f"{ended:,} of {format_count(tables, 'table')}"
     second = (
-        f"{of_all}, {format_count(rows, 'row')}, {format_count(files, 'file')}, {format_size(size)} "
+        f"{of_all}, {format_count(sums.rows, 'row')}, {format_count(sums.files, 'file')}, {format_size(sums.bytes)} "
         f"in {report.seconds:.1f} s"
     )
     started = max((steps.get(SPARK_STARTS, 0.0) for steps in phases.values()), default=0.0)

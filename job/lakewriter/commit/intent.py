@@ -372,7 +372,7 @@ class Intent(ControlObject):
             undoes=self.undoes.job_id if self.undoes is not None else None,
             expectations=self.expectations,
             **({} if of_kind is None else {of_kind.field: counts or of_kind()}),
-            refreshes=True if self.kind == "refresh" else None,
+            refreshes=self.kind == "refresh",
             repeated=self.inputs and self.inputs.repeated,
         )
 

@@ -15,8 +15,8 @@ from lakewriter.commit.store import Unclear
 from lakewriter.errors import LakeError
 from lakewriter.operate.loads import READERS, Loads
 from lakewriter.pages.load_page import CHARTED, SPARK_STARTS, render_load
-from lakewriter.pages.load_record import MOST_COLUMNS, MOST_SAMPLES, FileSizes, LoadedTable, LoadRecord
-from lakewriter.report import ErrorReport, RunReport, TableResult, get_figures
+from lakewriter.pages.load_record import MOST_COLUMNS, FileSizes, LoadedTable, LoadRecord
+from lakewriter.report import ErrorReport, RunReport, TableResult
 from lakewriter.run.outcome_file import find_failure
 from lakewriter.run.staged_table import Progress
 from lakewriter.run.staging_progress import Measured
@@ -28,7 +28,6 @@ MOST_INTENTS: Final = 200
 MOST_LISTED: Final = 20_000
 """The most control objects that are listed at the end of a load, in 20 requests: a pipeline of thousands of tables has
 millions. ``lakewriter report`` lists them all."""
-MOST_UNDECLARED: Final = 50
 _ENDS: Final = ("done", "already done", "failed", "stopped")
 
 Started = TypeVar("Started")
@@ -180,21 +179,12 @@ def find_own_seconds(result: TableResult, phases: Mapping[str, Mapping[str, floa
 
 
 def _describe(result: TableResult, phases: Mapping[str, Mapping[str, float]], intent: Intent | None) -> LoadedTable:
-    return LoadedTable(
-        schema_name=result.schema_,
-        status=result.status,
-        code=result.code,
-        message=result.message,
-        remedy=result.remedy,
+    return LoadedTable.of(
+        result,
         seconds=find_own_seconds(result, phases),
-        change_samples=result.change_samples[:MOST_SAMPLES],
-        undeclared=dict(list(result.undeclared.items())[:MOST_UNDECLARED]),
         phases=phases.get(result.id, {}),
         columns=tuple(_list_columns(result, intent))[:MOST_COLUMNS] if intent is not None else (),
         sizes=_measure_files(intent) if intent is not None else None,
-        changed=result.changed,
-        repeated=result.repeated,
-        **get_figures(result),
     )
 
 

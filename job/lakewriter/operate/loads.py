@@ -10,8 +10,8 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.history import LoadObject, parse_reports
 from lakewriter.control_object import Parsed, parse
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
-from lakewriter.pages.load_record import MOST_SAMPLES, EarlierAttempt, LoadedTable, LoadRecord
-from lakewriter.report import TableReport, get_figures
+from lakewriter.pages.load_record import EarlierAttempt, LoadedTable, LoadRecord
+from lakewriter.report import TableReport
 from lakewriter.spec.load_ids import make_undo_job_id
 
 READERS: Final = 8
@@ -219,11 +219,4 @@ def _cut_between_seconds(
 
 def describe_table(report: TableReport) -> LoadedTable:
     """Return the facts that a committed table's report has."""
-    return LoadedTable(
-        schema_name=report.schema_name,
-        status="done",
-        phases={"writing": report.staged_seconds},
-        change_samples=report.change_samples[:MOST_SAMPLES],
-        undeclared=report.undeclared,
-        **get_figures(report),
-    )
+    return LoadedTable.of(report, status="done", phases={"writing": report.staged_seconds})

@@ -293,7 +293,7 @@ class UndoPlanner:
             raise self._refuse(intent, f"{later} has merged rows into the table since", _THROUGH)
         missing = writer.find_missing(intent)
         if missing and any(load.refreshes for load in self.after):
-            later = self._name_after(lambda load: bool(load.refreshes))
+            later = self._name_after(lambda load: load.refreshes)
             what = f"{len(missing)} of its {format_count(len(intent.files), 'file')}"
             raise self._refuse(intent, f"{later} has replaced {what}", "Undo that first")
         if missing and writer.explain_absence(intent) is not None:

@@ -195,8 +195,8 @@ def make_charts(loads: Sequence[LoadRecord]) -> list[Chart]:
     """Make charts of rows, bytes and time of the loads, the newest first in ``loads`` and last in the charts."""
     ordered = list(reversed(loads))
     return [
-        _chart("rows", ordered, [float(load.rows) for load in ordered], lambda value: f"{value:,.0f}"),
-        _chart("bytes", ordered, [float(load.bytes) for load in ordered], format_size),
+        _chart("rows", ordered, [float(load.sums.rows) for load in ordered], lambda value: f"{value:,.0f}"),
+        _chart("bytes", ordered, [float(load.sums.bytes) for load in ordered], format_size),
         _chart("time", ordered, [load.seconds or 0.0 for load in ordered], format_seconds),
     ]
 
@@ -227,7 +227,7 @@ def describe_cost(record: LoadRecord) -> Cost | None:
         return None
     least, most = (prices.format_dollars(amount) for amount in prices.price_requests(record.requests))
     calls = tuple(sorted(record.requests.items()))
-    month = prices.format_dollars(prices.price_month(record.bytes))
+    month = prices.format_dollars(prices.price_month(record.sums.bytes))
     return Cost(least if least == most else f"{least} to {most}", month, calls)
 
 
@@ -259,8 +259,8 @@ def list_next_steps(
 
 
 def _list_remarks(record: LoadRecord, lake: str, *, is_first: bool) -> Iterator[tuple[str, str]]:
-    if record.rows_set_aside:
-        rows = format_count(record.rows_set_aside, "row")
+    if set_aside := record.sums.rows_set_aside:
+        rows = format_count(set_aside, "row")
         yield f"{rows} set aside: mend them at their source, and load them again.", ""
     if record.repeated:
         yield "To load only what is new, give such tables a cursor, read: {files: new}, or mode: refresh.", ""

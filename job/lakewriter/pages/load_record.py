@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final, Literal
+from itertools import islice
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field
 
 from lakewriter.control_object import ControlObject
-from lakewriter.receipt import ChangedValues, Cursor, RepeatedFiles, SetAside, Verdict
-from lakewriter.report import describe_repeated
+from lakewriter.report import Sums, TableFigures, TableOutcome, describe_repeated
 
 MOST_SAMPLES: Final = 10
 """A record has at most so many of a table's changed values; its report has a hundred."""
+MOST_UNDECLARED: Final = 50
+"""A record names at most so many of a table's undeclared properties."""
 MOST_COLUMNS: Final = 500
 """A record describes at most so many columns of a table."""
 
@@ -26,37 +28,19 @@ class FileSizes(ControlObject):
     largest: int
 
 
-class LoadedTable(ControlObject):
+class LoadedTable(TableOutcome):
     """One table of a load; ``phases`` are seconds by step, ``columns`` names and types, where these are known."""
 
-    schema_name: str
-    table: str
-    status: str
-    code: str | None = None
-    message: str | None = None
-    remedy: str | None = None
-    rows: int = 0
-    files: int = 0
-    bytes: int = 0
-    small_files: int = 0
     sizes: FileSizes | None = None
-    seconds: float | None = None
     phases: Mapping[str, float] = Field(default_factory=dict)
     columns: tuple[tuple[str, str], ...] = ()
-    changes: int = 0
-    change_samples: tuple[str, ...] = ()
-    changed: tuple[ChangedValues, ...] = ()
-    undeclared: Mapping[str, int] = Field(default_factory=dict)
-    set_aside: SetAside | None = None
-    cursor_after: Cursor | None = None
-    notes: tuple[str, ...] = ()
-    expectations: tuple[Verdict, ...] = ()
-    repeated: RepeatedFiles | None = None
 
-    @property
-    def id(self) -> str:
-        """``{schema}.{table}``, or the table alone without a schema."""
-        return ".".join(part for part in (self.schema_name, self.table) if part)
+    @classmethod
+    def of(cls, figures: TableFigures, **others: Any) -> Self:
+        """Return the figures with as many samples and paths as a page shows."""
+        undeclared = dict(islice(figures.undeclared.items(), MOST_UNDECLARED))
+        fewer = {"change_samples": figures.change_samples[:MOST_SAMPLES], "undeclared": undeclared}
+        return super().of(figures, **fewer | others)
 
 
 class EarlierAttempt(ControlObject):
@@ -99,26 +83,11 @@ class LoadRecord(ControlObject):
     earlier: tuple[EarlierAttempt, ...] = ()
 
     @property
-    def rows(self) -> int:
-        """Rows of all tables."""
-        return sum(table.rows for table in self.tables)
-
-    @property
-    def files(self) -> int:
-        """Files of all tables."""
-        return sum(table.files for table in self.tables)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all tables."""
-        return sum(table.bytes for table in self.tables)
+    def sums(self) -> Sums:
+        """The sums over its tables."""
+        return Sums.of(self.tables)
 
     @property
     def repeated(self) -> str | None:
         """The rows that it has appended again, in words; None where it is nothing."""
         return describe_repeated(table.repeated for table in self.tables)
-
-    @property
-    def rows_set_aside(self) -> int:
-        """Rows that were not loaded."""
-        return sum(table.set_aside.rows for table in self.tables if table.set_aside is not None)

@@ -253,7 +253,7 @@ class TableRun:
             small_files=result.small_files,
             bytes=result.bytes,
             changes=result.changes,
-            rows_set_aside=result.set_aside.rows if result.set_aside is not None else 0,
+            rows_set_aside=result.rows_set_aside,
             lag_seconds=self._lag.of(began, ended),
             seconds=seconds,
             behind=behind,

@@ -272,7 +272,7 @@ def report_done(load: Load, table: TableSpec, receipts: Receipts) -> TableResult
         _require_own_batch(load, table)
         load.progress(table, "already done", "")
         return result
-    aside = f", {format_count(result.set_aside.rows, 'bad row')} set aside" if result.set_aside is not None else ""
+    aside = f", {format_count(result.rows_set_aside, 'bad row')} set aside" if result.set_aside is not None else ""
     load.follower.commit(table, load.control(table).versions.get(load.attempt.load))
     load.progress(table, "done", f"{format_count(result.rows, 'row')} in {format_count(result.files, 'file')}{aside}")
     fields = {

@@ -110,7 +110,7 @@ class _Group:
             intent = stage_table(begun.load, table, begun.state, begun.sync, uploads)
         receipts = uploads.receipts
         self.staged[table.id] = _Staged(begun.load, begun.state, intent, receipts)
-        return TableResult(schema_=table.schema_name, table=table.name, status="done"), receipts.totals
+        return TableResult(schema_name=table.schema_name, table=table.name, status="done"), receipts.totals
 
     def withdraw(self, table: TableSpec, error: LakeError | None) -> Outcome:
         """Withdraw a table that is staged, because of another one's ``error``, or a signal."""

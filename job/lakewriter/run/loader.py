@@ -316,7 +316,7 @@ class Loader:
     def _make_failure(
         self, table: TableSpec, verdict: Verdict, partial: Mapping[str, TableResult]
     ) -> tuple[TableResult, LakeError]:
-        result = partial.get(table.id) or TableResult(schema_=table.schema_name, table=table.name, status="failed")
+        result = partial.get(table.id) or TableResult(schema_name=table.schema_name, table=table.name, status="failed")
         notes = (
             f"{format_count(result.rows, 'row')} before its last STATE {'is' if result.rows == 1 else 'are'} committed."
             if result.keys

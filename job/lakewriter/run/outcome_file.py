@@ -11,7 +11,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.store import Unclear
 from lakewriter.errors import CODES, ExpectationFailedError, LakeError
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
-from lakewriter.report import RunReport, TableResult
+from lakewriter.report import RunReport, Sums, TableResult
 from lakewriter.run.continuous_status import RunStatus
 from lakewriter.run.stop import Stopped, exit_code_of
 
@@ -102,14 +102,10 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Counts:
+class Counts(Sums):
     """The outcome's numbers for a dashboard."""
 
     job_id: str | None = None
-    rows: int = 0
-    rows_set_aside: int = 0
-    files: int = 0
-    bytes: int = 0
     seconds: float = 0.0
 
 
@@ -153,15 +149,8 @@ def leave_outcome(
 def summarize_load(report: RunReport) -> Ended:
     """Summarize a load."""
     open_ = [table for table in report.tables if table.status in ("failed", "not_run")]
-    done = [table for table in report.tables if table.status == "done"]
-    counts = Counts(
-        job_id=report.job_id,
-        rows=sum(table.rows for table in done),
-        rows_set_aside=sum(table.set_aside.rows for table in done if table.set_aside is not None),
-        files=sum(table.files for table in done),
-        bytes=sum(table.bytes for table in done),
-        seconds=report.seconds,
-    )
+    sums = Sums.of(table for table in report.tables if table.status == "done")
+    counts = Counts(**asdict(sums), job_id=report.job_id, seconds=report.seconds)
     names = tuple(table.id for table in open_)
     return Ended(find_failure(report), names, counts, report.stopped)
 

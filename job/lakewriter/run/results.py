@@ -3,7 +3,7 @@
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.errors import ExpectationFailedError, LakeError
-from lakewriter.report import TableResult, get_figures
+from lakewriter.report import TableResult
 from lakewriter.spec.table_spec import TableSpec
 
 
@@ -14,34 +14,20 @@ def read_result(control: Control, attempt: Attempt, done: str | None = None) -> 
     if report is None:
         # The process was suspended for longer than control objects are kept: the report existed when the load ended.
         schema, _, name = control.table_id.rpartition(".")
-        return TableResult(schema_=schema, table=name, status="already_done")
-    return TableResult(
-        schema_=report.schema_name,
-        status="done" if report.attempt == attempt.id else "already_done",
-        keys=report.keys,
-        feed=report.feed,
-        engine=report.engine,
-        sync_id=report.sync_id,
-        generation_id=report.generation_id,
-        retired=report.retired,
-        change_samples=report.change_samples,
-        undeclared=report.undeclared,
-        health=report.health,
-        repeated=report.repeated,
-        **get_figures(report),
-    )
+        return TableResult(schema_name=schema, table=name, status="already_done")
+    return TableResult.of(report, status="done" if report.attempt == attempt.id else "already_done")
 
 
 def make_repeated(table: TableSpec) -> TableResult:
     """Return the result of a batch from before the last one; its report may be cleared away already."""
-    return TableResult(schema_=table.schema_name, table=table.name, status="already_done")
+    return TableResult(schema_name=table.schema_name, table=table.name, status="already_done")
 
 
 def make_not_run(table: TableSpec, stopped: BaseException | None = None) -> TableResult:
     """Return the result of a table of which nothing is published. ``stopped`` is the exception that ended it; its notes
     say what could not be withdrawn."""
     notes = _collect_notes(stopped) if stopped is not None else ()
-    return TableResult(schema_=table.schema_name, table=table.name, status="not_run", notes=notes)
+    return TableResult(schema_name=table.schema_name, table=table.name, status="not_run", notes=notes)
 
 
 def _collect_notes(error: BaseException) -> tuple[str, ...]:
@@ -52,7 +38,7 @@ def _collect_notes(error: BaseException) -> tuple[str, ...]:
 def make_failed(table: TableSpec, error: LakeError, seconds: float) -> TableResult:
     """Return the result of a table that could not be loaded, with the notes of its error."""
     return TableResult(
-        schema_=table.schema_name,
+        schema_name=table.schema_name,
         table=table.name,
         status="failed",
         code=error.code,
