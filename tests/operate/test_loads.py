@@ -2,6 +2,7 @@
 
 import random
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -201,7 +202,7 @@ def test_the_end_of_a_load_lists_no_more_than_some_objects(most, expected):
     assert [record.job_id for record in before] == expected
 
 
-FIGURES = {
+FIGURES: dict[str, Any] = {
     "schema_name": "shop", "table": "orders", "rows": 7, "files": 2, "bytes": 90, "small_files": 1, "changes": 12,
     "change_samples": tuple(f"row {number}" for number in range(12)), "notes": ("slow",), "feed": "rows",
     "undeclared": {f"$.p{number}": 1 for number in range(51)}, "set_aside": SetAside(rows=3, keys=("bad",)),
