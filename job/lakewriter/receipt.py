@@ -1,7 +1,7 @@
 """Describe a staged file: all that is needed to complete it, to withdraw it, or to check it later."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple, Self
@@ -277,6 +277,23 @@ class Uploaded(NamedTuple):
     checksum_algorithm: str | None
 
 
+class Absent(ControlObject):
+    """Declared columns that none of so many documents has."""
+
+    documents: int
+    columns: tuple[str, ...]
+
+    @classmethod
+    def join(cls, parts: Iterable["Absent | None"]) -> "Absent | None":
+        """Return the columns that no document of several parts has; None if no part says so."""
+        counted = [part for part in parts if part is not None]
+        if not counted:
+            return None
+        first, *others = counted
+        columns = (column for column in first.columns if all(column in part.columns for part in others))
+        return cls(documents=sum(part.documents for part in counted), columns=tuple(columns))
+
+
 class Receipt(ControlObject):
     """A multipart upload that has all its parts and is not completed.
 
@@ -285,8 +302,9 @@ class Receipt(ControlObject):
     counts values that are not as the source gave them, ``undeclared`` properties without a column, by path.
     ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON. ``changed`` has the changes
     by field, for the process that loads, ``observed`` the columns that expectations name, ``violations`` the rows that
-    are not as expected, by check, ``blank_lines`` how many lines of the source were passed over, and ``orders`` the
-    shapes of texts by which rows are merged, by the column's name in the source: these are left out of the intent.
+    are not as expected, by check, ``blank_lines`` how many lines of the source were passed over, ``absent`` the
+    declared columns that no document has, and ``orders`` the shapes of texts by which rows are merged, by the column's
+    name in the source: these are left out of the intent.
     """
 
     version: Literal[1] = 1
@@ -312,6 +330,7 @@ class Receipt(ControlObject):
     observed: Mapping[str, Observed] = Field(default_factory=dict, exclude_if=is_empty)
     violations: Mapping[str, Violations] = Field(default_factory=dict, exclude_if=is_empty)
     blank_lines: int = Field(0, exclude_if=is_zero)
+    absent: Absent | None = Field(None, exclude_if=is_none)
     orders: Mapping[str, TextShapes] = Field(default_factory=dict, exclude_if=is_empty)
     task_attempt: int = 0
     columns: Mapping[str, ColumnStatistics] = Field(default_factory=dict)
@@ -354,6 +373,7 @@ class Receipt(ControlObject):
             observed=facts.observed,
             violations=facts.violations,
             blank_lines=facts.blank_lines,
+            absent=facts.absent,
             orders=findings.orders,
             columns=facts.columns,
             partition_values=facts.partition_values,
@@ -362,9 +382,8 @@ class Receipt(ControlObject):
     def for_intent(self) -> Self:
         """Return the receipt without the fields that only the loading process needs."""
         cursor = self.cursor and self.cursor.without_shapes()
-        return self.model_copy(
-            update={"changed": (), "observed": {}, "violations": {}, "blank_lines": 0, "orders": {}, "cursor": cursor}
-        )
+        left_out = {"changed": (), "observed": {}, "violations": {}, "blank_lines": 0, "absent": None, "orders": {}}
+        return self.model_copy(update=left_out | {"cursor": cursor})
 
 
 class Totals(ControlObject):
@@ -391,6 +410,7 @@ class Totals(ControlObject):
     observed: Mapping[str, Observed] = Field(default_factory=dict, exclude_if=is_empty)
     violations: Mapping[str, Violations] = Field(default_factory=dict, exclude_if=is_empty)
     blank_lines: int = Field(0, exclude_if=is_zero)
+    absent: Absent | None = Field(None, exclude_if=is_none)
     orders: Mapping[str, TextShapes] = Field(default_factory=dict, exclude_if=is_empty)
 
 
@@ -458,5 +478,6 @@ class FileFacts:
     observed: Mapping[str, Observed] = field(default_factory=dict)
     violations: Mapping[str, Violations] = field(default_factory=dict)
     blank_lines: int = 0
+    absent: Absent | None = None
     columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
     partition_values: tuple[str | int | bool | None, ...] = ()

@@ -89,3 +89,38 @@ def test_blank_lines_are_told(lake):
     lake.write({"table": "x", "schema": "nyc", "read": read})
     [result] = lake.load("a").tables
     assert (result.rows, result.notes[-1:]) == (2, ("2 blank lines of its files skipped",))
+
+
+DECLARED = "id bigint, Nmae string, other bigint"
+ABSENT = [
+    # the documents of each file, the note
+    ((['{"id":1,"name":"x"}', '{"id":2}'],),
+     "read.columns has 'Nmae', 'other', without a value in any of 2 documents: correct the spelling there, or take out "
+     "what the documents do not have"),
+    ((['{"id":1,"name":"x","other":3}'], ['{"id":2,"name":"x"}']),
+     "read.columns has 'Nmae', without a value in any of 2 documents: correct the spelling there, or take out what the "
+     "documents do not have"),
+    ((['{"id":1,"inner":{"Nmae":"x"},"other":null}'], [], ["{}"]),
+     "read.columns has 'Nmae', without a value in any of 2 documents: correct the spelling there, or take out what the "
+     "documents do not have"),
+    ((['{"id":1,"Nmae":"x"}'], ['{"id":1,"other":null}']), None),
+    # A bad row has its keys too.
+    ((['{"id":1}', '{"id":2,"Nmae":"x","other":"x"}'],), None),
+    ((['{"id":1,"id":2}'],), None),
+    (([],), None),
+]  # fmt: skip
+
+
+def test_declared_columns_that_no_document_has_are_told(lake):
+    tables = []
+    for index, (files, _) in enumerate(ABSENT):
+        folder = lake.folder / f"docs{index}"
+        folder.mkdir()
+        for number, lines in enumerate(files):
+            (folder / f"{number}.json").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        read = {"format": "json", "path": folder.name, "columns": DECLARED}
+        aside = {"on_bad_row": {"action": "quarantine", "at_most": 1}}
+        tables.append({"table": folder.name, "schema": "nyc", "read": read} | aside)
+    lake.write(*tables)
+    told = [(table.code, [note for note in table.notes if "a value" in note]) for table in lake.load("a").tables]
+    assert told == [(None, [] if note is None else [note]) for _, note in ABSENT]

@@ -17,6 +17,7 @@ from lakewriter.errors import PendingUnrecoverableError
 from lakewriter.expect.observing import add_observed
 from lakewriter.receipt import (
     COPIED,
+    Absent,
     ChangedValues,
     Cursor,
     Observed,
@@ -74,6 +75,7 @@ class Sum:
         self._observed: dict[str, Observed] = {}
         self._violations: dict[str, Violations] = {}
         self._orders: dict[str, TextShapes] = {}
+        self._absent: Absent | None = None
 
     def add(self, receipt: Receipt) -> None:
         """Add a file."""
@@ -103,6 +105,7 @@ class Sum:
         self._samples += more.change_samples[: MOST_SAMPLES - len(self._samples)]
         self._undeclared.update(more.undeclared)
         self._requests.update(more.requests)
+        self._absent = Absent.join([self._absent, more.absent])
         for values in more.changed:
             self._changed[values.field, values.change, values.reason] += values.values
         for column, observed in more.observed.items():
@@ -131,6 +134,7 @@ class Sum:
             is_repeated=self._is_repeated,
             observed=self._observed,
             violations=self._violations,
+            absent=self._absent,
             orders=self._orders,
         )
 

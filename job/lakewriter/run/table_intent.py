@@ -1,14 +1,16 @@
 """The intent of a staged table: all that a process needs to commit the load."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Final
 
 from lakewriter.commit.input_records import InputsIntent
 from lakewriter.commit.intent import Before, Intent, MergeIntent, Quarantine, Switch
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import CHANGES, INFERRED, MERGED, QUARANTINED, RECEIPT_PARTS, SYNC_STATE
-from lakewriter.receipt import Cursor, Verdict
+from lakewriter.receipt import Absent, Cursor, Verdict
 from lakewriter.receipts.parts import Receipts
-from lakewriter.report import format_count
+from lakewriter.report import format_count, join_first
 from lakewriter.run.judging import MOST_OF_A_BATCH, Judged, judge_staged
 from lakewriter.run.placement import find_next_counter, plan_quarantine_action
 from lakewriter.run.prepare import choose_origin, require_sorted_cursor
@@ -21,6 +23,8 @@ from lakewriter.source.text_order import require_sorted_orders
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, Tracking
 from lakewriter.spec.table_spec import Mode, TableSpec
+
+_MOST_NAMES: Final = 4
 
 
 def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged) -> Intent:
@@ -60,7 +64,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         staged_seconds=round(staged.seconds, 3),
         counter_after=find_next_counter(planned.names, receipts),
         batch=load.kind.batch,
-        notes=(*planned.shape.notes, *_list_notes(table, began, staged, after)),
+        notes=(*planned.shape.notes, *_list_notes(load, table, began, staged, after)),
         sync=planned.sync,
         inferred=inferred,
         names=planned.given,
@@ -81,16 +85,30 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
     ).reading_by(load.control(table).read_body)
 
 
-def _list_notes(table: TableSpec, began: TableState, staged: Staged, after: Cursor | None) -> list[str]:
-    inputs, blank_lines = staged.planned.inputs, staged.receipts.totals.blank_lines
+def _list_notes(load: Load, table: TableSpec, began: TableState, staged: Staged, after: Cursor | None) -> list[str]:
+    inputs, totals = staged.planned.inputs, staged.receipts.totals
     note = inputs.describe(began.committed) if inputs is not None and began.committed else None
     notes = [] if note is None else [note]
-    if nulls := staged.receipts.totals.cursor_nulls:
+    if nulls := totals.cursor_nulls:
         rows = format_count(nulls, "row")
         notes.append(f"cursor {table.cursor!r} is null in {rows}: only a load that reads everything reads such rows")
     if table.cursor is not None and (future := describe_future(after, table.cursor, datetime.now(UTC))) is not None:
         notes.append(f"{future}; move it back with lakewriter reset LAKE {table.id} --cursor VALUE --reason WHY")
-    return [*notes, f"{format_count(blank_lines, 'blank line')} of its files skipped"] if blank_lines else notes
+    if totals.blank_lines:
+        notes.append(f"{format_count(totals.blank_lines, 'blank line')} of its files skipped")
+    # A replay reads a few documents of a load.
+    return notes if load.kind.takes else [*notes, *_note_absent(totals.absent)]
+
+
+def _note_absent(absent: Absent | None) -> Iterator[str]:
+    """Yield a note on declared columns that no document has."""
+    if absent is not None and absent.documents and absent.columns:
+        names = join_first([repr(name) for name in absent.columns], _MOST_NAMES)
+        documents = format_count(absent.documents, "document")
+        yield (
+            f"read.columns has {names}, without a value in any of {documents}: correct the "
+            "spelling there, or take out what the documents do not have"
+        )
 
 
 def _note_inputs(load: Load, table: TableSpec, began: TableState, staged: Staged) -> InputsIntent | None:

@@ -1,10 +1,12 @@
 """Mark rows that are to be set aside: a feed puts the mark into a last column, which is not written."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import pyarrow as pa
+
+from lakewriter.receipt import Absent
 
 BAD: Final = "__lakewriter_bad"
 """The last column of a batch that may have bad rows. It holds the offset at which a row begins, if the reader gives it,
@@ -20,6 +22,7 @@ BAD_FIELD: Final = pa.field(
 )
 _CUT: Final = b"lakewriter.cut"
 _BLANK_LINES: Final = b"lakewriter.blank-lines"
+_ABSENT: Final = b"lakewriter.absent"
 
 
 def note_cut(schema: pa.Schema, cut: Mapping[str, int]) -> pa.Schema:
@@ -41,3 +44,19 @@ def note_blank_lines(batch: pa.RecordBatch, count: int) -> pa.RecordBatch:
 def read_blank_lines(schema: pa.Schema) -> int:
     """Return the count of ``note_blank_lines``."""
     return int((schema.metadata or {}).get(_BLANK_LINES, b"0"))
+
+
+def note_absent(batch: pa.RecordBatch, columns: Iterable[str]) -> pa.RecordBatch:
+    """Return a batch of documents with a note: how many good rows it has, and declared columns that none of them has.
+
+    Its last column has the marks of bad rows.
+    """
+    documents = batch.column(batch.num_columns - 1).field("reason").null_count
+    absent = Absent(documents=documents, columns=tuple(columns)).model_dump_json()
+    return batch.replace_schema_metadata((batch.schema.metadata or {}) | {_ABSENT: absent})
+
+
+def read_absent(schema: pa.Schema) -> Absent | None:
+    """Return the note of ``note_absent``."""
+    note = (schema.metadata or {}).get(_ABSENT)
+    return None if note is None else Absent.model_validate_json(note)

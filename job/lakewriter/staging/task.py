@@ -24,11 +24,11 @@ from lakewriter.expect.observing import Observer
 from lakewriter.expect.repeated_keys import KeyCounter
 from lakewriter.expect.watching import NOTHING, Watched
 from lakewriter.naming import LOAD_METADATA, ORDINAL
-from lakewriter.receipt import FileFacts, Receipt
+from lakewriter.receipt import Absent, FileFacts, Receipt
 from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
 from lakewriter.shape.table import ORDINAL_FIELD, Shaped
-from lakewriter.source.bad_rows import read_blank_lines, read_cut
+from lakewriter.source.bad_rows import read_absent, read_blank_lines, read_cut
 from lakewriter.spec.access import Access
 from lakewriter.spec.encodings import FileEncoding
 from lakewriter.spec.layout import ObjectNames
@@ -136,6 +136,7 @@ class _PartitionWriter:
             bad.read_cursor = self._shaper.read_cursor
         self._cut: Counter[str] = Counter()
         self._blank_lines = 0
+        self._absent: Absent | None = None
         self._uploads: list[StagedUpload] = []
         metadata = {LOAD_METADATA: plan.load, **plan.metadata}
         self._copier = FileCopier(plan.copies, plan.names, plan.access, plan.limits, clients, metadata, partition)
@@ -161,6 +162,7 @@ class _PartitionWriter:
             seen += batch.num_rows
             self._cut.update(read_cut(batch.schema))
             self._blank_lines += read_blank_lines(batch.schema)
+            self._absent = Absent.join([self._absent, read_absent(batch.schema)])
             if counted is not None and seen > counted:
                 raise self._make_changed_error(counted, f"at least {seen}")
             rows = Rows.of(batch, seen - batch.num_rows)
@@ -261,7 +263,7 @@ class _PartitionWriter:
         findings.changes += self._cut.total()
         findings.changed.update({(name, TRUNCATED, CUT): count for name, count in self._cut.items()})
         self._cut.clear()
-        blank_lines, self._blank_lines = self._blank_lines, 0
+        (blank_lines, self._blank_lines), (absent, self._absent) = (self._blank_lines, 0), (self._absent, None)
         observed, violations = self._observer.take(file.rows, footer)
         columns = read_column_statistics(footer) if footer is not None and plan.statistics else {}
         # It is no column of the table.
@@ -280,6 +282,7 @@ class _PartitionWriter:
             observed=observed,
             violations=violations,
             blank_lines=blank_lines,
+            absent=absent,
             columns=columns,
             partition_values=values,
         )

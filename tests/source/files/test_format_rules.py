@@ -20,6 +20,8 @@ import pytest
 
 from lakewriter.column_types import is_void, name_type, to_stored_type
 from lakewriter.errors import LakeError
+from lakewriter.receipt import Absent
+from lakewriter.source.bad_rows import read_absent
 from lakewriter.source.files.file_source import open_files
 from lakewriter.spec.source_formats import FORMATS as SOURCE_FORMATS
 from lakewriter.spec.table_spec import Read
@@ -204,7 +206,7 @@ RULES: dict[str, tuple[Files, dict[str, Any], Outcome, dict[str, Outcome]]] = {
         except_for("CSV", Refused("SCHEMA_INCOMPATIBLE: table 's.t': read.columns has 1 column"))),
     "a column of `read.columns` that no file has": (
         (A,), {"read": "a bigint, c bigint"}, Refused("SCHEMA_INCOMPATIBLE: table 's.t': read.columns "),
-        except_for("JSON", Rows(("a bigint", "c bigint"), ((1, None),)))),
+        except_for("JSON", Rows(("a bigint", "c bigint"), ((1, None),), note="1 without c"))),
     "a name twice in one file": (
         (two("a", "a", 1, 2),), {}, Rows(("a bigint", "a bigint"), ((1, 2),)),
         except_for("JSON", Bad('the key "a" is twice in one object'))),
@@ -331,7 +333,9 @@ def read_outcome(folder: Path, form: str, files: Files, given: Mapping[str, Any]
     if form == "csv":
         # Its numbers get the shortest type, and no file says that small ones have a longer one.
         columns = tuple(re.sub(" int$", " bigint", column) for column in columns)
-    return Rows(columns, tuple(sorted(good, key=repr)), "; ".join(opened.notes))
+    absent = Absent.join(read_absent(batch.schema) for batch in batches)
+    told = [] if absent is None else [f"{absent.documents} without {', '.join(absent.columns)}"]
+    return Rows(columns, tuple(sorted(good, key=repr)), "; ".join([*opened.notes, *told]))
 
 
 def list_page_rows() -> dict[str, tuple[str, dict[str, str]]]:

@@ -16,6 +16,8 @@ import zstandard
 
 from lakewriter.cast.sql_types import parse_columns
 from lakewriter.errors import LakeError, SourceFailedError, SpecInvalidError
+from lakewriter.receipt import Absent
+from lakewriter.source.bad_rows import read_absent
 from lakewriter.source.files.json_reader import JsonReader
 from lakewriter.source.files.spark_options import take_options
 from tests.source.files.json_files import parse_by_python, read_files, spread, write_compact, write_file
@@ -421,6 +423,27 @@ def test_files_without_a_column_are_told(tmp_path, content, said):
 
 def test_file_without_a_document_has_no_rows_where_columns_are_declared(tmp_path):
     assert read_files(tmp_path, b"", b"\n", columns=parse_columns("a int"))[1] == []
+
+
+def test_declared_columns_without_a_value_are_noted_by_the_batch(tmp_path):
+    """A batch has at most 65,536 rows, and a bad row is no document; once all columns are seen, none is noted."""
+    lines = [b'{"a":1}'] * 200_000 + [b'{"a":"x"}', b'{"a":1,"b":2}'] + [b'{"a":3}'] * 200_000
+    file = write_file(tmp_path / "a.json", b"\n".join(lines))
+
+    def note(columns: str, size: int) -> list[list[Absent | None]]:
+        reader = JsonReader.make(take_options("json", {}, "s.t"), parse_columns(columns))
+        look = reader.look([file], "s.t", spread)
+        pieces = reader.cut(look, size, spread)
+        return [[read_absent(batch.schema) for batch in reader.read(piece, look.schema)] for piece in pieces]
+
+    (batches,) = note("a bigint, b bigint, c bigint", 1 << 30)
+    assert len(batches) > 3
+    assert Absent.join(batches) == Absent(documents=len(lines) - 1, columns=("c",))
+    one, two = note("a bigint, b bigint, c bigint", 2_000_000)
+    assert Absent.join([*one, *two]) == Absent(documents=len(lines) - 1, columns=("c",))
+    assert [part and part.columns for part in (Absent.join(one), Absent.join(two))] == [("c",), ("b", "c")]
+    (first, *_, last) = note("a bigint", 1 << 30)[0]
+    assert (first and first.columns, last) == ((), None)
 
 
 def test_damaged_compression_is_told(tmp_path):

@@ -1,6 +1,6 @@
 """Read JSON by RFC 8259: a document a line, or whole documents and arrays of them. Any fault makes a bad row."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +14,7 @@ import pyarrow.types as pt
 
 from lakewriter.cast.exact_text import DEFAULT, TextForm
 from lakewriter.errors import SourceFailedError, SpecInvalidError
-from lakewriter.source.bad_rows import BAD_FIELD
+from lakewriter.source.bad_rows import BAD_FIELD, note_absent
 from lakewriter.source.files.blocks import read_head
 from lakewriter.source.files.charsets import Charset, look_up
 from lakewriter.source.files.declared_types import make_form
@@ -44,6 +44,7 @@ _HEAD_BYTES: Final = 64 * 1024
 _BATCH_ROWS: Final = 65_536
 _SHOWN: Final = 200
 _OPENING: Final = ord("[")
+_FIRST_LINES: Final = 16
 
 
 @dataclass(frozen=True)
@@ -224,13 +225,16 @@ class JsonReader:
         """See ``FileReader``."""
         columns = self._choose_columns(piece.layout, schema)
         reader, whole = BlockReader(columns, takes_nan=self.takes_nan), pa.schema([*schema, BAD_FIELD])
+        absent = _AbsentColumns(() if self.columns is None else schema.names)
         for lines in self._read_lines(piece):
             rows = reader.read(lines)
             arrays = [_rename(array, field.type) for array, field in zip(rows.columns, schema, strict=True)]
             marks = make_marks(piece.file.path, rows.offsets, rows.faults)
             batch = pa.RecordBatch.from_arrays([*arrays, marks], schema=whole)
+            is_noted = absent.look(lines, arrays)
             for start in range(0, batch.num_rows, _BATCH_ROWS):
-                yield batch.slice(start, _BATCH_ROWS)
+                part = batch.slice(start, _BATCH_ROWS)
+                yield note_absent(part, absent.names) if is_noted else part
 
     def _choose_columns(self, layout: JsonLayout, asked: pa.Schema) -> Columns:
         """Return the columns by the names of one file. A column that is requested with another type counts as
@@ -255,6 +259,31 @@ class JsonReader:
     def _read_lines(self, piece: Piece) -> Iterator[Lines]:
         read = read_documents if self.is_whole else read_lines
         return read(piece, piece.layout.compression, piece.layout.charset)
+
+
+class _AbsentColumns:
+    """The declared columns that no document of a piece has had so far, by ``names``.
+
+    A key that is null in all documents is looked for in the first ones alone.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names, self._is_new = dict(zip(names, range(len(names)), strict=True)), True
+
+    def look(self, lines: Lines, arrays: Sequence[pa.Array]) -> bool:
+        """Look at a block of documents; return False once no column can be absent any more."""
+        if not self.names:
+            return False
+        self._leave_out(name for name, index in self.names.items() if arrays[index].null_count < len(arrays[index]))
+        if self.names and self._is_new:
+            documents = parse_exactly(lines, range(min(len(lines), _FIRST_LINES))).documents
+            self._leave_out(name for document in documents for name in document or ())
+        self._is_new = False
+        return True
+
+    def _leave_out(self, names: Iterable[str]) -> None:
+        for name in list(names):
+            self.names.pop(name, None)
 
 
 def _count_rows(lines: Lines) -> int:
