@@ -245,6 +245,56 @@ def test_what_has_no_value_has_no_type(local, place, kind, first, counted, secon
     assert expected in own.list_kinds()
 
 
+UNTYPED = "no row gives 'id', 'v' a type: the first load with rows makes the table"
+
+
+@pytest.mark.parametrize("place", in_turn(*PLACES))
+def test_a_header_alone_makes_no_table(local, place):
+    own = Values(local, place)
+    for job in "ab":
+        result = own.load(job, "csv")
+        assert (result.status, result.rows, UNTYPED in result.notes, own.state.types) == ("done", 0, True, None)
+    own.undo("a")
+    assert own.load("c", "csv", "1").status == "done"
+    result = own.load("d", "csv", "2000000000000")
+    assert (result.status, own.list_kinds()) == ("done", ["int32", "int64"]), result.message
+    result = own.load("e", "csv")
+    assert (result.status, [note for note in result.notes if "type" in note]) == ("done", [])
+    assert [column.type for column in own.state.types or ()] == ["int", "bigint"]
+    # A header with one more column than the table has.
+    read = {"format": "csv", "path": "f.csv", "options": {"header": "true", "inferSchema": "true"}}
+    local.csv("f.csv", "id,v,more\n")
+    local.write({"table": "values", "schema": "public", "read": read}, **PLACES[place])
+    assert local.load("f").tables[0].status == "done"
+    local.csv("f.csv", "id,v,more\n1,2,3\n")
+    assert local.load("g").tables[0].status == "done"
+    assert own.list_kinds("more") == ["-", "-", "int32"]
+
+
+KEYED: list[tuple[str, dict[str, Any], str]] = [
+    # the catalog, the entry's own keys, the type of the values once there are some
+    ("none", {}, "bigint"),
+    ("glue", {}, "bigint"),
+    ("iceberg", {}, "bigint"),
+    ("iceberg", {"mode": "merge", "primary_key": ["id"], "order_by": ["v"]}, "bigint"),
+]
+
+
+@pytest.mark.parametrize(("catalog", "fields", "kind"), KEYED, ids=range(len(KEYED)))
+def test_a_header_alone_has_keys_and_gives_no_type(tmp_path, aws, bucket, catalog, fields, kind):
+    """Without a mode of its own the table is refreshed: a refresh of one in Iceberg keeps the columns of before."""
+    read = {"format": "csv", "path": "users", "options": {"header": "true", "inferSchema": "true"}}
+    own = Refreshed(tmp_path, aws, catalog, read=read, **fields)
+    (tmp_path / "users").mkdir()
+    for job, line, types in (("a", "", []), ("b", "1,2000000000000\n", ["int", kind]), ("c", "", None)):
+        (tmp_path / "users" / "0.csv").write_text(f"id,v\n{line}")
+        report = own.run(job)
+        assert report.status == "done", report.tables
+        found = [column.type for column in own.state.types or ()]
+        assert types is None or found == types
+        assert own.differences() == []
+
+
 def test_a_column_of_nulls_can_be_declared(local):
     own = Values(local)
     assert own.load("a", "json", doc("null"), columns={"v": "date"}).status == "done"

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -22,7 +23,7 @@ from lakewriter.column_types import (
     to_glue_type,
     to_stored_type,
 )
-from lakewriter.commit.catalog import CatalogTable
+from lakewriter.commit.catalog import CatalogTable, NoTable
 from lakewriter.commit.state import TableState
 from lakewriter.documents.inference import Seen, collect_paths, merge_paths
 from lakewriter.documents.schema import find_property_names, make_record_type
@@ -32,6 +33,7 @@ from lakewriter.errors import (
 )
 from lakewriter.naming import AS_IN_SOURCE, AS_TEXT, NORMALISED
 from lakewriter.receipt import Cursor, GivenName, InferredType, Origin
+from lakewriter.report import join_first
 from lakewriter.run.sync import TableSync
 from lakewriter.shape.contract import find_columns_to_discard, require_types
 from lakewriter.shape.conversion import normalise_names
@@ -49,6 +51,7 @@ from lakewriter.source.databases.cursors import CursorCondition, Edge
 from lakewriter.source.feed import Bounded, Feed, FeedOpener, Inferring, open_feed
 from lakewriter.source.files.csv_headers import list_nameless, require_separated
 from lakewriter.source.files.file_source import has_reader
+from lakewriter.source.files.known_types import fill_void
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.source.text_order import require_sorted_orders, require_sorted_texts
@@ -58,6 +61,8 @@ from lakewriter.spec.stream import Envelope
 from lakewriter.spec.table_spec import KnownTypes, Mode, TableSpec
 
 SparkFactory = Callable[[], SparkSession]
+
+_MOST_NAMES: Final = 4
 
 
 @dataclass(frozen=True)
@@ -97,10 +102,12 @@ def prepare(
     try:
         if not state.committed:
             require_separated(table, feed.schema.names)
+        basis = _choose_basis(feed, spec, table, in_place)
+        in_place = basis.table
         names = _name_columns(spec, table, state, in_place)
-        shape = _plan_shape(feed, spec, table, in_place, sync, state, names)
+        shape = _plan_shape(feed, basis, spec, table, sync, state, names)
         idle = [f"names: the source has no column {source!r}" for source in names.list_idle_pins()]
-        shape = replace(shape, notes=(*shape.notes, *feed.notes, *idle))
+        shape = replace(shape, notes=(*shape.notes, *feed.notes, *idle, *basis.notes))
         changes = tuple(in_place.describe_changes(shape.schema, shape.partition))
         if table.latest is not None:
             changes = (*changes, f"name the new files, instead of those before, in {table.latest}")
@@ -115,6 +122,34 @@ def prepare(
         raise
     given, types = _choose_given(names, shape), _choose_types(spec, feed, shape)
     return Prepared(feed, shape, in_place, changes, condition, given, types)
+
+
+@dataclass(frozen=True)
+class _Basis:
+    """What a shape is planned by: the columns of the source, the table in the catalog, and notes on both."""
+
+    source: pa.Schema
+    table: CatalogTable
+    notes: tuple[str, ...] = ()
+
+
+def _choose_basis(feed: Feed, spec: Spec, table: TableSpec, in_place: CatalogTable) -> _Basis:
+    """Return what the shape is planned by.
+
+    Without a row, columns whose types follow from values have none, and a table that is not there yet is not made: its
+    catalog would keep a type that no value has. Their files, of which there are none, are planned as text.
+    """
+    untyped = [field.name for field in feed.schema if is_void(field.type)]
+    if not (isinstance(feed, Inferring) and feed.is_untyped and untyped):
+        return _Basis(feed.schema, in_place)
+    is_replaced = _forgets_types(table, in_place)
+    if in_place.read_columns() is not None and not is_replaced:
+        return _Basis(feed.schema, in_place)
+    filled = pa.schema([field.with_type(fill_void(field.type)) for field in feed.schema])
+    if is_replaced or isinstance(spec.encoding, TextEncoding):
+        return _Basis(filled, in_place)
+    names = join_first([repr(name) for name in untyped], _MOST_NAMES)
+    return _Basis(filled, NoTable(), (f"no row gives {names} a type: the first load with rows makes the table",))
 
 
 def _open_feed(
@@ -143,7 +178,7 @@ def _add_known(table: TableSpec, spec: Spec, state: TableState, in_place: Catalo
     """Return the table with the types that the values of earlier loads have given its columns. Types of a catalog stand
     for those of which no record has any. Files of text have no types, and a load that replaces all files begins anew.
     """
-    if isinstance(spec.encoding, TextEncoding) or (_begins_anew(table) and not in_place.grows_decimals):
+    if isinstance(spec.encoding, TextEncoding) or _forgets_types(table, in_place):
         return table
     noted = state.types or ()
     names = {column.name.lower() for column in noted}
@@ -151,6 +186,11 @@ def _add_known(table: TableSpec, spec: Spec, state: TableState, in_place: Catalo
     columns = (*noted, *(column for column in in_catalog if column.name.lower() not in names))
     learnt = KnownTypes(columns=columns, grows_decimals=in_place.grows_decimals)
     return table.model_copy(update={"read": table.read.model_copy(update={"learnt": learnt})})
+
+
+def _forgets_types(table: TableSpec, in_place: CatalogTable) -> bool:
+    """Return True if a load replaces all files, and no catalog keeps the types of those before."""
+    return _begins_anew(table) and not in_place.grows_decimals
 
 
 def _begins_anew(table: TableSpec) -> bool:
@@ -230,27 +270,28 @@ def _choose_given(names: ColumnNames, shape: AnyPlan) -> tuple[GivenName, ...] |
 
 def _plan_shape(
     feed: Feed,
+    basis: _Basis,
     spec: Spec,
     table: TableSpec,
-    in_place: CatalogTable,
     sync: TableSync | None,
     state: TableState,
     rename: ColumnNames,
 ) -> AnyPlan:
+    source, in_place = basis.source, basis.table
     if spec.envelope is not None:
-        _require_known(feed.schema, table, state)
-        return _plan_envelope(feed.schema, spec, table, spec.envelope, sync, rename)
+        _require_known(source, table, state)
+        return _plan_envelope(source, spec, table, spec.envelope, sync, rename)
     if table.collection is not None:
         seen = _look_at_documents(feed, table)
-        return plan_flatten(feed.schema, table, seen, state.inferred or (), rename.name_fields)
-    shape = plan_shape(feed.schema, spec, table, rename=rename)
+        return plan_flatten(source, table, seen, state.inferred or (), rename.name_fields)
+    shape = plan_shape(source, spec, table, rename=rename)
     there = in_place.read_columns()
     discard = find_columns_to_discard(table, shape, there)
     fitting = {**in_place.fit_types({field.name.lower(): field.type for field in shape.schema})}
     if there is None:
         fitting |= _list_known(table, state, shape, rename)
     if fitting or discard:
-        shape = plan_shape(feed.schema, spec, table, fitting, rename=rename, discard=discard)
+        shape = plan_shape(source, spec, table, fitting, rename=rename, discard=discard)
     require_types(table, shape, there)
     return plan_text_rows(shape) if isinstance(spec.encoding, TextEncoding) else shape
 

@@ -100,6 +100,10 @@ class Inferring(Protocol):
     def inferred(self) -> tuple[InferredType, ...]:
         """The types of columns that follow from values, by their names in the source; none of declared ones."""
 
+    @property
+    def is_untyped(self) -> bool:
+        """True if there is no row whose values would give the columns their types."""
+
 
 class FeedOpener(Protocol):
     """Opens the feed of a table; ``open_feed`` is one."""

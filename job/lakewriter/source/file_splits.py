@@ -76,7 +76,7 @@ class FilesFeed:
         files = len(opened.look.files)
         self.schema = source.schema
         self.notes = opened.notes
-        self.inferred = opened.inferred
+        self.inferred, self.is_untyped = opened.inferred, opened.is_untyped
         self.reason = f"{format_count(files, 'file')}, read by the tasks themselves"
         self.partitions = len(partitions)
         self.counts = counts

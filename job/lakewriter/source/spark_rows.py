@@ -73,6 +73,7 @@ class RowsFeed:
         self._casts = casts
         self.notes = source.notes if source else ()
         self.inferred = source.inferred if source else ()
+        self.is_untyped = source is not None and source.is_untyped
         self._checks = source.checks if source else ()
         database = (source and source.database) or DatabaseRows(frame)
         self.edge, self._reconciliation, self.version = database.edge, database.reconciliation, database.version

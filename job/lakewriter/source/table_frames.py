@@ -50,6 +50,8 @@ class Loaded:
     held: tuple[Connection | LockedMoment, ...] = ()
     inferred: tuple[InferredType, ...] = ()
     """The types of columns that follow from values."""
+    is_untyped: bool = False
+    """The values give columns their types, and there is no row."""
     unordered: Mapping[str, str] = field(default_factory=dict)
     """The types of a database's columns, by name, whose texts have another order than their values."""
 
@@ -99,7 +101,8 @@ def load_source(
     """
     if has_reader(read):
         rows = _open_rows(session, read, secrets, table, aside=aside)
-        return Loaded(rows.make_frame(), rows.opened.notes, inferred=rows.opened.inferred)
+        opened = rows.opened
+        return Loaded(rows.make_frame(), opened.notes, inferred=opened.inferred, is_untyped=opened.is_untyped)
 
     def load() -> Loaded:
         return _load(session, read, secrets, table, condition, aside=aside, is_sample=is_sample)

@@ -228,7 +228,7 @@ RULES: dict[str, tuple[Files, dict[str, Any], Outcome, dict[str, Outcome]]] = {
     "a file without a byte, with `read.columns`": ((None,), {"read": "a bigint"}, Rows(("a bigint",), ()), {}),
     "a file without a byte beside others": ((None, A), {}, Rows(("a bigint",), ((1,),), note="0."), {}),
     "columns without rows": (
-        (one(a=(LONG, [])),), {}, Rows(("a bigint",), ()), {"CSV": Rows(("a string",), ()), "JSON": NEVER}),
+        (one(a=(LONG, [])),), {}, Rows(("a bigint",), ()), {"CSV": Rows(("a null",), ()), "JSON": NEVER}),
     "columns without rows beside others": (
         (one(a=(LONG, []), b=(LONG, [])), A), {}, Rows(("a bigint", "b bigint"), ((1, None),)),
         {"CSV": Rows(("a bigint", "b null"), ((1, None),)), "JSON": NEVER}),

@@ -218,6 +218,8 @@ class OpenedFiles:
     form: str
     inferred: tuple[InferredType, ...] = ()
     """The types that its columns have by their values, as a table's state keeps them."""
+    is_untyped: bool = False
+    """The values of its files give columns their types, and there is no row."""
 
     @property
     def lies_apart(self) -> bool:
@@ -314,16 +316,16 @@ def open_files(
     texts = pa.schema([pa.field(key, pa.string()) for key in keys])
     if reader.has_lines:
         plan = _TextPlan(reader, taken, declared, fit, has_earlier=earlier is not None)
-        columns, casts, inferred = plan.make(look, texts, table, spread)
+        columns, casts, inferred, has_rows = plan.make(look, texts, table, spread)
     else:
-        casts, inferred = _plan_typed(pa.schema([*look.schema, *texts]), table, declared), ()
+        casts, inferred, has_rows = _plan_typed(pa.schema([*look.schema, *texts]), table, declared), (), True
         columns = look.schema
     read_schema, void = _read_void(columns) if reader.has_lines else (columns, ())
     source = FilesSource(table.id, reader, read_schema, keys, casts, aside, void=void)
     if joined is not None:
         asked, chosen = joined.list_asked(file_columns, read_schema), replace(joined, schema=read_schema)
         source = replace(source, read_schema=asked, chosen=chosen)
-    return OpenedFiles(source, look, listing, read.is_empty, form.name, inferred)
+    return OpenedFiles(source, look, listing, read.is_empty, form.name, inferred, not has_rows)
 
 
 def _join_earlier(earlier: pa.Schema, file_columns: pa.Schema, form: Format, fit: TypeFit) -> KnownColumns:
@@ -358,20 +360,20 @@ class _TextPlan:
 
     def make(
         self, look: Look, keys: pa.Schema, table: TableSpec, spread: Spread
-    ) -> tuple[pa.Schema, tuple[ColumnCast, ...], tuple[InferredType, ...]]:
-        """Return the columns that the reader is asked for, the casts of the columns and of the folders' ``keys``, and
-        the types that follow from values.
+    ) -> tuple[pa.Schema, tuple[ColumnCast, ...], tuple[InferredType, ...], bool]:
+        """Return the columns that the reader is asked for, the casts of the columns and of the folders' ``keys``, the
+        types that follow from values, and whether there are rows, if these decide the types.
         """
         names = [*look.schema.names, *keys.names]
         planned = plan_casts(names, [pa.string()] * len(names), table)
         declared_names = {name.lower() for name in table.columns}
         schema = _ask_for_text(look.schema, declared_names)
         infers = isinstance(self.reader, CsvReader) and self.taken.is_true("inferSchema")
-        noted, casts = look.inferred, tuple[ColumnCast, ...]()
+        noted, casts, has_rows = look.inferred, tuple[ColumnCast, ...](), True
         if infers and self.declared is None and not self.has_earlier:
             pieces = self.reader.cut(look, 1 << 26, spread)
             inferred = infer_types(self.reader, schema, pieces, self.fit, spread)
-            schema, noted, casts = inferred.schema, inferred.noted, inferred.casts
+            schema, noted, casts, has_rows = inferred.schema, inferred.noted, inferred.casts, inferred.has_rows
         elif self.has_earlier and self.declared is None and (infers or isinstance(self.reader, JsonReader)):
             noted = tuple(filter(None, (note_type(field.name, field.type) for field in schema)))
         cast_indexes = {cast.index for cast in planned}
@@ -379,7 +381,12 @@ class _TextPlan:
             schema, planned = _ask_for_types(schema, planned)
         key_casts = _list_key_casts(self.declared, look, keys)
         noted = tuple(column for column in noted if column.name.lower() not in declared_names)
-        return schema, (*planned, *casts, *(cast for cast in key_casts if cast.index not in cast_indexes)), noted
+        return (
+            schema,
+            (*planned, *casts, *(cast for cast in key_casts if cast.index not in cast_indexes)),
+            noted,
+            has_rows,
+        )
 
 
 def _plan_typed(schema: pa.Schema, table: TableSpec, declared: pa.Schema | None) -> tuple[ColumnCast, ...]:

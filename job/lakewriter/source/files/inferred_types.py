@@ -57,6 +57,7 @@ class Inferred:
     schema: pa.Schema
     noted: tuple[InferredType, ...]
     casts: tuple[ColumnCast, ...]
+    has_rows: bool
 
 
 def infer_types(
@@ -68,8 +69,6 @@ def infer_types(
     before = [fit.find(field.name) if is_asked else None for field, is_asked in zip(schema, asked, strict=True)]
     kinds = tuple(_list_kinds(one) if is_asked else () for one, is_asked in zip(before, asked, strict=True))
     results: list[tuple[Candidates, tuple[bool, ...], bool]] = spread(partial(_infer, reader, schema, kinds), pieces)
-    # Without a row, columns are text, as those of a table without a column cannot be loaded.
-    nothing = pa.null() if any(has_rows for *_, has_rows in results) else pa.string()
     fields, casts, noted = list(schema), [], []
     for index, field in enumerate(schema):
         if not asked[index]:
@@ -77,9 +76,8 @@ def infer_types(
         one, has_values = before[index], any(filled[index] for _, filled, _ in results)
         every = range(len(kinds[index]))
         fitting = [number for number in every if all(number in candidates[index] for candidates, *_ in results)]
-        kind = _choose_type(one, kinds[index], fitting) if has_values else nothing
+        kind = _choose_type(one, kinds[index], fitting) if has_values else pa.null()
         if one is not None:
-            kind = kind if has_values else pa.null()
             kind, has_misfits = fit.fit(field.name, one, kind)
             if has_misfits:
                 casts.append(ColumnCast(index, field.name, field.type, kind, TextForm(), _UNLIKE.get(kind)))
@@ -87,7 +85,7 @@ def infer_types(
         is_beyond = _DOUBLE not in fitting or (one is not None and one.beyond_double)
         note = note_type(field.name, kind, beyond_double=is_beyond)
         noted += [note] if note is not None and (has_values or one is not None) else []
-    return Inferred(pa.schema(fields), tuple(noted), tuple(casts))
+    return Inferred(pa.schema(fields), tuple(noted), tuple(casts), any(has_rows for *_, has_rows in results))
 
 
 def _list_kinds(before: InferredType | None) -> tuple[pa.DataType, ...]:
