@@ -85,7 +85,7 @@ def main() -> None:
         control.keys,
         {control.table_id: control},
         lambda _: clients,
-        LastLoads(store, control.history),
+        LastLoads({control.table_id: control}),
     )
     steps: list[tuple[str, Callable[[], Any]]] = [
         ("plan", lambda: Undo(pipeline, "j", Choices("a drill")).plan()),

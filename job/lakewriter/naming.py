@@ -264,16 +264,6 @@ class ControlKeys:
         """Return the key of the begin record of one table that could not begin at the attempt's time."""
         return f"{self.load(job_id)}/{attempt}/begin/{table_id}.json"
 
-    @staticmethod
-    def find_begun_table(name: str) -> str | None:
-        """Return the table of a begin record, blank for a record of all tables; None where ``name``, the key after the
-        attempt's folder, is not a begin record's.
-        """
-        if name == "begin.json":
-            return ""
-        folder, _, file = name.partition("/")
-        return file.removesuffix(".json") if folder == "begin" and file.endswith(".json") else None
-
     def intent(self, job_id: str, attempt: str, table_id: str) -> str:
         """Return the key of the intent: all that is needed to publish one table of one load."""
         return f"{self.load(job_id)}/{attempt}/tables/{table_id}.json"

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from lakewriter.commit.earlier_attempts import BeginRecords
+from lakewriter.commit.history import History
 from lakewriter.errors import PendingUnrecoverableError
 from lakewriter.naming import ControlKeys
 from tests.commit.memory import Memory, World
@@ -50,7 +51,7 @@ def store() -> Counted:
 
 
 def test_a_thousand_tables_list_once(store):
-    records = BeginRecords(store, KEYS)
+    records = BeginRecords(store, KEYS, History(store, KEYS))
     assert read(records, "t", "A1") == ["A1", "A2", "A2/t"]
     assert store.asked == ["LIST ", "GET A1/begin.json", "GET A2/begin.json", "GET A2/begin/t.json"]
     store.asked.clear()
@@ -62,7 +63,7 @@ def test_a_thousand_tables_list_once(store):
 
 
 def test_what_came_since_the_listing_is_read(store):
-    records = BeginRecords(store, KEYS)
+    records = BeginRecords(store, KEYS, History(store, KEYS))
     read(records, "t", None)
     put(store.world, KEYS.table_begin("j", "A1", "u"), "A1/u")
     put(store.world, KEYS.begin("j", "A3"), "A3")
@@ -75,4 +76,4 @@ def test_what_came_since_the_listing_is_read(store):
 def test_a_record_that_cannot_be_read(store):
     store.world.objects[KEYS.begin("j", "A1")] = (b"{", "e")
     with pytest.raises(PendingUnrecoverableError, match=r"A1/begin\.json"):
-        read(BeginRecords(store, KEYS), "t", None)
+        read(BeginRecords(store, KEYS, History(store, KEYS)), "t", None)

@@ -92,15 +92,10 @@ def clear_batches(control: Control, batch: Batch) -> None:
     reads to find the objects it replaces.
     """
     oldest = Batch(batch.query, max(0, batch.number - RECENT_BATCHES)).job_id
-    items = list(control.history.list_objects(make_batch_prefix(batch.query)))
+    loads = list(control.history.list_loads(make_batch_prefix(batch.query)))
     named = find_named_loads(read_states(control))
-    gone = []
-    for item in items:
-        if item.job_id >= oldest:
-            break
-        if item.job_id not in named:
-            gone.append(item.entry.key)
-    control.store.delete_all(gone)
+    old = [load for load in loads if load.job_id < oldest and load.job_id not in named]
+    control.store.delete_all([item.entry.key for load in old for item in load.items])
 
 
 def _make_lost_error(table: str, last: Batch | None, why: str) -> CheckpointLostError:

@@ -1,42 +1,101 @@
-"""Read the committed loads of a pipeline's tables that are not undone: whole reports, or the row counts of the last
-ones."""
+"""Read the committed changes of a pipeline's tables by their reports: in which order they were committed, which are
+undone, which are loads."""
 
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
+from typing import Self
 
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
-from lakewriter.commit.history import History
-from lakewriter.commit.repeated_loads import is_taken_back
 from lakewriter.commit.state import TableState
-from lakewriter.commit.store import Entry, Store
-from lakewriter.control_object import parse
+from lakewriter.commit.store import Entry
 from lakewriter.report import ABANDONED_BLIND, TableReport
-from lakewriter.spec.load_ids import REPLAY, is_id_of_load
+from lakewriter.spec.load_ids import REPLAY, is_id_of_load, make_undo_job_id
+
+Moment = tuple[datetime, datetime]
+"""What changes are ordered by, as they were committed: the store's clock when the report was written, in whole seconds,
+then the clock of the load's machine when it began."""
+
+
+class TableReports:
+    """The reports of one table: ``entries`` are those of a listing, by job id. Each is read once."""
+
+    def __init__(self, control: Control, entries: Mapping[str, Entry]) -> None:
+        self.control, self.entries = control, entries
+        self._reports: dict[str, TableReport | None] = {}
+
+    @classmethod
+    def list_all(cls, controls: Mapping[str, Control]) -> dict[str, Self]:
+        """List the reports of tables of one pipeline, by table id: one listing has those of all tables."""
+        reports = next(iter(controls.values())).history.list_reports()
+        return {table_id: cls(control, reports.get(table_id, {})) for table_id, control in controls.items()}
+
+    def read(self, job_id: str) -> TableReport | None:
+        """Return the report of a change; None where there is none, or where it was cleared away since the listing."""
+        if job_id not in self._reports:
+            self._reports[job_id] = self.control.read_report(job_id)
+        return self._reports[job_id]
+
+    def read_all(self, state: TableState | None = None) -> list[TableReport]:
+        """Read the reports of all changes, the oldest first; with ``state`` without those that are undone."""
+        jobs = [job for job in sorted(self.entries) if state is None or not self.is_undone(state, job)]
+        reports = [report for report in call_all(self.read, jobs) if report is not None]
+        return sorted(reports, key=self.get_moment)
+
+    def get_moment(self, report: TableReport) -> Moment:
+        """Return when a change was committed."""
+        return self.entries[report.job_id].modified, report.started
+
+    def is_whole(self, state: TableState) -> bool:
+        """Return whether the reports of all changes of the table exist."""
+        return len(self.entries) >= state.committed
+
+    def is_undone(self, state: TableState, job_id: str) -> bool:
+        """Return whether the load is undone: the state names only the last undos, but each undo has a report."""
+        return state.find_undone(job_id) is not None or make_undo_job_id(job_id) in self.entries
+
+    def read_rows(self, state: TableState, most: int) -> Sequence[int]:
+        """Return the row counts of the table's last committed loads, at most ``most`` of them, the newest first.
+
+        Loads without a report are left out, and so are loads that were undone or whose rows are not known.
+        """
+        return tuple(islice((report.rows for report in self._read_newest(state) if _is_load(report)), most))
+
+    def _read_newest(self, state: TableState) -> Iterator[TableReport]:
+        newest = sorted(self.entries, key=lambda job_id: (self.entries[job_id].modified, job_id), reverse=True)
+        for job_id in newest:
+            if not self.is_undone(state, job_id) and (report := self.read(job_id)) is not None:
+                yield report
 
 
 @dataclass(frozen=True)
 class TableLoads:
-    """A table's state, and its loads that have a report and are not undone, the oldest first.
+    """A table's state, and its loads that have a report and are not undone, in the order of their commits."""
 
-    ``reported`` are the job ids of all changes that have a report.
-    """
-
-    control: Control
+    reports: TableReports
     state: TableState
     loads: tuple[TableReport, ...]
-    reported: frozenset[str]
+
+    @property
+    def control(self) -> Control:
+        """The control objects of the table."""
+        return self.reports.control
 
     @property
     def is_whole(self) -> bool:
         """Return whether the records of all loads of the table exist."""
-        return len(self.reported) >= self.state.committed
+        return self.reports.is_whole(self.state)
 
     def is_undone(self, job_id: str) -> bool:
         """Return whether the load is undone."""
-        return is_taken_back(self.state, self.reported, job_id)
+        return self.reports.is_undone(self.state, job_id)
+
+    def get_moment(self, position: int) -> Moment:
+        """Return when the load at a position was committed."""
+        return self.reports.get_moment(self.loads[position])
 
     def find(self, job_id: str) -> int | None:
         """Return the position of the load; None where the table has no such load, or it is undone."""
@@ -49,47 +108,28 @@ def read_table_loads(controls: Sequence[Control]) -> list[TableLoads]:
     States are read before reports are listed: what is committed in between shows in the counts of later states.
     """
     states = call_all(lambda control: control.state.read(), controls)
-    reports = controls[0].history.list_reports()
+    listed = TableReports.list_all({control.table_id: control for control in controls})
 
-    def read(control: Control, state: TableState) -> TableLoads:
-        table = TableLoads(control, state, (), frozenset(reports.get(control.table_id, ())))
-        names = [job for job in sorted(table.reported) if not table.is_undone(job)]
-        changes = [report for report in call_all(control.read_report, names) if report is not None]
-        loads = sorted(filter(is_of_rows, changes), key=lambda load: load.started)
-        return replace(table, loads=tuple(loads))
+    def read(reports: TableReports, state: TableState) -> TableLoads:
+        return TableLoads(reports, state, tuple(filter(is_of_rows, reports.read_all(state))))
 
-    return call_all(lambda pair: read(*pair), zip(controls, states, strict=True))
+    return call_all(lambda pair: read(*pair), zip(listed.values(), states, strict=True))
 
 
 class LastLoads:
     """The reports of a pipeline's tables, listed once: a listing for each table would list those of all tables."""
 
-    def __init__(self, store: Store, history: History) -> None:
-        self._store, self._history = store, history
+    def __init__(self, controls: Mapping[str, Control]) -> None:
+        self._controls = controls
         self._lock = threading.Lock()
-        self._reports: dict[str, dict[str, Entry]] | None = None
+        self._tables: dict[str, TableReports] | None = None
 
     def read_rows(self, table_id: str, state: TableState, most: int) -> Sequence[int]:
-        """Return the row counts of the table's last committed loads, at most ``most`` of them, the newest first.
-
-        Loads without a report are left out, and so are loads that were undone or whose rows are not known.
-        """
-        entries = self._list(table_id)
-        newest = sorted(entries, key=lambda job_id: (entries[job_id].modified, job_id), reverse=True)
-        loads = (entries[job_id] for job_id in newest if not is_taken_back(state, entries, job_id))
-        reports = (self._read(entry.key) for entry in loads)
-        counted = (report.rows for report in reports if report is not None and _is_load(report))
-        return tuple(islice(counted, most))
-
-    def _list(self, table_id: str) -> Mapping[str, Entry]:
+        """See ``TableReports.read_rows``."""
         with self._lock:
-            if self._reports is None:
-                self._reports = self._history.list_reports()
-        return self._reports.get(table_id, {})
-
-    def _read(self, key: str) -> TableReport | None:
-        content = self._store.get(key)
-        return None if content is None else parse(TableReport, key, content[0])
+            if self._tables is None:
+                self._tables = TableReports.list_all(self._controls)
+        return self._tables[table_id].read_rows(state, most)
 
 
 def is_of_rows(report: TableReport) -> bool:

@@ -47,7 +47,8 @@ class Shared:
     @classmethod
     def open(cls, store: Store, keys: ControlKeys) -> "Shared":
         """Make the listings' readers; nothing is asked of the store yet."""
-        return cls(BeginRecords(store, keys), History(store, keys))
+        history = History(store, keys)
+        return cls(BeginRecords(store, keys, history), history)
 
 
 def open_control(spec: Spec, table: TableSpec, store: Store, shared: Shared | None = None) -> "Control":

@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator
 
+from lakewriter.commit.history import History
 from lakewriter.commit.store import Store
 from lakewriter.control_object import ControlObject, is_blank, parse
 from lakewriter.naming import ControlKeys
@@ -72,8 +73,8 @@ class BeginRecords:
     Otherwise each of thousands of tables would list thousands of keys.
     """
 
-    def __init__(self, store: Store, keys: ControlKeys) -> None:
-        self._store, self._keys = store, keys
+    def __init__(self, store: Store, keys: ControlKeys, history: History) -> None:
+        self._store, self._keys, self._history = store, keys, history
         self._job: _Job | None = None
 
     def read(self, table_id: str, job_id: str, attempt: str, registered: str | None = None) -> list[BeginRecord]:
@@ -94,26 +95,25 @@ class BeginRecords:
         return [*job.records.values(), *job.of_tables.get(table_id, {}).values()]
 
     def _list(self, job_id: str, attempt: str) -> _Job:
-        job, root = _Job(job_id, attempt), f"{self._keys.load(job_id)}/"
-        for entry in self._store.list_entries(root):
-            other, _, name = entry.key.removeprefix(root).partition("/")
-            table_id = self._keys.find_begun_table(name)
-            if table_id is None or other == attempt:
+        job = _Job(job_id, attempt)
+        for item in self._history.list_load(job_id).select("begin"):
+            if item.attempt == attempt:
                 continue
-            for record in self._read(entry.key):
-                if table_id:
-                    job.of_tables.setdefault(table_id, {})[entry.key] = record
+            for record in self.read_at(item.entry.key):
+                if item.table_id:
+                    job.of_tables.setdefault(item.table_id, {})[item.entry.key] = record
                 else:
-                    job.records[other] = record
+                    job.records[item.attempt] = record
         return job
 
     def _read_again(self, job: _Job, table_id: str, registered: str) -> None:
         key = self._keys.table_begin(job.job_id, registered, table_id)
         tables_read = job.of_tables.setdefault(table_id, {})
         if key not in tables_read and any(entry.key == key for entry in self._store.list_entries(key, limit=1)):
-            tables_read.update((key, record) for record in self._read(key))
+            tables_read.update((key, record) for record in self.read_at(key))
 
-    def _read(self, key: str) -> Iterator[BeginRecord]:
+    def read_at(self, key: str) -> Iterator[BeginRecord]:
+        """Yield the record at the key; none where it is gone. ``PENDING_UNRECOVERABLE`` where it cannot be read."""
         content = self._store.get(key)
         if content is not None:
             yield parse(BeginRecord, key, content[0])

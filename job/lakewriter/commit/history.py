@@ -1,9 +1,10 @@
-"""List and parse the control objects that the loads of a pipeline have left below ``loads/``."""
+"""Read what the loads of a pipeline have left below ``loads/``: which objects, of which attempts and tables."""
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from typing import Final, Literal
 
@@ -16,43 +17,80 @@ FRESH_SECONDS: Final = 60.0
 """For how long one listing of the pipeline's tables with traces is used. A state that other processes create and lose
 within that time counts as never created."""
 
-Kind = Literal["report", "intent", "failure"]
-_REPORT: Final = re.compile(r"(?P<table>[^/]+)\.report\.json")
-_RECORD: Final = re.compile(r"(?P<attempt>[^/]+)/(?P<folder>tables|failed)/(?P<table>[^/]+)\.json")
-
-
-@dataclass(frozen=True)
-class Trace:
-    """A record that a load has left for one table; ``attempt`` is blank for a report."""
-
-    kind: Kind
-    job_id: str
-    attempt: str
-    table_id: str
-    entry: Entry
+Kind = Literal["report", "intent", "failure", "begin", "outcome", "record", "page", "other"]
+_NAMES: Final[Mapping[Kind, str]] = {
+    "report": r"TABLE\.report\.json",
+    "intent": r"ATTEMPT/tables/TABLE\.json",
+    "failure": r"ATTEMPT/failed/TABLE\.json",
+    "begin": r"ATTEMPT/begin(?:|/TABLE)\.json",
+    "outcome": r"ATTEMPT/outcome\.json",
+    "record": r"ATTEMPT/run/record\.json",
+    "page": r"report\.html",
+}
+"""The names that ``ControlKeys`` gives to the objects of a load, below its directory."""
+_PATTERNS: Final = {
+    kind: re.compile(name.replace("ATTEMPT", "(?P<attempt>[^/]+)").replace("TABLE", "(?P<table>[^/]+)"))
+    for kind, name in _NAMES.items()
+}
+_TRACES: Final = frozenset[Kind]({"report", "intent", "failure"})
+"""Records of a table that exist only if it had a state."""
 
 
 @dataclass(frozen=True)
 class LoadObject:
-    """A control object of a load; ``name`` is its key below the load's directory."""
+    """A control object of a load; ``attempt`` and ``table_id`` are blank where it belongs to none."""
 
     job_id: str
-    name: str
+    kind: Kind
+    attempt: str
+    table_id: str
     entry: Entry
 
-    @property
-    def attempt(self) -> str:
-        """Return the first part of the name: the attempt that wrote it, for objects of attempts."""
-        return self.name.partition("/")[0]
+    @classmethod
+    def parse(cls, job_id: str, name: str, entry: Entry) -> "LoadObject":
+        """Return the object whose key below the load's directory is ``name``."""
+        for kind, pattern in _PATTERNS.items():
+            if (match := pattern.fullmatch(name)) is not None:
+                parts = match.groupdict()
+                return cls(job_id, kind, parts.get("attempt") or "", parts.get("table") or "", entry)
+        return cls(job_id, "other", "", "", entry)
 
-    def parse(self) -> Trace | None:
-        """Return the object as a record of one table; None for a record that belongs to no table."""
-        if (report := _REPORT.fullmatch(self.name)) is not None:
-            return Trace("report", self.job_id, "", report["table"], self.entry)
-        if (record := _RECORD.fullmatch(self.name)) is not None:
-            kind: Kind = "intent" if record["folder"] == "tables" else "failure"
-            return Trace(kind, self.job_id, record["attempt"], record["table"], self.entry)
-        return None
+
+@dataclass(frozen=True)
+class PastLoad:
+    """The control objects of one load as a listing has them, those of every attempt, whether it ended or not.
+
+    ``undone`` are the ids of the tables in which the load is undone, where the listing has all loads.
+    """
+
+    job_id: str
+    items: Sequence[LoadObject]
+    undone: frozenset[str] = frozenset()
+
+    @property
+    def at(self) -> datetime:
+        """The time when the last of them was written."""
+        return max(item.entry.modified for item in self.items)
+
+    def list_tables(self, kinds: Container[Kind] = _TRACES) -> frozenset[str]:
+        """List the ids of the tables that have an object of one of the ``kinds``, by default of those that exist only
+        if the table had a state."""
+        return frozenset(item.table_id for item in self.items if item.kind in kinds)
+
+    def select(self, kind: Kind, table_id: str | None = None) -> list[LoadObject]:
+        """List the objects of a kind; with ``table_id`` those of that table."""
+        return [item for item in self.items if item.kind == kind and table_id in (None, item.table_id)]
+
+    def list_newest(self, kind: Kind) -> list[LoadObject]:
+        """List the newest objects of a kind: several if they were written within one second."""
+        items = self.select(kind)
+        newest = max((item.entry.modified for item in items), default=None)
+        return [item for item in items if item.entry.modified == newest]
+
+    def list_intents(self, table_id: str) -> list[LoadObject]:
+        """List the table's intents that were not withdrawn: attempts that lost a race have intents, too."""
+        withdrawn = {item.attempt for item in self.select("failure", table_id)}
+        return [item for item in self.select("intent", table_id) if item.attempt not in withdrawn]
 
 
 class History:
@@ -72,21 +110,22 @@ class History:
         other."""
         for entry in self._store.list_entries(f"{self._root}{start}"):
             job_id, _, name = entry.key.removeprefix(self._root).partition("/")
-            yield LoadObject(job_id, name, entry)
+            yield LoadObject.parse(job_id, name, entry)
 
-    def list_objects_of(self, job_id: str) -> Iterator[LoadObject]:
-        """Yield the control objects of one load."""
-        return self.list_objects(f"{job_id}/")
+    def list_loads(self, start: str = "") -> Iterator[PastLoad]:
+        """Yield the loads whose job ids begin with ``start``."""
+        return group_loads(self.list_objects(start))
 
-    def list_by_load(self) -> Iterator[tuple[str, Iterator[LoadObject]]]:
-        """Yield the job id of each load and its control objects, which are read before the next load is asked for."""
-        return groupby(self.list_objects(), lambda item: item.job_id)
+    def list_load(self, job_id: str) -> PastLoad:
+        """List the control objects of one load."""
+        return PastLoad(job_id, tuple(self.list_objects(f"{job_id}/")))
 
-    def list_reports(self) -> dict[str, dict[str, Entry]]:
-        """List the reports of all tables of the pipeline: entries by table id and job id."""
+    def list_reports(self, start: str = "") -> dict[str, dict[str, Entry]]:
+        """List the reports of the loads whose job ids begin with ``start``: entries by table id and job id."""
         reports: dict[str, dict[str, Entry]] = {}
-        for trace in parse_reports(self.list_objects()):
-            reports.setdefault(trace.table_id, {})[trace.job_id] = trace.entry
+        for item in self.list_objects(start):
+            if item.kind == "report":
+                reports.setdefault(item.table_id, {})[item.job_id] = item.entry
         return reports
 
     def find_trace(self, table_id: str, layout: Layout | None, *, anew: bool) -> str | None:
@@ -104,20 +143,14 @@ class History:
         # Tables that load in parallel may each list here, which costs less than waiting for one another.
         if anew or self._listed is None or time.monotonic() - self._listed[0] > FRESH_SECONDS:
             began, keys = time.monotonic(), dict[str, str]()
-            for trace in parse_all(self.list_objects()):
-                keys.setdefault(trace.table_id, trace.entry.key)
+            for item in self.list_objects():
+                if item.kind in _TRACES:
+                    keys.setdefault(item.table_id, item.entry.key)
             self._listed = began, keys
         return self._listed[1]
 
 
-def parse_all(items: Iterable[LoadObject], table_id: str | None = None) -> Iterator[Trace]:
-    """Yield the records of single tables among the control objects; with ``table_id`` those of that table."""
-    for item in items:
-        trace = item.parse()
-        if trace is not None and table_id in (None, trace.table_id):
-            yield trace
-
-
-def parse_reports(items: Iterable[LoadObject], table_id: str | None = None) -> Iterator[Trace]:
-    """Yield the reports of tables among the control objects; with ``table_id`` those of that table."""
-    return (trace for trace in parse_all(items, table_id) if trace.kind == "report")
+def group_loads(items: Iterable[LoadObject]) -> Iterator[PastLoad]:
+    """Yield the loads of control objects that are listed load by load."""
+    for job_id, objects in groupby(items, lambda item: item.job_id):
+        yield PastLoad(job_id, tuple(objects))

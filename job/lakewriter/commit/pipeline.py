@@ -32,7 +32,7 @@ class Pipeline:
         store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
         shared = Shared.open(store, keys)
         controls = {table.id: open_control(spec, table, store, shared) for table in spec.tables}
-        return cls(spec, clients, store, keys, controls, reuse_clients(clients), LastLoads(store, shared.history))
+        return cls(spec, clients, store, keys, controls, reuse_clients(clients), LastLoads(controls))
 
     @property
     def first_control(self) -> Control:

@@ -4,7 +4,6 @@ The job id of an undone load stays burnt. ``{job_id}.r2`` repeats it: in a table
 never done, it loads; in any other it is done.
 """
 
-from collections.abc import Container
 from dataclasses import dataclass
 from typing import Literal
 
@@ -77,11 +76,6 @@ def is_undone(control: Control, state: TableState, job_id: str) -> bool:
     report.
     """
     return state.find_undone(job_id) is not None or control.read_report(make_undo_job_id(job_id)) is not None
-
-
-def is_taken_back(state: TableState, reported: Container[str], job_id: str) -> bool:
-    """Return whether the load is undone, by the job ids that have ``reported``, for many loads of a table."""
-    return state.find_undone(job_id) is not None or make_undo_job_id(job_id) in reported
 
 
 def find_done(control: Control, state: TableState, job_id: str, repeats: Repeats) -> str | None:

@@ -1,11 +1,11 @@
 """Delete the control objects of loads that were closed long ago."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.history import LoadObject, parse_all
+from lakewriter.commit.history import PastLoad
 from lakewriter.commit.named_loads import find_named_loads, read_states
 from lakewriter.commit.state import Lost, TableState
 
@@ -37,10 +37,10 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
     highest = max((state.sync.sync_id for state in states.values()), default=0)
     deleted += _sweep_old(control, control.keys.sync_numbers, now - keep, below=control.keys.sync_number(highest + 1))
     gone = _list_old_inputs(control, now - keep, states)
-    for job, items in old.items():
+    for load in old:
         # Rule sweep-spares-named
-        if job not in named and not _is_of_lost_state(items, states):
-            gone += [item.entry.key for item in items]
+        if load.job_id not in named and load.list_tables() <= states.keys():
+            gone += [item.entry.key for item in load.items]
     control.store.delete_all(gone)
     _mark(control, now)
     return deleted + len(gone)
@@ -68,19 +68,10 @@ def _list_old_inputs(control: Control, before: datetime, states: Mapping[str, Ta
     return gone
 
 
-def _list_old_loads(control: Control, before: datetime) -> dict[str, list[LoadObject]]:
-    """List the objects of the loads that wrote their last one ``before`` a time. All kept loads of thousands of tables
-    have millions of objects; the old ones are a small part of these."""
-    old: dict[str, list[LoadObject]] = {}
-    for job, listed in control.history.list_by_load():
-        items: list[LoadObject] = []
-        for item in listed:
-            if item.entry.modified >= before:
-                break
-            items.append(item)
-        else:
-            old[job] = items
-    return old
+def _list_old_loads(control: Control, before: datetime) -> list[PastLoad]:
+    """List the loads that wrote their last object ``before`` a time. All kept loads of thousands of tables have
+    millions of objects; the old ones are a small part of these."""
+    return [load for load in control.history.list_loads() if load.at < before]
 
 
 def _sweep_old(control: Control, prefix: str, before: datetime, below: str | None = None) -> int:
@@ -89,10 +80,6 @@ def _sweep_old(control: Control, prefix: str, before: datetime, below: str | Non
     old = [entry for entry in entries if entry.modified < before and (below is None or entry.key < below)]
     control.store.delete_all([entry.key for entry in old])
     return len(old)
-
-
-def _is_of_lost_state(items: Iterable[LoadObject], states: Collection[str]) -> bool:
-    return any(trace.table_id not in states for trace in parse_all(items))
 
 
 def _mark(control: Control, now: datetime) -> None:

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from lakewriter.aws import Clients
 from lakewriter.commit.catalog import open_iceberg_writer
-from lakewriter.commit.committed_loads import TableLoads
+from lakewriter.commit.committed_loads import Moment, TableLoads
 from lakewriter.commit.sync_records import MOST_LIVE
 from lakewriter.errors import SpecInvalidError
 from lakewriter.report import TableReport
@@ -32,7 +31,7 @@ def find_as_of(spec: Spec, tables: Sequence[TableLoads], job_id: str, clients: C
 
     ``SPEC_INVALID`` where no table has the load, and where a table's files of that time are not known exactly.
     """
-    moments = [table.loads[at].started for table in tables if (at := table.find(job_id)) is not None]
+    moments = [table.get_moment(at) for table in tables if (at := table.find(job_id)) is not None]
     if not moments:
         undone = any(table.is_undone(job_id) for table in tables)
         raise SpecInvalidError(
@@ -44,10 +43,11 @@ def find_as_of(spec: Spec, tables: Sequence[TableLoads], job_id: str, clients: C
     return {table_id: as_of for table_id, as_of in moments_by_table.items() if as_of is not None}
 
 
-def _find(spec: Spec, table: TableLoads, moment: datetime, job_id: str, clients: Clients) -> AsOf | None:
+def _find(spec: Spec, table: TableLoads, moment: Moment, job_id: str, clients: Clients) -> AsOf | None:
     at = table.find(job_id)
     # If the load did not touch this table, the table's last load before it counts.
-    loads = table.loads[: at + 1] if at is not None else [load for load in table.loads if load.started <= moment]
+    end = at + 1 if at is not None else sum(table.get_moment(at) <= moment for at in range(len(table.loads)))
+    loads = table.loads[:end]
     if not loads:
         return None
     last = loads[-1]

@@ -1,6 +1,6 @@
 """Compare a committed load's own records: its report, its intent, and the table's state."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
@@ -8,8 +8,8 @@ from typing import Final
 
 from lakewriter.commit.at_once import MOST, call_all
 from lakewriter.commit.changes import list_effects
+from lakewriter.commit.committed_loads import TableReports
 from lakewriter.commit.control import Control
-from lakewriter.commit.history import parse_all
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.state import Reset, TableState
@@ -46,40 +46,25 @@ class LoadRecords:
     notes: list[str] = field(default_factory=list)
 
 
-class TableRecords:
-    """The records of one table, each read once.
+class TableRecords(TableReports):
+    """The records of one table, each read once; its reports are listed before its state is read."""
 
-    ``reports`` are the listing entries of its reports, by job id; they are listed before its state is read.
-    """
-
-    def __init__(self, control: Control, reports: dict[str, Entry]) -> None:
-        self.control, self.report_entries = control, reports
-        self._reports: dict[str, TableReport | None] = {}
+    def __init__(self, control: Control, entries: Mapping[str, Entry]) -> None:
+        super().__init__(control, entries)
         self._state: TableState | LakeError | None = None
         self._taken: frozenset[str] | None = None
-
-    def find_report(self, job_id: str) -> TableReport | None:
-        """Return the table's report of this load; None where there is none."""
-        if job_id not in self._reports:
-            self._reports[job_id] = self.control.read_report(job_id)
-        return self._reports[job_id]
 
     def list_taken(self) -> frozenset[str]:
         """Return the keys of the quarantine whose rows were loaded by replays with kept records."""
         if self._taken is None:
-            replays = [job_id for job_id in self.report_entries if job_id.startswith(REPLAY)]
+            replays = [job_id for job_id in self.entries if job_id.startswith(REPLAY)]
             intents = call_all(self._find_replay, replays)
             self._taken = frozenset(removal.key for intent in intents if intent is not None for removal in intent.taken)
         return self._taken
 
-    @property
-    def is_whole(self) -> bool:
-        """Return whether the records of all changes of the table exist."""
-        return isinstance(self.state, TableState) and len(self.report_entries) >= self.state.committed
-
     def _find_replay(self, job_id: str) -> Intent | None:
         try:
-            report = self.find_report(job_id)
+            report = self.read(job_id)
             return self.control.find_intent(job_id, report.attempt) if report is not None else None
         except _DAMAGE:
             # Comparing that replay itself reports the damage.
@@ -134,7 +119,7 @@ class TableRecords:
         elif pending is not None and pending.job_id == undo:
             finish = f"lakewriter undo LAKE {job_id} --reason TEXT, or the table's next load, finishes it"
             records.notes.append(f"{load} is being undone: {undo!r} is pending ({pending.phase}); {finish}")
-        elif undo in self.report_entries:
+        elif undo in self.entries:
             # The state names the last undos only.
             records.notes.append(f"{load} was undone by {undo!r}")
         else:
@@ -143,7 +128,7 @@ class TableRecords:
 
     def _read_report(self, job_id: str, records: LoadRecords) -> TableReport | None:
         try:
-            return self.find_report(job_id)
+            return self.read(job_id)
         except _DAMAGE as error:
             key = self.control.keys.report(job_id, self.control.table_id)
             records.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, error.message, key, error.code))
@@ -188,8 +173,12 @@ class TableRecords:
 
     def _find_intent(self, job_id: str) -> Intent | None:
         """Return the intent of the attempt whose objects are there: attempts that lost a race have intents, too."""
-        for intent in self._read_intents(job_id):
-            if self._has_an_object(intent):
+        for item in self.control.history.list_load(job_id).list_intents(self.control.table_id):
+            try:
+                intent = self.control.find_intent(job_id, item.attempt)
+            except _DAMAGE:
+                continue
+            if intent is not None and self._has_an_object(intent):
                 return intent
         return None
 
@@ -200,18 +189,6 @@ class TableRecords:
             if any(stored is not None and stored.load == intent.load for stored in objects):
                 return True
         return False
-
-    def _read_intents(self, job_id: str) -> Iterator[Intent]:
-        mine = list(parse_all(self.control.history.list_objects_of(job_id), self.control.table_id))
-        withdrawn = {trace.attempt for trace in mine if trace.kind == "failure"}
-        for trace in mine:
-            if trace.kind == "intent" and trace.attempt not in withdrawn:
-                try:
-                    intent = self.control.find_intent(job_id, trace.attempt)
-                except _DAMAGE:
-                    continue
-                if intent is not None:
-                    yield intent
 
     def _compare_state(self, job_id: str, records: LoadRecords) -> None:
         key = self.control.keys.state(self.control.table_id)
@@ -227,14 +204,14 @@ class TableRecords:
         )
 
     def _compare_loads(self, state: TableState, job_id: str) -> Iterator[str]:
-        if state.last_job is not None and state.last_job not in self.report_entries:
+        if state.last_job is not None and state.last_job not in self.entries:
             # It may have been committed since the reports were listed.
-            self.report_entries = self.control.history.list_reports().get(self.control.table_id, {})
-        closing = state.pending is not None and state.pending.job_id in self.report_entries
-        if state.committed + closing < len(self.report_entries):
-            yield f"it counts {state.committed} committed loads, and the reports of {len(self.report_entries)} are kept"
+            self.entries = self.control.history.list_reports().get(self.control.table_id, {})
+        closing = state.pending is not None and state.pending.job_id in self.entries
+        if state.committed + closing < len(self.entries):
+            yield f"it counts {state.committed} committed loads, and the reports of {len(self.entries)} are kept"
         last = state.last_job
-        if last is None or last in self.report_entries or last == job_id or job_id in state.sync.live_jobs:
+        if last is None or last in self.entries or last == job_id or job_id in state.sync.live_jobs:
             return
         # An undo that was abandoned without its intent may be done again: it leaves a note in the state, and no report.
         if last.startswith(UNDO) and any(
@@ -243,9 +220,8 @@ class TableRecords:
             return
         # The age of its youngest object decides when a load's records are deleted: a load that was tried again later
         # may keep them longer than the last load.
-        items = self.control.history.list_objects_of(job_id)
-        youngest = max((item.entry.modified for item in items), default=None)
-        if youngest is not None and state.last_commit is not None and youngest < state.last_commit:
+        load = self.control.history.list_load(job_id)
+        if load.items and state.last_commit is not None and load.at < state.last_commit:
             yield f"its last load is {last!r}, and that load has no report, while older loads have theirs"
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Final
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.history import LoadObject, parse_reports
+from lakewriter.commit.history import LoadObject, PastLoad, group_loads
 from lakewriter.control_object import Parsed, parse
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
 from lakewriter.pages.load_record import EarlierAttempt, LoadedTable, LoadRecord
@@ -26,26 +27,6 @@ MOST_EARLIER: Final = 20
 """The most earlier attempts of a load that are read, the last ones: each is a request."""
 
 
-@dataclass(frozen=True)
-class LoadObjects:
-    """The control objects of one load, as a listing has them, and the ids of the tables in which it is undone."""
-
-    job_id: str
-    items: Sequence[LoadObject]
-    undone: frozenset[str]
-
-    @property
-    def at(self) -> datetime:
-        """Return the time when the last of them was written."""
-        return max(item.entry.modified for item in self.items)
-
-    def list_newest(self, ending: str) -> list[LoadObject]:
-        """List the newest objects whose key has this ending: several if they were written within one second."""
-        items = [item for item in self.items if item.entry.key.endswith(ending)]
-        newest = max((item.entry.modified for item in items), default=None)
-        return [item for item in items if item.entry.modified == newest]
-
-
 class Loads:
     """The loads of one pipeline whose control objects are kept."""
 
@@ -53,25 +34,24 @@ class Loads:
         self._controls = controls
         self._first = next(iter(controls.values()))
 
-    def list_loads(self, most: int | None = None) -> list[LoadObjects]:
+    def list_loads(self, most: int | None = None) -> list[PastLoad]:
         """List all loads, the last one to write first; a page that was made anew does not count. Return none if they
         have more than ``most`` objects: only a full listing shows which loads are the last."""
-        objects: dict[str, list[LoadObject]] = {}
-        for number, item in enumerate(self._first.history.list_objects()):
-            if number == most:
-                return []
-            if item.entry.key != self._first.keys.page(item.job_id):
-                objects.setdefault(item.job_id, []).append(item)
-        loads = []
-        for job_id, items in objects.items():
-            undos = parse_reports(objects.get(make_undo_job_id(job_id), ()))
-            loads.append(LoadObjects(job_id, items, frozenset(undo.table_id for undo in undos)))
-        return sorted(loads, key=lambda load: (load.at, load.job_id), reverse=True)
+        items = list(islice(self._first.history.list_objects(), None if most is None else most + 1))
+        if most is not None and len(items) > most:
+            return []
+        loads = {load.job_id: load for load in group_loads(item for item in items if item.kind != "page")}
+
+        def add_undone(load: PastLoad) -> PastLoad:
+            undo = loads.get(make_undo_job_id(load.job_id))
+            return load if undo is None else replace(load, undone=undo.list_tables({"report"}))
+
+        return sorted(map(add_undone, loads.values()), key=lambda load: (load.at, load.job_id), reverse=True)
 
     def read_last(self, limit: int, table_id: str | None = None) -> list[LoadRecord]:
         """Return the last ``limit`` loads, the newest first; with a table only those that have it."""
         records: list[LoadRecord] = []
-        waiting: Sequence[LoadObjects] = self.list_loads()
+        waiting: Sequence[PastLoad] = self.list_loads()
         while waiting and len(records) < limit:
             batch, waiting = _cut_between_seconds(waiting, limit)
             for record in self._read_in_order(batch):
@@ -113,7 +93,7 @@ class Loads:
             remedy="lakewriter history LAKE lists the loads whose records are kept.",
         )
 
-    def _read_in_order(self, loads: Sequence[LoadObjects]) -> list[LoadRecord]:
+    def _read_in_order(self, loads: Sequence[PastLoad]) -> list[LoadRecord]:
         """Read the records of loads, the newest first.
 
         S3 keeps times to the second. The records decide the order of loads that wrote in the same second.
@@ -123,7 +103,7 @@ class Loads:
         records.sort(key=lambda pair: (pair[0].at, pair[1].finished or _UNFINISHED), reverse=True)
         return [record for _, record in records]
 
-    def read_record(self, load: LoadObjects) -> LoadRecord:
+    def read_record(self, load: PastLoad) -> LoadRecord:
         """Read the load's record, with the tables in which it was undone since."""
         record = self._read_record(load)
         if not load.undone:
@@ -135,11 +115,11 @@ class Loads:
         is_whole = all(table.status == "undone" for table in tables)
         return record.model_copy(update={"tables": tables, "status": "undone" if is_whole else record.status})
 
-    def _read_record(self, load: LoadObjects) -> LoadRecord:
+    def _read_record(self, load: PastLoad) -> LoadRecord:
         """Return the record of the load's last attempt, or else one made from its tables' reports and its outcome."""
-        outcomes, records, damage = load.list_newest("/outcome.json"), list[LoadRecord](), list[str]()
+        outcomes, records, damage = load.list_newest("outcome"), list[LoadRecord](), list[str]()
         ended = {item.attempt for item in outcomes}
-        for item in load.list_newest("/run/record.json"):
+        for item in load.list_newest("record"):
             if not ended or item.attempt in ended:
                 records += self._read(LoadRecord, item.entry.key, damage)
         if records:
@@ -149,14 +129,13 @@ class Loads:
         earlier = self._read_earlier(load, record.attempt, damage)
         return record.model_copy(update={"notes": (*record.notes, *damage), "earlier": earlier})
 
-    def _read_earlier(self, load: LoadObjects, last: str, damage: list[str]) -> tuple[EarlierAttempt, ...]:
+    def _read_earlier(self, load: PastLoad, last: str, damage: list[str]) -> tuple[EarlierAttempt, ...]:
         """Return how the attempts before the ``last`` one ended: by their records, or else by their outcomes."""
-        ends = {item.attempt: item for item in load.items if item.entry.key.endswith("/outcome.json")}
-        ends |= {item.attempt: item for item in load.items if item.entry.key.endswith("/run/record.json")}
+        ends = {item.attempt: item for item in (*load.select("outcome"), *load.select("record"))}
         items = sorted((item for item in ends.values() if item.attempt != last), key=lambda item: item.entry.modified)
         earlier = list[EarlierAttempt]()
         for item in items[-MOST_EARLIER:]:
-            model = EarlierAttempt if item.entry.key.endswith("/outcome.json") else LoadRecord
+            model = EarlierAttempt if item.kind == "outcome" else LoadRecord
             for end in self._read(model, item.entry.key, damage):
                 fields = {name: getattr(end, name) for name in EarlierAttempt.model_fields}
                 earlier.append(EarlierAttempt.model_validate(fields | {"attempt": item.attempt}))
@@ -172,7 +151,7 @@ class Loads:
             damage.append(f"{error.message} {LEFT_OUT}")
             return []
 
-    def _conclude(self, load: LoadObjects, outcome: LoadObject | None, damage: list[str]) -> LoadRecord:
+    def _conclude(self, load: PastLoad, outcome: LoadObject | None, damage: list[str]) -> LoadRecord:
         ends = self._read(EarlierAttempt, outcome.entry.key, damage) if outcome is not None else []
         reports = list(self._read_reports(load, damage))
         without_outcome = EarlierAttempt(
@@ -191,25 +170,21 @@ class Loads:
             tables=tuple(describe_table(report) for report in reports),
         )
 
-    def _add_tables(self, record: LoadRecord, load: LoadObjects, damage: list[str]) -> LoadRecord:
+    def _add_tables(self, record: LoadRecord, load: PastLoad, damage: list[str]) -> LoadRecord:
         """Return the record with the tables that other attempts of the load committed: a program that writes DataFrames
         makes one for each table.
         """
         others = tuple(map(describe_table, self._read_reports(load, damage, {table.id for table in record.tables})))
         return record.model_copy(update={"tables": (*record.tables, *others)})
 
-    def _read_reports(
-        self, load: LoadObjects, damage: list[str], without: Collection[str] = ()
-    ) -> Iterator[TableReport]:
+    def _read_reports(self, load: PastLoad, damage: list[str], without: Collection[str] = ()) -> Iterator[TableReport]:
         """Yield the reports of the load's tables ``without`` some."""
-        reports = [trace for trace in parse_reports(load.items) if trace.table_id not in without]
-        for trace in reports[:MOST_READ]:
-            yield from self._read(TableReport, trace.entry.key, damage)
+        reports = [item for item in load.select("report") if item.table_id not in without]
+        for item in reports[:MOST_READ]:
+            yield from self._read(TableReport, item.entry.key, damage)
 
 
-def _cut_between_seconds(
-    loads: Sequence[LoadObjects], most: int
-) -> tuple[Sequence[LoadObjects], Sequence[LoadObjects]]:
+def _cut_between_seconds(loads: Sequence[PastLoad], most: int) -> tuple[Sequence[PastLoad], Sequence[PastLoad]]:
     """Return the first ``most`` loads, with those that wrote in the same second as the last of them, and the rest."""
     end = most
     while end < len(loads) and loads[end].at == loads[most - 1].at:

@@ -114,7 +114,7 @@ class TablePath:
             return Mismatch(Kind.OBJECT_FOREIGN, f"{where} {under}, and no load wrote it.", key)
         pipeline, _, rest = stored.load.partition("/")
         job_id = rest.rpartition("/")[0]
-        if pipeline != self._intent.pipeline or job_id not in self._records.report_entries:
+        if pipeline != self._intent.pipeline or job_id not in self._records.entries:
             # Another pipeline's, one that is about to be committed, or one so old that its records are cleared away.
             return None
         return Mismatch(Kind.OBJECT_COPIED, f"{where} {under}, and it is a copy of a file of load {job_id!r}.",
@@ -125,7 +125,7 @@ class TablePath:
         seen = [entry for entry in self._list() if self._is_new(entry) and self._is_read(entry.key)]
         reported: set[str] = set()
         if seen:
-            for job_id, report in self._records.report_entries.items():
+            for job_id, report in self._records.entries.items():
                 # A report is younger than the files that it names.
                 if self._is_new(report):
                     reported.update(self._read_keys(job_id))
@@ -149,7 +149,7 @@ class TablePath:
 
     def _read_keys(self, job_id: str) -> Iterable[str]:
         try:
-            report = self._records.find_report(job_id)
+            report = self._records.read(job_id)
             return list(self._control.list_written_keys(report)) if report else ()
         except LakeError:
             # Verifying that load reports the error.

@@ -82,10 +82,7 @@ class Verifier:
         only_newer: bool = False,
     ) -> None:
         self._controls, self._clients, self._counting, self._only_newer = controls, clients, counting, only_newer
-        reports = next(iter(controls.values())).history.list_reports()
-        self._records = {
-            table_id: TableRecords(control, reports.get(table_id, {})) for table_id, control in controls.items()
-        }
+        self._records = TableRecords.list_all(controls)
         self._paths: dict[str, TablePath] = {}
         self._neighbours = Neighbours(controls)
         self._partitions = TablePartitions(clients)
@@ -95,7 +92,7 @@ class Verifier:
         """Return the job ids of all loads whose reports are kept, the oldest first."""
         began: dict[str, tuple[object, str]] = {}
         for records in self._records.values():
-            for job_id, entry in records.report_entries.items():
+            for job_id, entry in records.entries.items():
                 began[job_id] = min(began.get(job_id, (entry.modified, job_id)), (entry.modified, job_id))
         return sorted(began, key=lambda job_id: began[job_id])
 
@@ -225,7 +222,7 @@ class Verifier:
         # Rule replayed-verified
         objects = compare_objects(quarantined, control.store, self._clients, lambda key: key not in taken)
         gone = [mismatch for mismatch in objects if mismatch.kind is Kind.OBJECT_GONE]
-        if gone and not records.is_whole:
+        if gone and not (isinstance(records.state, TableState) and records.is_whole(records.state)):
             # A load that was started again later has younger records than the replay of its rows.
             notes = [
                 f"{format_count(len(gone), 'file')} of the bad rows of load {intent.job_id!r} left the quarantine of "

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import read_sync_decision
-from lakewriter.commit.history import parse_reports
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState, SyncState, make_partial_prefix
 from lakewriter.report import ABANDONED_BLIND
@@ -136,8 +135,7 @@ class StreamJudge:
         if replaced or (state.source is not None and state.source.job_id == self._job_id):
             return ""
         control = self._controls[table.id]
-        for trace in parse_reports(control.history.list_objects(make_partial_prefix(self._job_id)), table.id):
-            job = trace.job_id
+        for job in control.history.list_reports(make_partial_prefix(self._job_id)).get(table.id, ()):
             report = control.read_report(job)
             if report is not None and any(note.startswith(ABANDONED_BLIND) for note in report.notes):
                 # That part did not change the table's state, so the state says where to continue.
