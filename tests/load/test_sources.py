@@ -124,3 +124,37 @@ def test_declared_columns_that_no_document_has_are_told(lake):
     lake.write(*tables)
     told = [(table.code, [note for note in table.notes if "a value" in note]) for table in lake.load("a").tables]
     assert told == [(None, [] if note is None else [note]) for _, note in ABSENT]
+
+
+MALFORMED = """<?xml version="1.0"?>
+<catalog>
+   <book id="Malformed attribute with " caracter "><title>Paradox Lost</title></book>
+</catalog>
+"""
+REPORTED_XML = [
+    # where it is reported, the text, the element that is a row, the rows; None if that is refused
+    ("databricks/spark-xml#428", '<x><ylist><y Id="1" Type="Person">SomeValue</y></ylist></x>', "y",
+     [{"_Id": 1, "_Type": "Person", "_VALUE": "SomeValue"}]),
+    ("databricks/spark-xml#532", "<x>" + "<y><a>1</a></y>" * 10 + "</x>", "y>", None),
+    ("databricks/spark-xml#436", MALFORMED, "book", None),
+    ("databricks/spark-xml#373",
+     '<p><q ID="1"><q ID="1.1"><c>C1</c></q><c>C2</c></q><q ID="2"><q ID="2.1"><c>C3</c></q><c>C4</c></q></p>', "q",
+     [{"_ID": 1, "c": "C2"}, {"_ID": 2, "c": "C4"}]),
+]  # fmt: skip
+
+
+def test_xml_that_other_tools_are_reported_to_read_wrongly(lake):
+    tables = []
+    for index, (_, text, row, _) in enumerate(REPORTED_XML):
+        (lake.folder / f"{index}.xml").write_text(text, "utf-8")
+        read = {"format": "xml", "path": f"{index}.xml", "options": {"rowTag": row}}
+        tables.append({"table": f"x{index}", "schema": "nyc", "read": read})
+    lake.write(*tables)
+    for (where, _, _, rows), result in zip(REPORTED_XML, lake.load("a").tables, strict=True):
+        if rows is None:
+            assert result.code == "SOURCE_FAILED", where
+            continue
+        columns = ", ".join(sorted(rows[0]))
+        assert lake.rows(f"SELECT {columns} FROM t ORDER BY 1", f"supaflow_nyc_nyc/{result.table}") == [
+            tuple(row[name] for name in sorted(row)) for row in rows
+        ], where

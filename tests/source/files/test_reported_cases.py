@@ -6,11 +6,14 @@ What a message says to do is done where it has options, and has to work.
 import gzip
 import io
 import re
+import zipfile
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import fastavro
 import pyarrow as pa
+import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -26,6 +29,7 @@ QUOTES = 'id,text\n1,"say ""hi"", ok"\n'
 JSON = {"format": "json"}
 INFER = {"options": {"inferSchema": "true"}}
 PARQUET = {"format": "parquet"}
+AVRO, ORC = {"format": "avro"}, {"format": "orc"}
 TEN_EUROS = "a,b\n10 €,Müller\n".encode("cp1252")
 
 
@@ -156,6 +160,39 @@ def test_bad_row(tmp_path, files, fields, columns, rows, reasons):
     assert read(tmp_path, files, columns, **fields)[1:] == (rows, reasons)
 
 
+def make_workbook() -> bytes:
+    """The archive of a workbook with one number, which is shown with zeros before it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr(
+            "xl/worksheets/sheet1.xml", '<sheetData><row r="1"><c r="A1" s="1"><v>123</v></c></row></sheetData>'
+        )
+    return out.getvalue()
+
+
+WORKBOOK = make_workbook()
+
+
+def as_avro(*fields: str, records: bytes, count: int = 1) -> dict[str, bytes | str]:
+    """A file of one block: ``fields`` are those of its schema as JSON, ``records`` the rows as they are stored."""
+    schema = f'{{"type":"record","name":"r","fields":[{",".join(fields)}]}}'.encode()
+    out = io.BytesIO(b"Obj\x01\x02\x16avro.schema")
+    out.seek(0, io.SEEK_END)
+    fastavro.schemaless_writer(out, {"type": "bytes"}, schema)
+    out.write(b"\x00" + b"s" * 16)
+    fastavro.schemaless_writer(out, {"type": "long"}, count)
+    fastavro.schemaless_writer(out, {"type": "bytes"}, records)
+    return {"a.avro": out.getvalue() + b"s" * 16}
+
+
+def as_orc(kind: pa.DataType, *values: Any) -> dict[str, bytes | str]:
+    """A file of a column."""
+    out = io.BytesIO()
+    po.write_table(pa.table({"a": pa.array(values, kind)}), out)
+    return {"a.orc": out.getvalue()}
+
+
 REFUSED: list[tuple[Any, ...]] = [
     # files, read, columns:, what is said, the rows once the options that the message gives are set
     ({"ts=1/a.csv": "ts,x\n5,6\n"}, {}, {},
@@ -173,6 +210,14 @@ REFUSED: list[tuple[Any, ...]] = [
     ({"a.csv": "a,b\n1,x\n".encode("utf-16-be")}, {}, {}, "is UTF-16BE text without a byte order mark", [("1", "x")]),
     ({"a.csv": 'a,b\n"say \\"hi\\"",2\n'}, {}, {}, "text follows a closing quote", [('say "hi"', "2")]),
     ({"a.csv": "a,b\n1,x\n2,y\r\n"}, {}, {}, "a line end outside quotes differs from", [("1", "x"), ("2", "y")]),
+    # MaterializeInc/materialize#3612, fastavro/fastavro#261: to read bytes would change the column in silence.
+    (as_avro('{"name":"a","type":{"type":"bytes","logicalType":"decimal","precision":2,"scale":3}}',
+             records=b"\x02\x01"), AVRO, {}, "column 'a' is a decimal of 2 digits, 3 of them behind the point", None),
+    (as_avro('{"name":"a","type":{"type":"bytes","logicalType":"decimal","precision":"5","scale":2}}',
+             records=b"\x02\x01"), AVRO, {}, "column 'a' is a decimal of '5' digits, 2 of them behind the point", None),
+    # tidyverse/readxl#389 and SpartnerNL/Laravel-Excel#1126: codes and long numbers of a workbook are read as others.
+    ({"a.xlsx": WORKBOOK}, {}, {}, "is a ZIP archive, as Excel workbooks are, expected text", None),
+    ({"a.json": WORKBOOK}, JSON, {}, "is a ZIP archive, as Excel workbooks are, expected text", None),
     ({"a.json": '{"a":\n1}\n{"a":\n2}\n'}, JSON, {}, "has JSON documents over several lines", [(1,), (2,)]),
 ]  # fmt: skip
 
@@ -242,6 +287,26 @@ REPORTED: list[tuple[Any, ...]] = [
     ("apache/spark#58495", {"a.parquet": as_parquet(b"\xff\x00ab", pa.binary(4))}, PARQUET, {"a": "string"}, [], 0,
      ["it does not convert to string: a part of the value would be lost"]),
     ("NVIDIA/cudf#700", {"a.csv": "a\n1 \n2\n"}, INFER, {}, [("1 ",), ("2",)], 2, []),
+    # By the specification of Avro a logical type that is not valid is none. These two bytes hold four digits at most,
+    # but no digit is lost where fewer are stored than the type says.
+    ("MaterializeInc/materialize#3628",
+     as_avro('{"name":"a","type":{"type":"fixed","name":"f","size":2,"logicalType":"decimal","precision":5,"scale":2}}',
+             records=b"\x0b\xe9"), AVRO, {}, [(Decimal("30.49"),)], 1, []),
+    ("apache/avro#2278",
+     as_avro('{"name":"a","type":"bytes","logicalType":"decimal","precision":4,"scale":2}', records=b"\x04\x0b\xe9"),
+     AVRO, {}, [(b"\x0b\xe9",)], 1, []),
+    ("duckdb/duckdb-avro#100",
+     as_avro('{"name":"a","type":{"type":"bytes","logicalType":"decimal","precision":10,"scale":2}}',
+             records=b"\x04\x0b\xe9\x06\x0f\x42\x0d", count=2), AVRO, {},
+     [(Decimal("30.49"),), (Decimal("9999.49"),)], 2, []),
+    ("apache/spark#30221", as_avro('{"name":"a","type":"long"}', records=bytes(range(0, 50, 2)), count=25), AVRO, {},
+     [(0,), (24,)], 25, []),
+    ("apache/doris#4096", as_orc(pa.decimal128(10, 4), Decimal("-0.0014"), Decimal("-0.0300")), ORC, {},
+     [(Decimal("-0.0014"),), (Decimal("-0.0300"),)], 2, []),
+    ("NVIDIA/cudf#7016", as_orc(pa.decimal128(38, 18), *[Decimal("0.007123")] * 10_500), ORC, {},
+     [(Decimal("0.007123"),), (Decimal("0.007123"),)], 10_500, []),
+    ("scritchley/orc#37", as_orc(pa.decimal128(9, 7), Decimal("47.5296917"), Decimal("-8.8199895")), ORC, {},
+     [(Decimal("47.5296917"),), (Decimal("-8.8199895"),)], 2, []),
     ("wireservice/csvkit#50", {"a.csv": 'a,b\n"1,234",1\n5,2\n'}, INFER, {}, [("1,234", 1), ("5", 2)], 2, []),
 ]  # fmt: skip
 

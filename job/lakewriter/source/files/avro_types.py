@@ -282,7 +282,7 @@ class _Types:
     def _read_decimal(self, kind: Mapping[str, Any]) -> Conversion:
         precision, scale = kind.get("precision"), kind.get("scale", 0)
         if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision != 0:
-            raise self._refuse(f"a decimal of {precision} digits, {scale} of them behind the point")
+            raise self._refuse(f"a decimal of {precision!r} digits, {scale!r} of them behind the point")
         if precision > MOST_DIGITS:
             raise self._refuse(
                 f"decimal({precision},{scale}), beyond {MOST_DIGITS} digits",
