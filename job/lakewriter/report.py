@@ -284,6 +284,16 @@ class TableReport(TableFigures):
     """The work of a compaction, which loads no rows."""
 
     @property
+    def is_abandoned(self) -> bool:
+        """True for a load that a person has given up when its files were visible, so that its catalog may lack it."""
+        return any(note.startswith(ABANDONED) for note in self.notes)
+
+    @property
+    def is_blind(self) -> bool:
+        """True for a load that was given up without its intent: its rows are not known."""
+        return any(note.startswith(ABANDONED_BLIND) for note in self.notes)
+
+    @property
     def counts(self) -> Counts | None:
         """The counts of its kind of change; None of one that has none."""
         every = (getattr(self, counts.field) for counts in COUNTS.values())

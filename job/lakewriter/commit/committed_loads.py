@@ -12,7 +12,7 @@ from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry
-from lakewriter.report import ABANDONED_BLIND, TableReport
+from lakewriter.report import TableReport
 from lakewriter.spec.load_ids import REPLAY, is_id_of_load, make_undo_job_id
 
 Moment = tuple[datetime, datetime]
@@ -135,14 +135,10 @@ class LastLoads:
 def is_of_rows(report: TableReport) -> bool:
     """Return whether the change is a load. The job id decides only where the report was written without the intent:
     loads of earlier releases may have any id."""
-    if _is_blind(report):
+    if report.is_blind:
         return is_id_of_load(report.job_id)
     return report.undoes is None and (report.counts is None or report.counts.are_of_loaded)
 
 
-def _is_blind(report: TableReport) -> bool:
-    return any(note.startswith(ABANDONED_BLIND) for note in report.notes)
-
-
 def _is_load(report: TableReport) -> bool:
-    return is_of_rows(report) and not report.job_id.startswith(REPLAY) and not _is_blind(report)
+    return is_of_rows(report) and not report.job_id.startswith(REPLAY) and not report.is_blind

@@ -5,7 +5,6 @@ from lakewriter.commit.catalog import open_catalog_writer
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.errors import LoadGoneError
-from lakewriter.report import ABANDONED
 
 
 def require_presence(control: Control, job_id: str, clients: Clients) -> None:
@@ -14,7 +13,7 @@ def require_presence(control: Control, job_id: str, clients: Clients) -> None:
     A load that was abandoned is not checked: it may never have been in the catalog.
     """
     report = control.read_report(job_id)
-    if report is None or any(note.startswith(ABANDONED) for note in report.notes):
+    if report is None or report.is_abandoned:
         return
     intent = control.find_intent(job_id, report.attempt)
     if intent is not None and (why := open_catalog_writer(intent, clients).explain_absence(intent)):

@@ -15,7 +15,7 @@ from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.state import Reset, TableState
 from lakewriter.commit.store import Entry
 from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
-from lakewriter.report import ABANDONED, ABANDONED_BLIND, COUNTS, TableReport
+from lakewriter.report import ABANDONED_BLIND, COUNTS, TableReport
 from lakewriter.spec.load_ids import REPLAY, UNDO, make_undo_job_id
 
 NOT_COMPARED: Final = frozenset({"notes", "health", *(counts.field for counts in COUNTS.values())})
@@ -85,7 +85,7 @@ class TableRecords(TableReports):
         records = LoadRecords()
         report = self._read_report(job_id, records)
         if report is not None:
-            records.is_abandoned = any(note.startswith(ABANDONED) for note in report.notes)
+            records.is_abandoned = report.is_abandoned
             records.intent = self._read_intent(job_id, report, records)
             if records.intent is not None:
                 records.mismatches += _compare_report(self.control, report, records.intent)
@@ -143,7 +143,7 @@ class TableRecords(TableReports):
         except _DAMAGE as error:
             records.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, error.message, key, error.code))
             return None
-        if intent is None and any(note.startswith(ABANDONED_BLIND) for note in report.notes):
+        if intent is None and report.is_blind:
             records.notes.append(
                 f"load {job_id!r} of {self.control.table_id} was {ABANDONED_BLIND}: nothing is compared"
             )

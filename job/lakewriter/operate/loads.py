@@ -11,7 +11,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.history import LoadObject, PastLoad, group_loads
 from lakewriter.control_object import Parsed, parse
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
-from lakewriter.pages.load_record import EarlierAttempt, LoadedTable, LoadRecord
+from lakewriter.pages.load_record import AttemptEnd, LoadedTable, LoadRecord
 from lakewriter.report import TableReport
 from lakewriter.spec.load_ids import make_undo_job_id
 
@@ -129,16 +129,15 @@ class Loads:
         earlier = self._read_earlier(load, record.attempt, damage)
         return record.model_copy(update={"notes": (*record.notes, *damage), "earlier": earlier})
 
-    def _read_earlier(self, load: PastLoad, last: str, damage: list[str]) -> tuple[EarlierAttempt, ...]:
+    def _read_earlier(self, load: PastLoad, last: str, damage: list[str]) -> tuple[AttemptEnd, ...]:
         """Return how the attempts before the ``last`` one ended: by their records, or else by their outcomes."""
         ends = {item.attempt: item for item in (*load.select("outcome"), *load.select("record"))}
         items = sorted((item for item in ends.values() if item.attempt != last), key=lambda item: item.entry.modified)
-        earlier = list[EarlierAttempt]()
+        earlier = list[AttemptEnd]()
         for item in items[-MOST_EARLIER:]:
-            model = EarlierAttempt if item.kind == "outcome" else LoadRecord
-            for end in self._read(model, item.entry.key, damage):
-                fields = {name: getattr(end, name) for name in EarlierAttempt.model_fields}
-                earlier.append(EarlierAttempt.model_validate(fields | {"attempt": item.attempt}))
+            for end in self._read(AttemptEnd, item.entry.key, damage):
+                fields = {name: getattr(end, name) for name in AttemptEnd.model_fields}
+                earlier.append(AttemptEnd.model_validate(fields | {"attempt": item.attempt}))
         return tuple(earlier)
 
     def _read(self, model: type[Parsed], key: str, damage: list[str]) -> list[Parsed]:
@@ -152,11 +151,9 @@ class Loads:
             return []
 
     def _conclude(self, load: PastLoad, outcome: LoadObject | None, damage: list[str]) -> LoadRecord:
-        ends = self._read(EarlierAttempt, outcome.entry.key, damage) if outcome is not None else []
+        ends = self._read(AttemptEnd, outcome.entry.key, damage) if outcome is not None else []
         reports = list(self._read_reports(load, damage))
-        without_outcome = EarlierAttempt(
-            status="done" if reports else "unfinished", finished=load.at if reports else None
-        )
+        without_outcome = AttemptEnd(status="done" if reports else "unfinished", finished=load.at if reports else None)
         end = ends[0] if ends else without_outcome
         return LoadRecord(
             pipeline=self._first.keys.pipeline,

@@ -183,7 +183,7 @@ class Undo:
 
 def _read_intent(control: Control, load: TableReport) -> Intent:
     """Read the intent, which names the load's files; ``SPEC_INVALID`` where it is gone."""
-    if any(note.startswith(ABANDONED_BLIND) for note in load.notes):
+    if load.is_blind:
         raise make_refusal(control, load.job_id, f"it was {ABANDONED_BLIND}, so nothing shows which files it wrote")
     intent = control.find_intent(load.job_id, load.attempt)
     if intent is None:

@@ -43,8 +43,8 @@ class LoadedTable(TableOutcome):
         return super().of(figures, **fewer | others)
 
 
-class EarlierAttempt(ControlObject):
-    """How an attempt at a load ended before the last one; times are None where its process did not report them."""
+class AttemptEnd(ControlObject):
+    """How an attempt at a load ended; times are None where its process did not report them, or has not ended."""
 
     attempt: str = ""
     status: Status = "unfinished"
@@ -55,32 +55,23 @@ class EarlierAttempt(ControlObject):
     message: str | None = None
 
 
-class LoadRecord(ControlObject):
+class LoadRecord(AttemptEnd):
     """One load, as its last attempt left it.
 
     earlier   the attempts before the last one, in their order
-    seconds   of the whole run, None where its process did not report
-    requests  HTTP requests to AWS by method, None likewise
+    requests  HTTP requests to AWS by method, None where its process did not report
     given     what its user gave to name it: the file, and options such as --local; none of a deployed job
-    finished  when it ended, None while it has not
     """
 
     version: Literal[1] = 1
     pipeline: str
     job_id: str
-    attempt: str
-    status: Status
-    started: datetime | None = None
-    finished: datetime | None = None
-    seconds: float | None = None
     requests: Mapping[str, int] | None = None
-    code: str | None = None
-    message: str | None = None
     remedy: str = ""
     notes: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
     tables: tuple[LoadedTable, ...] = ()
-    earlier: tuple[EarlierAttempt, ...] = ()
+    earlier: tuple[AttemptEnd, ...] = ()
 
     @property
     def sums(self) -> Sums:

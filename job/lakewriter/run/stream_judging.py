@@ -8,7 +8,6 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import read_sync_decision
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState, SyncState, make_partial_prefix
-from lakewriter.report import ABANDONED_BLIND
 from lakewriter.run.common_state import (
     Ended,
     Member,
@@ -137,7 +136,7 @@ class StreamJudge:
         control = self._controls[table.id]
         for job in control.history.list_reports(make_partial_prefix(self._job_id)).get(table.id, ()):
             report = control.read_report(job)
-            if report is not None and any(note.startswith(ABANDONED_BLIND) for note in report.notes):
+            if report is not None and report.is_blind:
                 # That part did not change the table's state, so the state says where to continue.
                 continue
             intent = control.find_intent(job, report.attempt) if report is not None else None
