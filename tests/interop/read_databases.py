@@ -9,6 +9,7 @@ from typing import Any
 
 from lakewriter.errors import LakeError
 from lakewriter.source.feed import open_feed
+from lakewriter.source.request import RowsRequest
 from lakewriter.source.session import open_spark_session
 from lakewriter.spec.table_spec import JdbcRules
 from tests.source.tables import table
@@ -34,7 +35,7 @@ def read(spark: Any, wanted: dict[str, Any]) -> dict[str, Any]:
     """The rows of one table, or the error that ends it."""
     rules = JdbcRules(**wanted.pop("jdbc", {}))
     try:
-        feed = open_feed(lambda: spark, table(format="jdbc", jdbc=rules, **wanted))
+        feed = open_feed(RowsRequest(lambda: spark, table(format="jdbc", jdbc=rules, **wanted)))
         rows = [json.loads(text) for text in feed.run(show)]
         kinds = [str(kind) for kind in feed.schema.types]
         feed.close()

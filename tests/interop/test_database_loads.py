@@ -27,6 +27,7 @@ from lakewriter.source.databases.database_connection import open_connection
 from lakewriter.source.databases.database_rows import complete_options
 from lakewriter.source.databases.servers import find_server
 from lakewriter.source.feed import open_feed
+from lakewriter.source.request import RowsRequest
 from lakewriter.source.session import open_spark_session
 from lakewriter.shape.cursor import find_highest
 from lakewriter.spec.table_spec import JdbcPartition, JdbcRules
@@ -39,7 +40,7 @@ given = json.load(sys.stdin)
 
 def load(found, since, meanwhile=lambda: None):
     condition = None if since is None else CursorCondition("false", since)
-    feed = open_feed(lambda: spark, found, condition=condition)
+    feed = open_feed(RowsRequest(lambda: spark, found, condition=condition))
     meanwhile()
     rows = [json.loads(text) for text in feed.run(show)]
     feed.reconcile()
@@ -182,7 +183,7 @@ execute(options, "CREATE TABLE kept (id int PRIMARY KEY, t varchar(9))", "INSERT
 found = {}
 for depth in ("counts", "columns"):
     spec = table(format="jdbc", options={**options, "dbtable": "kept"}, jdbc=JdbcRules(reconcile=depth))
-    feed = open_feed(lambda: spark, spec)
+    feed = open_feed(RowsRequest(lambda: spark, spec))
     feed.run(show)
     for column in feed._reconciliation.read.columns:
         column.values, column.upper = column.values - (depth == "counts"), "0"

@@ -36,7 +36,7 @@ def transfer():
 
 
 def read():
-    feed = open_feed(lambda: spark, spec)
+    feed = open_feed(RowsRequest(lambda: spark, spec))
     try:
         before = transfers
         rows = [json.loads(text) for text in feed.run(show)]
@@ -69,7 +69,7 @@ try:
     found["notes"] = list(feed.notes)
     if given["lock"]:
         moments.LOCK_SECONDS = 15
-        feed = open_feed(lambda: spark, spec)
+        feed = open_feed(RowsRequest(lambda: spark, spec))
         feed._checks[0]._count = 5
         try:
             feed.run(show)
@@ -83,13 +83,13 @@ try:
         old = spec.model_copy(update={
             "read": spec.read.model_copy(update={"options": {**options, "dbtable": "old"}})})
         try:
-            open_feed(lambda: spark, old)
+            open_feed(RowsRequest(lambda: spark, old))
         except LakeError as error:
             found["old"] = str(error)
         many = spec.model_copy(update={
             "read": spec.read.model_copy(update={"partition": JdbcPartition(column="id", count=40)})})
         try:
-            open_feed(lambda: spark, many)
+            open_feed(RowsRequest(lambda: spark, many))
         except LakeError as error:
             found["many"] = str(error)
 finally:

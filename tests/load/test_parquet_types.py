@@ -18,6 +18,7 @@ import pytest
 
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.source.feed import open_feed
+from lakewriter.source.request import RowsRequest
 from tests.source.tables import rows, table
 
 pytestmark = pytest.mark.spark
@@ -144,7 +145,7 @@ def test_values_are_those_of_the_source(lake, spark, feed):
 @pytest.mark.parametrize(("kind", "value", "text"), READ)
 def test_other_types_are_read_as_text(spark, tmp_path, kind, value, text):
     write(spark, tmp_path / "a.parquet", [kind], [[value]])
-    feed = open_feed(lambda: spark, table(format="parquet", path=str(tmp_path)))
+    feed = open_feed(RowsRequest(lambda: spark, table(format="parquet", path=str(tmp_path))))
     assert rows(feed) == [[text], [None]]
 
 
@@ -152,7 +153,7 @@ def test_other_types_are_read_as_text(spark, tmp_path, kind, value, text):
 def test_what_cannot_be_written_is_refused(spark, tmp_path, kind, value, message):
     write(spark, tmp_path / "a.parquet", [kind], [[value]])
     with pytest.raises(SchemaIncompatibleError, match=message):
-        open_feed(lambda: spark, table(format="parquet", path=str(tmp_path)))
+        open_feed(RowsRequest(lambda: spark, table(format="parquet", path=str(tmp_path))))
 
 
 @pytest.mark.exhaustive

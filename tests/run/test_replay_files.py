@@ -8,6 +8,7 @@ from lakewriter.commit.intent import Removal
 from lakewriter.errors import ConcurrentLoadError
 from lakewriter.run import replay as replaying
 from lakewriter.run.replay import Chosen, Replay
+from lakewriter.source.request import RowsRequest
 
 PLANNED = (Removal(key="q/1.parquet", etag="a"), Removal(key="q/2.parquet", etag="b"))
 CHANGED = [
@@ -33,4 +34,4 @@ def test_a_quarantine_that_has_changed_is_not_replayed(
     monkeypatch.setattr(replaying, "read_quarantined", lambda *_: pytest.fail("nothing is to be read"))
     opener: Any = Replay(nothing, table, PLANNED, Chosen()).make_kind(nothing).opener
     with pytest.raises(ConcurrentLoadError, match=r"table s\.t: another load changed its quarantine"):
-        opener(nothing, table)
+        opener(RowsRequest(nothing, table))

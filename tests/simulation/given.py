@@ -5,15 +5,16 @@ import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
 from lakewriter.errors import LakeError, WorkerDiedError
 from lakewriter.report import RunReport
 from lakewriter.run.given_load import OpenWrite, abandon_write, begin_write, end_write, explain_unwritable
+from lakewriter.source.request import RowsRequest
 from lakewriter.spec.specification import Spec
-from lakewriter.spec.table_spec import IndexKind, TableSpec
+from lakewriter.spec.table_spec import IndexKind
 from tests.simulation.lakes import Lake
 from tests.simulation.scheduler import Killed, Process
 from tests.simulation.simulated import SimulatedClients, Simulation
@@ -46,8 +47,8 @@ class Writer:
         """The report; a ``LakeError`` where a process died."""
         feeds: list[Feed] = []
 
-        def open_given(_: object, table: TableSpec, **how: Any) -> Feed:
-            feeds.append(open_feed(self.session, table, **how))
+        def open_given(request: RowsRequest) -> Feed:
+            feeds.append(open_feed(replace(request, spark=cast("Any", self.session))))
             return feeds[-1]
 
         begun = self._apart("planner", partial(self._begin, open_given))

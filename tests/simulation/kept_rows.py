@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewriter.source.bad_rows import BAD_FIELD
+from lakewriter.source.request import RowsRequest
 from lakewriter.spec.expectations import Range
 from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.books import GRADE
@@ -172,9 +173,9 @@ class ReplayFeed(MarkedFeed):
             self.rows, self._kept = self._kept.list_rows(), None
 
 
-def open_frame(kept: Kept, _spark: object, table: TableSpec, *, single: bool = False, **_: Any) -> ReplayFeed:
+def open_frame(kept: Kept, request: RowsRequest) -> ReplayFeed:
     """Stands in for the product's; what a table counts is read before it is numbered."""
-    feed = ReplayFeed(kept, 1 if single else kept.session.sources.rng.choice([1, 1, 2]))
-    if table.index == "contiguous" and feed.partitions > 1:
+    feed = ReplayFeed(kept, 1 if request.single else kept.session.sources.rng.choice([1, 1, 2]))
+    if request.table.index == "contiguous" and feed.partitions > 1:
         feed.count()
     return feed

@@ -10,7 +10,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lakewriter.run.shared_jobs import SMALL_BYTES
-from lakewriter.spec.table_spec import Mode, TableSpec
+from lakewriter.source.request import RowsRequest
+from lakewriter.spec.table_spec import Mode
 from tests.simulation.folders import Folder
 from tests.simulation.simulated import Here
 from tests.support.local_tasks import SETTINGS, Context
@@ -170,17 +171,10 @@ class Feed:
         """Nothing is held."""
 
 
-def open_feed(
-    spark: Callable[[], Session],
-    table: TableSpec,
-    *,
-    condition: str | None = None,
-    twice: bool = False,
-    single: bool = False,
-    **_: Any,
-) -> Feed:
+def open_feed(request: RowsRequest) -> Feed:
     """Stands in for the product's: all rows that are there now, beyond the cursor where there is one."""
-    session, first = spark(), 0
+    session: Any = request.spark()
+    table, condition, single, first = request.table, request.condition, request.single, 0
     if condition is not None:
         found = _BEYOND.fullmatch(condition)
         if found is None:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
@@ -11,6 +11,7 @@ from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
 from lakewriter.report import RunReport
 from lakewriter.run.kinds import MicroBatch
+from lakewriter.source.request import RowsRequest
 from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.lakes import Lake
 from tests.simulation.simulated import SimulatedClients
@@ -73,11 +74,12 @@ class Stream:
         self.planned.append((first, max(first, self.sources.grow(f"{self.lake.pipeline}/{self.table.id} stream"))))
         return len(self.planned) - 1
 
-    def _opener(self, batch: Batch, process: str, ids: tuple[int, ...]) -> Callable[..., Feed]:
-        def opener(session: Session, table: TableSpec, *, single: bool = False, **_: Any) -> Feed:
+    def _opener(self, batch: Batch, process: str, ids: tuple[int, ...]) -> Callable[[RowsRequest], Feed]:
+        def opener(request: RowsRequest) -> Feed:
+            table, session = request.table, cast("Session", request.spark)
             # Later batches have more columns.
             columns = self.sources.widen(f"{self.lake.pipeline}/{table.id}")
             reading = self.sources.read(self.lake.pipeline, table.id, batch.job_id, process, ids, columns=columns)
-            return Feed(reading, 1 if single else self.sources.rng.choice([1, 2]), session)
+            return Feed(reading, 1 if request.single else self.sources.rng.choice([1, 2]), session)
 
         return opener

@@ -9,6 +9,7 @@ import pytest
 
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.source.feed import open_feed
+from lakewriter.source.request import RowsRequest
 from tests.source.tables import rows, table
 
 pytestmark = pytest.mark.spark
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.spark
 def opened(spark, path, form, **fields):
     """A source as Spark's own reader reads it."""
     read = table(format=form, path=str(path), engine="spark", **fields)
-    return open_feed(lambda: spark, read)
+    return open_feed(RowsRequest(lambda: spark, read))
 
 
 CSV = b"a,b\n1,caf\xe9\n"
@@ -66,7 +67,7 @@ def test_bytes_of_files_whose_columns_are_given(spark, tmp_path, form, options, 
     view = {"format": form, "engine": "spark", "path": str(tmp_path), "columns": "a STRING", "options": options}
     read: dict[str, Any] = {"sql": "select * from v", "views": {"v": view}}
     with pytest.raises(ValueUnrepresentableError, match=message):
-        rows(open_feed(lambda: spark, table(**read)))
+        rows(open_feed(RowsRequest(lambda: spark, table(**read))))
 
 
 def test_view_of_a_query_is_looked_at(spark, tmp_path):
@@ -74,4 +75,4 @@ def test_view_of_a_query_is_looked_at(spark, tmp_path):
     view = {"format": "csv", "engine": "spark", "path": str(tmp_path)}
     read: dict[str, Any] = {"sql": "select * from v", "views": {"v": view}}
     with pytest.raises(ValueUnrepresentableError, match="offset 9: byte 0xe9"):
-        rows(open_feed(lambda: spark, table(**read)))
+        rows(open_feed(RowsRequest(lambda: spark, table(**read))))

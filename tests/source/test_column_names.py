@@ -7,6 +7,7 @@ import pytest
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.naming import DELETED
 from lakewriter.source.feed import open_feed
+from lakewriter.source.request import RowsRequest
 from tests.source.tables import rows, table
 
 pytestmark = pytest.mark.spark
@@ -24,7 +25,7 @@ CSV = [
 def test_csv(spark, tmp_path, header, fields, names):
     (tmp_path / "a.csv").write_text(f"{header}\n1,2,3\n", "utf-8")
     read = table(format="csv", path=str(tmp_path / "a.csv"), options={"header": "true"}, **fields)
-    feed = open_feed(lambda: spark, read)
+    feed = open_feed(RowsRequest(lambda: spark, read))
     assert (feed.schema.names, rows(feed)[0][:3]) == (names, ["1", "2", "3"])
 
 
@@ -38,7 +39,7 @@ def test_names_that_differ_by_case(spark, tmp_path, form):
     else:
         orc = pytest.importorskip("pyarrow.orc")
         orc.write_table(pa.table({"Name": [1], "name": [2]}), path)
-    feed = open_feed(lambda: spark, table(format=form, path=str(path), deleted="name = 2"))
+    feed = open_feed(RowsRequest(lambda: spark, table(format=form, path=str(path), deleted="name = 2")))
     assert (feed.schema.names, rows(feed)) == (["Name", "name", DELETED], [[1, 2, True]])
     assert spark.conf.get("spark.sql.caseSensitive") == "false"
 
@@ -55,10 +56,10 @@ def with_names(path, names, start=1):
 def test_columns_of_one_name_in_parquet(spark, tmp_path, names):
     with_names(tmp_path / "a.parquet", names)
     read = table(format="parquet", path=str(tmp_path))
-    feed = open_feed(lambda: spark, read)
+    feed = open_feed(RowsRequest(lambda: spark, read))
     values = list(range(1, len(names) + 1))
     assert (feed.kind, feed.schema.names, rows(feed)) == ("splits", names, [values])
-    feed = open_feed(lambda: spark, read, prefer="rows")
+    feed = open_feed(RowsRequest(lambda: spark, read), prefer="rows")
     assert (feed.schema.names, rows(feed)) == (names, [values])
 
 
@@ -66,4 +67,4 @@ def test_columns_of_one_name_are_not_merged(spark, tmp_path):
     with_names(tmp_path / "a.parquet", ["name", "name"])
     with_names(tmp_path / "b.parquet", ["name", "x"])
     with pytest.raises(SchemaIncompatibleError, match=r"a\.parquet' has several columns 'name', and .*b\.parquet' has"):
-        open_feed(lambda: spark, table(format="parquet", path=str(tmp_path)))
+        open_feed(RowsRequest(lambda: spark, table(format="parquet", path=str(tmp_path))))

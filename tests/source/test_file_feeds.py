@@ -11,6 +11,7 @@ import pytest
 
 from lakewriter.errors import SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.source.feed import open_feed
+from lakewriter.source.request import RowsRequest
 from tests.source.tables import rows, table
 
 pytestmark = pytest.mark.spark
@@ -20,7 +21,7 @@ FEEDS = ["splits", "rows"]
 
 def opened(spark, path, prefer="auto", **fields):
     fields.setdefault("format", "parquet")
-    return open_feed(lambda: spark, table(path=path, **fields), prefer=prefer)
+    return open_feed(RowsRequest(lambda: spark, table(path=path, **fields)), prefer=prefer)
 
 
 def write(folder, sizes, **options):

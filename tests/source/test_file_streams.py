@@ -12,6 +12,7 @@ from lakewriter.errors import LakeError
 from lakewriter.source.file_streams import list_planned
 from lakewriter.source.files.folder_listing import Listing, list_stored
 from lakewriter.source.files.pinned_paths import PlannedFile
+from lakewriter.source.request import RowsRequest
 from lakewriter.source.streams import TableStream
 from lakewriter.spec.table_spec import TableSpec
 from tests.source.tables import show, table
@@ -78,7 +79,7 @@ def run(spark: SparkSession, asked: TableSpec, checkpoint: Path) -> list[list[Ba
 
     def read(frame: DataFrame, number: int) -> None:
         plan = stream.read_plan(number)
-        feed = stream.open_feed(frame, plan, least=1, single=False, twice=False)
+        feed = stream.open_feed(frame, plan, RowsRequest(lambda: spark, asked), least=1)
         names = feed.schema.names
         batches.append([dict(zip(names, row, strict=False)) for text in feed.run(show) for row in json.loads(text)[1]])
         feed.close()

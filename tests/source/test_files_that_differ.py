@@ -13,6 +13,7 @@ import pytest
 
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError
 from lakewriter.source.feed import open_feed
+from lakewriter.source.request import RowsRequest
 from tests.source.tables import rows, table
 
 pytestmark = pytest.mark.spark
@@ -26,7 +27,7 @@ def write(folder, form, *tables):
 
 
 def opened(spark, path, form, prefer="auto", **fields):
-    return open_feed(lambda: spark, table(format=form, path=str(path), **fields), prefer=prefer)
+    return open_feed(RowsRequest(lambda: spark, table(format=form, path=str(path), **fields)), prefer=prefer)
 
 
 def one(kind, value, name="c"):
@@ -155,7 +156,7 @@ def test_partition_folders_whose_files_differ(spark, tmp_path, form):
 def test_view_of_a_query_has_the_columns_of_all_files(spark, tmp_path):
     write(tmp_path, "parquet", one(I32, 1), pa.table({"c": [2**40], "d": ["x"]}))
     read: dict[str, Any] = {"sql": "select d, c from v", "views": {"v": {"format": "parquet", "path": str(tmp_path)}}}
-    feed = open_feed(lambda: spark, table(**read))
+    feed = open_feed(RowsRequest(lambda: spark, table(**read)))
     assert [note.split(" ")[:4] for note in feed.notes] == [
         ["view", "'v':", "column", "'c'"],
         ["view", "'v':", "column", "'d'"],
@@ -176,7 +177,7 @@ def test_asked_for_columns_decide(spark, tmp_path):
         "sql": "select * from v",
         "views": {"v": {"format": "parquet", "path": str(tmp_path), "columns": "c BIGINT"}},
     }
-    assert open_feed(lambda: spark, table(**read)).schema.names == ["c"]
+    assert open_feed(RowsRequest(lambda: spark, table(**read))).schema.names == ["c"]
 
 
 TABLES = [

@@ -5,6 +5,7 @@ import pytest
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.databases.database_connection import open_parts
 from lakewriter.source.feed import open_feed
+from lakewriter.source.request import RowsRequest
 from lakewriter.spec.table_spec import JdbcPartition
 from tests.source.tables import partitions, table
 
@@ -32,7 +33,7 @@ def read(spark, column, count=4, **options):
     source = options or {"dbtable": "numbers"}
     partition = JdbcPartition(column=column, count=count)
     found = table(format="jdbc", options={"url": DERBY, **source}, partition=partition)
-    return open_feed(lambda: spark, found)
+    return open_feed(RowsRequest(lambda: spark, found))
 
 
 PARTITIONED = [

@@ -8,6 +8,7 @@ import pytest
 from lakewriter.naming import DELETED
 from lakewriter.source import file_splits
 from lakewriter.source.feed import Feed, open_feed
+from lakewriter.source.request import RowsRequest
 from lakewriter.spec.row_rules import BadRows
 from tests.source.tables import show, table
 
@@ -44,9 +45,9 @@ def test_tasks_judge_rows_as_spark_does(spark, tmp_path, monkeypatch, fields, co
     given = {"columns": TYPES, "on_bad_row": BadRows(action="quarantine"), **fields}
     asked = table(format="csv", path=str(tmp_path / "a.csv"), options={"header": "true"}, **given)
     monkeypatch.setattr(file_splits, "_ONE_TASK_BYTES", 0)
-    feed = open_feed(lambda: spark, asked, condition=condition)
+    feed = open_feed(RowsRequest(lambda: spark, asked, condition=condition))
     assert feed.kind == kind
-    by_spark = open_feed(lambda: spark, asked, condition=condition, prefer="rows")
+    by_spark = open_feed(RowsRequest(lambda: spark, asked, condition=condition), prefer="rows")
     found = read(feed)
     assert found == read(by_spark)
     assert found[0][-1] == (DELETED if asked.deleted else "note")
@@ -60,6 +61,6 @@ def test_rows_above_a_cursor_are_counted(spark, tmp_path, monkeypatch):
     packed = spark.newSession()
     packed.conf.set("spark.sql.files.openCostInBytes", "128m")
     asked = table(format="csv", path=str(tmp_path), columns={"_c0": "int"}, cursor="_c0")
-    feed = open_feed(lambda: packed, asked, condition="_c0 > 1L")
+    feed = open_feed(RowsRequest(lambda: packed, asked, condition="_c0 > 1L"))
     assert feed.kind == "splits"
     assert feed.counts == (1, 1, 2)

@@ -9,6 +9,7 @@ import pytest
 from lakewriter.naming import DELETED
 from lakewriter.source import file_splits
 from lakewriter.source.feed import open_feed
+from lakewriter.source.request import RowsRequest
 from lakewriter.spec.row_rules import BadRows
 from lakewriter.staging.source_rows import Rows
 from tests.source.tables import rows, show, table
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 def opened(spark, path, form, condition=None, **fields):
     asked = table(format=form, path=str(path), on_bad_row=BadRows(action="quarantine"), **fields)
-    return open_feed(lambda: spark, asked, condition=condition)
+    return open_feed(RowsRequest(lambda: spark, asked, condition=condition))
 
 
 def good(partition, batches):
@@ -110,7 +111,7 @@ def test_good_files_are_read_as_without_marks(spark, tmp_path):
     text = 'id,t,d\n1,"a, b",2020-01-02\n2,,\n3, x ,2020-01-03\n'
     (tmp_path / "a.csv").write_text(text, "utf-8")
     marked = opened(spark, tmp_path, "csv", options=HEADED)
-    plain = open_feed(lambda: spark, table(format="csv", path=str(tmp_path), options=HEADED))
+    plain = open_feed(RowsRequest(lambda: spark, table(format="csv", path=str(tmp_path), options=HEADED)))
     assert marked.schema == plain.schema
     assert [row[:3] for row in rows(marked)] == rows(plain)
 

@@ -4,6 +4,7 @@ import pytest
 
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.feed import open_feed
+from lakewriter.source.request import RowsRequest
 from lakewriter.source.streams import TableStream
 from tests.source.tables import partitions, rows, table
 
@@ -32,7 +33,7 @@ def read(folder, kind, text, columns, options):
 
 
 def opened(spark, source):
-    return open_feed(lambda: spark, source)
+    return open_feed(RowsRequest(lambda: spark, source))
 
 
 @pytest.mark.one_in(3)
@@ -71,7 +72,7 @@ def test_a_stream_does_the_same(spark, tmp_path):
     def each(frame, number):
         plan = stream.read_plan(number)
         with pytest.raises(SourceFailedError, match="does not fit the columns: correct it") as found:
-            partitions(stream.open_feed(frame, plan, least=1, single=True, twice=False))
+            partitions(stream.open_feed(frame, plan, RowsRequest(lambda: spark, table, single=True), least=1))
         failed.append((number, found.value.code, len(plan.digest)))
 
     writer = stream.frame.writeStream.foreachBatch(each).option("checkpointLocation", str(tmp_path / "checkpoint"))

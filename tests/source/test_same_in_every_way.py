@@ -16,6 +16,7 @@ from pyarrow import orc
 
 from lakewriter.source.feed import open_feed
 from lakewriter.source.files import file_source as files_source
+from lakewriter.source.request import RowsRequest
 from lakewriter.spec.table_spec import Read
 from tests.source.tables import show, table
 from tests.source.test_file_streams import run
@@ -130,11 +131,11 @@ def test_same_rows_in_every_way(spark, tmp_path, form, seed):
     write_tables(chance, form, folder)
     options = {"header": "true"} if form == "csv" else {}
     read = {"format": form, "path": str(folder), "options": options}
-    splits = open_feed(lambda: spark, table(**read))
+    splits = open_feed(RowsRequest(lambda: spark, table(**read)))
     assert splits.kind == "splits"
     names, rows = splits.schema.names, read_all(splits)
     by_sql = table(sql="SELECT * FROM v", views={"v": Read(**read)})
-    assert order(read_all(open_feed(lambda: spark, by_sql))) == order(rows)
+    assert order(read_all(open_feed(RowsRequest(lambda: spark, by_sql)))) == order(rows)
     streamed = table(**read | {"options": options | {"maxFilesPerTrigger": "1"}})
     batches = run(spark, streamed, tmp_path / "c")
     assert all(list(row) == names for batch in batches for row in batch)

@@ -13,6 +13,7 @@ from lakewriter.errors import (
 )
 from lakewriter.naming import DELETED
 from lakewriter.source.feed import open_feed
+from lakewriter.source.request import RowsRequest
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.table_spec import ColumnType, IndexKind
 from tests.source.tables import partitions, rows, table
@@ -24,7 +25,7 @@ DERBY = "jdbc:derby:memory:rows;create=true"
 
 def opened(spark, **fields):
     condition, prefer = fields.pop("condition", None), fields.pop("prefer", "auto")
-    return open_feed(lambda: spark, table(**fields), condition=condition, prefer=prefer)
+    return open_feed(RowsRequest(lambda: spark, table(**fields), condition=condition), prefer=prefer)
 
 
 def query(spark, sql, **fields):

@@ -13,11 +13,12 @@ import pytest
 
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.source.feed import open_feed
-from lakewriter.source.file_frames import FileRows, open_file_rows
+from lakewriter.source.file_frames import FileRows, pack_rows
+from lakewriter.source.file_splits import spread_locally
 from lakewriter.source.files import file_source as files_source
 from lakewriter.source.files.file_reader import Look, Piece, make_marks
 from lakewriter.source.files.spark_options import Options
-from lakewriter.source.spark_failures import Origin
+from lakewriter.source.request import RowsRequest
 from lakewriter.spec.row_rules import BadRows
 from lakewriter.spec.table_spec import Read
 from tests.source.tables import rows, table
@@ -34,7 +35,7 @@ def csv(folder: Path, name: str, text: str) -> Read:
 
 
 def open_sql(spark, sql, views, **fields):
-    return open_feed(lambda: spark, table(sql=sql, views=views, **fields))
+    return open_feed(RowsRequest(lambda: spark, table(sql=sql, views=views, **fields)))
 
 
 def test_bad_rows_of_views_come_behind_the_statements_own(spark, tmp_path):
@@ -166,7 +167,8 @@ def make_rows(spark, folder: Path, counts: Sequence[int]) -> list[FileRows]:
     for number, count in enumerate(counts):
         read = csv(folder, f"{number}.csv", "id,t\n" + "".join(f"{id_},{'x' * 100}\n" for id_ in range(count)))
         asked = table(**{name: getattr(read, name) for name in ("format", "path", "options")})
-        found.append(open_file_rows(spark, read, {"header": "true"}, asked, Origin("t", "csv"), aside=False))
+        opened = files_source.open_files(asked, read, {"header": "true"}, spread_locally, aside=False)
+        found.append(pack_rows(spark, opened, spread_locally))
     return found
 
 

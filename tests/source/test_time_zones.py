@@ -38,6 +38,7 @@ import json, sys
 from pyspark.sql import SparkSession
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.feed import open_feed
+from lakewriter.source.request import RowsRequest
 from lakewriter.source.session import open_spark_session
 from tests.source.tables import DELETED, rows, table
 
@@ -64,7 +65,7 @@ reads = {
     "json": table(format="json", path=f"{folder}/json", columns={"n": "int", "ts": "timestamp", "d": "date"}),
 }
 found = {
-    name: sorted(rows(open_feed(lambda: spark, read))) for name, read in reads.items()
+    name: sorted(rows(open_feed(RowsRequest(lambda: spark, read)))) for name, read in reads.items()
 }
 print(json.dumps([refused, found]))
 """

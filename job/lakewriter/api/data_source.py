@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -22,12 +21,10 @@ from lakewriter.operate.load_ending import PhaseClock, leave_ending
 from lakewriter.report import RunReport
 from lakewriter.run.given_load import OpenWrite, abandon_write, begin_write, end_write
 from lakewriter.source.arrow_types import check_batch
-from lakewriter.source.feed import Feed
 from lakewriter.source.given_rows import GivenRows
 from lakewriter.source.session import keep_active_session
 from lakewriter.source.time_zone import is_started
 from lakewriter.spec.specification import Spec
-from lakewriter.spec.table_spec import TableSpec
 from lakewriter.staging.stage import run_task
 
 NAME: Final = "lakewriter"
@@ -110,7 +107,7 @@ class LakewriterSource(DataSource):
             opened.spec,
             job_id=choose_job_id(opened.spec.pipeline, options.get("job_id")),
             clients=opened.clients,
-            opener=partial(_open_given, rows),
+            opener=lambda _: rows,
             progress=PhaseClock(lambda *_: None, seconds),
             sync_id=_read_sync_id(options.get("sync_id")),
         )
@@ -178,10 +175,6 @@ def _list_outputs(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
 
 def _leave(report: RunReport, spec: Spec, clients: Clients, seconds: Mapping[str, Mapping[str, float]]) -> None:
     leave_ending(report, seconds, Pipeline.open(spec, clients).controls, LOG.warning)
-
-
-def _open_given(rows: GivenRows, _spark: object, table: TableSpec, **_how: object) -> Feed:
-    return rows
 
 
 def _require_options(options: Mapping[str, str], *, overwrite: bool) -> None:

@@ -19,7 +19,7 @@ from lakewriter.run import judging
 from lakewriter.run.kinds import Plain
 from lakewriter.run.loader import load
 from lakewriter.run.outcome_file import find_failure
-from lakewriter.run.prepare import SparkFactory
+from lakewriter.source.request import SparkFactory
 from lakewriter.source.session import isolate
 from lakewriter.source.time_zone import require_utc
 from lakewriter.spec.expectations import Acceptance

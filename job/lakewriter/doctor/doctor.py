@@ -22,7 +22,7 @@ from lakewriter.doctor.surroundings import LakeProbes
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.lineage.sender import INSTALL, is_installed
 from lakewriter.naming import ControlKeys
-from lakewriter.run.prepare import SparkFactory
+from lakewriter.source.request import SparkFactory
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.lineage import LOG, Lineage
 from lakewriter.spec.specification import Spec

@@ -22,13 +22,14 @@ from lakewriter.doctor.surroundings import has_hadoop_aws, is_in_s3
 from lakewriter.errors import InternalError, LakeError, SourceFailedError, SourceUnreachableError, SpecInvalidError
 from lakewriter.report import format_count
 from lakewriter.run.judging import plan_watched
-from lakewriter.run.prepare import SparkFactory, prepare
+from lakewriter.run.prepare import prepare
 from lakewriter.source.databases.database_rows import is_jdbc
 from lakewriter.source.feed import explain_need_of_spark
 from lakewriter.source.file_look import FileLook, look_at_files
 from lakewriter.source.files.file_reader import Hint
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.first_rows import SAMPLE_ROWS, Looker
+from lakewriter.source.request import RowsRequest, SparkFactory
 from lakewriter.source.spark_jobs import cancel_jobs
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.encodings import TextEncoding
@@ -85,7 +86,7 @@ class SourceProbes:
     def _ask_for_columns(self, name: str, table: TableSpec) -> list[Finding]:
         looker = Looker()
         try:
-            looker.open(self.spark, table)
+            looker.open(RowsRequest(self.spark, table))
         except LakeError as error:
             return [_make_failure(name, error)]
         assert looker.feed is not None
@@ -112,7 +113,7 @@ class SourceProbes:
             yield refusal
             return
         bounded, looked_at = _bound_files(table, look)
-        if explain_need_of_spark(bounded, None) is not None:
+        if explain_need_of_spark(bounded) is not None:
             self.spark()
         is_odd = any(finding.status == "warning" for finding in odd)
         yield from _run_within(self.seconds, lambda: list(self._open(name, bounded, look, looked_at, is_odd)), name)
@@ -180,7 +181,7 @@ class SourceProbes:
         """Find every column that the file names and the source lacks, by opening the source without these keys."""
         looker = Looker()
         try:
-            looker.open(self.spark, _drop_keys(table))
+            looker.open(RowsRequest(self.spark, _drop_keys(table)))
         except LakeError:
             return []
         return list_missing_columns(name, table, looker.feed.schema.names) if looker.feed is not None else []
@@ -233,7 +234,7 @@ def _list_reads(read: Read) -> Iterator[Read]:
 
 def _is_for_spark(table: TableSpec) -> bool:
     """Return True unless the tasks read the files themselves."""
-    return explain_need_of_spark(table, None) is not None or any(set(path) & set("*?[]{}") for path in table.read.paths)
+    return explain_need_of_spark(table) is not None or any(set(path) & set("*?[]{}") for path in table.read.paths)
 
 
 def _is_read_by_tasks(table: TableSpec) -> bool:

@@ -26,7 +26,6 @@ from lakewriter.run.judging import plan_watched
 from lakewriter.run.kinds import TablePart
 from lakewriter.run.prepare import (
     Prepared,
-    SparkFactory,
     prepare,
     require_sorted_sample,
 )
@@ -34,6 +33,7 @@ from lakewriter.run.sync import make_ownership, plan_sync
 from lakewriter.source.file_splits import FilesFeed
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.first_rows import SAMPLE_ROWS
+from lakewriter.source.request import SparkFactory
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.source.text_types import propose_types, write_columns_line
 from lakewriter.spec.encodings import TextEncoding

@@ -18,7 +18,7 @@ from lakewriter.run.continuous_status import POLL_SECONDS, RunStatus, StatusObje
 from lakewriter.run.continuous_table import OUTAGES, TableRun, Watch
 from lakewriter.run.outcome_file import choose_error
 from lakewriter.run.pace import restart_pause
-from lakewriter.run.prepare import SparkFactory
+from lakewriter.source.request import SparkFactory
 from lakewriter.source.spark_failures import SPARK_ERRORS
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.streamable import require_continuous

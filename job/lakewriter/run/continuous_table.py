@@ -3,6 +3,7 @@
 import math
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
@@ -31,8 +32,9 @@ from lakewriter.run.continuous_status import BatchMetrics, Lag, TableStatus
 from lakewriter.run.kinds import MicroBatch
 from lakewriter.run.loader import load
 from lakewriter.run.pace import Pace, restart_pause
-from lakewriter.run.prepare import SparkFactory, add_nameless
+from lakewriter.run.prepare import add_nameless
 from lakewriter.source.feed import Feed
+from lakewriter.source.request import RowsRequest, SparkFactory
 from lakewriter.source.spark_failures import SPARK_ERRORS
 from lakewriter.source.streams import TableStream
 from lakewriter.spec.specification import Spec
@@ -197,22 +199,9 @@ class TableRun:
         # are alike.
         filled = math.ceil(self._bytes / self.spec.limits.target_file_bytes)
 
-        def opener(
-            spark_factory: SparkFactory,
-            table: TableSpec,
-            *,
-            condition: str | None = None,
-            twice: bool = False,
-            single: bool = False,
-        ) -> Feed:
-            return stream.open_feed(
-                frame,
-                planned,
-                least=filled,
-                single=single,
-                twice=twice,
-                read=table.read,
-            )
+        def opener(request: RowsRequest) -> Feed:
+            # A batch has the rows that came since the one before, whatever the cursor.
+            return stream.open_feed(frame, planned, replace(request, condition=None), least=filled)
 
         report = load(
             self.spec,

@@ -28,7 +28,6 @@ from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.checks import join_writers
 from lakewriter.run.kinds import Kind, MicroBatch, Plain
 from lakewriter.run.outcome_file import choose_error, describe_crash, describe_end, describe_stop
-from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.results import make_failed, make_not_run, make_repeated, read_result
 from lakewriter.run.staged_table import BeginRecord, Load, Progress, StagedUploads, seems_done
 from lakewriter.run.stop import Stop, Stopped
@@ -36,6 +35,7 @@ from lakewriter.run.sync import TableSync, make_ownership, plan_sync
 from lakewriter.run.table_intent import build_intent
 from lakewriter.run.table_lanes import run_tables
 from lakewriter.run.table_staging import check_table, stage_files
+from lakewriter.source.request import SparkFactory
 from lakewriter.source.spark_jobs import wait_for_tasks
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.load_ids import REPLAY

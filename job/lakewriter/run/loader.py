@@ -31,7 +31,6 @@ from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.kinds import Ending, Kind, MicroBatch, Plain, Sync, TablePart
 from lakewriter.run.load import run
 from lakewriter.run.load_together import load_tables_together
-from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.results import make_failed
 from lakewriter.run.resumption import Resumption, plan_resumption
 from lakewriter.run.staged_table import Progress
@@ -49,6 +48,7 @@ from lakewriter.source.file_listing import list_inputs
 from lakewriter.source.messages.message_input import Messages, look_through
 from lakewriter.source.messages.splits import Stretch, list_message_files
 from lakewriter.source.messages.spool import run_connector, spool
+from lakewriter.source.request import SparkFactory
 from lakewriter.spec.given import require_reads
 from lakewriter.spec.listed_files import ListedFile
 from lakewriter.spec.load_ids import is_next_job_id

@@ -1,14 +1,13 @@
 """Open the source, plan its columns, compare them with the catalog: all that can fail before a byte is written."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.types as pt
-from pyspark.sql import SparkSession
 
 from lakewriter.column_types import (
     ELEMENT,
@@ -53,14 +52,13 @@ from lakewriter.source.files.csv_headers import list_nameless, require_separated
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.files.known_types import fill_void
 from lakewriter.source.messages.splits import Unread
+from lakewriter.source.request import RowsRequest, SparkFactory
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.source.text_order import require_sorted_orders, require_sorted_texts
 from lakewriter.spec.encodings import AvroEncoding, TextEncoding
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.stream import Envelope
 from lakewriter.spec.table_spec import KnownTypes, Mode, TableSpec
-
-SparkFactory = Callable[[], SparkSession]
 
 _MOST_NAMES: Final = 4
 
@@ -163,8 +161,7 @@ def _open_feed(
     if table.stream is not None and opener is None:
         return Unread()
     twice = has_inferred_columns(table) or bool(table.unique_checks)
-    open_table = opener or open_feed
-    return open_table(spark, table, condition=condition, twice=twice, single=single)
+    return (opener or open_feed)(RowsRequest(spark, table, condition, twice=twice, single=single))
 
 
 def add_nameless(table: TableSpec, given: tuple[GivenName, ...] | None) -> TableSpec:

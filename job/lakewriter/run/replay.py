@@ -1,12 +1,10 @@
 """Load the rows of a table's quarantine; the files that a load has taken leave the quarantine in the same change."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
-
-from pyspark.sql import SparkSession
+from typing import Final
 
 from lakewriter.aws import get_shared_clients
 from lakewriter.commit.at_once import call_all
@@ -19,6 +17,7 @@ from lakewriter.expect.failing_rows import RowCheck
 from lakewriter.run.kinds import Plain
 from lakewriter.source.feed import Feed
 from lakewriter.source.quarantined import read_quarantined, read_quarantined_records
+from lakewriter.source.request import RowsRequest
 from lakewriter.source.spark_rows import open_frame
 from lakewriter.spec.access import Access
 from lakewriter.spec.expectations import Expectation, NullShare
@@ -121,18 +120,17 @@ class Replay:
         table = self.table.model_copy(update={"expect": expect, "on_bad_row": apart})
         return self.spec.model_copy(update={"tables": (table,)})
 
-    def _open(
-        self, control: Control, spark_factory: Callable[[], SparkSession], table: TableSpec, **options: Any
-    ) -> Feed:
+    def _open(self, control: Control, request: RowsRequest) -> Feed:
         """Open the feed, once the load is registered: any change of the quarantine from now on keeps the load from
-        being bound. The cursor has passed these rows, so its condition is left out of the ``options``."""
+        being bound. The cursor has passed these rows, so its condition is left out of the request."""
+        table = request.table
         # Rule replay-looks-again
         if find_files(control, table, self.chosen) != self.files:
             raise _make_changed_error(table.id)
         read = partial(_read_file, self.spec.access, table.id)
         read_rows = read_quarantined if table.stream is None else read_quarantined_records
-        rows = read_rows(spark_factory, table, read, [file.key for file in self.files])
-        return open_frame(rows, None, table, **options | {"condition": None})
+        rows = read_rows(request.spark, table, read, [file.key for file in self.files])
+        return open_frame(rows, replace(request, condition=None))
 
 
 def _read_file(access: Access, table_id: str, key: str) -> bytes:

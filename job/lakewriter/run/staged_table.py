@@ -18,12 +18,12 @@ from lakewriter.receipt import GivenName, InferredType, Receipt, RepeatedFiles, 
 from lakewriter.receipts.parts import Receipts
 from lakewriter.run.chosen_files import Chosen
 from lakewriter.run.kinds import Kind, MicroBatch
-from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.shared_jobs import SharedJobs
 from lakewriter.run.stop import Stop
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.source.databases.cursors import Edge
 from lakewriter.source.feed import Feed
+from lakewriter.source.request import SparkFactory
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.table_spec import TableSpec
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Literal, Protocol, runtime_checkable
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.receipt import InferredType
@@ -16,6 +15,7 @@ from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.databases.cursors import Edge
 from lakewriter.source.file_splits import open_file_splits
 from lakewriter.source.files.file_source import has_reader
+from lakewriter.source.request import RowsRequest
 from lakewriter.source.spark_rows import open_rows
 from lakewriter.source.table_folders import refuse_table_folders
 from lakewriter.spec.given import require_read
@@ -105,72 +105,36 @@ class Inferring(Protocol):
         """True if there is no row whose values would give the columns their types."""
 
 
-class FeedOpener(Protocol):
-    """Opens the feed of a table; ``open_feed`` is one."""
-
-    def __call__(
-        self,
-        spark_factory: Callable[[], SparkSession],
-        table: TableSpec,
-        *,
-        condition: str | None = None,
-        twice: bool = False,
-        single: bool = False,
-    ) -> Feed:
-        """See ``open_feed``."""
+FeedOpener = Callable[[RowsRequest], Feed]
+"""A function that opens the feed of a table; ``open_feed`` is one."""
 
 
-def open_feed(
-    spark_factory: Callable[[], SparkSession],
-    table: TableSpec,
-    *,
-    condition: str | None = None,
-    twice: bool = False,
-    single: bool = False,
-    prefer: Literal["auto", "rows", "splits"] = "auto",
-) -> Feed:
-    """Open the feed of a table.
-
-    Args:
-        spark_factory: Starts Spark, or returns the session that runs.
-        table: The table to read.
-        condition: SQL over the columns as declared. A database translates a ``CursorCondition`` into its SQL.
-        twice: Whether the feed can be run two times and gives the same rows.
-        single: Whether all rows go into one partition.
-        prefer: The kind of feed to open; ``auto`` chooses.
-    """
+def open_feed(request: RowsRequest, prefer: Literal["auto", "rows", "splits"] = "auto") -> Feed:
+    """Open the feed of a table; ``prefer`` names its kind, which ``auto`` chooses."""
+    table = request.table
     require_read(table)
     refuse_table_folders(table.read, table.id)
-    why = explain_need_of_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
-    if has_reader(table.read) and prefer != "rows" and may_read_splits(spark_factory, table, condition):
-        feed = open_file_splits(
-            spark_factory, table, single=single, condition=condition
-        )  # fmt: skip
+    why = explain_need_of_spark(table, request.condition) or ("rows are asked for" if prefer == "rows" else None)
+    if has_reader(table.read) and prefer != "rows" and may_read_splits(request):
+        feed = open_file_splits(request)
         if feed is not None:
             check_lag(table, feed.schema)
             return feed
     if prefer == "splits":
         raise SpecInvalidError(f"table {table.id!r} cannot be read by splits: {why}.", remedy="Leave the choice open.")
-    reason = f"{why}, so Spark reads"
-    return open_rows(
-        spark_factory(),
-        table,
-        condition=condition,
-        reason=reason,
-        twice=twice,
-        single=single,
-    )
+    return open_rows(request, f"{why}, so Spark reads")
 
 
-def may_read_splits(spark_factory: Callable[[], SparkSession], table: TableSpec, condition: str | None) -> bool:
+def may_read_splits(request: RowsRequest) -> bool:
     """Return False if the tasks cannot do what a table needs, judged without its columns."""
-    if explain_need_of_spark(table.model_copy(update={"deleted": None}), None) is not None:
+    table = request.table
+    if explain_need_of_spark(table.model_copy(update={"deleted": None})) is not None:
         return False
-    conditions = [sql for sql in (condition, table.deleted) if sql is not None]
-    return all(may_translate(spark_factory(), sql) for sql in conditions)
+    conditions = [sql for sql in (request.condition, table.deleted) if sql is not None]
+    return all(may_translate(request.spark(), sql) for sql in conditions)
 
 
-def explain_need_of_spark(table: TableSpec, condition: str | None) -> str | None:
+def explain_need_of_spark(table: TableSpec, condition: str | None = None) -> str | None:
     """Return the part of a table that only Spark can do; None if the tasks can do all."""
     read = table.read
     needs = {

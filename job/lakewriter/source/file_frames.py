@@ -10,13 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from lakewriter.source.bad_rows import BAD, BAD_FIELD
-from lakewriter.source.file_splits import PIECE_BYTES, make_spread, measure, pack_pieces, read_pieces
+from lakewriter.source.file_splits import PIECE_BYTES, measure, pack_pieces, read_pieces
 from lakewriter.source.files.file_reader import Piece, Spread
-from lakewriter.source.files.file_source import FilesSource, OpenedFiles, open_files
-from lakewriter.source.spark_failures import Origin
+from lakewriter.source.files.file_source import FilesSource, OpenedFiles
 from lakewriter.source.task_sizes import read_sizes
 from lakewriter.spec.specification import MIB
-from lakewriter.spec.table_spec import Read, TableSpec
 
 _MOST_BYTES: Final = 1024 * MIB
 """Spark plans alike for all tables that are larger."""
@@ -85,14 +83,6 @@ class _NumberedReader:
                     yield from (
                         piece_batch.rename_columns(self._names) for piece_batch in read_pieces(self._source, pieces)
                     )
-
-
-def open_file_rows(
-    session: SparkSession, read: Read, options: dict[str, str], table: TableSpec, origin: Origin, *, aside: bool
-) -> FileRows:
-    """Look at the files of a source. ``table`` has the types that it declares for columns of this source."""
-    spread = make_spread(lambda: session, origin)
-    return pack_rows(session, open_files(table, read, options, spread, aside=aside), spread)
 
 
 def pack_rows(session: SparkSession, opened: OpenedFiles, spread: Spread) -> FileRows:

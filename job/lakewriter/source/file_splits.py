@@ -9,20 +9,19 @@ from itertools import chain, pairwise
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from lakewriter.report import format_count
 from lakewriter.source.files.file_reader import Item, Piece, Result, Spread
 from lakewriter.source.files.file_source import OpenedFiles, open_files
 from lakewriter.source.judged_rows import AnySource, judge_rows
-from lakewriter.source.source_options import make_origin, make_reader_options, resolve_secrets
+from lakewriter.source.request import RowsRequest, SparkFactory
+from lakewriter.source.source_options import make_reader_options, resolve_secrets
 from lakewriter.source.spark_failures import SPARK_ERRORS, Origin
 from lakewriter.source.task_sizes import Sizes, read_sizes
 from lakewriter.spec.specification import MIB
 from lakewriter.spec.table_spec import IndexKind, TableSpec
 
 Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
-SparkFactory = Callable[[], SparkSession]
 
 PIECE_BYTES: Final = 64 * MIB
 _FEW_BYTES: Final = 16 * MIB
@@ -137,43 +136,32 @@ def open_own_files(table: TableSpec, spread: Spread) -> OpenedFiles:
     return open_files(table, table.read, options, spread, aside=table.sets_aside)
 
 
-def open_file_splits(
-    spark: SparkFactory, table: TableSpec, *, single: bool, condition: str | None = None
-) -> FilesFeed | None:
+def open_file_splits(request: RowsRequest) -> FilesFeed | None:
     """Open the feed of a table whose files the tasks read; None if only Spark can evaluate the table's conditions."""
-    origin = make_origin(table, resolve_secrets(table.read))
-    opened = open_own_files(table, make_spread(spark, origin))
-    source = judge_rows(spark, table, opened.source, condition)
-    return None if source is None else make_feed(spark, table, opened, origin, source=source, single=single)
+    opened = open_own_files(request.table, make_spread(request.spark, request.origin))
+    return make_feed(request, opened, request.origin)
 
 
-def make_feed(
-    spark: SparkFactory,
-    table: TableSpec,
-    opened: OpenedFiles,
-    origin: Origin,
-    *,
-    source: AnySource,
-    single: bool,
-    most: int | None = None,
-) -> FilesFeed:
-    """Make the feed of files that have been looked at.
+def make_feed(request: RowsRequest, opened: OpenedFiles, origin: Origin, most: int | None = None) -> FilesFeed | None:
+    """Make the feed of files that have been looked at; None if only Spark can evaluate the table's conditions.
 
-    Args:
-        source: The object that reads a piece.
-        single: Whether all rows go into one partition.
-        most: The limit for partitions; None if their size alone decides.
+    ``most`` is the limit for partitions; if it is None, their size alone decides.
     """
-    spread = make_spread(spark, origin)
+    source = judge_rows(request, opened.source)
+    if source is None:
+        return None
+    spread = make_spread(request.spark, origin)
     pieces = opened.cut(PIECE_BYTES, spread)
-    is_one = single or (most is None and measure(pieces) <= _ONE_TASK_BYTES)
-    partitions = [tuple(pieces)] if is_one and pieces else pack_pieces(pieces, read_sizes(spark())) if pieces else []
+    is_one = request.single or most == 1 or (most is None and measure(pieces) <= _ONE_TASK_BYTES)
+    partitions = [tuple(pieces)] if is_one and pieces else []
+    if pieces and not is_one:
+        partitions = pack_pieces(pieces, read_sizes(request.spark()))
     if most is not None and len(partitions) > most:
         partitions = join_partitions(partitions, most)
     counts = count_rows(partitions) if source.has_all_rows else None
-    if counts is None and len(partitions) > 1 and table.index == IndexKind.CONTIGUOUS:
+    if counts is None and len(partitions) > 1 and request.table.index == IndexKind.CONTIGUOUS:
         counts = tuple(spread(source.count_all, partitions))
-    return FilesFeed(spark, opened, source, partitions, counts, origin)
+    return FilesFeed(request.spark, opened, source, partitions, counts, origin)
 
 
 def count_rows(partitions: Sequence[Sequence[Piece]]) -> tuple[int, ...] | None:

@@ -12,13 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakewriter.errors import NoAnswerError, SchemaIncompatibleError, SourceFailedError
 from lakewriter.source.file_frames import pack_rows
-from lakewriter.source.file_splits import FilesFeed, make_feed, make_spread
+from lakewriter.source.file_splits import make_spread
 from lakewriter.source.files.csv_headers import list_nameless
 from lakewriter.source.files.file_source import OpenedFiles, open_files
 from lakewriter.source.files.folder_listing import Listing, list_stored
 from lakewriter.source.files.pinned_paths import PlannedFile, pin_paths
 from lakewriter.source.files.spark_options import take_options
-from lakewriter.source.judged_rows import judge_rows
 from lakewriter.source.session import isolate
 from lakewriter.source.spark_failures import Origin
 from lakewriter.source.storage import to_path
@@ -123,18 +122,6 @@ class FileStream:
         read = read.model_copy(update={"nameless": nameless, "learnt": types})
         return open_files(
             self.table, read, self.options, spread, aside=self.table.sets_aside, given=listing, earlier=self.earlier
-        )
-
-    def make_feed(self, opened: OpenedFiles, tasks: int) -> FilesFeed | None:
-        """Return the feed of opened files, in at most ``tasks`` partitions.
-
-        Return None if only Spark can evaluate the table's conditions on their rows.
-        """
-        source = judge_rows(lambda: self.spark, self.table, opened.source, None)
-        if source is None:
-            return None
-        return make_feed(
-            lambda: self.spark, self.table, opened, self.origin, source=source, single=tasks == 1, most=tasks
         )
 
     def make_frame(self, opened: OpenedFiles) -> DataFrame:

@@ -2,19 +2,18 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.feed import Feed, explain_need_of_spark
 from lakewriter.source.file_splits import count_rows, open_own_files, read_good_rows, spread_locally
 from lakewriter.source.files.file_source import OpenedFiles, has_reader
-from lakewriter.source.spark_rows import RowsFeed, open_sample
+from lakewriter.source.request import RowsRequest
+from lakewriter.source.spark_rows import RowsFeed, open_rows
 from lakewriter.source.table_folders import refuse_table_folders
-from lakewriter.spec.table_spec import TableSpec
 
 SAMPLE_ROWS: Final = 1000
 
@@ -49,25 +48,14 @@ class Looker:
 
     feed: FirstRowsFeed | RowsFeed | None = None
 
-    def open(
-        self,
-        spark_factory: Callable[[], SparkSession],
-        table: TableSpec,
-        *,
-        condition: str | None = None,
-        twice: bool = False,
-        single: bool = False,
-    ) -> Feed:
+    def open(self, request: RowsRequest) -> Feed:
         """Open the source as ``open_feed`` does, for its first rows only. No row is counted or kept."""
-        del twice, single
+        table = request.table
         refuse_table_folders(table.read, table.id)
-        why = explain_need_of_spark(table, condition)
+        why = explain_need_of_spark(table, request.condition)
         if why is None and has_reader(table.read):
             self.feed = FirstRowsFeed(open_own_files(table, spread_locally))
             check_lag(table, self.feed.schema)
-            return self.feed
-        self.feed = open_sample(
-            spark_factory(), table, condition=condition, reason=str(why),
-            rows=SAMPLE_ROWS,
-        )  # fmt: skip
+        else:
+            self.feed = open_rows(replace(request, single=False, first=SAMPLE_ROWS), str(why))
         return self.feed

@@ -1,18 +1,17 @@
 """Select rows of files above a cursor and mark deleted ones, by conditions that tasks evaluate in Arrow."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
 from lakewriter.naming import DELETED
 from lakewriter.source.arrow_conditions import Expression, translate
 from lakewriter.source.files.file_reader import Piece
 from lakewriter.source.files.file_source import FilesSource
+from lakewriter.source.request import RowsRequest
 from lakewriter.source.session import isolate
-from lakewriter.spec.table_spec import TableSpec
 
 
 @dataclass(frozen=True)
@@ -82,16 +81,12 @@ class JudgedRows:
 AnySource = FilesSource | JudgedRows
 
 
-def judge_rows(
-    spark: Callable[[], SparkSession], table: TableSpec, source: FilesSource, condition: str | None
-) -> AnySource | None:
-    """Return the source with the table's conditions on its rows; None if only Spark can evaluate them.
-
-    ``condition`` is SQL that rows above the cursor fulfil.
-    """
+def judge_rows(request: RowsRequest, source: FilesSource) -> AnySource | None:
+    """Return the source with the request's conditions on its rows; None if only Spark can evaluate them."""
+    table, condition = request.table, request.condition
     if condition is None and table.deleted is None:
         return source
-    session = isolate(spark())
+    session = isolate(request.spark())
     if len({name.lower() for name in source.schema.names}) < len(source.schema):
         session.conf.set("spark.sql.caseSensitive", "true")
     above = None if condition is None else translate(session, condition, source.schema)

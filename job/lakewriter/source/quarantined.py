@@ -26,8 +26,8 @@ from lakewriter.source.marked_rows import mark
 from lakewriter.source.messages.lines import NOTHING, parse_line
 from lakewriter.source.messages.mended_lines import Odd, parse_odd_line
 from lakewriter.source.messages.splits import FILE_BITS
+from lakewriter.source.request import RowsRequest
 from lakewriter.source.session import isolate
-from lakewriter.source.source_options import make_origin, resolve_secrets
 from lakewriter.source.spark_failures import SPARK_ERRORS
 from lakewriter.source.table_frames import load_source, prepare_delivery
 from lakewriter.spec.stream import StreamKey
@@ -76,16 +76,16 @@ def read_quarantined(
     A row that does not fit the columns is bad, and goes back into the quarantine unchanged.
     """
     session = isolate(spark_factory())
-    secrets = resolve_secrets(table.read)
+    request = RowsRequest(spark_factory, table)
     try:
         if has_reader(table.read):
             return _read_file_rows(session, table, read, keys)
-        source = load_source(session, table.read, secrets, table).frame
+        source = load_source(session, request, table.read, aside=False).frame
         whole, lines = _open_files(session, read, keys)
         typed, _ = apply_declared_types(source, table, in_spark=True)
         return _keep_lines(_parse_rows(whole, prepare_delivery(typed)[1], table), lines)
     except SPARK_ERRORS as error:
-        raise make_origin(table, secrets).make_error(error) from error
+        raise request.origin.make_error(error) from error
 
 
 def _keep_lines(rows: DataFrame, lines: DataFrame) -> DataFrame:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from functools import partial
 from itertools import chain
@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark import StorageLevel, TaskContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 
@@ -27,11 +27,11 @@ from lakewriter.source.declared_columns import (
     cast_batches,
     declare_schema,
 )
-from lakewriter.source.files.file_source import OpenedFiles, has_reader
+from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.marked_rows import add_marks, filter_rows, is_marked
+from lakewriter.source.request import RowsRequest
 from lakewriter.source.row_checks import add_checks, find_repeated
 from lakewriter.source.session import isolate, rebind
-from lakewriter.source.source_options import make_origin, resolve_secrets
 from lakewriter.source.spark_failures import SPARK_ERRORS, Origin
 from lakewriter.source.table_frames import Loaded, add_deleted_column, load_source, prepare_delivery
 from lakewriter.spec.table_spec import IndexKind, TableSpec
@@ -248,139 +248,75 @@ def _run_task(
         yield pa.RecordBatch.from_arrays([pa.array([text], pa.string())], ["receipt"])
 
 
-def open_rows(
-    spark: SparkSession,
-    table: TableSpec,
-    *,
-    condition: str | None,
-    reason: str,
-    twice: bool = False,
-    single: bool = False,
-) -> RowsFeed:
+def open_rows(request: RowsRequest, reason: str) -> RowsFeed:
     """Open the feed of a table. Its rows are numbered later if they are first brought into another order."""
-    steady = has_reader(table.read) and condition is None
-    opened = _open(spark, table, condition)
-    # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
-    frame = opened.frame.coalesce(1) if single else opened.frame
-    numbering = _choose_numbering(table, steady)
-    feed = RowsFeed(frame, opened.schema, opened.origin, reason, numbering, opened.loaded, opened.casts)
-    _settle(feed, table, twice=twice and not steady)
-    return feed
-
-
-def open_sample(
-    spark: SparkSession,
-    table: TableSpec,
-    *,
-    condition: str | None,
-    reason: str,
-    rows: int,
-) -> RowsFeed:
-    """Open the feed of the table's first ``rows`` rows as a load opens it, without reading a row."""
-    opened = _open(spark, table, condition, is_sample=True)
-    unchecked = replace(opened.loaded, checks=())
-    return RowsFeed(
-        opened.frame.limit(rows), opened.schema, opened.origin, reason, Numbering.NONE, unchecked, opened.casts
-    )
-
-
-@dataclass(frozen=True)
-class _Opened:
-    """A table's rows as Spark has planned them, and the schema in which they are delivered."""
-
-    frame: DataFrame
-    schema: pa.Schema
-    origin: Origin
-    loaded: Loaded
-    casts: tuple[ColumnCast, ...]
-
-
-def _open(spark: SparkSession, table: TableSpec, condition: str | None, *, is_sample: bool = False) -> _Opened:
-    session = isolate(spark)
-    secrets = resolve_secrets(table.read)
-    origin = make_origin(table, secrets)
+    session, origin, table = isolate(request.spark()), request.origin, request.table
     try:
-        ask = partial(load_source, session, table.read, secrets, table, is_sample=is_sample, condition=condition)
-        loaded = ask(aside=table.sets_aside)
+        loaded = load_source(session, request, table.read, aside=table.sets_aside)
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
+    # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
+    steady = has_reader(table.read) and request.condition is None
+    return _make_feed(loaded, request, origin, reason, tasks=1 if request.single else None, steady=steady)
+
+
+def open_batch(loaded: Loaded, request: RowsRequest, origin: Origin, tasks: int) -> RowsFeed:
+    """Open the feed of one micro-batch, in at most ``tasks`` partitions."""
+    return _make_feed(loaded, request, origin, "it is a micro-batch", tasks=tasks)
+
+
+def open_frame(frame: DataFrame, request: RowsRequest) -> RowsFeed:
+    """Open a DataFrame with all its partitions, or in one. With a frame bound it is a ``FeedOpener``."""
+    origin = Origin(request.table.id, "the DataFrame")
     try:
-        return _declare_loaded(loaded, table, condition, origin)
+        rows = rebind(frame)
+        marked = add_marks(rows) if request.table.sets_aside and not is_marked(rows) else rows
+    except SPARK_ERRORS as error:
+        raise origin.make_error(error) from error
+    return _make_feed(Loaded(marked), request, origin, "it is a DataFrame", tasks=1 if request.single else None)
+
+
+def _make_feed(
+    loaded: Loaded, request: RowsRequest, origin: Origin, reason: str, *, tasks: int | None, steady: bool = False
+) -> RowsFeed:
+    """Make the feed of planned rows, in at most ``tasks`` partitions; ``steady`` if each reading gives the same rows.
+    If that fails, what the rows hold is closed."""
+    table = request.table
+    try:
+        typed, casts = _declare(loaded, request)
+        source = add_checks(add_deleted_column(typed, table), table)
+        frame, schema = prepare_delivery(source if tasks is None else source.coalesce(tasks))
     except SPARK_ERRORS as error:
         loaded.close()
         raise origin.make_error(error) from error
     except BaseException:
         loaded.close()
         raise
-
-
-def _declare_loaded(loaded: Loaded, table: TableSpec, condition: str | None, origin: Origin) -> _Opened:
-    typed, casts = _declare(loaded.frame, table, None if loaded.is_bounded else condition, loaded.kinds)
-    frame, schema = prepare_delivery(add_checks(add_deleted_column(typed, table), table))
     # If Spark has cast a column, values that do not fit are null before a task reads them.
     has_nulls = table.sets_aside and len(casts) < len(loaded.kinds)
-    origin = replace(origin, reasons=loaded.reasons)
-    return _Opened(frame, schema, origin, loaded.count_rows_alone() if has_nulls else loaded, casts)
-
-
-def open_batch(
-    batch: DataFrame,
-    table: TableSpec,
-    *,
-    origin: Origin,
-    twice: bool,
-    tasks: int,
-    files: OpenedFiles | None = None,
-) -> RowsFeed:
-    """Open the feed of one micro-batch, in at most ``tasks`` partitions; ``files`` are those whose rows it has."""
-    try:
-        typed, casts = _declare(batch, table, None)
-        source = add_checks(add_deleted_column(typed, table), table).coalesce(tasks)
-    except SPARK_ERRORS as error:
-        raise origin.make_error(error) from error
-    frame, schema = prepare_delivery(source)
-    numbering = _choose_numbering(table, steady=False)
-    loaded = Loaded(frame) if files is None else Loaded(frame, files.notes, inferred=files.inferred)
-    feed = RowsFeed(frame, schema, origin, "it is a micro-batch", numbering, loaded, casts)
-    _settle(feed, table, twice=twice)
+    loaded, origin = loaded.count_rows_alone() if has_nulls else loaded, replace(origin, reasons=loaded.reasons)
+    if request.first is not None:
+        unchecked = replace(loaded, checks=())
+        return RowsFeed(frame.limit(request.first), schema, origin, reason, Numbering.NONE, unchecked, casts)
+    feed = RowsFeed(frame, schema, origin, reason, _choose_numbering(table, steady), loaded, casts)
+    if request.twice and not steady:
+        feed.keep()
+    elif not table.partition_by:
+        feed.number()
     return feed
 
 
-def open_frame(
-    frame: DataFrame,
-    _spark: object,
-    table: TableSpec,
-    *,
-    condition: str | None = None,
-    twice: bool = False,
-    single: bool = False,
-) -> RowsFeed:
-    """Open a DataFrame with all its partitions, or ``single`` in one. With a frame bound it is a ``FeedOpener``."""
-    origin = Origin(table.id, "the DataFrame")
-    try:
-        rows = rebind(frame)
-        marked = add_marks(rows) if table.sets_aside and not is_marked(rows) else rows
-        typed, casts = _declare(marked, table, condition)
-        source = add_checks(add_deleted_column(typed, table), table)
-    except SPARK_ERRORS as error:
-        raise origin.make_error(error) from error
-    delivered, schema = prepare_delivery(source.coalesce(1) if single else source)
-    numbering = _choose_numbering(table, steady=False)
-    feed = RowsFeed(delivered, schema, origin, "it is a DataFrame", numbering, casts=casts)
-    _settle(feed, table, twice=twice)
-    return feed
-
-
-def _declare(
-    source: DataFrame, table: TableSpec, condition: str | None, kinds: Mapping[int, pa.DataType] | None = None
-) -> tuple[DataFrame, tuple[ColumnCast, ...]]:
+def _declare(loaded: Loaded, request: RowsRequest) -> tuple[DataFrame, tuple[ColumnCast, ...]]:
     """Return the rows above the cursor as the table declares them, and the casts that are left to the tasks.
 
     Spark itself casts if it evaluates conditions on the rows or repartitions them.
     """
+    table, condition = request.table, None if loaded.is_bounded else request.condition
     is_judged = bool(table.deleted or table.conditions or table.unique_checks or table.partition_by)
-    compares = condition is not None and (bool(kinds) or str(table.cursor).lower() in map(str.lower, table.columns))
-    typed, casts = apply_declared_types(source, table, in_spark=is_judged or compares, kinds=kinds)
+    compares = condition is not None and (
+        bool(loaded.kinds) or str(table.cursor).lower() in map(str.lower, table.columns)
+    )
+    typed, casts = apply_declared_types(loaded.frame, table, in_spark=is_judged or compares, kinds=loaded.kinds)
     if table.cursor_lag is not None:
         check_lag(table, declare_schema(prepare_delivery(typed)[1], casts))
     return typed if condition is None else filter_rows(typed, table, condition), casts
@@ -390,11 +326,3 @@ def _choose_numbering(table: TableSpec, steady: bool) -> Numbering:
     if table.index != IndexKind.CONTIGUOUS:
         return Numbering.NONE
     return Numbering.COUNT if steady else Numbering.KEEP
-
-
-def _settle(feed: RowsFeed, table: TableSpec, *, twice: bool) -> None:
-    """Hold the rows that are read ``twice``; number them, unless they are first brought into another order."""
-    if twice:
-        feed.keep()
-    elif not table.partition_by:
-        feed.number()

@@ -15,14 +15,16 @@ from pyspark.sql.types import StructType
 from lakewriter.errors import LakeError, SourceUnreachableError, SpecInvalidError
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.feed import Feed, may_read_splits
+from lakewriter.source.file_splits import make_feed
 from lakewriter.source.file_streams import FileStream, open_path_stream
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.marked_rows import mark
+from lakewriter.source.request import RowsRequest
 from lakewriter.source.session import isolate
 from lakewriter.source.source_options import make_origin, make_reader_options, resolve_secrets
 from lakewriter.source.spark_failures import SPARK_ERRORS, Origin, find_useful_line
 from lakewriter.source.spark_rows import open_batch
-from lakewriter.source.table_frames import replace_char_types
+from lakewriter.source.table_frames import Loaded, replace_char_types
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.source_formats import FILE_FORMATS
 from lakewriter.spec.specification import MIB
@@ -160,32 +162,25 @@ class TableStream:
         self,
         frame: DataFrame,
         plan: "BatchPlan",
+        request: RowsRequest,
         *,
         least: int,
-        single: bool,
-        twice: bool,
-        read: Read | None = None,
     ) -> Feed:
-        """Open the feed of one batch, in as many partitions as its input needs, or ``least`` if that is more; ``read``
-        says what earlier loads have learnt of its columns.
+        """Open the feed of one batch, in as many partitions as its input needs, or ``least`` if that is more. The
+        request's table has what earlier loads have learnt of its columns.
         """
-        table = self._table
         if self._files is None:
-            tasks = 1 if single else max(least, self._choose_tasks(frame, plan))
-            return open_batch(frame, table, origin=self.origin, twice=twice, tasks=tasks)
+            tasks = 1 if request.single else max(least, self._choose_tasks(frame, plan))
+            return open_batch(Loaded(frame), request, self.origin, tasks)
         files = self._files
-        opened = files.open_batch(self._checkpoint, plan.number, read)
+        opened = files.open_batch(self._checkpoint, plan.number, request.table.read)
         size = sum(file.size for file in opened.listing.files)
-        tasks = 1 if single else max(1, least, math.ceil(size / TASK_BYTES))
-        if may_read_splits(lambda: files.spark, table, None):
-            feed = files.make_feed(opened, tasks)
-            if feed is not None:
-                return feed
-        rows = files.make_frame(opened)
-        return open_batch(
-            rows, table, origin=self.origin, twice=twice, tasks=tasks,
-            files=opened,
-        )  # fmt: skip
+        tasks = 1 if request.single else max(1, least, math.ceil(size / TASK_BYTES))
+        feed = make_feed(request, opened, self.origin, tasks) if may_read_splits(request) else None
+        if feed is not None:
+            return feed
+        loaded = Loaded(files.make_frame(opened), opened.notes, inferred=opened.inferred)
+        return open_batch(loaded, request, self.origin, tasks)
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,15 @@ from lakewriter.source.databases.database_connection import Connection
 from lakewriter.source.databases.database_rows import DatabaseRows, is_jdbc, read_database
 from lakewriter.source.databases.moments import LockedMoment
 from lakewriter.source.declared_columns import cast_in_spark, list_arrow_types, number_columns
-from lakewriter.source.file_frames import FileRows, open_file_rows
+from lakewriter.source.file_frames import FileRows, pack_rows
 from lakewriter.source.file_listing import add_base_path, list_load_paths
-from lakewriter.source.files.file_source import has_reader, infers_types
+from lakewriter.source.file_splits import make_spread
+from lakewriter.source.files.file_source import has_reader, infers_types, open_files
 from lakewriter.source.marked_rows import add_marks, is_marked
-from lakewriter.source.source_options import make_origin, make_reader_options
+from lakewriter.source.request import RowsRequest
+from lakewriter.source.source_options import make_reader_options
 from lakewriter.source.spark_failures import SPARK_ERRORS, find_useful_line
 from lakewriter.source.sql_statements import run_statement
-from lakewriter.spec.access import SecretText
 from lakewriter.spec.table_spec import Read, TableSpec
 
 _CHARACTERS: Final = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
@@ -83,34 +84,22 @@ class Loaded:
             connection.close()
 
 
-def load_source(
-    session: SparkSession,
-    read: Read,
-    secrets: dict[SecretText, str],
-    table: TableSpec,
-    *,
-    aside: bool = False,
-    is_sample: bool = False,
-    condition: str | None = None,
-) -> Loaded:
+def load_source(session: SparkSession, request: RowsRequest, read: Read, *, aside: bool) -> Loaded:
     """Return the rows that there are now, under the source's names; register views in the session.
 
-    A database that compares the cursor itself is asked for the rows of ``condition`` alone. A view's columns have the
-    names that Spark gives them, which a statement can distinguish. With ``aside`` bad rows are included, marked in a
-    last column. With ``is_sample`` only the first rows are read.
+    ``read`` is the table's own or a view's. A database that compares the cursor itself is asked for the rows of the
+    request's condition alone. A view's columns have the names that Spark gives them, which a statement can distinguish.
+    With ``aside`` bad rows are included, marked in a last column.
     """
     if has_reader(read):
-        rows = _open_rows(session, read, secrets, table, aside=aside)
+        rows = _open_rows(session, request, read, aside=aside)
         opened = rows.opened
         return Loaded(rows.make_frame(), opened.notes, inferred=opened.inferred, is_untyped=opened.is_untyped)
 
-    def load() -> Loaded:
-        return _load(session, read, secrets, table, condition, aside=aside, is_sample=is_sample)
-
-    loaded = load_by_case(session, load)
+    loaded = load_by_case(session, lambda: _load(session, request, read, aside=aside))
     marked = replace(loaded, frame=add_marks(loaded.frame)) if aside and not is_marked(loaded.frame) else loaded
-    if read is table.read and infers_types(read):
-        marked = replace(marked, inferred=_note_types(loaded.frame, table))
+    if read is request.table.read and infers_types(read):
+        marked = replace(marked, inferred=_note_types(loaded.frame, request.table))
     return _take_none(read, marked)
 
 
@@ -122,13 +111,12 @@ def _note_types(frame: DataFrame, table: TableSpec) -> tuple[InferredType, ...]:
     return tuple(column for column in noted if column is not None)
 
 
-def _open_rows(
-    session: SparkSession, read: Read, secrets: dict[SecretText, str], table: TableSpec, *, aside: bool
-) -> FileRows:
+def _open_rows(session: SparkSession, request: RowsRequest, read: Read, *, aside: bool) -> FileRows:
     """Look at files that the tasks read. The table's types apply to its columns, not to those of a view."""
-    options, origin = make_reader_options(read, secrets), make_origin(table, secrets)
+    options, table = make_reader_options(read, request.secrets), request.table
     typed = table if read is table.read else table.model_copy(update={"columns": {}})
-    return open_file_rows(session, read, options, typed, origin, aside=aside)
+    spread = make_spread(lambda: session, request.origin)
+    return pack_rows(session, open_files(typed, read, options, spread, aside=aside), spread)
 
 
 def _take_none(read: Read, loaded: Loaded) -> Loaded:
@@ -136,24 +124,15 @@ def _take_none(read: Read, loaded: Loaded) -> Loaded:
     return replace(loaded, frame=loaded.frame.limit(0), checks=()) if read.is_empty else loaded
 
 
-def _load(
-    session: SparkSession,
-    read: Read,
-    secrets: dict[SecretText, str],
-    table: TableSpec,
-    condition: str | None,
-    *,
-    aside: bool,
-    is_sample: bool,
-) -> Loaded:
+def _load(session: SparkSession, request: RowsRequest, read: Read, *, aside: bool) -> Loaded:
     if read.sql is not None:
-        return _load_statement(session, read, secrets, table, aside=aside, is_sample=is_sample)
-    options = add_base_path(read, make_reader_options(read, secrets))
+        return _load_statement(session, request, read, aside=aside)
+    options = add_base_path(read, make_reader_options(read, request.secrets))
     if is_jdbc(read) and read.columns is None:
-        rows = read_database(session, options, read, table, condition, is_sample=is_sample)
-        if read is table.read:
+        rows = read_database(session, options, request, read)
+        if read is request.table.read:
             return Loaded(rows.frame, rows.notes, rows.locks, database=rows, held=rows.held)
-        frame = cast_in_spark(rows.frame, rows.kinds, table)
+        frame = cast_in_spark(rows.frame, rows.kinds, request.table)
         return Loaded(frame, rows.notes, rows.locks, held=rows.held, unordered=rows.unordered)
     reader = session.read.options(**options)
     if read.format is not None:
@@ -167,15 +146,7 @@ def _load(
     return Loaded(frame, unseen, () if byte_check is None else (byte_check,))
 
 
-def _load_statement(
-    session: SparkSession,
-    read: Read,
-    secrets: dict[SecretText, str],
-    table: TableSpec,
-    *,
-    aside: bool,
-    is_sample: bool,
-) -> Loaded:
+def _load_statement(session: SparkSession, request: RowsRequest, read: Read, *, aside: bool) -> Loaded:
     notes: list[str] = []
     checks: list[ByteCheck | LockedMoment] = []
     files: dict[str, FileRows] = {}
@@ -184,22 +155,21 @@ def _load_statement(
     unordered: dict[str, str] = {}
     for name, view in read.views.items():
         if has_reader(view):
-            files[name] = _open_rows(session, view, secrets, table, aside=aside)
+            files[name] = _open_rows(session, request, view, aside=aside)
             noted = files[name].opened.notes
         else:
-            set_aside = aside and view.sql is not None
-            loaded = load_source(session, view, secrets, table, aside=set_aside, is_sample=is_sample)
+            loaded = load_source(session, request, view, aside=aside and view.sql is not None)
             others[name] = loaded.frame
             noted = loaded.notes
             checks += loaded.checks
             held += loaded.held
             unordered |= loaded.unordered
         notes += (f"view {name!r}: {note}" for note in noted)
-    frame = run_statement(session, str(read.sql), files, others, table.id)
+    frame = run_statement(session, str(read.sql), files, others, request.table.id)
     loaded = Loaded(frame, tuple(notes), tuple(checks), held=tuple(held), unordered=unordered)
-    if read is table.read:
+    if read is request.table.read:
         try:
-            _require_orders(loaded, table)
+            _require_orders(loaded, request.table)
         except SpecInvalidError:
             loaded.close()
             raise

@@ -11,6 +11,7 @@ import pytest
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedError, ValueUnrepresentableError
 from lakewriter.source.feed import open_feed
 from lakewriter.source.files.orc_reader import OrcReader
+from lakewriter.source.request import RowsRequest
 from tests.source.files.reading import in_turn, read_with, store
 from tests.source.tables import rows, table
 
@@ -161,7 +162,7 @@ def test_what_spark_wrote(spark, tmp_path, codec):
         f"SELECT d, timestamp'2020-01-02 03:04:05.123456' t, timestamp_ntz'1500-01-02 03:04:05.123456' n, "
         f"cast('ab' as char(4)) c, array(map('a', d)) m FROM VALUES {values} AS t(d, k) ORDER BY k"
     ).coalesce(1).write.option("compression", codec).orc(str(tmp_path / "p"))
-    feed = open_feed(lambda: spark, table(format="orc", path=str(tmp_path / "p")))
+    feed = open_feed(RowsRequest(lambda: spark, table(format="orc", path=str(tmp_path / "p"))))
     assert rows(feed) == [
         [day, "2020-01-02 03:04:05.123456+00:00", "1500-01-02 03:04:05.123456", "ab", [[["a", day]]]] for day in DAYS
     ]
@@ -178,7 +179,7 @@ def test_moments_that_spark_wrote(spark, tmp_path):
     values = ", ".join(f"(timestamp'{moment}', {number})" for number, moment in enumerate(MOMENTS))
     written = spark.sql(f"SELECT t FROM VALUES {values}, (null, 99) AS v(t, k) ORDER BY k").coalesce(1)
     written.write.orc(str(tmp_path / "p"))
-    feed = open_feed(lambda: spark, table(format="orc", path=str(tmp_path / "p")))
+    feed = open_feed(RowsRequest(lambda: spark, table(format="orc", path=str(tmp_path / "p"))))
     assert rows(feed) == [*([f"{moment}+00:00"] for moment in MOMENTS), [None]]
 
 
@@ -200,7 +201,7 @@ def test_what_arrow_does_not_give_of_sparks_files_is_told(spark, tmp_path, sql, 
     spark.sql(sql).coalesce(1).write.orc(str(tmp_path / "p"))
     asked = table(format="orc", path=str(tmp_path / "p"))
     with pytest.raises(LakeError) as raised:
-        rows(open_feed(lambda: spark, asked))
+        rows(open_feed(RowsRequest(lambda: spark, asked)))
     assert isinstance(raised.value, error)
     assert message in raised.value.message
     assert "engine: spark" in str(raised.value)

@@ -20,9 +20,9 @@ from lakewriter.doctor import run_checks
 from lakewriter.errors import LakeError
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
 from lakewriter.run.loader import Loader
-from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.stop import Stop, Stopped, exit_code_of
 from lakewriter.run.stream_completion import Ended
+from lakewriter.source.request import SparkFactory
 from lakewriter.source.session import open_spark_session
 from lakewriter.spec.specification import MIB, Spec
 

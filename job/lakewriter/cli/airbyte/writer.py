@@ -27,7 +27,6 @@ from lakewriter.report import RunReport
 from lakewriter.run.kinds import Ending, Sync, TablePart
 from lakewriter.run.loader import Loader
 from lakewriter.run.outcome_file import find_failure
-from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.stream_completion import Ended, Input
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.backlog import Backlog
@@ -35,6 +34,7 @@ from lakewriter.source.messages.chunks import Records, open_reader, parse_chunk,
 from lakewriter.source.messages.contents import Contents, Event, parse_event
 from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.message_input import describe_messages
+from lakewriter.source.request import SparkFactory
 from lakewriter.source.session import count_slots
 from lakewriter.spec.specification import MIB
 from lakewriter.spec.stream import StreamKey

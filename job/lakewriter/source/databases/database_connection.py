@@ -15,7 +15,7 @@ class Connection:
     """A JDBC connection; ``source`` options are those of ``spark.read.format("jdbc")``."""
 
     def __init__(self, session: SparkSession, options: Mapping[str, str], server: Server) -> None:
-        self._server = server
+        self.server = server
         self._java = open_connection(session, options)
         try:
             if statement := find_option(options, "sessioninitstatement"):
@@ -53,12 +53,12 @@ class Connection:
 
     def _count_dimensions(self, metadata: Any, index: int) -> int:
         """Return the declared dimensions of a table's array; 1 for an array of a query."""
-        if not isinstance(self._server, Postgresql):
+        if not isinstance(self.server, Postgresql):
             return 1
         parts = (metadata.getBaseSchemaName(index), metadata.getBaseTableName(index), metadata.getBaseColumnName(index))
         if not all(parts):
             return 1
-        schema, table, column = (self._server.write_text(str(part)) for part in parts)
+        schema, table, column = (self.server.write_text(str(part)) for part in parts)
         rows = self.read_rows(
             "SELECT a.attndims::text FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid JOIN pg_namespace n "
             f"ON n.oid = r.relnamespace WHERE n.nspname = {schema} AND r.relname = {table} AND a.attname = {column}"

@@ -25,6 +25,7 @@ from lakewriter.source.databases.moments import LockedMoment, begin_moment, begi
 from lakewriter.source.databases.parallel_ranges import Partition, cut_ranges, find_column, require_range_column
 from lakewriter.source.databases.reconciliation import Reconciliation
 from lakewriter.source.databases.servers import find_server
+from lakewriter.source.request import RowsRequest
 from lakewriter.spec.table_spec import JdbcPartition, Read, TableSpec
 
 _FETCHED: Final = "10000"
@@ -77,40 +78,37 @@ def complete_options(options: Mapping[str, str], server: Server) -> dict[str, st
 def read_database(
     session: SparkSession,
     options: Mapping[str, str],
+    request: RowsRequest,
     read: Read,
-    table: TableSpec,
-    condition: str | None = None,
-    *,
-    is_sample: bool = False,
 ) -> DatabaseRows:
-    """Plan the rows of a table or query; only those of ``condition`` if the server compares the cursor itself.
+    """Plan the rows of a table or query; only those of the request's condition if the server compares the cursor.
 
-    The database is asked for its columns, for the bounds of a partition, and for the highest value of the cursor. With
-    ``is_sample`` only the first rows are read, in no snapshot.
+    The database is asked for its columns, for the bounds of a partition, and for the highest value of the cursor. First
+    rows alone are read in no snapshot.
     """
+    table, is_sample = request.table, request.first is not None
     server = find_server(find_option(options, "url"), read.jdbc.quote, table.id)
     options = complete_options(options, server)
     connection = Connection(session, options, server)
     try:
         _require_session(connection, server, table.id)
-        is_own = read is table.read
         moment, notes = None, tuple[str, ...]()
         if not is_sample:
-            moment, notes = begin_moment(connection, server, options, read, is_own=is_own)
+            moment, notes = begin_moment(connection, server, options, read, is_own=read is table.read)
         suffix = "" if moment is None else moment.suffix
-        statement = Statement.plan(connection, server, options, read, table, suffix)
-        unordered = statement.require_orders(connection, read, table)
-        statement, bounds = statement.fix_cursor(connection, read, table, condition, in_snapshot=moment is not None)
-        ranges = statement.list_ranges(connection, read.partition, options)
-        lock = _plan_lock(session, options, read, table.id, connection, statement, len(ranges[1]))
+        statement = Statement.plan(connection, options, read, table, suffix)
+        unordered = statement.require_orders()
+        statement, bounds = statement.fix_cursor(request.condition, in_snapshot=moment is not None)
+        ranges = statement.list_ranges(options)
+        lock = _plan_lock(session, options, statement, len(ranges[1]))
         is_fixed = moment is not None or lock is not None
         if ranges[1] and not (is_fixed or (is_sample and server.shares_moments)):
             notes = (*notes, f"its {len(ranges[1])} connections do not see one moment of the database")
         version = connection.version
         frame = statement.open(session, _join(options, moment, lock), ranges)
         reconciliation = None
-        if is_own and (bounds.is_fixed or condition is None) and not is_sample:
-            reconciliation = statement.plan_reconciliation(connection, read, table, bounds, is_fixed=is_fixed)
+        if statement.is_own and (bounds.is_fixed or request.condition is None) and not is_sample:
+            reconciliation = statement.plan_reconciliation(bounds, is_fixed=is_fixed)
     except BaseException:
         connection.close()
         raise
@@ -133,19 +131,14 @@ def _require_session(connection: Connection, server: Server, table: str) -> None
 
 
 def _plan_lock(
-    session: SparkSession,
-    options: Mapping[str, str],
-    read: Read,
-    table: str,
-    connection: Connection,
-    statement: "Statement",
-    count: int,
+    session: SparkSession, options: Mapping[str, str], statement: "Statement", count: int
 ) -> LockedMoment | None:
     """Return the lock by which ``count`` connections see one moment, if the file asks for it."""
-    if not (read.jdbc.lock and count):
+    if not (statement.read.jdbc.lock and count):
         return None
-    connect = partial(Connection, session, options, statement.server)
-    return plan_lock(session, connect, connection, statement.server, statement.source, count, table)
+    server = statement.server
+    connect = partial(Connection, session, options, server)
+    return plan_lock(session, connect, statement.connection, server, statement.source, count, statement.table.id)
 
 
 def _hold(
@@ -169,7 +162,9 @@ def _join(options: Mapping[str, str], moment: Moment | None, lock: LockedMoment 
 class Statement:
     """A query to the server: ``source`` follows FROM, ``selected`` are the expressions of the columns."""
 
-    server: Server
+    connection: Connection
+    read: Read
+    table: TableSpec
     source: str
     prepared: str
     columns: Sequence[Column]
@@ -182,17 +177,22 @@ class Statement:
     custom: Mapping[str, pa.DataType] = field(default_factory=dict)
     """The types that Spark's option customSchema gives, by the columns' names in lower case."""
 
+    @property
+    def server(self) -> Server:
+        """The database server."""
+        return self.connection.server
+
+    @property
+    def is_own(self) -> bool:
+        """True if it reads the table itself, and not a view."""
+        return self.read is self.table.read
+
     @classmethod
     def plan(
-        cls,
-        connection: Connection,
-        server: Server,
-        options: Mapping[str, str],
-        read: Read,
-        table: TableSpec,
-        suffix: str,
+        cls, connection: Connection, options: Mapping[str, str], read: Read, table: TableSpec, suffix: str
     ) -> "Statement":
         """Ask for the columns, and choose each one's expression. ``suffix`` follows the source."""
+        server = connection.server
         source, prepared = write_source(options) + suffix, find_option(options, "preparequery")
         columns = connection.describe(f"{prepared} SELECT * FROM {source} WHERE 1 = 0")
         if isinstance(server, Other):
@@ -208,17 +208,15 @@ class Statement:
                 texts.append(index)
             if kind is not None and kind != STRING:
                 kinds[index] = kind
-        return cls(server, source, prepared, columns, selected, kinds, texts, custom=custom)
+        return cls(connection, read, table, source, prepared, columns, selected, kinds, texts, custom=custom)
 
-    def plan_reconciliation(
-        self, connection: Connection, read: Read, table: TableSpec, bounds: Bounds, *, is_fixed: bool
-    ) -> Reconciliation | None:
+    def plan_reconciliation(self, bounds: Bounds, *, is_fixed: bool) -> Reconciliation | None:
         """Return the query that compares the rows; None if the file turns it off or no moment is fixed."""
         is_known = is_fixed or bounds.is_fixed
-        depth = read.jdbc.reconcile or ("counts" if is_known else "off")
+        depth = self.read.jdbc.reconcile or ("counts" if is_known else "off")
         if depth == "off":
             return None
-        others = self.find_declared(read, table)
+        others = self.find_declared()
         kinds = {
             index: kind
             for index, column in enumerate(self.columns)
@@ -226,21 +224,20 @@ class Statement:
         }
         source = self._write_rows()
         planned = Reconciliation(
-            table.id, self.server, depth, self.columns, kinds, source, self.prepared, connection, is_fixed
+            self.table.id, self.server, depth, self.columns, kinds, source, self.prepared, self.connection, is_fixed
         )
         planned.begin()
         return planned
 
-    def find_declared(self, read: Read, table: TableSpec) -> dict[str, pa.DataType]:
+    def find_declared(self) -> dict[str, pa.DataType]:
         """Return the types that the file gives to columns, by their names in lower case."""
-        return {**self.custom, **_find_declared(read, table)}
+        return {**self.custom, **_find_declared(self.read, self.table)}
 
-    def fix_cursor(
-        self, connection: Connection, read: Read, table: TableSpec, condition: str | None, *, in_snapshot: bool
-    ) -> tuple["Statement", Bounds]:
+    def fix_cursor(self, condition: str | None, *, in_snapshot: bool) -> tuple["Statement", Bounds]:
         """Return the statement with the condition of a load's rows, if the server compares the cursor."""
+        table, connection = self.table, self.connection
         is_ours = condition is None or isinstance(condition, CursorCondition)
-        if read is not table.read or not table.cursor or not is_ours:
+        if not self.is_own or not table.cursor or not is_ours:
             return self, Bounds()
         since = condition.cursor if isinstance(condition, CursorCondition) else None
         columns = [
@@ -249,7 +246,7 @@ class Statement:
             else column
             for column in self.columns
         ]
-        declared = self.find_declared(read, table).get(table.cursor.lower())
+        declared = self.find_declared().get(table.cursor.lower())
         query = CursorQuery.plan(self.server, columns, self.source, self.prepared, table, declared)
         bounds = query if isinstance(query, str) else query.fix(connection, since, in_snapshot=in_snapshot)
         if isinstance(bounds, Bounds):
@@ -257,44 +254,42 @@ class Statement:
         note = f"Spark compares cursor {table.cursor!r}, after it has read all rows: {bounds}"
         return self, Bounds(notes=(note,))
 
-    def require_orders(self, connection: Connection, read: Read, table: TableSpec) -> dict[str, str]:
+    def require_orders(self) -> dict[str, str]:
         """Raise ``SPEC_INVALID`` if rows of one key would be compared by texts of values that have another order.
 
         Return the server's types of such columns of a view, of which a statement may make others.
         """
-        is_own = read is table.read
-        names = table.order_by if is_own or table.cursor is None else (*table.order_by, table.cursor)
-        declared, unordered = self.find_declared(read, table), {}
+        table = self.table
+        names = table.order_by if self.is_own or table.cursor is None else (*table.order_by, table.cursor)
+        declared, unordered = self.find_declared(), {}
         for column in filter(None, (find_column(self.columns, name) for name in names)):
-            asked = self.server.ask_type(connection, column, self.source)
-            if is_own:
+            asked = self.server.ask_type(self.connection, column, self.source)
+            if self.is_own:
                 require_order(self.server, asked, declared.get(column.name.lower()), table.id, "order_by")
             elif self.server.loses_order(asked):
                 unordered[column.name.lower()] = f"{self.server.name}'s {asked.type_name}"
         return unordered
 
-    def list_ranges(
-        self, connection: Connection, partition: JdbcPartition | None, options: Mapping[str, str]
-    ) -> tuple[str, list[str]]:
+    def list_ranges(self, options: Mapping[str, str]) -> tuple[str, list[str]]:
         """Return the name of the column that is cut, and a condition for each range; none for a single range."""
-        wished = _find_partition(partition, options)
+        wished = _find_partition(self.read.partition, options)
         if wished is None:
             return "", []
         column = require_range_column(self.columns, wished.column, self.server)
         name = self.server.quote(column.name)
-        bounds = wished.bounds or self.ask_bounds(connection, column)
+        bounds = wished.bounds or self.ask_bounds(column)
         if None in bounds:
             return name, []
         lowest, highest = map(str, bounds)
         return name, cut_ranges(self.server, column, self.server.quote(_RANGE), wished.count, lowest, highest)
 
-    def ask_bounds(self, connection: Connection, column: Column) -> tuple[str | None, ...]:
+    def ask_bounds(self, column: Column) -> tuple[str | None, ...]:
         """Return the texts of the lowest and the highest value of a column."""
         quote, name = self.server.quote, self.server.quote(column.name)
         ends = [self.server.read(column, quote(end)) for end in ("lowest", "highest")]
         asked = ", ".join(end.sql for end in ends if end is not None)
         inner = f"SELECT MIN({name}) AS {quote('lowest')}, MAX({name}) AS {quote('highest')} FROM {self._write_rows()}"
-        (row,) = connection.read_rows(f"{self.prepared} SELECT {asked} FROM ({inner}) lakewriter_bounds")
+        (row,) = self.connection.read_rows(f"{self.prepared} SELECT {asked} FROM ({inner}) lakewriter_bounds")
         return row
 
     def write(self, range_column: str = "") -> str:
