@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lakewriter.run.shared_jobs import SMALL_BYTES
+from lakewriter.source.request import Feed as AnyFeed
 from lakewriter.source.request import RowsRequest
 from lakewriter.spec.table_spec import Mode
 from tests.simulation.folders import Folder
@@ -126,11 +127,10 @@ class Session:
         return Context()
 
 
-class Feed:
+class Feed(AnyFeed):
     """A table's rows in partitions; see the product's own ``Feed``."""
 
     kind = "rows"
-    notes: tuple[str, ...] = ()
     reason = "simulated"
 
     def __init__(self, reading: Reading, partitions: int, session: Session) -> None:
@@ -139,7 +139,7 @@ class Feed:
         # A column that comes first is the first to be named.
         is_first = bool(session.sources.names) and reading.nonce % 2
         self.schema = pa.schema([*more, *SCHEMA] if is_first else [*SCHEMA, *more])
-        self.counts: tuple[int, ...] | None = tuple(len(self._ids(number)) for number in range(partitions))
+        self.counts = tuple(len(self._ids(number)) for number in range(partitions))
 
     def _ids(self, partition: int) -> tuple[int, ...]:
         return self.reading.ids[partition :: self.partitions]
@@ -166,9 +166,6 @@ class Feed:
     def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
         """For what the product asks of the rows before it stages them."""
         return [text for number in range(self.partitions) for text in body(number, self.batches(number))]
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 def open_feed(request: RowsRequest) -> Feed:

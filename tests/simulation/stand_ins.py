@@ -38,7 +38,7 @@ from lakewriter.run import loader, prepare, shared_jobs
 from lakewriter.shape import digest
 from lakewriter.source import feed as source_feed
 from lakewriter.source import file_listing, quarantined, spark_jobs, spark_rows
-from lakewriter.source.feed import Feed as AnyFeed
+from lakewriter.source.request import Feed as AnyFeed
 from lakewriter.source.spark_failures import Origin
 from lakewriter.staging import shared_job
 from lakewriter.staging import stage as staging

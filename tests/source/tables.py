@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakewriter.source.feed import Feed
+from lakewriter.source.request import Feed
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.table_spec import IndexKind, Read, TableSpec

@@ -7,8 +7,8 @@ import pytest
 
 from lakewriter.naming import DELETED
 from lakewriter.source import file_splits
-from lakewriter.source.feed import Feed, open_feed
-from lakewriter.source.request import RowsRequest
+from lakewriter.source.feed import open_feed
+from lakewriter.source.request import Feed, RowsRequest
 from lakewriter.spec.row_rules import BadRows
 from tests.source.tables import show, table
 

@@ -16,7 +16,6 @@ from lakewriter.report import format_count, format_size, join_first
 from lakewriter.run.prepare import Prepared, require_sorted_sample
 from lakewriter.shape.cursor import describe_future, find_highest
 from lakewriter.source.databases.database_rows import is_jdbc
-from lakewriter.source.feed import Bounded
 from lakewriter.source.file_look import FileLook
 from lakewriter.source.files.csv_headers import find_separator, make_separator_remedy
 from lakewriter.source.files.file_reader import Hint
@@ -45,7 +44,7 @@ def describe_seen(
         rows=sum(counts) if counts is not None and is_whole else None,
         sampled=None if rows is None else len(rows),
         columns=tuple(SeenColumn(name=field.name, type=name_type(field.type)) for field in fields),
-        server=prepared.feed.version if isinstance(prepared.feed, Bounded) else "",
+        server=prepared.feed.version,
         proposed={name: str(proposal.type) for name, proposal in proposals.items() if proposal.type},
     )
 

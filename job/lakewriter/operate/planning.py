@@ -30,11 +30,9 @@ from lakewriter.run.prepare import (
     require_sorted_sample,
 )
 from lakewriter.run.sync import make_ownership, plan_sync
-from lakewriter.source.file_splits import FilesFeed
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.first_rows import SAMPLE_ROWS
 from lakewriter.source.request import SparkFactory
-from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.source.text_types import propose_types, write_columns_line
 from lakewriter.spec.encodings import TextEncoding
 from lakewriter.spec.layout import ObjectNames
@@ -250,10 +248,8 @@ def _compare(spec: Spec, table: TableSpec, prepared: Prepared, written: Written 
 def _read_sample(spec: Spec, table: TableSpec, prepared: Prepared) -> pa.Table | None:
     """Return the first rows of a source whose columns of text may get types; None for files without types, unless the
     order of a cursor's texts matters."""
-    feed = prepared.feed
-    if table.collection is not None or not isinstance(feed, FilesFeed | RowsFeed):
-        return None
-    return feed.read_first(SAMPLE_ROWS) if _has_types(spec) or table.cursor is not None or table.order_by else None
+    is_asked = table.collection is None and bool(_has_types(spec) or table.cursor is not None or table.order_by)
+    return prepared.feed.read_first(SAMPLE_ROWS) if is_asked else None
 
 
 def _has_types(spec: Spec) -> bool:
@@ -323,7 +319,7 @@ def _describe_reads(inputs: Chosen, prepared: Prepared) -> str:
 def _describe_plan(spec: Spec, inputs: Chosen, prepared: Prepared) -> _PlanFields:
     feed, shape = prepared.feed, prepared.shape
     plan_watched(spec, inputs.table, shape)
-    stored = feed.read_stored_types() if isinstance(feed, FilesFeed | RowsFeed) else {}
+    stored = feed.read_stored_types()
     columns = [
         PlannedColumn(
             source=c.source,

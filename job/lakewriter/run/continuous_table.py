@@ -33,8 +33,7 @@ from lakewriter.run.kinds import MicroBatch
 from lakewriter.run.loader import load
 from lakewriter.run.pace import Pace, restart_pause
 from lakewriter.run.prepare import add_nameless
-from lakewriter.source.feed import Feed
-from lakewriter.source.request import RowsRequest, SparkFactory
+from lakewriter.source.request import Feed, RowsRequest, SparkFactory
 from lakewriter.source.spark_failures import SPARK_ERRORS
 from lakewriter.source.streams import TableStream
 from lakewriter.spec.specification import Spec

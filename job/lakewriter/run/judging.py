@@ -19,7 +19,7 @@ from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, SetAside, Totals, Verdict, V
 from lakewriter.report import RunReport, format_count
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.shape.shapers import AnyPlan
-from lakewriter.source.feed import Feed
+from lakewriter.source.request import Feed
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.expectations import Acceptance

@@ -47,12 +47,12 @@ from lakewriter.shape.text_rows import plan_text_rows
 from lakewriter.shape.text_shapes import find_shapes
 from lakewriter.source.column_names import quote_column
 from lakewriter.source.databases.cursors import CursorCondition, Edge
-from lakewriter.source.feed import Bounded, Feed, FeedOpener, Inferring, open_feed
+from lakewriter.source.feed import FeedOpener, open_feed
 from lakewriter.source.files.csv_headers import list_nameless, require_separated
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.files.known_types import fill_void
 from lakewriter.source.messages.splits import Unread
-from lakewriter.source.request import RowsRequest, SparkFactory
+from lakewriter.source.request import Feed, RowsRequest, SparkFactory
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.source.text_order import require_sorted_orders, require_sorted_texts
 from lakewriter.spec.encodings import AvroEncoding, TextEncoding
@@ -76,11 +76,6 @@ class Prepared:
     condition: str | None
     given: tuple[GivenName, ...] | None
     types: tuple[InferredType, ...] | None = None
-
-    @property
-    def edge(self) -> Edge | None:
-        """The highest value of the cursor where a database has compared it."""
-        return self.feed.edge if isinstance(self.feed, Bounded) else None
 
 
 def prepare(
@@ -138,7 +133,7 @@ def _choose_basis(feed: Feed, spec: Spec, table: TableSpec, in_place: CatalogTab
     catalog would keep a type that no value has. Their files, of which there are none, are planned as text.
     """
     untyped = [field.name for field in feed.schema if is_void(field.type)]
-    if not (isinstance(feed, Inferring) and feed.is_untyped and untyped):
+    if not (feed.is_untyped and untyped):
         return _Basis(feed.schema, in_place)
     is_replaced = _forgets_types(table, in_place)
     if in_place.read_columns() is not None and not is_replaced:
@@ -223,7 +218,7 @@ def name_as_in_source(columns: Mapping[str, pa.DataType], names: Sequence[GivenN
 
 def _choose_types(spec: Spec, feed: Feed, shape: AnyPlan) -> tuple[InferredType, ...] | None:
     """Return the types that the table keeps; None where no value gives a column its type."""
-    if not isinstance(feed, Inferring) or isinstance(spec.encoding, TextEncoding):
+    if isinstance(spec.encoding, TextEncoding):
         return None
     discarded = {column.source for column in shape.discarded} if isinstance(shape, ShapePlan) else set()
     types = tuple(column for column in feed.inferred if column.name not in discarded)
@@ -402,7 +397,7 @@ def require_sorted_sample(
         return
     values = rows.column(columns[0])
     highest = find_highest(values.combine_chunks(), columns[0], 0) if pt.is_string(values.type) else None
-    require_sorted_cursor(table, highest or before, before, prepared.edge)
+    require_sorted_cursor(table, highest or before, before, prepared.feed.edge)
 
 
 def write_cursor_condition(table: TableSpec, cursor: Cursor | None) -> CursorCondition | None:

@@ -15,9 +15,8 @@ from lakewriter.commit.store import Entry
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
 from lakewriter.expect.failing_rows import RowCheck
 from lakewriter.run.kinds import Plain
-from lakewriter.source.feed import Feed
 from lakewriter.source.quarantined import read_quarantined, read_quarantined_records
-from lakewriter.source.request import RowsRequest
+from lakewriter.source.request import Feed, RowsRequest
 from lakewriter.source.spark_rows import open_frame
 from lakewriter.spec.access import Access
 from lakewriter.spec.expectations import Expectation, NullShare

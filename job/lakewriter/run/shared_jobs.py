@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from threading import BoundedSemaphore, Lock
 from typing import Final
 
-from lakewriter.source.feed import Feed, Shareable
-from lakewriter.source.request import SparkFactory
+from lakewriter.source.request import Feed, Shareable, SparkFactory
 from lakewriter.spec.specification import MIB
 from lakewriter.staging.shared_job import Attempted, SharedTable, stage_together
 from lakewriter.staging.task import TaskPlan

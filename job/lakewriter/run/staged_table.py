@@ -22,8 +22,7 @@ from lakewriter.run.shared_jobs import SharedJobs
 from lakewriter.run.stop import Stop
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.source.databases.cursors import Edge
-from lakewriter.source.feed import Feed
-from lakewriter.source.request import SparkFactory
+from lakewriter.source.request import Feed, SparkFactory
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.table_spec import TableSpec
 

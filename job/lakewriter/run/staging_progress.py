@@ -10,7 +10,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from pyspark.sql import SparkSession
 
-from lakewriter.source.feed import Feed
+from lakewriter.source.request import Feed
 from lakewriter.spec.table_spec import TableSpec
 from lakewriter.staging.stage import open_tally
 from lakewriter.staging.tally import Staged, Tally, Teller

@@ -14,10 +14,9 @@ from lakewriter.errors import LakeError
 from lakewriter.run.kinds import Sync
 from lakewriter.run.shared_jobs import SMALL_BYTES, SharedJobs
 from lakewriter.run.staged_table import Load
-from lakewriter.source.feed import Shareable
 from lakewriter.source.file_look import read_plain_options
 from lakewriter.source.files.folder_listing import list_stored
-from lakewriter.source.request import SparkFactory
+from lakewriter.source.request import Shareable, SparkFactory
 from lakewriter.source.session import use_scheduler_pool
 from lakewriter.spec.table_spec import TableSpec
 

@@ -43,14 +43,11 @@ from lakewriter.run.table_intent import count_allowed
 from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import ShapePlan
-from lakewriter.source.feed import Bounded
-from lakewriter.source.file_splits import FilesFeed
 from lakewriter.source.first_rows import SAMPLE_ROWS
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.source.spark_jobs import is_speculative, run_in_group
-from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.source.task_sizes import read_sizes
 from lakewriter.spec.encodings import FileEncoding, ParquetEncoding
 from lakewriter.spec.layout import ObjectNames
@@ -105,7 +102,8 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
             plan_watched(spec, table, shape),
         )
         yield Checked(
-            prepared.feed, Planned(shape, action, names, *facts, inputs, prepared.given, prepared.edge, prepared.types)
+            prepared.feed,
+            Planned(shape, action, names, *facts, inputs, prepared.given, prepared.feed.edge, prepared.types),
         )
     finally:
         prepared.feed.close()
@@ -137,8 +135,7 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, uploads: StagedU
     # Rule shared-strays
     repeats = is_again or is_speculative(load.spark()) or is_any_stage_repeated(returned)
     staged = conclude_staging(load, table, checked.planned, returned, uploads, repeats=repeats)
-    if isinstance(feed, Bounded):
-        feed.reconcile()
+    feed.reconcile()
     inputs = checked.planned.inputs
     exact = inputs is None or is_as_listed(inputs, load.spark, is_of_spark=feed.kind == "rows")
     return replace(staged, repeated=repeated, is_as_listed=exact)
@@ -251,8 +248,9 @@ def _look_at_orders(load: Load, table: TableSpec, began: TableState, prepared: P
     """Raise ``SPEC_INVALID`` before the table is made if the first rows show texts by which rows cannot be merged: its
     catalog would keep the column as text."""
     is_new = not began.committed and load.kind.opener is None
-    if table.order_by and is_new and isinstance(prepared.feed, FilesFeed | RowsFeed):
-        require_sorted_sample(table, prepared, prepared.feed.read_first(SAMPLE_ROWS))
+    rows = prepared.feed.read_first(SAMPLE_ROWS) if table.order_by and is_new else None
+    if rows is not None:
+        require_sorted_sample(table, prepared, rows)
 
 
 def _place_files(

@@ -1,7 +1,7 @@
 """Open the splits feed: each task reads its own pieces of files with the product's readers."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -14,14 +14,12 @@ from lakewriter.report import format_count
 from lakewriter.source.files.file_reader import Item, Piece, Result, Spread
 from lakewriter.source.files.file_source import OpenedFiles, open_files
 from lakewriter.source.judged_rows import AnySource, judge_rows
-from lakewriter.source.request import RowsRequest, SparkFactory
+from lakewriter.source.request import Body, Feed, Reader, RowsRequest, SparkFactory
 from lakewriter.source.source_options import make_reader_options, resolve_secrets
 from lakewriter.source.spark_failures import SPARK_ERRORS, Origin
 from lakewriter.source.task_sizes import Sizes, read_sizes
 from lakewriter.spec.specification import MIB
 from lakewriter.spec.table_spec import IndexKind, TableSpec
-
-Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
 
 PIECE_BYTES: Final = 64 * MIB
 _FEW_BYTES: Final = 16 * MIB
@@ -58,7 +56,7 @@ def measure(item: object) -> int:
     return int(getattr(item, "size", 0))
 
 
-class FilesFeed:
+class FilesFeed(Feed):
     """Batches read by the tasks, at most 65,536 rows and about 8 MiB of a file each."""
 
     kind = "splits"
@@ -79,15 +77,19 @@ class FilesFeed:
         self.reason = f"{format_count(files, 'file')}, read by the tasks themselves"
         self.partitions = len(partitions)
         self.counts = counts
-        self.read_stored_types = opened.read_stored_types
         self._spark, self._source, self._pieces, self._origin = spark, source, partitions, origin
+        self._opened = opened
 
     @property
     def input_bytes(self) -> int:
         """The size of its files in bytes, as they are stored."""
         return measure(self._pieces)
 
-    def list_readers(self) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
+    def read_stored_types(self) -> Mapping[str, str]:
+        """Return the types of the columns that its first file stores as another type."""
+        return self._opened.read_stored_types()
+
+    def list_readers(self) -> list[Reader]:
         """Return the reader of each partition, which runs in any task."""
         return [partial(read_pieces, self._source, pieces) for pieces in self._pieces]
 
@@ -104,9 +106,6 @@ class FilesFeed:
     def read_first(self, rows: int) -> pa.Table:
         """Return the first rows in one table, under the source's names, without the bad ones."""
         return read_good_rows(self._source, [piece for pieces in self._pieces for piece in pieces], rows)
-
-    def close(self) -> None:
-        """Do nothing: the feed holds nothing."""
 
 
 def _run_task(source: AnySource, body: Body, partition: int, shares: Iterable[tuple[Piece, ...]]) -> Iterator[str]:

@@ -1,24 +1,23 @@
 """Open a table's source as a load does, and read only its first rows."""
 
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 
 from lakewriter.source.cursor_lag import check_lag
-from lakewriter.source.feed import Feed, explain_need_of_spark
+from lakewriter.source.feed import explain_need_of_spark
 from lakewriter.source.file_splits import count_rows, open_own_files, read_good_rows, spread_locally
 from lakewriter.source.files.file_source import OpenedFiles, has_reader
-from lakewriter.source.request import RowsRequest
+from lakewriter.source.request import Body, Feed, RowsRequest
 from lakewriter.source.spark_rows import RowsFeed, open_rows
 from lakewriter.source.table_folders import refuse_table_folders
 
 SAMPLE_ROWS: Final = 1000
 
 
-class FirstRowsFeed:
+class FirstRowsFeed(Feed):
     """The first rows of files that the tasks would read, read without Spark."""
 
     kind = "splits"
@@ -30,16 +29,13 @@ class FirstRowsFeed:
         self._source, self._pieces = opened.source, opened.cut(sys.maxsize // 2, spread_locally)
         self.counts = count_rows([self._pieces]) if self._pieces else None
 
-    def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
+    def run(self, body: Body) -> list[str]:
         """Return what ``body`` yields for the first rows."""
         return list(body(0, iter(self.read_first(SAMPLE_ROWS).to_batches())))
 
     def read_first(self, rows: int) -> pa.Table:
         """Return the first rows. Leave out bad ones if the table sets them aside, else raise the first one's error."""
         return read_good_rows(self._source, self._pieces, rows)
-
-    def close(self) -> None:
-        """Do nothing: the feed holds nothing."""
 
 
 @dataclass

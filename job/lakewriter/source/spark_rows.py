@@ -29,14 +29,13 @@ from lakewriter.source.declared_columns import (
 )
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.marked_rows import add_marks, filter_rows, is_marked
-from lakewriter.source.request import RowsRequest
+from lakewriter.source.request import Body, Feed, RowsRequest
 from lakewriter.source.row_checks import add_checks, find_repeated
 from lakewriter.source.session import isolate, rebind
 from lakewriter.source.spark_failures import SPARK_ERRORS, Origin
 from lakewriter.source.table_frames import Loaded, add_deleted_column, load_source, prepare_delivery
 from lakewriter.spec.table_spec import IndexKind, TableSpec
 
-Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
 Keys = Callable[[Sequence[pa.Array]], pa.Array]
 
 _ADAPTIVE: Final = "spark.sql.adaptive.enabled"
@@ -52,7 +51,7 @@ class Numbering(Enum):
     KEEP = auto()
 
 
-class RowsFeed:
+class RowsFeed(Feed):
     """Batches of a DataFrame, at most 16,384 rows and about 64 MiB each."""
 
     kind = "rows"
@@ -80,7 +79,6 @@ class RowsFeed:
         self._held = [*source.held] if source else []
         self._stored_types = database.stored_types
         self.reason = reason
-        self.counts: tuple[int, ...] | None = None
         self._frame = frame
         self._origin = origin
         self._numbering = numbering

@@ -14,12 +14,12 @@ from pyspark.sql.types import StructType
 
 from lakewriter.errors import LakeError, SourceUnreachableError, SpecInvalidError
 from lakewriter.source.bad_rows import BAD
-from lakewriter.source.feed import Feed, may_read_splits
+from lakewriter.source.feed import may_read_splits
 from lakewriter.source.file_splits import make_feed
 from lakewriter.source.file_streams import FileStream, open_path_stream
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.marked_rows import mark
-from lakewriter.source.request import RowsRequest
+from lakewriter.source.request import Feed, RowsRequest
 from lakewriter.source.session import isolate
 from lakewriter.source.source_options import make_origin, make_reader_options, resolve_secrets
 from lakewriter.source.spark_failures import SPARK_ERRORS, Origin, find_useful_line

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from lakewriter.source.feed import Reader
+from lakewriter.source.request import Reader
 from lakewriter.source.session import count_slots
 from lakewriter.source.spark_failures import SPARK_ERRORS
 from lakewriter.source.spark_jobs import run_in_group

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakewriter.aws import get_shared_clients
 from lakewriter.expect.repeated_keys import KeyCounter
-from lakewriter.source.feed import Feed
+from lakewriter.source.request import Feed
 from lakewriter.source.spark_jobs import settle_worker
 from lakewriter.spec.quarantine_names import QuarantineNames
 from lakewriter.staging.quarantine import QuarantinePlan, QuarantineWriter

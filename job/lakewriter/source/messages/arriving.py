@@ -18,6 +18,7 @@ from lakewriter.documents.types import DOCUMENTS
 from lakewriter.errors import SourceFailedError, WorkerDiedError
 from lakewriter.source.messages.backlog import PIECE_BYTES, PieceFile, read_piece
 from lakewriter.source.messages.splits import Body
+from lakewriter.source.request import Feed
 from lakewriter.source.spark_failures import SPARK_ERRORS, Origin
 
 _ENDED, _GIVEN_UP = "ended", "given-up"
@@ -28,7 +29,7 @@ _SHORTEST, _LONGEST = 0.01, 0.1
 _ROWS: Final = 8192
 
 
-class ArrivingFeed:
+class ArrivingFeed(Feed):
     """Records in one partition, or in several as soon as these are worth it.
 
     Another task is started, up to ``most``, if ``worth`` bytes have come for each running task and the tasks are
@@ -36,9 +37,7 @@ class ArrivingFeed:
     """
 
     kind = "splits"
-    counts: tuple[int, ...] | None = None
-    notes: tuple[str, ...] = ()
-    schema: pa.Schema = DOCUMENTS
+    schema = DOCUMENTS
     reason = "Airbyte messages, taken by the tasks as they arrive"
 
     def __init__(self, spark: SparkSession, folder: Path, table: str, *, most: int = 1, worth: int = 0) -> None:

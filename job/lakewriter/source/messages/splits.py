@@ -18,6 +18,7 @@ from lakewriter.source.bad_rows import BAD_FIELD, FIELDS
 from lakewriter.source.messages.contents import Contents, scan
 from lakewriter.source.messages.lines import parse_line
 from lakewriter.source.messages.mended_lines import parse_odd_line
+from lakewriter.source.request import Feed
 from lakewriter.source.spark_failures import SPARK_ERRORS, Origin, make_unreadable_error
 from lakewriter.source.storage import AnyStore, NotListable, list_files
 from lakewriter.source.task_sizes import Chunk, SourceFile
@@ -120,31 +121,24 @@ def scan_pieces(spark: SparkSession, message_files: MessageFiles) -> dict[Piece,
     return {piece: Contents.from_json(json.loads(text)) for piece, text in zip(pieces, texts, strict=True)}
 
 
-class Unread:
+class Unread(Feed):
     """Messages that are not read now, because only the columns are needed."""
 
     kind = "splits"
     reason = "Airbyte messages, read by the tasks themselves"
-    schema: pa.Schema = DOCUMENTS
+    schema = DOCUMENTS
     partitions = 0
-    counts: tuple[int, ...] | None = None
-    notes: tuple[str, ...] = ()
 
     def run(self, body: Body) -> list[str]:
         """Return nothing."""
         return []
 
-    def close(self) -> None:
-        """Do nothing: nothing is held."""
 
-
-class MessagesFeed:
+class MessagesFeed(Feed):
     """Documents of one stream, at most 8,192 rows and about 8 MiB each."""
 
     kind = "splits"
-    counts: tuple[int, ...] | None = None
-    notes: tuple[str, ...] = ()
-    schema: pa.Schema = DOCUMENTS
+    schema = DOCUMENTS
 
     def __init__(
         self,
@@ -215,9 +209,6 @@ class MessagesFeed:
         self.divide(1)
         self._is_divisible = False
         return self
-
-    def close(self) -> None:
-        """Do nothing: nothing is held."""
 
 
 def scan_piece(store: AnyStore, piece: Piece) -> Contents:
