@@ -14,6 +14,7 @@ from lakewriter.dialects.registry import FOREIGN_FILES
 from lakewriter.errors import LakeError, SourceFailedError
 from lakewriter.init.csv_shape import CsvShape, read_shape
 from lakewriter.report import format_count
+from lakewriter.source.bad_rows import Marked
 from lakewriter.source.file_splits import open_own_files, spread_locally
 from lakewriter.source.files.blocks import EXPORT, MAGIC
 from lakewriter.source.files.charsets import find_charset
@@ -172,11 +173,10 @@ def _take_good_rows(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> tup
     ones."""
     good, bad, first = list[pa.RecordBatch](), 0, ""
     for batch in batches:
-        marks = batch.column(batch.num_columns - 1)
-        is_bad = marks.field("reason").is_valid()
-        for mark in marks.filter(is_bad).to_pylist():
+        marked = Marked(batch)
+        for mark in marked.list_bad():
             bad, first = bad + 1, first or f"{mark['file']}, offset {mark['offset']}: {mark['reason']}"
-        good.append(batch.filter(marks.field("reason").is_null()))
+        good.append(marked.good)
     indexes = [index for index, name in enumerate(schema.names) if schema.names.count(name) == 1]
     tables = [pa.Table.from_batches([batch]).select(indexes) for batch in good]
     rows = pa.concat_tables(tables) if tables else schema.empty_table().select(indexes)

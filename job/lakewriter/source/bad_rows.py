@@ -1,8 +1,9 @@
 """Mark rows that are to be set aside: a feed puts the mark into a last column, which is not written."""
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -20,9 +21,63 @@ FIELDS: Final = ("file", "offset", "column", "value", "reason", "row")
 BAD_FIELD: Final = pa.field(
     BAD, pa.struct([pa.field(name, pa.int64() if name == "offset" else pa.string()) for name in FIELDS])
 )
+_MARKS: Final = list(BAD_FIELD.type)
 _CUT: Final = b"lakewriter.cut"
 _BLANK_LINES: Final = b"lakewriter.blank-lines"
 _ABSENT: Final = b"lakewriter.absent"
+
+
+def mark_schema(schema: Sequence[pa.Field] | pa.Schema) -> pa.Schema:
+    """Return the schema of marked rows: that of the rows, and their marks."""
+    return pa.schema([*schema, BAD_FIELD])
+
+
+def join_marks(values: Mapping[str, pa.Array]) -> pa.StructArray:
+    """Return marks of the arrays of their parts."""
+    return pa.StructArray.from_arrays([values[field.name] for field in _MARKS], fields=_MARKS)
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A batch of marked rows."""
+
+    batch: pa.RecordBatch
+
+    @classmethod
+    def find(cls, batch: pa.RecordBatch) -> "Marked | None":
+        """Return the batch if its rows are marked, else None."""
+        is_marked = batch.num_columns > 0 and batch.schema.field(batch.num_columns - 1).equals(BAD_FIELD)
+        return cls(batch) if is_marked else None
+
+    @property
+    def marks(self) -> pa.StructArray:
+        """The marks of the rows."""
+        return self.batch.column(self.batch.num_columns - 1)
+
+    @property
+    def rows(self) -> pa.RecordBatch:
+        """The rows without their marks."""
+        return self.batch.select(range(self.batch.num_columns - 1))
+
+    @property
+    def is_bad(self) -> pa.BooleanArray:
+        """True for each bad row."""
+        return self.marks.field("reason").is_valid()
+
+    @property
+    def good(self) -> pa.RecordBatch:
+        """The good rows without marks."""
+        return self.rows.filter(self.marks.field("reason").is_null())
+
+    def list_bad(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the marks of the bad rows."""
+        if (reasons := self.marks.field("reason")).null_count < len(reasons):
+            yield from (mark.as_py() for mark in self.marks.filter(reasons.is_valid()))
+
+    def replace_rows(self, columns: Sequence[pa.Array], fields: Sequence[pa.Field] | pa.Schema) -> pa.RecordBatch:
+        """Return a batch with other columns for the same rows, with the marks and notes of this one."""
+        schema = pa.schema([*fields, BAD_FIELD], metadata=self.batch.schema.metadata)
+        return pa.RecordBatch.from_arrays([*columns, self.marks], schema=schema)
 
 
 def note_cut(schema: pa.Schema, cut: Mapping[str, int]) -> pa.Schema:

@@ -27,7 +27,7 @@ from lakewriter.cast.typed_cast import cast_values, is_castable, is_text
 from lakewriter.column_types import can_hold, name_type
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
 from lakewriter.source.arrow_types import make_nullable
-from lakewriter.source.bad_rows import BAD_FIELD, FIELDS, KEEP_APART, note_cut, read_cut
+from lakewriter.source.bad_rows import FIELDS, KEEP_APART, Marked, join_marks, note_cut, read_cut
 from lakewriter.source.marked_rows import add_misfits, is_marked
 from lakewriter.spec.table_spec import ColumnType, TableSpec
 
@@ -239,7 +239,7 @@ def cast_batch(
 ) -> pa.RecordBatch:
     """Return the batch with its columns cast.
 
-    A row with a misfit is marked if the last column has marks, and its value becomes null. Otherwise the first misfit
+    A row with a misfit is marked if the rows have marks, and its value becomes null. Otherwise the first misfit
     is raised. For the message, ``where`` names the rows' partition and ``first`` is the number of the first row in it.
     """
     columns = list(batch.columns)
@@ -252,15 +252,15 @@ def cast_batch(
         columns[cast.index] = values
         if mask is not None:
             misfits.append((cast, mask))
-    is_marked = batch.num_columns > 0 and batch.schema.field(batch.num_columns - 1).equals(BAD_FIELD)
-    if misfits and not is_marked:
+    marked = Marked.find(batch) if misfits else None
+    if misfits and marked is None:
         cast, mask = misfits[0]
         number = pc.index(mask, True).as_py()
         raise make_misfit_error(
             table, f"{where}, row {first + number}", cast, batch.column(cast.index)[number : number + 1]
         )
-    if misfits:
-        columns[-1] = _mark_misfits(batch, misfits)
+    if marked is not None:
+        columns[-1] = _mark_misfits(marked, misfits)
     schema = declare_schema(batch.schema, casts)
     return pa.RecordBatch.from_arrays(columns, schema=note_cut(schema, {**read_cut(batch.schema), **cut}))
 
@@ -312,26 +312,26 @@ def _write(value: pa.Array) -> str:
     return json.dumps(value[0].as_py(), default=str, ensure_ascii=False)
 
 
-def _mark_misfits(batch: pa.RecordBatch, misfits: Sequence[tuple[ColumnCast, pa.Array]]) -> pa.Array:
+def _mark_misfits(marked: Marked, misfits: Sequence[tuple[ColumnCast, pa.Array]]) -> pa.Array:
     """Return the marks of rows with those of the misfits added.
 
     A row is marked with its first misfit, unless a fault other than a misfit marks it already. If several values do not
     fit, ``row`` holds the texts of all.
     """
-    marks = dict(zip(FIELDS, batch.column(batch.num_columns - 1).flatten(), strict=True))
+    marks = dict(zip(FIELDS, marked.marks.flatten(), strict=True))
     may_have_more = pc.or_(marks["reason"].is_null(), marks["column"].is_valid())
     rows: dict[int, list[dict[str, str]]] = {}
     for cast, mask in misfits:
         for number in pc.indices_nonzero(pc.and_(mask, may_have_more)).to_pylist():
             row_misfits = rows.setdefault(number, _list_misfits({name: marks[name][number].as_py() for name in FIELDS}))
-            row_misfits.append(_describe_misfit(cast, batch.column(cast.index)[number : number + 1]))
+            row_misfits.append(_describe_misfit(cast, marked.batch.column(cast.index)[number : number + 1]))
     misfits_by_row = [rows[number] for number in sorted(rows)]
-    is_misfit = pa.array([number in rows for number in range(batch.num_rows)])
+    is_misfit = pa.array([number in rows for number in range(marked.batch.num_rows)])
     texts: dict[str, list[str | None]] = {part: [first[part] for first, *_ in misfits_by_row] for part in _MISFIT_PARTS}
     texts["row"] = [_write_all(items) if len(items) > 1 else None for items in misfits_by_row]
     for name, values in texts.items():
         marks[name] = pc.replace_with_mask(marks[name], is_misfit, pa.array(values, pa.string()))
-    return pa.StructArray.from_arrays(list(marks.values()), fields=list(BAD_FIELD.type))
+    return join_marks(marks)
 
 
 def _list_misfits(mark: dict[str, str | None]) -> list[dict[str, str]]:

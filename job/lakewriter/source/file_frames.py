@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from lakewriter.source.bad_rows import BAD, BAD_FIELD
+from lakewriter.source.bad_rows import mark_schema
 from lakewriter.source.file_splits import PIECE_BYTES, measure, pack_pieces, read_pieces
 from lakewriter.source.files.file_reader import Piece, Spread
 from lakewriter.source.files.file_source import FilesSource, OpenedFiles
@@ -41,11 +41,13 @@ class FileRows:
             wanted: The columns to read from a columnar format, None for all; the others are null.
         """
         source, session = self.source if wanted is None else self.source.select(wanted), self.session
-        names = [*source.schema.names, *([BAD] if source.aside else [])]
+        marked = mark_schema(source.schema) if source.aside else source.schema
+        names = marked.names
         # Named by their indexes: Spark cannot distinguish some names.
         fields = [field.with_name(f"c{index}") for index, field in enumerate(source.schema)]
-        marks = [BAD_FIELD] if source.aside else []
-        schema = from_arrow_schema(pa.schema([*fields, *marks]), prefer_timestamp_ntz=True)
+        schema = from_arrow_schema(
+            mark_schema(fields) if source.aside else pa.schema(fields), prefer_timestamp_ntz=True
+        )
         read = _NumberedReader(label, source, self.partitions, tuple(schema.names))
         frame = self._number(1).mapInArrow(read, schema)
         size = min(_MOST_BYTES, measure(self.partitions))

@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from lakewriter.report import format_count
+from lakewriter.source.bad_rows import Marked
 from lakewriter.source.files.file_reader import Item, Piece, Result, Spread
 from lakewriter.source.files.file_source import OpenedFiles, open_files
 from lakewriter.source.judged_rows import AnySource, judge_rows
@@ -121,9 +122,8 @@ def read_good_rows(source: AnySource, pieces: Sequence[Piece], rows: int) -> pa.
     """Return the first rows in one table, without the bad ones and without marks."""
     batches: list[pa.RecordBatch] = []
     for batch in source.read_all(pieces):
-        is_good = batch.column(batch.num_columns - 1).field("reason").is_null() if source.aside else None
-        plain = batch.filter(is_good).select(range(len(source.schema))) if is_good is not None else batch
-        batches.append(plain.slice(0, rows - sum(taken.num_rows for taken in batches)))
+        good = Marked(batch).good if source.aside else batch
+        batches.append(good.slice(0, rows - sum(taken.num_rows for taken in batches)))
         if sum(taken.num_rows for taken in batches) >= rows:
             break
     return pa.Table.from_batches(batches, source.schema)

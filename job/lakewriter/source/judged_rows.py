@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from lakewriter.naming import DELETED
 from lakewriter.source.arrow_conditions import Expression, translate
+from lakewriter.source.bad_rows import Marked
 from lakewriter.source.files.file_reader import Piece
 from lakewriter.source.files.file_source import FilesSource
 from lakewriter.source.request import RowsRequest
@@ -64,18 +65,15 @@ class JudgedRows:
         is_above = condition.find_true(batch)
         if not self.aside:
             return is_above
-        is_bad = batch.column(batch.num_columns - 1).field("reason").is_valid()
+        is_bad = Marked(batch).is_bad
         if self.cursor is not None:
             is_bad = pc.and_(is_bad, batch.column(self.cursor).is_null())
         return pc.or_(is_above, is_bad)
 
     def _add_deleted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         assert self.deleted is not None
-        count = len(self.source.schema)
-        columns, fields = batch.columns, list(batch.schema)
-        columns.insert(count, self.deleted.find_true(batch))
-        fields.insert(count, pa.field(DELETED, pa.bool_()))
-        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=batch.schema.metadata))
+        is_deleted = self.deleted.find_true(batch)
+        return batch.add_column(len(self.source.schema), pa.field(DELETED, pa.bool_()), is_deleted)
 
 
 AnySource = FilesSource | JudgedRows

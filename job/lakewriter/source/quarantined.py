@@ -18,7 +18,7 @@ from lakewriter.cast.spelling_table import MisfitError
 from lakewriter.column_types import name_type
 from lakewriter.documents.types import CHANGES, DATA, DOCUMENTS, EMITTED, ROW
 from lakewriter.errors import SourceFailedError
-from lakewriter.source.bad_rows import BAD, BAD_FIELD
+from lakewriter.source.bad_rows import BAD, mark_schema
 from lakewriter.source.declared_columns import apply_declared_types, make_form, number_columns
 from lakewriter.source.file_splits import open_own_files, spread_locally
 from lakewriter.source.files.file_source import FilesSource, has_reader
@@ -56,7 +56,7 @@ _RAW: Final = pa.schema(
 )
 """The columns of a quarantine's files. ``given`` is the row as the source would give it today, ``place`` its
 number in the replay."""
-_RECORDS: Final = pa.schema([*(field.with_nullable(True) for field in DOCUMENTS), BAD_FIELD])
+_RECORDS: Final = mark_schema([field.with_nullable(True) for field in DOCUMENTS])
 _NO_RECORD: Final = "not a record of this stream"
 _NO_LINES: Final = "it is a line, and the source has none"
 
@@ -116,7 +116,7 @@ def _read_file_rows(session: SparkSession, table: TableSpec, read: Read, keys: S
     fields = [
         field.with_name(name) for name, field in zip(number_columns(source.schema.names), source.schema, strict=True)
     ]
-    kinds = from_arrow_schema(pa.schema([*fields, BAD_FIELD]), prefer_timestamp_ntz=True)
+    kinds = from_arrow_schema(mark_schema(fields), prefer_timestamp_ntz=True)
     parsed = lines.select("file", "offset", "line").mapInArrow(partial(_reread, source, layouts), kinds)
     return rows.union(parsed)
 
@@ -163,7 +163,7 @@ def _parse_rows(rows: DataFrame, declared: pa.Schema, table: TableSpec) -> DataF
     default = TextForm(truncates_nanoseconds=table.truncates_nanoseconds)
     columns = [(field.name, field.type, forms.get(field.name.lower(), default)) for field in declared]
     fields = [pa.field(name, field.type) for name, field in zip(number_columns(declared.names), declared, strict=True)]
-    schema = pa.schema([*fields, BAD_FIELD])
+    schema = mark_schema(fields)
     parsed = rows.mapInArrow(partial(_convert_rows, columns, schema), from_arrow_schema(schema, True))
     return parsed.toDF(*declared.names, BAD)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.cast.json_text import LEVELS, describe_depth
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError
-from lakewriter.source.bad_rows import BAD_FIELD, note_cut
+from lakewriter.source.bad_rows import mark_schema, note_cut
 from lakewriter.source.files.file_reader import Fault, Look, make_marks
 from lakewriter.source.files.format_detection import find_other_format, make_empty_error
 from lakewriter.source.files.merged_schemas import Merged, find_index, merge_columns, widen
@@ -206,7 +206,7 @@ class ColumnIndexes:
             for row, fault in column.faults.items():
                 faults.setdefault(row, fault)
         marks = make_marks(path, np.arange(first, first + count), faults)
-        schema = note_cut(pa.schema([*self.schema, BAD_FIELD]), cut)
+        schema = note_cut(mark_schema(self.schema), cut)
         return pa.RecordBatch.from_arrays([*arrays, marks], schema=schema)
 
 

@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from lakewriter.cast.exact_text import DEFAULT, TextForm
 from lakewriter.errors import SourceFailedError
-from lakewriter.source.bad_rows import BAD_FIELD, note_blank_lines
+from lakewriter.source.bad_rows import mark_schema, note_blank_lines
 from lakewriter.source.files.blocks import MOST_ROW_BYTES, Head, Window, open_text, read_head
 from lakewriter.source.files.charsets import Charset, explain_bad_text, look_up, show_text
 from lakewriter.source.files.csv_cuts import cut_file
@@ -228,7 +228,7 @@ class CsvReader:
                 yield note_blank_lines(batch, blank_lines) if blank_lines else batch
                 blank_lines = 0
         if blank_lines:
-            yield note_blank_lines(pa.RecordBatch.from_pylist([], pa.schema([*schema, BAD_FIELD])), blank_lines)
+            yield note_blank_lines(pa.RecordBatch.from_pylist([], mark_schema(schema)), blank_lines)
 
     def _find_numbers(self, schema: pa.Schema, positions: Positions) -> dict[int, pa.DataType]:
         """Return the types of the fields that are read as integers or floating numbers, by their indexes in a row."""

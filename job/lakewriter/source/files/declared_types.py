@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakewriter.cast.exact_text import TextForm
-from lakewriter.source.bad_rows import BAD_FIELD
+from lakewriter.source.bad_rows import mark_schema
 from lakewriter.source.declared_columns import ColumnCast, cast_batch
 from lakewriter.source.files.spark_options import Options
 
@@ -34,7 +34,7 @@ def make_batches(
     Columns that have their types stay as they are.
     """
     read = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
-    whole = pa.RecordBatch.from_arrays([*columns, marks], schema=pa.schema([*read, BAD_FIELD]))
+    whole = pa.RecordBatch.from_arrays([*columns, marks], schema=mark_schema(read))
     casts = [
         ColumnCast(index, field.name, pa.string(), field.type, form)
         for index, field in enumerate(schema)

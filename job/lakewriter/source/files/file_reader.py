@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakewriter.receipt import InferredType
-from lakewriter.source.bad_rows import BAD_FIELD
+from lakewriter.source.bad_rows import join_marks
 from lakewriter.source.files.stored_files import StoredFile
 
 Item = TypeVar("Item")
@@ -133,7 +133,7 @@ def make_marks(path: str, offsets: npt.NDArray[np.int64], faults: Mapping[int, F
         "offset": pa.array(offsets, pa.int64()),
         **texts,
     }
-    return pa.StructArray.from_arrays([arrays[field.name] for field in BAD_FIELD.type], fields=list(BAD_FIELD.type))
+    return join_marks(arrays)
 
 
 def _place_texts(count: int, faults: Mapping[int, Fault], name: str) -> pa.Array:

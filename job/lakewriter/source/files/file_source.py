@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakewriter.cast.exact_text import DEFAULT, TextForm
 from lakewriter.cast.sql_types import parse_columns
@@ -24,7 +23,7 @@ from lakewriter.errors import (
 )
 from lakewriter.receipt import InferredType
 from lakewriter.report import format_count, join_first
-from lakewriter.source.bad_rows import KEEP_APART
+from lakewriter.source.bad_rows import KEEP_APART, Marked
 from lakewriter.source.declared_columns import ColumnCast, cast_batch, declare_schema, plan_casts
 from lakewriter.source.files.avro_reader import AvroReader
 from lakewriter.source.files.charsets import Charset
@@ -126,7 +125,7 @@ class FilesSource:
                 yield typed
             else:
                 self._require_good(typed, piece)
-                yield typed.select(range(typed.num_columns - 1))
+                yield Marked(typed).rows
 
     def read_all(self, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of several pieces."""
@@ -156,8 +155,7 @@ class FilesSource:
             pa.nulls(batch.num_rows, field.type) if index < 0 else batch.column(index)
             for field, index in zip(self.chosen.schema, self.chosen.indexes, strict=True)
         ]
-        schema = pa.schema([*self.chosen.schema, batch.schema[-1]], metadata=batch.schema.metadata)
-        return pa.RecordBatch.from_arrays([*columns, batch.columns[-1]], schema=schema)
+        return Marked(batch).replace_rows(columns, self.chosen.schema)
 
     def _take_void(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         for index, kind in self.void:
@@ -168,17 +166,13 @@ class FilesSource:
     def _add_folders(self, batch: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
         if not self.folder_keys:
             return batch
+        marked = Marked(batch)
         values = [pa.repeat(pa.scalar(value, pa.string()), batch.num_rows) for _, value in piece.file.folders]
-        *columns, marks = batch.columns
-        *fields, mark = batch.schema
         named = [pa.field(key, pa.string()) for key in self.folder_keys]
-        schema = pa.schema([*fields, *named, mark], batch.schema.metadata)
-        return pa.RecordBatch.from_arrays([*columns, *values, marks], schema=schema)
+        return marked.replace_rows([*marked.rows.columns, *values], [*marked.rows.schema, *named])
 
     def _require_good(self, batch: pa.RecordBatch, piece: Piece) -> None:
-        reasons = batch.column(batch.num_columns - 1).field("reason")
-        if reasons.null_count < len(reasons):
-            mark = batch.column(batch.num_columns - 1)[pc.index(reasons.is_valid(), True).as_py()].as_py()
+        for mark in Marked(batch).list_bad():
             raise make_bad_row_error(self.table, mark, self._name_position(piece, mark["offset"]))
 
     def _name_position(self, piece: Piece, offset: int) -> str:

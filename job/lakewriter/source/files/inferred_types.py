@@ -12,6 +12,7 @@ from lakewriter.cast.exact_text import TextForm
 from lakewriter.cast.strict_cast import cast_text
 from lakewriter.column_types import UTC_MICROS, note_type, read_noted_type
 from lakewriter.receipt import InferredType
+from lakewriter.source.bad_rows import Marked
 from lakewriter.source.declared_columns import ColumnCast
 from lakewriter.source.files.file_reader import FileReader, Piece, Spread
 from lakewriter.source.files.known_types import TypeFit
@@ -113,7 +114,7 @@ def _infer(
     candidates = [tuple(range(len(of_column))) for of_column in kinds]
     filled, has_rows = [False] * len(kinds), False
     for batch in reader.read(piece, schema):
-        has_rows |= batch.column(batch.num_columns - 1).field("reason").null_count > 0
+        has_rows |= Marked(batch).marks.field("reason").null_count > 0
         for index, numbers in enumerate(candidates):
             values = batch.column(index)
             filled[index] |= values.null_count < len(values)

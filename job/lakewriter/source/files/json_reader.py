@@ -14,7 +14,7 @@ import pyarrow.types as pt
 
 from lakewriter.cast.exact_text import DEFAULT, TextForm
 from lakewriter.errors import SourceFailedError, SpecInvalidError
-from lakewriter.source.bad_rows import BAD_FIELD, note_absent
+from lakewriter.source.bad_rows import mark_schema, note_absent
 from lakewriter.source.files.blocks import read_head
 from lakewriter.source.files.charsets import Charset, look_up
 from lakewriter.source.files.declared_types import make_form
@@ -224,7 +224,7 @@ class JsonReader:
     def read(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """See ``FileReader``."""
         columns = self._choose_columns(piece.layout, schema)
-        reader, whole = BlockReader(columns, takes_nan=self.takes_nan), pa.schema([*schema, BAD_FIELD])
+        reader, whole = BlockReader(columns, takes_nan=self.takes_nan), mark_schema(schema)
         absent = _AbsentColumns(() if self.columns is None else schema.names)
         for lines in self._read_lines(piece):
             rows = reader.read(lines)

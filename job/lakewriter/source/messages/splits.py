@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.documents.types import DOCUMENTS
 from lakewriter.errors import SourceFailedError
-from lakewriter.source.bad_rows import BAD_FIELD, FIELDS
+from lakewriter.source.bad_rows import BAD_FIELD, FIELDS, mark_schema
 from lakewriter.source.messages.contents import Contents, scan
 from lakewriter.source.messages.lines import parse_line
 from lakewriter.source.messages.mended_lines import parse_odd_line
@@ -34,7 +34,7 @@ _MOST_PIECES: Final = 10_000
 _BLOCK: Final = 4 * 1024 * 1024
 _ROWS, _BYTES = 8192, 8 * 1024 * 1024
 _GZIP: Final = ".gz"
-_MARKED: Final = pa.schema([*(field.with_nullable(True) for field in DOCUMENTS), BAD_FIELD])
+_MARKED: Final = mark_schema([field.with_nullable(True) for field in DOCUMENTS])
 
 
 @dataclass(frozen=True)
